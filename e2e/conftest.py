@@ -1,0 +1,122 @@
+"""Real control planes for the end-to-end tests: started when first used, all that the run needs at once, and shared.
+
+Fixtures ``management``, ``east`` and ``west`` live as long as the run; ``fresh_namespace`` belongs to one test. Where
+they come from: ``e2e/controlplane/provider``. All tests here share one event loop, since the fixtures live on it.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import AsyncIterator, Generator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+import pytest_asyncio
+
+from e2e.controlplane.assets import MissingBinaries, find_binaries
+from e2e.controlplane.components import WORKER
+from e2e.controlplane.plane import CannotDo, ControlPlane
+from e2e.controlplane.provider import Binaries, Provider, choose_provider, start_all
+
+SHARED = ("management", "east", "west")
+_HERE = Path(__file__).parent
+_TIMEOUT_SECONDS = 180
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One loop for all tests here, and time enough for real servers."""
+    for item in items:
+        if not item.path.is_relative_to(_HERE):
+            continue
+        if pytest_asyncio.is_async_test(item):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_TIMEOUT_SECONDS))
+        if _shared_by(item) or "binaries" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.controlplane)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """A test that asks an existing cluster for what only our own can do is skipped, and says so."""
+    try:
+        return (yield)
+    except CannotDo as reason:
+        if isinstance(choose_provider(), Binaries):
+            raise
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def binaries() -> None:
+    """For tests that start control planes of their own: they are skipped where there is nothing to start."""
+    try:
+        find_binaries(*WORKER.programs)
+    except MissingBinaries as reason:
+        _do_without(reason)
+
+
+@pytest.fixture(scope="session")
+def provider() -> Provider:
+    """Where control planes come from in this run."""
+    return choose_provider()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared_planes(request: pytest.FixtureRequest, provider: Provider) -> AsyncIterator[dict[str, ControlPlane]]:
+    """Every shared control plane that some test of this run uses."""
+    used = {name for item in request.session.items for name in _shared_by(item)}
+    async with AsyncExitStack() as stack:
+        try:
+            planes = await start_all(provider, [name for name in SHARED if name in used], stack)
+        except (MissingBinaries, CannotDo) as reason:
+            _do_without(reason)
+        yield planes
+
+
+def _do_without(reason: MissingBinaries | CannotDo) -> NoReturn:
+    """Skip what needs control planes, unless the run is one that must have them."""
+    if os.environ.get("MIRROR_REQUIRE_CONTROLPLANE") == "1":
+        pytest.fail(f"MIRROR_REQUIRE_CONTROLPLANE=1, but there is none: {reason}", pytrace=False)
+    pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def management(shared_planes: dict[str, ControlPlane]) -> ControlPlane:
+    """The management cluster: with kube-controller-manager, so that unmanaged Jobs have their controller."""
+    return shared_planes["management"]
+
+
+@pytest.fixture(scope="session")
+def east(shared_planes: dict[str, ControlPlane]) -> ControlPlane:
+    """A worker that runs Jobs: controller manager, scheduler and one simulated node."""
+    return shared_planes["east"]
+
+
+@pytest.fixture(scope="session")
+def west(shared_planes: dict[str, ControlPlane]) -> ControlPlane:
+    """Another worker like ``east``."""
+    return shared_planes["west"]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def fresh_namespace(request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """The name of a namespace of this test alone, on each shared control plane that the test uses."""
+    name = f"e2e-{uuid.uuid4().hex[:10]}"
+    planes: list[ControlPlane] = [request.getfixturevalue(plane) for plane in _shared_by(request.node)]
+    clients = [plane.client() for plane in planes]
+    for client in clients:
+        await client.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    yield name
+    for client in clients:
+        await client.delete(f"/api/v1/namespaces/{name}")
+        await client.close()
+
+
+def _shared_by(item: pytest.Item) -> list[str]:
+    """The shared control planes that a test uses, by itself or through other fixtures."""
+    names = getattr(item, "fixturenames", ())
+    return [name for name in SHARED if name in names]

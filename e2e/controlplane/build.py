@@ -1,0 +1,106 @@
+"""Build the control-plane binaries from Go modules and cache them by version.
+
+``python -m e2e.controlplane.build`` prints the directory that holds them. Uses only the standard library, so that it
+runs before anything is installed. The versions are pinned by the ``go.mod`` files beside it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+GOMOD = Path(__file__).parent / "gomod"
+KUBERNETES, ETCD, KWOK = "1.36.3", "3.6.5", "0.8.0"
+GO_MINIMUM = (1, 26)
+
+
+@dataclass(frozen=True)
+class Binary:
+    """One command: its name, the module folder that pins it, its package, and its linker settings."""
+
+    name: str
+    module: str
+    package: str
+    ldflags: str = ""
+
+
+def _kubernetes_ldflags() -> str:
+    major, minor, _ = KUBERNETES.split(".")
+    values = {"gitVersion": f"v{KUBERNETES}", "gitMajor": major, "gitMinor": minor}
+    return " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in values.items())
+
+
+BINARIES = (
+    Binary("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
+    *(
+        Binary(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", _kubernetes_ldflags())
+        for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+    ),
+    Binary("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+)
+
+
+class CannotBuild(RuntimeError):
+    """The binaries cannot be built here; the text says what is missing."""
+
+
+def cache_directory() -> Path:
+    """Where the binaries of these versions are kept, outside the checkout."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "jobmirror" / f"kubernetes-{KUBERNETES}_etcd-{ETCD}_kwok-{KWOK}"
+
+
+def missing(directory: Path) -> list[Binary]:
+    """The binaries that are not in this directory yet."""
+    return [binary for binary in BINARIES if not os.access(directory / binary.name, os.X_OK)]
+
+
+def build(directory: Path | None = None) -> Path:
+    """Build what is missing and return the directory.
+
+    Raises:
+        CannotBuild: Go is absent or too old, or a compilation failed.
+    """
+    directory = directory or cache_directory()
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for binary in missing(directory):
+            _check_go()
+            started = time.monotonic()
+            print(f"building {binary.name} …", file=sys.stderr, flush=True)
+            _go_build(binary, directory)
+            print(f"built {binary.name} in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    return directory
+
+
+def _check_go() -> None:
+    if shutil.which("go") is None:
+        raise CannotBuild("Go is not installed; install Go 1.26 or newer, or set KUBEBUILDER_ASSETS")
+    answer = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout.strip()
+    version = tuple(int(part) for part in answer.removeprefix("go").split(" ")[0].split(".")[:2])
+    if version < GO_MINIMUM:
+        raise CannotBuild(f"Go {answer} is too old; install Go 1.26 or newer, or set KUBEBUILDER_ASSETS")
+
+
+def _go_build(binary: Binary, directory: Path) -> None:
+    unfinished = directory / f".{binary.name}.unfinished"
+    command = ["go", "build", "-trimpath", "-ldflags", f"-s -w {binary.ldflags}", "-o", str(unfinished), binary.package]
+    environment = os.environ | {"CGO_ENABLED": "0"}
+    done = subprocess.run(command, cwd=GOMOD / binary.module, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise CannotBuild(f"go build {binary.package} failed:\n{done.stderr[-4000:]}")
+    unfinished.rename(directory / binary.name)
+
+
+if __name__ == "__main__":
+    try:
+        print(build())
+    except CannotBuild as error:
+        raise SystemExit(f"cannot build the control plane: {error}") from None

@@ -1,0 +1,1 @@
+"""Runs Kubernetes Jobs on worker clusters and mirrors their status back."""

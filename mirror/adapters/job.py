@@ -1,0 +1,279 @@
+"""batch/v1 Jobs: what is carried to a worker and what follows later (D4, D9). Status: ``job_status``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import msgspec
+
+from mirror.adapters.carrying import (
+    Carried,
+    Difference,
+    Json,
+    Part,
+    carried_of,
+    differences,
+    patch_operations,
+    read,
+    without,
+)
+from mirror.kube.objects import Object
+from mirror.kube.resources import JOBS
+from mirror.model import names
+
+RESOURCE = JOBS
+KIND = "Job"
+
+GENERATED_LABELS = frozenset(
+    ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
+)
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_SCALARS = (
+    "parallelism",
+    "completions",
+    "backoffLimit",
+    "activeDeadlineSeconds",
+    "maxFailedIndexes",
+    "podReplacementPolicy",
+    "manualSelector",
+)
+_POD = ("spec", "template", "spec")
+_PARTS = (
+    Part("suspend", ("spec", "suspend")),
+    *(Part(scalar, ("spec", scalar)) for scalar in _SCALARS),
+    Part("labels", ("metadata", "labels"), is_map=True),
+    Part("annotations", ("metadata", "annotations"), is_map=True),
+    Part("templateLabels", ("spec", "template", "metadata", "labels"), is_map=True, needs_mutable_template=True),
+    Part("templateAnnotations", ("spec", "template", "metadata", "annotations"), is_map=True, needs_mutable_template=True),
+    Part("nodeSelector", (*_POD, "nodeSelector"), is_map=True, needs_mutable_template=True),
+    Part("tolerations", (*_POD, "tolerations"), needs_mutable_template=True),
+    Part("schedulingGates", (*_POD, "schedulingGates"), needs_mutable_template=True),
+    Part("nodeAffinity", (*_POD, "affinity", "nodeAffinity"), needs_mutable_template=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Carrying:
+    """How sources are changed on their way (settings ``mirrors.strip`` and ``mirrors.set``)."""
+
+    origin: str
+    strip_labels: tuple[str, ...] = ()
+    strip_annotations: tuple[str, ...] = ()
+    set_labels: tuple[tuple[str, str], ...] = ()
+    set_annotations: tuple[tuple[str, str], ...] = ()
+
+
+class _Head(msgspec.Struct, rename="camel", gc=False):
+    managed_by: str | None = None
+    suspend: bool | None = None
+
+
+class _Condition(msgspec.Struct, gc=False):
+    type: str = ""
+    status: str = ""
+    message: str | None = None
+
+
+class _StatusHead(msgspec.Struct, gc=False):
+    conditions: list[_Condition] | None = None
+
+
+_head = msgspec.json.Decoder(_Head)
+_status_head = msgspec.json.Decoder(_StatusHead | None)
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What indexes and routes need of a status."""
+
+    placed: str | None
+    is_finished: bool
+
+
+def brief(found: Object) -> Brief:
+    """Where it is recorded, and whether it is over, without decoding the rest."""
+    head = _status_head.decode(found.status)
+    conditions = (head.conditions if head else None) or ()
+    placed = next((c.message for c in conditions if c.type == names.PLACED and c.status == "True"), None)
+    ended = any(c.type in ("Complete", "Failed") and c.status == "True" for c in conditions)
+    return Brief(placed, ended)
+
+
+def managed_by(found: Object) -> str | None:
+    """Who runs this Job; None when nobody is named."""
+    if b'"managedBy"' not in bytes(found.spec):
+        return None
+    return _head.decode(found.spec).managed_by
+
+
+def is_suspended(found: Object) -> bool:
+    return bool(_head.decode(found.spec).suspend)
+
+
+def mirror_body(source: Object, *, namespace: str, carrying: Carrying) -> dict[str, Json]:
+    """The whole mirror of a source, as it is created (D4)."""
+    spec = source.spec_dict()
+    keep = _selected_labels(spec)
+    for key in ("managedBy", "ttlSecondsAfterFinished", *(() if spec.get("manualSelector") else ("selector",))):
+        spec.pop(key, None)
+    template_metadata = read(spec, ("template", "metadata")) or {}
+    labels = without(template_metadata.get("labels"), lambda key: key in GENERATED_LABELS - keep)
+    spec["template"] = {
+        **(spec.get("template") or {}),
+        "metadata": {key: template_metadata[key] for key in ("annotations",) if template_metadata.get(key)}
+        | ({"labels": labels} if labels else {}),
+    }
+    spec["suspend"] = bool(spec.get("suspend"))
+    body: dict[str, Json] = {
+        "apiVersion": RESOURCE.api_version,
+        "kind": KIND,
+        "metadata": {
+            "name": source.metadata.name,
+            "namespace": namespace,
+            "labels": _own_labels(source, carrying),
+            "annotations": _own_annotations(source, carrying),
+        },
+        "spec": spec,
+    }
+    values = part_values(body, parts_of(body))
+    body["metadata"]["annotations"] = {
+        **body["metadata"]["annotations"],
+        names.CARRIED: carried_of(values, parts_of(body)).as_text(),
+    }
+    return body
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What has to be written to a mirror so that it is as its source wants it."""
+
+    operations: tuple[Mapping[str, Any], ...] = ()
+    digest: str = ""
+    """Names this state of the source, for telling a repeated attempt from a new one."""
+    undone: bool = False
+    """Only parts that were changed on the worker: not the user's doing."""
+    must_wait_for_pods: bool = False
+    """The template changed and the mirror's pods are not gone yet (U4): its next status decides."""
+
+
+def changes(source: Object, mirror: Object, *, carrying: Carrying) -> Changes | None:
+    """Compare a source with its mirror; None when there is nothing to write (D9)."""
+    want_body = mirror_body(source, namespace=mirror.metadata.namespace, carrying=carrying)
+    want_annotations = dict(want_body["metadata"]["annotations"])
+    carried_text = want_annotations.pop(names.CARRIED)
+    want_body["metadata"]["annotations"] = want_annotations
+    if mirror.annotations.get(names.CARRIED) == carried_text and _is_intact(want_body, mirror):
+        return None
+    have_body = _body_of(mirror)
+    parts = parts_of(want_body)
+    noted = Carried.of_text(mirror.annotations.get(names.CARRIED))
+    found = list(differences(part_values(want_body, parts), part_values(have_body, parts), noted, parts))
+    # A mirror that the worker's own queueing suspends is left to it.
+    found = [d for d in found if not (d.part.name == "suspend" and d.undone and d.want is False)]
+    if not found:
+        return None
+    changed = [difference for difference in found if not difference.undone]
+    if any(d.part.needs_mutable_template for d in found) and not _template_is_mutable(have_body):
+        found = [d for d in found if not d.part.needs_mutable_template and d.part.name != "suspend"]
+        if not found or all(d.undone for d in found):
+            return Changes(must_wait_for_pods=True, digest=carried_text)
+        return _changes_of(found, have_body, noted, carried_text, undone=False)
+    return _changes_of(found, have_body, None, carried_text, undone=not changed)
+
+
+def _changes_of(
+    found: list[Difference], have_body: Json, noted: Carried | None, carried_text: str, *, undone: bool
+) -> Changes:
+    """Operations for these differences; with ``noted``, parts that are not sent stay noted as they were."""
+    new_note = Carried.of_text(carried_text)
+    if noted is not None:
+        sent = {difference.part.name for difference in found}
+        new_note = Carried(
+            {name: part for name, part in noted.parts.items() if name not in sent}
+            | {name: part for name, part in new_note.parts.items() if name in sent}
+        )
+    annotations = next((d.new_value for d in found if d.part.name == "annotations"), None)
+    if annotations is None:
+        annotations = dict(read(have_body, ("metadata", "annotations")) or {})
+    operations: list[Mapping[str, Any]] = []
+    for difference in found:
+        if difference.part.name != "annotations":
+            operations += patch_operations(difference, have_body)
+    noted_annotations = annotations | {names.CARRIED: new_note.as_text()}
+    operations.append({"op": "add", "path": "/metadata/annotations", "value": noted_annotations})
+    return Changes(tuple(operations), digest=carried_text, undone=undone)
+
+
+def parts_of(body: Json) -> tuple[Part, ...]:
+    """All parts of a Job, its containers' resources among them."""
+    containers = [
+        Part(f"{field}{i}", (*_POD, field, i, "resources"), needs_mutable_template=True)
+        for field in ("containers", "initContainers")
+        for i in range(len(read(body, (*_POD, field)) or ()))
+    ]
+    return (*_PARTS, *containers)
+
+
+def part_values(body: Json, parts: tuple[Part, ...]) -> dict[str, Json]:
+    values = {part.name: read(body, part.path) for part in parts}
+    for name, metadata in (("labels", "metadata"), ("annotations", "metadata")):
+        values[name] = without(read(body, (metadata, name)), _is_ours)
+    return values
+
+
+def _is_ours(key: str) -> bool:
+    return key.startswith(names.PREFIX) and key not in (names.ORIGIN, names.SOURCE_UID)
+
+
+def _is_intact(want_body: Json, mirror: Object) -> bool:
+    """The note matches: is everything that was carried still on the mirror?"""
+    parts = parts_of(want_body)
+    have = part_values(_body_of(mirror), parts)
+    return all(
+        contains(have[name], value) or (name == "suspend" and value is False)
+        for name, value in part_values(want_body, parts).items()
+    )
+
+
+def _body_of(found: Object) -> dict[str, Json]:
+    metadata = {"labels": dict(found.labels), "annotations": dict(found.annotations)}
+    return {"metadata": metadata, "spec": found.spec_dict(), "status": found.status_dict()}
+
+
+def _template_is_mutable(body: Json) -> bool:
+    """U4: judged on the mirror as it is now."""
+    status = body.get("status") or {}
+    suspended = any(c.get("type") == "Suspended" and c.get("status") == "True" for c in status.get("conditions") or ())
+    no_start = status.get("startTime") is None
+    return bool(body["spec"].get("suspend")) and not status.get("active") and (no_start or suspended)
+
+
+def _selected_labels(spec: Json) -> frozenset[str]:
+    """Labels that a kept, manual selector asks for: they must stay in the template."""
+    if not spec.get("manualSelector"):
+        return frozenset()
+    selector = spec.get("selector") or {}
+    expressions = (expression.get("key", "") for expression in selector.get("matchExpressions") or ())
+    return frozenset((*(selector.get("matchLabels") or {}), *expressions))
+
+
+def _own_labels(source: Object, carrying: Carrying) -> dict[str, str]:
+    def drop(key: str) -> bool:
+        return key in GENERATED_LABELS or key.startswith(names.PREFIX) or _any(key, carrying.strip_labels)
+
+    ours = {names.ORIGIN: carrying.origin, names.SOURCE_UID: source.metadata.uid}
+    return without(source.metadata.labels, drop) | dict(carrying.set_labels) | ours
+
+
+def _own_annotations(source: Object, carrying: Carrying) -> dict[str, str]:
+    def drop(key: str) -> bool:
+        return key == LAST_APPLIED or key.startswith(names.PREFIX) or _any(key, carrying.strip_annotations)
+
+    return without(source.metadata.annotations, drop) | dict(carrying.set_annotations)
+
+
+def _any(key: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(key, glob) for glob in globs)

@@ -1,0 +1,87 @@
+"""Statuses of a source that no mirror dictates: suspended without one, failed by a loss, placed on a worker.
+
+Each is the whole status to write, made from what is stored so that the API accepts it, or None when there is nothing to
+write or nothing would be accepted. What follows from a mirror's status is in ``job_status``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from mirror.adapters.job_status_clean import clean_message
+from mirror.adapters.job_status_stored import Status, StoredJob, served
+from mirror.batch import conditions, times, views
+from mirror.batch.conditions import COMPLETE, FAILED, TRUE, Condition
+from mirror.model import names
+
+MIRROR_LOST = "MirrorLost"
+PLACED_REASON = "Placed"
+
+
+def suspended_status(stored: StoredJob, now: datetime) -> Status | None:
+    """For a suspended source that no worker can speak for: Suspended as the Job controller says it (D3, W1).
+
+    Counts and startTime stay as they were last known. A Job whose end is decided is not shown as suspended any more.
+    """
+    if stored.verdict is not None or stored.is_true(conditions.SUSPENDED):
+        return None
+    suspended = conditions.new(
+        conditions.SUSPENDED, TRUE, reason=conditions.JOB_SUSPENDED, message="Job suspended", at=times.of(now)
+    )
+    return _accepted(stored, with_conditions(stored, conditions.upsert(stored.conditions, suspended)))
+
+
+def lost_status(stored: StoredJob, now: datetime, *, message: str, reason: str = MIRROR_LOST) -> Status | None:
+    """End a Job whose mirror is gone, in one write that is always accepted (D11, M12).
+
+    A verdict that is stored decides how it ends, and why; without one it has failed for the given reason.
+    """
+    if stored.is_finished:
+        return None
+    ending, at = stored.verdict or FAILED, times.of(now)
+    start = stored.start or at
+    interim = conditions.find(stored.conditions, conditions.INTERIM[ending], TRUE)
+    listed = list(stored.conditions)
+    if interim is None:
+        interim = conditions.new(conditions.INTERIM[ending], TRUE, reason=reason, message=clean_message(message), at=at)
+        listed = conditions.upsert(listed, interim)
+    listed = conditions.upsert(listed, terminal(interim, ending, at))
+    status = with_conditions(stored, listed) | {
+        "startTime": start,
+        "active": 0,
+        "ready": 0,
+        "terminating": 0,
+        "uncountedTerminatedPods": {},
+    }
+    if ending == COMPLETE:
+        status["completionTime"] = stored.completion or max(at, start)
+    return _accepted(stored, status)
+
+
+def placed_status(stored: StoredJob, worker: str | None, now: datetime) -> Status | None:
+    """Record the worker on the source, or with None that it has none (D5)."""
+    if worker is None:
+        listed: Sequence[Condition] = conditions.without(stored.conditions, names.PLACED)
+    else:
+        placed = conditions.new(names.PLACED, TRUE, reason=PLACED_REASON, message=worker, at=times.of(now))
+        same = conditions.find(stored.conditions, names.PLACED, TRUE)
+        is_recorded = same is not None and same.get("message") == worker
+        listed = stored.conditions if is_recorded else conditions.upsert(stored.conditions, placed)
+    return _accepted(stored, with_conditions(stored, listed))
+
+
+def with_conditions(stored: StoredJob, listed: Sequence[Condition]) -> Status:
+    """The stored status with these conditions instead of its own."""
+    return {**stored.status, "conditions": list(listed)}
+
+
+def terminal(interim: Condition, ending: conditions.Verdict, at: str) -> Condition:
+    """The final condition that follows from an interim one (T8, D11)."""
+    reason, message = views.text(interim.get("reason")), views.text(interim.get("message"))
+    return conditions.new(ending, TRUE, reason=reason, message=message, at=at)
+
+
+def _accepted(stored: StoredJob, status: Status) -> Status | None:
+    shaped = served(status)
+    return None if shaped == stored.status or stored.refusal(shaped) else shaped

@@ -1,0 +1,158 @@
+"""A status update as the rules look at it: both statuses with their types, the spec, and what changed (V1).
+
+Built by ``status_rules``; decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from mirror.batch import conditions, times, views
+from mirror.batch.conditions import COMPLETE, FAILED, SUSPENDED
+from mirror.batch.quoting import json_texts
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What the rules ask of a Job's spec, with the API's defaults."""
+
+    suspend: bool
+    completions: int | None
+    parallelism: int | None
+    is_indexed: bool
+    has_backoff_limit_per_index: bool
+    has_success_policy: bool
+
+    @classmethod
+    def of(cls, spec: Mapping[str, object]) -> Spec:
+        return cls(
+            suspend=spec.get("suspend") is True,
+            completions=views.optional_number(spec.get("completions")),
+            parallelism=views.optional_number(spec.get("parallelism")),
+            is_indexed=spec.get("completionMode") == "Indexed",
+            has_backoff_limit_per_index=spec.get("backoffLimitPerIndex") is not None,
+            has_success_policy=spec.get("successPolicy") is not None,
+        )
+
+    @property
+    def is_elastic(self) -> bool:
+        """V35: the Job may be scaled down, and its successes with it."""
+        return self.is_indexed and self.completions == self.parallelism
+
+
+@dataclass(frozen=True, slots=True)
+class Uncounted:
+    """Lists that are absent are None: the server prints them differently from empty ones."""
+
+    succeeded: tuple[str, ...] | None
+    failed: tuple[str, ...] | None
+
+    @property
+    def lists(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return ("succeeded", self.succeeded or ()), ("failed", self.failed or ())
+
+    def __str__(self) -> str:
+        return f'{{"Succeeded":{json_texts(self.succeeded)},"Failed":{json_texts(self.failed)}}}'
+
+
+@dataclass(frozen=True)
+class Status:
+    """A status with its types; times are instants, because the API compares instants (V2)."""
+
+    active: int
+    succeeded: int
+    failed: int
+    ready: int | None
+    terminating: int | None
+    start: int | None
+    completion: int | None
+    completed_indexes: str
+    failed_indexes: str | None
+    uncounted: Uncounted | None
+    conditions: Sequence[conditions.Condition]
+
+    @classmethod
+    def of(cls, status: Mapping[str, object]) -> Status:
+        uncounted = status.get("uncountedTerminatedPods")
+        return cls(
+            active=views.number(status.get("active")),
+            succeeded=views.number(status.get("succeeded")),
+            failed=views.number(status.get("failed")),
+            ready=views.optional_number(status.get("ready")),
+            terminating=views.optional_number(status.get("terminating")),
+            start=_instant(status.get("startTime")),
+            completion=_instant(status.get("completionTime")),
+            completed_indexes=views.text(status.get("completedIndexes")),
+            failed_indexes=views.optional_text(status.get("failedIndexes")),
+            uncounted=_uncounted(uncounted) if isinstance(uncounted, Mapping) else None,
+            conditions=conditions.of(status),
+        )
+
+    @cached_property
+    def true(self) -> frozenset[object]:
+        return frozenset(one.get("type") for one in self.conditions if one.get("status") == conditions.TRUE)
+
+    @cached_property
+    def is_complete(self) -> bool:
+        return COMPLETE in self.true
+
+    @cached_property
+    def is_failed(self) -> bool:
+        return FAILED in self.true
+
+    @property
+    def is_finished(self) -> bool:
+        return self.is_complete or self.is_failed
+
+
+def _instant(value: object) -> int | None:
+    return times.instant(value) if isinstance(value, str) else None
+
+
+def _uncounted(value: Mapping[str, object]) -> Uncounted:
+    def uids(name: str) -> tuple[str, ...] | None:
+        listed = value.get(name)
+        return tuple(map(views.text, listed)) if isinstance(listed, list | tuple) else None
+
+    return Uncounted(uids("succeeded"), uids("failed"))
+
+
+@dataclass(frozen=True)
+class StatusChange:
+    """The change flags of V1, beside both statuses and the spec."""
+
+    spec: Spec
+    old: Status
+    new: Status
+
+    def turned(self, *types: str) -> bool:
+        """Whether the True-ness of any of these conditions changed."""
+        return any((one in self.old.true) != (one in self.new.true) for one in types)
+
+    @cached_property
+    def turned_finished(self) -> bool:
+        return self.old.is_finished != self.new.is_finished
+
+    @cached_property
+    def changed_start(self) -> bool:
+        return self.old.start != self.new.start
+
+    @cached_property
+    def changed_completion(self) -> bool:
+        return self.old.completion != self.new.completion
+
+    @cached_property
+    def changed_completed_indexes(self) -> bool:
+        return self.old.completed_indexes != self.new.completed_indexes
+
+    @cached_property
+    def changed_failed_indexes(self) -> bool:
+        return self.old.failed_indexes != self.new.failed_indexes
+
+    @cached_property
+    def is_resuming(self) -> bool:
+        """V3."""
+        resumed = conditions.find(self.new.conditions, SUSPENDED, conditions.FALSE) is not None
+        return SUSPENDED in self.old.true and resumed

@@ -1,0 +1,75 @@
+"""Times as the API reads, compares and prints them: RFC 3339, stored in whole seconds, compared exactly (V2, M2).
+
+Used by the status rules and by everything that writes a status. Reads no clock.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+
+NANOSECONDS = 1_000_000_000
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_FIRST_SECOND = (date.min.toordinal() - _EPOCH_DAY) * 86_400
+_LAST_SECOND = (date.max.toordinal() - _EPOCH_DAY + 1) * 86_400 - 1
+_SHAPE = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?:[.,](\d+))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))",
+    re.ASCII,
+)
+
+
+class BadTime(ValueError):
+    """The text is no RFC 3339 time of the years 1 to 9999 in UTC."""
+
+
+def instant(text: str) -> int:
+    """Nanoseconds since 1970 in UTC. Digits beyond a nanosecond are ignored, as the API does.
+
+    Raises:
+        BadTime: it is not a time.
+    """
+    found = _SHAPE.fullmatch(text)
+    if found is None:
+        raise BadTime(text[:64])
+    year, month, day, hour, minute, second, fraction, sign, offset_hour, offset_minute = found.groups()
+    try:
+        days = date(int(year), int(month), int(day)).toordinal() - _EPOCH_DAY
+    except ValueError as error:
+        raise BadTime(text[:64]) from error
+    seconds = days * 86_400 + int(hour) * 3_600 + int(minute) * 60 + int(second)
+    if sign is not None:
+        offset = int(offset_hour) * 3_600 + int(offset_minute) * 60
+        seconds += offset if sign == "-" else -offset
+    if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
+        raise BadTime(text[:64])
+    return seconds * NANOSECONDS + (int(fraction[:9].ljust(9, "0")) if fraction else 0)
+
+
+def seconds(text: str) -> int:
+    """Whole seconds since 1970, cut off as storage does.
+
+    Raises:
+        BadTime: it is not a time.
+    """
+    return instant(text) // NANOSECONDS
+
+
+def text(whole_seconds: int) -> str:
+    """``2026-01-31T23:59:59Z`` for seconds since 1970. Of such texts the earlier is the lesser string."""
+    days, rest = divmod(whole_seconds, 86_400)
+    day = date.fromordinal(days + _EPOCH_DAY)
+    return f"{day.isoformat()}T{rest // 3_600:02}:{rest // 60 % 60:02}:{rest % 60:02}Z"
+
+
+def stored(value: str) -> str:
+    """The text as storage gives it back: UTC, whole seconds.
+
+    Raises:
+        BadTime: it is not a time.
+    """
+    return text(seconds(value))
+
+
+def of(moment: datetime) -> str:
+    """The text of an aware datetime; a fraction of a second is cut off (M2)."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")

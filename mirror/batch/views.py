@@ -1,0 +1,41 @@
+"""Reading decoded JSON without trusting its types; used by this room and by the adapters.
+
+Each function answers with the neutral value of its type when it finds anything else (null, absent, another type), which
+is also how the API reads an absent field. Refusing wrong types is the decoder's business, not done here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+_NO_FIELDS: Mapping[str, object] = {}
+
+
+def mapping(value: object) -> Mapping[str, object]:
+    """The object, or an empty one."""
+    return value if isinstance(value, Mapping) else _NO_FIELDS
+
+
+def items(value: object) -> Sequence[object]:
+    """The list, or an empty one."""
+    return value if isinstance(value, list | tuple) else ()
+
+
+def text(value: object) -> str:
+    """The string, or an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def optional_text(value: object) -> str | None:
+    """The string, or None."""
+    return value if isinstance(value, str) else None
+
+
+def number(value: object) -> int:
+    """The integer, or 0. ``True`` is no integer in JSON."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def optional_number(value: object) -> int | None:
+    """The integer, or None. ``True`` is no integer in JSON."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,1 @@
+"""The command ``mirror``: one file per subcommand. Parses arguments, prints, maps failures to exit codes."""

@@ -1,0 +1,88 @@
+"""How a long-running process behaves: its event loop, signals, bounded shutdown, and failures as exit codes.
+
+Not here: what the process does (``app``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+
+from mirror.model.endings import MustEnd
+from mirror.model.version import version
+from mirror.runtime.leadership import LeadershipLost
+from mirror.telemetry.logs import Log
+
+SHUTDOWN_SECONDS = 10.0
+FAILED = 1
+
+Work = Callable[[asyncio.Event], Awaitable[None]]
+"""Runs until the event is set, then cleans up and returns."""
+
+_log = Log("process")
+
+
+def exit_code_of(work: Work) -> int:
+    """Run the work until SIGTERM or SIGINT and give the process' exit code.
+
+    The first signal sets the event; if the process is not gone after ten seconds, or at a second signal, it is ended
+    at once with code 1. Failures that an operator can understand are one line on stderr; others keep their traceback.
+    """
+    last_resort = threading.Timer(SHUTDOWN_SECONDS, _end_at_once, ("shutdown takes too long",))
+    last_resort.daemon = True
+    failures: list[str] = []
+    make_loop, loop_name = _event_loop()
+    _log.info("starting", version=version(), event_loop=loop_name, pid=os.getpid())
+    try:
+        with asyncio.Runner(loop_factory=make_loop) as runner:
+            runner.run(_until_signal(work, last_resort))
+    except* (MustEnd, LeadershipLost) as group:
+        failures = [str(failure) for failure in _leaves(group)]
+    finally:
+        last_resort.cancel()
+    for failure in failures:
+        print(f"mirror: {failure}", file=sys.stderr)
+    return FAILED if failures else 0
+
+
+async def _until_signal(work: Work, last_resort: threading.Timer) -> None:
+    stop = asyncio.Event()
+
+    def on_signal(name: str) -> None:
+        if stop.is_set():
+            _end_at_once(f"second signal ({name})")
+        _log.info("stopping", signal=name)
+        stop.set()
+        last_resort.start()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, number.name)
+    await work(stop)
+
+
+def _end_at_once(why: str) -> None:
+    """Without any clean-up, since that is what hangs; from a thread, since the loop may be what hangs."""
+    os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"mirror: {why}; ending at once\n".encode())
+    os._exit(FAILED)
+
+
+def _event_loop() -> tuple[Callable[[], asyncio.AbstractEventLoop] | None, str]:
+    """uvloop's where it is installed (the extra ``speed``), else asyncio's; and its name."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return None, "asyncio"
+    return new_event_loop, "uvloop"
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for failure in group.exceptions:
+        if isinstance(failure, BaseExceptionGroup):
+            yield from _leaves(failure)
+        else:
+            yield failure

@@ -1,0 +1,115 @@
+"""Kubernetes events on sources and Secrets: best effort, bounded, never in the way of a status."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from mirror.kube import requests
+from mirror.kube.client import Client
+from mirror.kube.errors import KubeError
+from mirror.kube.objects import Object
+from mirror.kube.resources import EVENTS, Resource
+from mirror.model.text import clean
+from mirror.runtime.clock import Clock
+from mirror.telemetry.logs import Log
+
+COMPONENT = "jobmirror"
+REPEAT_AFTER_SECONDS = 600.0
+MOST_WAITING = 20_000
+MOST_REMEMBERED = 10_000
+SENDERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Regarding:
+    """What an event is about."""
+
+    resource: Resource
+    found: Object = field(repr=False)
+
+    def reference(self) -> dict[str, str]:
+        metadata = self.found.metadata
+        return {
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "namespace": metadata.namespace,
+            "name": metadata.name,
+            "uid": metadata.uid,
+            "resourceVersion": metadata.resource_version,
+        }
+
+
+class EventRecorder:
+    """Takes events at any time and sends them from tasks of its own; repeats within ten minutes are left out."""
+
+    def __init__(self, management: Client, *, clock: Clock, log: Log) -> None:
+        self._management = management
+        self._clock = clock
+        self._log = log
+        self._waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
+        self._told: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+
+    def tell(self, regarding: Regarding, reason: str, message: str, *, is_warning: bool) -> None:
+        """Record an event; dropped, with a log line, when too many are waiting."""
+        message = clean(message, 1024)
+        told = (regarding.found.metadata.uid, reason, message)
+        now = self._clock.monotonic()
+        if now - self._told.get(told, float("-inf")) < REPEAT_AFTER_SECONDS:
+            return
+        self._told[told] = now
+        self._told.move_to_end(told)
+        if len(self._told) > MOST_REMEMBERED:
+            self._told.popitem(last=False)
+        try:
+            self._waiting.put_nowait(self._body(regarding, reason, message, is_warning))
+        except asyncio.QueueFull:
+            self._log.warning("event dropped", reason=reason)
+
+    async def run(self) -> None:
+        """Send events, until cancelled."""
+        async with asyncio.TaskGroup() as scope:
+            for number in range(SENDERS):
+                scope.create_task(self._send(), name=f"send events {number}")
+
+    async def flush(self, seconds: float) -> None:
+        """Give what is waiting a little time on the way out."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._waiting.join()
+        except TimeoutError:
+            self._log.warning("events not sent", count=self._waiting.qsize())
+
+    async def _send(self) -> None:
+        while True:
+            body = await self._waiting.get()
+            try:
+                await self._management.send(requests.create(EVENTS, body, namespace=body["metadata"]["namespace"]))
+            except KubeError as error:
+                self._log.debug("event not sent", reason=body["reason"], error=error)
+            finally:
+                self._waiting.task_done()
+
+    def _body(self, regarding: Regarding, reason: str, message: str, is_warning: bool) -> dict[str, Any]:
+        now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        reference = regarding.reference()
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                "name": f"{reference['name'][:200]}.{secrets.token_hex(8)}",
+                "namespace": reference["namespace"],
+            },
+            "involvedObject": reference,
+            "type": "Warning" if is_warning else "Normal",
+            "reason": reason,
+            "message": message,
+            "source": {"component": COMPONENT},
+            "reportingComponent": COMPONENT,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }

@@ -1,0 +1,39 @@
+"""What this process remembers of sources beyond the clusters' objects, by uid; bounded by the sources that exist."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Any
+
+from mirror.decide.seen import Memory
+
+MOST_GONE = 200_000
+
+
+class Memories:
+    """One ``Memory`` a source, and the uids of sources whose deletion was seen."""
+
+    def __init__(self) -> None:
+        self._memories: dict[str, Memory] = {}
+        self._gone: OrderedDict[str, None] = OrderedDict()
+
+    def of(self, uid: str) -> Memory:
+        return self._memories.get(uid) or Memory(uid)
+
+    def set(self, uid: str, **fields: Any) -> Memory:
+        changed = self._memories[uid] = replace(self.of(uid), **fields)
+        return changed
+
+    def forget(self, uid: str) -> None:
+        self._memories.pop(uid, None)
+
+    def note_gone(self, uid: str) -> None:
+        """The deletion of this source was seen: nothing has to be asked before its mirror goes (D10)."""
+        self.forget(uid)
+        self._gone[uid] = None
+        if len(self._gone) > MOST_GONE:
+            self._gone.popitem(last=False)
+
+    def is_gone(self, uid: str) -> bool:
+        return uid in self._gone

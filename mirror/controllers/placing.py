@@ -1,0 +1,96 @@
+"""Gives out places: counts what each worker has, serves who waits (D21). Decisions are ``placement``'s."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from mirror.model.keys import SourceKey
+from mirror.placement.candidates import Candidate, Wish
+from mirror.placement.least_loaded import choose
+from mirror.placement.waiting import Waiter, WaitingRoom
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A place that was given out and is not recorded on the source yet."""
+
+    uid: str
+    worker: str
+
+
+class Placing:
+    """Who waits, and what was given out. ``candidates`` yields the workers with the load that is recorded."""
+
+    def __init__(self, candidates: Callable[[], list[Candidate]], *, wake: Callable[[SourceKey], None]) -> None:
+        self._candidates = candidates
+        self._wake = wake
+        self._room = WaitingRoom()
+        self._given: dict[SourceKey, Given] = {}
+        self._is_serving_soon = False
+
+    @property
+    def waiting(self) -> int:
+        return len(self._room)
+
+    def given_to(self, key: SourceKey, uid: str) -> str | None:
+        given = self._given.get(key)
+        return given.worker if given is not None and given.uid == uid else None
+
+    def ask(self, waiter: Waiter) -> str | None:
+        """Let it wait for a place; return the worker if there is one at once."""
+        self._room.add(waiter)
+        self._serve(except_for=waiter.key)
+        return self.given_to(waiter.key, waiter.uid)
+
+    def why(self, wish: Wish, details: dict[str, str]) -> str:
+        """What speaks against each worker, for people; ``details`` tells more about refusals."""
+        choice = choose(wish, self._loaded())
+        if choice.worker is not None:
+            return ""
+        parts = [
+            f"{worker}: {details.get(worker, reason) if reason == 'refused' else reason}"
+            for worker, reason in sorted(choice.obstacles)
+        ]
+        return "; ".join(parts) or "no worker is registered"
+
+    def settle(self, key: SourceKey) -> None:
+        """What was given is recorded, or not wanted any more."""
+        self._room.leave(key)
+        if self._given.pop(key, None) is not None:
+            self.serve_soon()
+
+    def wake_all(self) -> None:
+        """The workers have changed: everybody who waits may have another reason to."""
+        self.serve_soon()
+        for key in self._room.keys():
+            self._wake(key)
+
+    def serve_soon(self) -> None:
+        """Room may have been made; many such moments are served together."""
+        if self._is_serving_soon or not len(self._room):
+            return
+        self._is_serving_soon = True
+        asyncio.get_running_loop().call_soon(self._serve)
+
+    def _serve(self, except_for: SourceKey | None = None) -> None:
+        self._is_serving_soon = False
+        candidates = {candidate.name: candidate for candidate in self._loaded()}
+
+        def pick(wish: Wish) -> str | None:
+            worker = choose(wish, candidates.values()).worker
+            if worker is not None:
+                candidates[worker] = replace(candidates[worker], load=candidates[worker].load + 1)
+            return worker
+
+        for waiter, worker in self._room.serve(pick):
+            self._given[waiter.key] = Given(waiter.uid, worker)
+            if waiter.key != except_for:
+                self._wake(waiter.key)
+
+    def _loaded(self) -> list[Candidate]:
+        extra: dict[str, int] = {}
+        for given in self._given.values():
+            extra[given.worker] = extra.get(given.worker, 0) + 1
+        return [replace(c, load=c.load + extra.get(c.name, 0)) for c in self._candidates()]

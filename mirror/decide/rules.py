@@ -1,0 +1,264 @@
+"""The rules about one source, in order; the first that has something to say decides (design §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from mirror.adapters.job_status import (
+    has_started,
+    lost_status,
+    next_status,
+    placed_status,
+    suspended_status,
+)
+from mirror.decide.plan import (
+    Action,
+    AskForPlace,
+    CreateMirror,
+    DeleteMirror,
+    FindMirror,
+    PatchMirror,
+    Plan,
+    RestoreLabels,
+    Tell,
+)
+from mirror.decide.seen import Look, Seen
+from mirror.decide.writing import source_write
+from mirror.model import names
+
+FOREIGN_WRITES_TOLERATED = 3
+UNREACHABLE_SHOWN_AFTER_SECONDS = 60.0
+CONFLICT_RETRY_SECONDS = 30.0
+RESENDS = 2
+
+
+def decide(seen: Seen) -> Plan:
+    """What to do about one source now."""
+    for rule in RULES:
+        plan = rule(seen)
+        if plan is not None:
+            return plan
+    return Plan("nothing to do")
+
+
+def leave_what_goes(seen: Seen) -> Plan | None:
+    """A source that is being deleted gets nothing any more; its mirror is deleted by its own key (D10)."""
+    return Plan("the source is being deleted") if seen.source.is_deleting else None
+
+
+def leave_what_others_write(seen: Seen) -> Plan | None:
+    """A status that another manager writes is not fought over (D20)."""
+    source = seen.source
+    runs_here = source.placed is None and seen.found_on is None and not source.is_finished and source.has_started
+    if not runs_here and seen.memory.foreign_status_writes < FOREIGN_WRITES_TOLERATED:
+        return None
+    why = "another controller writes this Job's status"
+    write, later = source_write(seen, waiting=why)
+    told = seen.source.found.annotations.get(names.WAITING_BECAUSE) == why
+    tell = () if told else (Tell("StatusConflict", f"{why}; it is left alone"),)
+    return Plan(why, (*write, *tell), later)
+
+
+def keep_or_delete_finished(seen: Seen) -> Plan | None:
+    """The final status is stored: the mirror stays for its retention (D8)."""
+    source, worker = seen.source, seen.worker
+    if not source.is_finished:
+        return None
+    write, later = source_write(seen)
+    if worker is None or not worker.is_reachable or seen.mirror is None or seen.mirror_is_stale:
+        return Plan("finished", write, later)
+    if seen.mirror.metadata.deletion_timestamp is not None:
+        return Plan("finished, its mirror is going", write, later)
+    delete = DeleteMirror(worker.name, seen.mirror.metadata.uid)
+    if not _is_recorded_mirror(seen):
+        return Plan("finished, and this mirror is not the one that ran", (*write, delete), later)
+    retention = seen.policy.retention_seconds
+    if retention is None:
+        return Plan("finished, its mirror is kept as long as it", write, later)
+    left = retention - _seconds_since_finish(seen)
+    if left > 0:
+        return Plan("finished, its mirror is kept for now", write, min(left, later or left))
+    return Plan("finished, the retention of its mirror is over", (*write, delete), later)
+
+
+def restore_erased_record(seen: Seen) -> Plan | None:
+    """A worker has this source's mirror and the record is gone: the mirror tells where it is (D2, D5)."""
+    if seen.source.placed is not None or seen.found_on is None:
+        return None
+    status = placed_status(seen.source.stored, seen.found_on, seen.now)
+    write, later = source_write(seen, status=status, records=seen.found_on)
+    return Plan(f"its mirror was found on {seen.found_on}", write, later)
+
+
+def hold_suspended(seen: Seen) -> Plan | None:
+    """A suspended source that was never placed is shown as suspended (D3)."""
+    if seen.source.placed is not None or not seen.source.is_suspended:
+        return None
+    return _show_suspended(seen, "suspended, not placed yet")
+
+
+def give_a_place(seen: Seen) -> Plan | None:
+    """An unsuspended source without a place asks for one, and is recorded where it is given one (D5)."""
+    source = seen.source
+    if source.placed is not None and not seen.refused_now:
+        return None
+    if seen.given is not None:
+        status = placed_status(source.stored, seen.given, seen.now)
+        write, _ = source_write(seen, status=status, records=seen.given)
+        return Plan(f"placed on {seen.given}", write, remember=(("first_create", True),))
+    clears = source.placed is not None
+    status = placed_status(source.stored, None, seen.now) if clears else None
+    why = seen.has_bad_annotation or seen.waiting_because
+    write, later = source_write(seen, status=status, waiting=why or None, clears=clears)
+    if not seen.has_bad_annotation and not seen.waiting_because:
+        return Plan("asks for a place", (*write, AskForPlace()), later)
+    expiries = [refusal.until - seen.monotonic for _, refusal in seen.memory.refusals if refusal.until > seen.monotonic]
+    return Plan(why, write, min((*expiries, later or 60.0), default=None))
+
+
+def wait_for_worker(seen: Seen) -> Plan | None:
+    """Its worker is out of reach: it stays where it is, and says so (D13, D14 ``Wait``)."""
+    worker = seen.worker
+    if worker is None or worker.is_reachable:
+        return None
+    why = f"worker {worker.name} is out of reach ({worker.because})"
+    shown_from = min(UNREACHABLE_SHOWN_AFTER_SECONDS, seen.policy.lost_after_seconds)
+    tell: tuple[Action, ...] = ()
+    remember: tuple[tuple[str, bool], ...] = ()
+    left = [at - worker.lost_for_seconds for at in (shown_from, seen.policy.lost_after_seconds)]
+    if left[1] <= 0 and not seen.memory.worker_loss_told:
+        tell, remember = (Tell("WorkerLost", f"{why}; the Job stays assigned to it"),), (("worker_loss_told", True),)
+    waiting = why if left[0] <= 0 else seen.source.found.annotations.get(names.WAITING_BECAUSE)
+    again = min((seconds for seconds in left if seconds > 0), default=None)
+    if seen.source.is_suspended and (plan := _show_suspended(seen, why, waiting=waiting)).actions:
+        return Plan(plan.because, (*plan.actions, *tell), again, remember)
+    write, later = source_write(seen, waiting=waiting)
+    again = min((s for s in (again, later) if s is not None), default=None)
+    return Plan(why, (*write, *tell), again, remember)
+
+
+def make_room_for_mirror(seen: Seen) -> Plan | None:
+    """The name is still taken by the mirror of an earlier namesake, which is being deleted (D1)."""
+    if not seen.mirror_is_stale:
+        return None
+    return Plan("the mirror of an earlier namesake has to go first", again_after_seconds=1.0)
+
+
+def care_for_missing_mirror(seen: Seen) -> Plan | None:
+    """There is no mirror in the cache: never created, or vanished (D11)."""
+    source, worker, memory = seen.source, seen.worker, seen.memory
+    if seen.mirror is not None or worker is None:
+        return None
+    expected = source.found.annotations.get(names.MIRROR_UID) or memory.mirror_uid
+    if expected or source.has_started:
+        if memory.look is None or memory.looked_for != expected:
+            return Plan("its mirror is not in the cache", (FindMirror(worker.name, expected),))
+        if memory.look is Look.UNLABELLED:
+            return Plan("its mirror lost our labels", (RestoreLabels(worker.name, expected),))
+        if source.has_started:
+            return _give_up_lost(seen)
+    if source.is_suspended:
+        return _show_suspended(seen, "suspended, not created yet")
+    if memory.in_the_way:
+        write, later = source_write(seen, waiting=memory.in_the_way)
+        retry = CreateMirror(worker.name)
+        return Plan(memory.in_the_way, (*write, retry), min(CONFLICT_RETRY_SECONDS, later or CONFLICT_RETRY_SECONDS))
+    return Plan("recorded, to be created", (CreateMirror(worker.name),))
+
+
+def give_up_replaced_mirror(seen: Seen) -> Plan | None:
+    """The mirror that ran is gone and another object carries its labels (D1, D11)."""
+    if seen.mirror is None or _is_recorded_mirror(seen) or not seen.source.has_started:
+        return None
+    return _give_up_lost(seen)
+
+
+def follow(seen: Seen) -> Plan | None:
+    """The normal case: its status comes back, its changes go there (D6, D7, D9)."""
+    worker, mirror, memory = seen.worker, seen.mirror, seen.memory
+    if worker is None or mirror is None:
+        return None
+    following = next_status(
+        seen.source.stored,
+        mirror.status_dict() if mirror.status else {},
+        now=seen.now,
+        mirror_suspended=_mirror_is_suspended(seen),
+        clock_offset_seconds=seen.clock_offset_seconds,
+    )
+    problem, patch = _problem_and_patch(seen)
+    write, later = source_write(
+        seen,
+        status=following.status,
+        waiting=memory.status_refused or problem or None,
+        mirror_uid=mirror.metadata.uid,
+        more=following.more,
+        cut=following.cut,
+    )
+    return Plan("follows its mirror", (*write, *patch), later)
+
+
+def _problem_and_patch(seen: Seen) -> tuple[str, tuple[Action, ...]]:
+    """What keeps the mirror from being as the source wants it, and what to do about it (D3, D9)."""
+    changes, memory, worker = seen.changes, seen.memory, seen.worker
+    if changes is None or worker is None or (seen.mirror and seen.mirror.metadata.deletion_timestamp):
+        return "", ()
+    is_repeat = memory.sent_digest == changes.digest
+    if is_repeat and memory.patch_refused:
+        return memory.patch_refused, ()
+    if is_repeat and changes.undone and memory.sent_times >= RESENDS:
+        return f"what was changed here is undone on {worker.name}", ()
+    if not changes.operations:
+        return "", ()  # its pods have to go first; its next status wakes us
+    return "", (PatchMirror(worker.name, changes),)
+
+
+def _give_up_lost(seen: Seen) -> Plan:
+    """A started mirror is gone for good: the source is failed, in one write that is always accepted (D11)."""
+    assert seen.worker is not None
+    message = f"the mirror on worker {seen.worker.name} has vanished after it had started"
+    status = lost_status(seen.source.stored, seen.now, reason="MirrorLost", message=message)
+    write, later = source_write(seen, status=status)
+    return Plan(message, (*write, Tell("MirrorLost", message)), later)
+
+
+def _show_suspended(seen: Seen, why: str, *, waiting: str | None = None) -> Plan:
+    status = suspended_status(seen.source.stored, seen.now)
+    write, later = source_write(seen, status=status, waiting=waiting)
+    tell = (Tell("Suspended", "Job suspended", is_warning=False),) if status is not None else ()
+    return Plan(why, (*write, *tell), later)
+
+
+def _is_recorded_mirror(seen: Seen) -> bool:
+    recorded = seen.source.found.annotations.get(names.MIRROR_UID)
+    return seen.mirror is not None and recorded in (None, "", seen.mirror.metadata.uid)
+
+
+def _mirror_is_suspended(seen: Seen) -> bool:
+    return bool(seen.mirror is not None and seen.mirror.spec_dict().get("suspend"))
+
+
+def _seconds_since_finish(seen: Seen) -> float:
+    conditions = seen.source.stored.status.get("conditions") or ()
+    ends = [c.get("lastTransitionTime") for c in conditions if c.get("type") in ("Complete", "Failed")]
+    for end in ends:
+        if isinstance(end, str):
+            return (seen.now - datetime.fromisoformat(end)).total_seconds()
+    return 0.0
+
+
+RULES: tuple[Callable[[Seen], Plan | None], ...] = (
+    leave_what_goes,
+    leave_what_others_write,
+    keep_or_delete_finished,
+    restore_erased_record,
+    hold_suspended,
+    give_a_place,
+    wait_for_worker,
+    make_room_for_mirror,
+    care_for_missing_mirror,
+    give_up_replaced_mirror,
+    follow,
+)
+
+__all__ = ["RULES", "decide", "has_started"]

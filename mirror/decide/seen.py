@@ -1,0 +1,120 @@
+"""What a decision may look at: frozen, gathered from caches by ``controllers.observing``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+
+from mirror.adapters.job import Changes
+from mirror.adapters.job_status import StoredJob
+from mirror.kube.objects import Object
+from mirror.model.keys import SourceKey
+
+
+class Look(Enum):
+    """What a live GET for a mirror that is not in the cache has found."""
+
+    GONE = "gone"
+    FOREIGN = "foreign"
+    UNLABELLED = "unlabelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A worker that definitely refused a source's first create; ``until`` is monotonic seconds."""
+
+    because: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What this process knows of one source beyond the clusters' objects; losing it costs a look, never a wrong step.
+
+    ``first_create``: this process recorded the placement and no create can have happened yet, so a refusal is one of
+    the very first create (D1). ``look`` answers for ``looked_for`` only.
+    """
+
+    uid: str = ""
+    first_create: bool = False
+    mirror_uid: str = ""
+    looked_for: str = ""
+    look: Look | None = None
+    in_the_way: str = ""
+    refusals: tuple[tuple[str, Refusal], ...] = ()
+    sent_digest: str = ""
+    sent_times: int = 0
+    patch_refused: str = ""
+    waiting_written_at: float = float("-inf")
+    worker_loss_told: bool = False
+    foreign_status_writes: int = 0
+    written_version: int = 0
+    status_refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The user's Job as stored on the management cluster."""
+
+    found: Object
+    stored: StoredJob
+    is_suspended: bool
+    is_finished: bool
+    has_started: bool
+    placed: str | None
+
+    @property
+    def uid(self) -> str:
+        return self.found.metadata.uid
+
+    @property
+    def is_deleting(self) -> bool:
+        return self.found.metadata.deletion_timestamp is not None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSight:
+    """The worker that a source is placed on, as it is now."""
+
+    name: str
+    is_reachable: bool
+    """Connected, and its mirrors are all known."""
+    lost_for_seconds: float = 0.0
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Settings that decisions depend on; seconds. ``retention_seconds`` None = as long as the source."""
+
+    lost_after_seconds: float = 900.0
+    retention_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Everything that one decision about one source looks at."""
+
+    key: SourceKey
+    source: Source
+    now: datetime
+    monotonic: float
+    policy: Policy
+    memory: Memory
+    worker: WorkerSight | None = None
+    mirror: Object | None = None
+    mirror_is_stale: bool = False
+    """The object of that name is the mirror of an earlier namesake."""
+    changes: Changes | None = None
+    given: str | None = None
+    """The worker that placement has given to it, not recorded yet."""
+    waiting_because: str = ""
+    """What placement answered; empty while it has not been asked or answers with a worker."""
+    has_bad_annotation: str = ""
+    found_on: str | None = None
+    """A worker that has a mirror of this unplaced source: its record was erased."""
+    clock_offset_seconds: float | None = None
+    refused_now: str = ""
+    """The worker it is recorded on has definitely refused it."""
+    extra: tuple[str, ...] = field(default=())

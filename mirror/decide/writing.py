@@ -1,0 +1,56 @@
+"""The one write to a source: which annotations go with it, and when one has to wait (D5, D21)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mirror.decide.plan import WriteSource
+from mirror.decide.seen import Seen
+from mirror.model import names
+
+WAITING_WRITE_SECONDS = 10.0
+
+
+def source_write(
+    seen: Seen,
+    *,
+    status: Mapping[str, Any] | None = None,
+    waiting: str | None = None,
+    records: str | None = None,
+    clears: bool = False,
+    mirror_uid: str | None = None,
+    more: bool = False,
+    cut: int = 0,
+) -> tuple[tuple[WriteSource, ...], float | None]:
+    """The write that brings the source to this state, if it is not there yet.
+
+    Returns it (or nothing) and after how many seconds to look again, because ``waiting-because`` was written less than
+    ten seconds ago and may only then be changed.
+    """
+    stored = seen.source.found.annotations
+    placed = records or (None if clears else seen.source.placed)
+    changes: list[tuple[str, str | None]] = []
+    if stored.get(names.ASSIGNED_WORKER) != placed:
+        changes.append((names.ASSIGNED_WORKER, placed))
+    if status is not None and mirror_uid is not None and stored.get(names.MIRROR_UID) != mirror_uid:
+        changes.append((names.MIRROR_UID, mirror_uid))
+    later = None
+    if stored.get(names.WAITING_BECAUSE) != waiting:
+        since_last = seen.monotonic - seen.memory.waiting_written_at
+        if waiting is None or status is not None or since_last >= WAITING_WRITE_SECONDS:
+            changes.append((names.WAITING_BECAUSE, waiting))
+        else:
+            later = WAITING_WRITE_SECONDS - since_last
+    if status is None and not changes:
+        return (), later
+    write = WriteSource(
+        status,
+        tuple(changes),
+        records=records,
+        clears=clears,
+        is_mirrored_status=mirror_uid is not None and status is not None,
+        more=more,
+        cut=cut,
+    )
+    return (write,), later

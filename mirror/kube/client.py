@@ -1,0 +1,297 @@
+"""One cluster's client: who we are, how fast we may ask, how long we wait, and what the answers mean.
+
+Everybody who talks to a cluster uses a ``Client``; ``watch`` builds on ``stream``. It never tries again by itself, with
+one exception: a 401 is repeated once when the credentials could be renewed, since a refused request did nothing. When
+else to try again is decided in ``runtime/loop``. Connections are ``transport``'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Protocol
+
+from multidict import CIMultiDict
+
+from mirror.kube.answers import error_from_answer
+from mirror.kube.credentials import Credentials
+from mirror.kube.errors import (
+    ApiError,
+    BadAnswer,
+    KubeError,
+    OutcomeUnknown,
+    ServerFailure,
+    TooManyRequests,
+    Unreachable,
+)
+from mirror.kube.limits import Limiter, LimiterState
+from mirror.kube.objects import Object, decode_object
+from mirror.kube.requests import JSON, Request
+from mirror.kube.transport import Answer, HttpTransport, Opened, Transport
+from mirror.model.version import version
+
+_MOST_BYTES = 16 * 2**20
+"""One object is stored in 1.5 MiB at most; its JSON may be a few times as long."""
+_MOST_LIST_BYTES = 256 * 2**20
+_MOST_ERROR_BYTES = 8 * 2**20
+_MOST_LINE_BYTES = 32 * 2**20
+_UNASKED_PAUSE_SECONDS = 1.0
+"""How long a 429 that names no time quietens a cluster."""
+
+
+class Observer(Protocol):
+    """Who counts requests."""
+
+    def on_request(self, cluster: str, verb: str, code: str, seconds: float) -> None:
+        """One request ended: ``code`` is its HTTP status, or ``error`` when there was no usable answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClientState:
+    """What a client looks like right now; for /healthz, logs and tests."""
+
+    cluster: str
+    server: str
+    limits: LimiterState
+    clock_offset_seconds: float | None
+
+
+class Client:
+    """Talks to one cluster. Make it inside the running loop and ``close()`` it there.
+
+    A changed kubeconfig means a new client: build it, swap it in, close the old one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        credentials: Credentials,
+        limiter: Limiter,
+        observer: Observer,
+        *,
+        transport: Transport | None = None,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.name = name
+        self._credentials = credentials
+        self._limiter = limiter
+        self._observer = observer
+        self._transport: Transport = transport if transport is not None else HttpTransport(credentials.endpoint)
+        self._wall = wall
+        self._user_agent = f"jobmirror/{version()}"
+        # The headers by content type, valid as long as the credentials hand out this very object.
+        self._identity: CIMultiDict[str] | None = None
+        self._headers: dict[str | None, CIMultiDict[str]] = {}
+        self._certificate_generation = credentials.certificate_generation
+        self._last_date = ""
+        self._clock_offset: float | None = None
+
+    @property
+    def clock_offset_seconds(self) -> float | None:
+        """How far the server's clock is ahead of ours, from the newest answer; None before the first.
+
+        A Date header has whole seconds, so half a second of error is usual.
+        """
+        return self._clock_offset
+
+    @property
+    def server(self) -> str:
+        return self._credentials.endpoint.server
+
+    def describe(self) -> ClientState:
+        return ClientState(self.name, self.server, self._limiter.describe(), self._clock_offset)
+
+    async def send(self, request: Request) -> bytes:
+        """Carry out one request and return the JSON of the answer.
+
+        Waiting for the rate limit does not count against the request's deadline.
+
+        Raises:
+            Unreachable: it was certainly not carried out.
+            OutcomeUnknown: it was sent, and no answer came in time.
+            BadAnswer: what answered is not the Kubernetes API.
+            ApiError: the server refused it; a subclass by meaning.
+        """
+        if not self._limiter.acquire_nowait(urgent=request.urgent):
+            await self._limiter.acquire(urgent=request.urgent)
+        with _Counted(self, request) as counted:
+            answer = await self._exchange(request)
+            counted.code = str(answer.status)
+            self._compare_clocks(answer.headers.get("Date", ""))
+            if answer.status >= 400:
+                raise self._refusal(answer)
+            _require_json(answer.status, answer.headers.get("Content-Type", ""))
+        return answer.body
+
+    async def send_object(self, request: Request) -> Object:
+        """As ``send``, decoded; raises ``BadAnswer`` when it is no object."""
+        return decode_object(await self.send(request))
+
+    @asynccontextmanager
+    async def stream(self, request: Request, *, silent_seconds: float) -> AsyncGenerator[AsyncIterator[bytes], None]:
+        """Open a watch and hand out its lines as they come, without line ends and empty ones, until the server ends it.
+
+        Raises, also while the lines are read:
+            Unreachable: no byte came for ``silent_seconds``, the request's deadline is over, or the connection broke.
+            BadAnswer: it is not JSON, or a line has no end.
+            ApiError: the server refused it.
+        """
+        if not self._limiter.acquire_nowait(urgent=request.urgent):
+            await self._limiter.acquire(urgent=request.urgent)
+        ends_at = asyncio.get_running_loop().time() + request.deadline_seconds
+        async with contextlib.AsyncExitStack() as stack:
+            opened = await self._open(request, stack, silent_seconds)
+            yield await stack.enter_async_context(contextlib.aclosing(_lines(opened, silent_seconds, ends_at)))
+
+    async def close(self) -> None:
+        """Close all connections; requests under way fail, later ones find it unreachable."""
+        await self._transport.close()
+
+    async def _exchange(self, request: Request) -> Answer:
+        most = _MOST_LIST_BYTES if request.verb == "list" else _MOST_BYTES
+        sent = False
+        try:
+            async with asyncio.timeout(request.deadline_seconds):
+                identity, headers = await self._prepare(request)
+                sent = True
+                answer = await self._transport.exchange(request, headers, most)
+                if answer.status == 401 and await self._credentials.renew(identity):
+                    sent = False
+                    _, headers = await self._prepare(request)
+                    sent = True
+                    answer = await self._transport.exchange(request, headers, most)
+                return answer
+        except TimeoutError as error:
+            raise self._too_late(request.deadline_seconds, sent=sent) from error
+
+    async def _open(self, request: Request, stack: contextlib.AsyncExitStack, silent_seconds: float) -> Opened:
+        """The answer to a watch once its head is there and says that lines will come."""
+        with _Counted(self, request) as counted:
+            try:
+                async with asyncio.timeout(min(silent_seconds, request.deadline_seconds)):
+                    identity, headers = await self._prepare(request)
+                    opened = await stack.enter_async_context(self._transport.open(request, headers))
+                    if opened.status == 401 and await self._credentials.renew(identity):
+                        await stack.aclose()
+                        _, headers = await self._prepare(request)
+                        opened = await stack.enter_async_context(self._transport.open(request, headers))
+                    counted.code = str(opened.status)
+                    if opened.status >= 400:
+                        raise self._refusal(Answer(opened.status, opened.headers, await _read_error(opened)))
+            except TimeoutError as error:
+                raise Unreachable(f"the watch was not answered within {silent_seconds:g} s") from error
+            except OutcomeUnknown as error:
+                raise Unreachable(str(error)) from error
+            _require_json(opened.status, opened.headers.get("Content-Type", ""))
+        return opened
+
+    async def _prepare(self, request: Request) -> tuple[CIMultiDict[str], CIMultiDict[str]]:
+        """Who we are now, and the headers to send."""
+        identity = await self._credentials.headers()
+        if identity is not self._identity:
+            self._identity = identity
+            self._headers.clear()
+        if self._certificate_generation != self._credentials.certificate_generation:
+            self._certificate_generation = self._credentials.certificate_generation
+            await self._transport.reconnect()
+        headers = self._headers.get(request.content_type)
+        if headers is None:
+            headers = CIMultiDict({"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": self._user_agent})
+            if request.content_type is not None:
+                headers["Content-Type"] = request.content_type
+            headers.extend(identity)
+            self._headers[request.content_type] = headers
+        return identity, headers
+
+    def _refusal(self, answer: Answer) -> KubeError:
+        """The error that an answer stands for; the whole cluster rests when it says so (python.md §4.4)."""
+        error = error_from_answer(answer.status, answer.headers, answer.body)
+        if isinstance(error, TooManyRequests):
+            self._limiter.pause(error.retry_after_seconds or _UNASKED_PAUSE_SECONDS)
+        elif isinstance(error, ServerFailure) and error.code == 503 and error.retry_after_seconds:
+            self._limiter.pause(error.retry_after_seconds)
+        return error
+
+    def _too_late(self, seconds: float, *, sent: bool) -> KubeError:
+        if sent:
+            return OutcomeUnknown(f"no answer within {seconds:g} s")
+        return Unreachable(f"no credentials within {seconds:g} s")
+
+    def _compare_clocks(self, date: str) -> None:
+        """Look at a Date header; once per second of the server's, as reading one is not cheap."""
+        if not date or date == self._last_date:
+            return
+        self._last_date = date
+        with contextlib.suppress(ValueError, OverflowError):
+            # The header is cut to whole seconds: on average it was half a second later than it says.
+            self._clock_offset = parsedate_to_datetime(date).timestamp() + 0.5 - self._wall()
+
+
+class _Counted:
+    """Tells the observer about one request when it is over."""
+
+    __slots__ = ("_began", "_client", "_request", "code")
+
+    def __init__(self, client: Client, request: Request) -> None:
+        self._client = client
+        self._request = request
+        self.code = "error"
+
+    def __enter__(self) -> _Counted:
+        self._began = time.perf_counter()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        code = self.code if error is None or isinstance(error, ApiError) else "error"
+        seconds = time.perf_counter() - self._began
+        self._client._observer.on_request(self._client.name, self._request.verb, code, seconds)
+
+
+def _require_json(status: int, content_type: str) -> None:
+    if status >= 300:
+        raise BadAnswer(f"a redirect ({status}), which an API server never sends")
+    if not content_type.lower().startswith(JSON):
+        raise BadAnswer("an answer that is not JSON")
+
+
+async def _read_error(opened: Opened) -> bytes:
+    """The body of a refusal; cut off when it is absurdly long, which makes it unreadable and nothing else."""
+    body = bytearray()
+    while len(body) < _MOST_ERROR_BYTES and (piece := await opened.chunk()):
+        body += piece
+    return bytes(body)
+
+
+async def _lines(opened: Opened, silent_seconds: float, ends_at: float) -> AsyncGenerator[bytes, None]:
+    """Split what comes into lines. A last line without an end was cut off, and is dropped."""
+    loop = asyncio.get_running_loop()
+    begun = bytearray()
+    while True:
+        try:
+            async with asyncio.timeout_at(min(loop.time() + silent_seconds, ends_at)):
+                chunk = await opened.chunk()
+        except TimeoutError as error:
+            why = "did not end in time" if loop.time() >= ends_at else f"was silent for {silent_seconds:g} s"
+            raise Unreachable(f"the watch {why}") from error
+        except OutcomeUnknown as error:
+            raise Unreachable(str(error)) from error
+        if not chunk:
+            return
+        if len(begun) + len(chunk) > _MOST_LINE_BYTES:
+            raise BadAnswer(f"a line of more than {_MOST_LINE_BYTES} bytes")
+        first, *rest = chunk.split(b"\n")
+        begun += first
+        if not rest:
+            continue
+        if begun:
+            yield bytes(begun)
+        begun = bytearray(rest.pop())
+        for line in rest:
+            if line:
+                yield line

@@ -1,0 +1,114 @@
+"""What can go wrong on the wire, by meaning (style 6).
+
+Raised by ``client`` and ``watch``, handled where something can be done. Whether to try again is decided in
+``runtime/loop``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class KubeError(Exception):
+    """Any failure of a request."""
+
+
+class Unreachable(KubeError):
+    """No connection could be made: the request was certainly not carried out."""
+
+
+class OutcomeUnknown(KubeError):
+    """The request was sent and no answer came (deadline, lost connection): it may or may not have been carried out."""
+
+
+class BadAnswer(KubeError):
+    """The server answered with something that is not the Kubernetes API (an HTML page, cut JSON, a redirect)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One entry of a Status' ``details.causes``."""
+
+    field: str
+    reason: str
+    message: str
+
+
+class ApiError(KubeError):
+    """The API server refused the request with a Status."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str = "",
+        message: str = "",
+        causes: tuple[Cause, ...] = (),
+        retry_after_seconds: float | None = None,
+        *,
+        about_kind: str = "",
+        about_name: str = "",
+    ) -> None:
+        super().__init__(code, reason, message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.causes = causes
+        self.retry_after_seconds = retry_after_seconds
+        # What the server says it is about: a create that is answered with 404 lacks its namespace, kind "namespaces".
+        self.about_kind = about_kind
+        self.about_name = about_name
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.reason}: {self.brief}"
+
+    @property
+    def brief(self) -> str:
+        """What may be shown to people, in one line.
+
+        For 422 the causes' fields and reasons only, since its message may quote the whole object (D18).
+        """
+        if self.causes and self.code == 422:
+            return ", ".join(f"{cause.field}: {cause.reason}" for cause in self.causes[:8])
+        if self.code == 422:
+            return "the object is invalid"
+        return " ".join(self.message.split())[:256]
+
+
+class BadRequest(ApiError):
+    """400."""
+
+
+class Unauthorized(ApiError):
+    """401: who we are was not accepted."""
+
+
+class Forbidden(ApiError):
+    """403: we may not do this."""
+
+
+class NotFound(ApiError):
+    """404 from an API server; a page that merely was not found is a ``BadAnswer``."""
+
+
+class Conflict(ApiError):
+    """409: the object changed meanwhile, or a precondition failed."""
+
+
+class AlreadyExists(Conflict):
+    """409 on create: the name is taken."""
+
+
+class Expired(ApiError):
+    """410: the version is too old to continue from."""
+
+
+class Invalid(ApiError):
+    """422."""
+
+
+class TooManyRequests(ApiError):
+    """429."""
+
+
+class ServerFailure(ApiError):
+    """5xx: the server could not carry it out, or could not say that it did."""

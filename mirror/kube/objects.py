@@ -1,0 +1,118 @@
+"""Objects as we keep them: metadata decoded, everything else as the bytes that came (python.md §4.2).
+
+The structs are immutable by convention; spec and status are decoded on demand, so nobody can change what is cached.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mirror.kube.errors import BadAnswer
+
+JUNK = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises when a server sends something else than it should; RecursionError is for nests of brackets."""
+
+
+class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Who owns an object."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class Meta(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
+    """The part of ObjectMeta that we look at; managed fields are dropped on decoding."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+    owner_references: list[OwnerReference] | None = None
+
+
+_EMPTY = msgspec.Raw(b"null")
+_decode_any = msgspec.json.Decoder().decode
+
+
+class Object(msgspec.Struct, gc=False):
+    """Any object: metadata, and its other parts as JSON bytes."""
+
+    metadata: Meta
+    spec: msgspec.Raw = _EMPTY
+    status: msgspec.Raw = _EMPTY
+    data: msgspec.Raw = _EMPTY
+
+    @property
+    def version(self) -> int:
+        """The resourceVersion as a number, for comparing; 0 when the server uses something else."""
+        text = self.metadata.resource_version
+        return int(text) if text.isascii() and text.isdecimal() and len(text) <= 20 else 0
+
+    def spec_dict(self) -> dict[str, Any]:
+        """The spec, decoded anew on each call.
+
+        Raises:
+            BadAnswer: it cannot be decoded; whole objects are only skimmed when they arrive.
+        """
+        return _decode_part(self.spec)
+
+    def status_dict(self) -> dict[str, Any]:
+        """The status, as ``spec_dict``."""
+        return _decode_part(self.status)
+
+    def data_dict(self) -> dict[str, Any]:
+        """The data of a Secret or ConfigMap, as ``spec_dict``."""
+        return _decode_part(self.data)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.metadata.labels or {}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.metadata.annotations or {}
+
+
+_decode = msgspec.json.Decoder(Object).decode
+
+
+def decode_object(raw: bytes | msgspec.Raw) -> Object:
+    """Decode one object, with copies of the kept parts (a Raw would otherwise pin the whole message).
+
+    Raises:
+        BadAnswer: it is not JSON, or has no usable metadata.
+    """
+    try:
+        return own(_decode(raw))
+    except JUNK as error:
+        raise BadAnswer(f"not an object: {type(error).__name__}") from error
+
+
+def own(found: Object) -> Object:
+    """Replace the parts that point into a larger message by copies, in place: only for what was just decoded."""
+    if found.spec is not _EMPTY:
+        found.spec = found.spec.copy()
+    if found.status is not _EMPTY:
+        found.status = found.status.copy()
+    if found.data is not _EMPTY:
+        found.data = found.data.copy()
+    return found
+
+
+def _decode_part(raw: msgspec.Raw) -> dict[str, Any]:
+    """One part; {} when it is missing or not an object at all."""
+    try:
+        found = _decode_any(raw)
+    except JUNK as error:
+        raise BadAnswer(f"an object's part cannot be decoded: {type(error).__name__}") from error
+    return found if isinstance(found, dict) else {}

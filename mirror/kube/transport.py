@@ -1,0 +1,284 @@
+"""HTTP to one cluster over aiohttp: two connection pools, socket options, and failures by what they prove.
+
+``client`` is the only caller; it adds limits, credentials, deadlines and the meaning of answers. Tests put an in-memory
+implementation of ``Transport`` in this one's place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import NamedTuple, Protocol
+from urllib.parse import urlencode
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from mirror.kube.credentials import Endpoint
+from mirror.kube.errors import BadAnswer, KubeError, OutcomeUnknown, Unreachable
+from mirror.kube.requests import Request
+from mirror.kube.resolver import ThreadPerLookup
+
+_MOST_CALLS = 64
+_READ_BYTES = 2**21
+"""The default makes the reader stop and go at every 64 KiB of a list."""
+_KEEPALIVE_SECONDS = 30.0
+"""Less than the idle timeouts of API servers (90 s) and load balancers: a write must not meet a closing connection."""
+_CONNECT_SHARE = 0.8
+_LONGEST_CONNECT_SECONDS = 10.0
+_LARGE_BODY_BYTES = 2**20
+
+
+class Answer(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Opened(Protocol):
+    """An answer whose body is still coming."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    async def chunk(self) -> bytes:
+        """The next bytes, as soon as there are any; empty at the end."""
+        ...
+
+
+class Transport(Protocol):
+    """What a client sends its requests through."""
+
+    async def exchange(self, request: Request, headers: CIMultiDict[str], most_bytes: int) -> Answer:
+        """Send, and read the whole answer.
+
+        Raises:
+            Unreachable: nothing was sent.
+            OutcomeUnknown: it was sent, and no whole answer came.
+            BadAnswer: what came is not HTTP, is compressed, or is longer than ``most_bytes``.
+        """
+        ...
+
+    def open(self, request: Request, headers: CIMultiDict[str]) -> AbstractAsyncContextManager[Opened]:
+        """Send, and hand out the answer while it comes; raises as ``exchange``, and so does ``chunk``."""
+        ...
+
+    async def reconnect(self) -> None:
+        """Let no later request use a connection that exists now."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class HttpTransport:
+    """The real thing.
+
+    Calls and watches have a pool each: were it one, as many watches as it has places would block every call for ever.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._proxy = URL(endpoint.proxy) if endpoint.proxy else None
+        self._failures = _Failures()
+        self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
+        self._calls = self._new_session(limit=_MOST_CALLS)
+        self._watches = self._new_session(limit=0)
+        # The pools of before the last reconnect, where calls and watches may still be under way.
+        self._retired: list[aiohttp.ClientSession] = []
+
+    async def exchange(self, request: Request, headers: CIMultiDict[str], most_bytes: int) -> Answer:
+        with self._failures:
+            response = await self._start(self._calls, request, headers)
+            try:
+                return Answer(response.status, response.headers, await _read(response, most_bytes))
+            finally:
+                response.close()
+
+    @asynccontextmanager
+    async def open(self, request: Request, headers: CIMultiDict[str]) -> AsyncIterator[Opened]:
+        with self._failures:
+            response = await self._start(self._watches, request, headers)
+        try:
+            yield _OpenedResponse(response, self._failures)
+        finally:
+            response.close()
+
+    async def reconnect(self) -> None:
+        outdated = self._retired
+        self._retired = [self._calls, self._watches]
+        self._calls = self._new_session(limit=_MOST_CALLS)
+        self._watches = self._new_session(limit=0)
+        for session in outdated:
+            await session.close()
+
+    async def close(self) -> None:
+        """Close every connection and wait until the sockets are gone; requests under way fail."""
+        self._failures.closed = True
+        for session in (self._calls, self._watches, *self._retired):
+            await session.close()
+        self._retired.clear()
+        # The loop closes a transport's socket in its next turn.
+        await asyncio.sleep(0)
+
+    async def _start(
+        self, session: aiohttp.ClientSession, request: Request, headers: CIMultiDict[str]
+    ) -> aiohttp.ClientResponse:
+        if self._failures.closed:
+            raise Unreachable("the client is closed")
+        url = self._endpoint.server + request.path
+        if request.query:
+            url += "?" + urlencode(request.query)
+        body = request.body
+        response = await session.request(
+            request.method,
+            URL(url, encoded=True),
+            data=io.BytesIO(body) if body is not None and len(body) >= _LARGE_BODY_BYTES else body,
+            headers=headers,
+            allow_redirects=False,
+            timeout=self._timeout(request.deadline_seconds),
+            proxy=self._proxy,
+            server_hostname=self._endpoint.server_hostname,
+        )
+        if "Content-Encoding" in response.headers and response.headers["Content-Encoding"] != "identity":
+            response.close()
+            raise BadAnswer("a compressed answer, though we accept none")
+        return response
+
+    def _timeout(self, deadline_seconds: float) -> aiohttp.ClientTimeout:
+        """Connecting ends before the caller's deadline does, so that "never sent" and "no answer" stay apart."""
+        found = self._timeouts.get(deadline_seconds)
+        if found is None:
+            connect = min(_LONGEST_CONNECT_SECONDS, deadline_seconds * _CONNECT_SHARE)
+            found = aiohttp.ClientTimeout(total=None, connect=connect, ceil_threshold=float("inf"))
+            if len(self._timeouts) < 256:
+                self._timeouts[deadline_seconds] = found
+        return found
+
+    def _new_session(self, *, limit: int) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            limit=limit,
+            ssl=self._endpoint.tls if self._endpoint.tls is not None else True,
+            resolver=ThreadPerLookup(),
+            keepalive_timeout=_KEEPALIVE_SECONDS,
+            socket_factory=self._new_socket,
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            trust_env=False,  # else two hops to a thread per request, for ~/.netrc and proxy variables
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=_READ_BYTES,
+            auto_decompress=False,
+        )
+
+    def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        """A socket for an address that was looked up; notices a dead peer within half a minute."""
+        family, kind, protocol, _, peer = address
+        if self._endpoint.refuse_address is not None:
+            why = self._endpoint.refuse_address(str(peer[0]))
+            if why is not None:
+                raise OSError(f"refused to connect: {why}")
+        made = socket.socket(family, kind, protocol)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in _TCP_OPTIONS:
+                made.setsockopt(socket.IPPROTO_TCP, option, value)
+        except OSError:
+            made.close()
+            raise
+        return made
+
+
+class _OpenedResponse:
+    """``Opened`` over an aiohttp response."""
+
+    def __init__(self, response: aiohttp.ClientResponse, failures: _Failures) -> None:
+        self._content = response.content
+        self._failures = failures
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+
+    async def chunk(self) -> bytes:
+        with self._failures:
+            return await self._content.readany()
+
+
+class _Failures:
+    """A context in which what aiohttp raises becomes an error that says what is known about the request."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        """Whether we closed the connections ourselves."""
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and (meaning := self._meaning(error)) is not None:
+            raise meaning from error
+
+    def _meaning(self, error: BaseException) -> KubeError | None:
+        if isinstance(error, _NEVER_SENT):
+            return Unreachable(_brief(error))
+        if isinstance(error, aiohttp.ClientResponseError):
+            return BadAnswer(f"not an HTTP answer: {_brief(error)}")
+        if isinstance(error, aiohttp.ClientError | OSError):
+            return OutcomeUnknown(_brief(error))
+        if not self.closed:
+            return None
+        if isinstance(error, asyncio.CancelledError):
+            # A pool that is closed cancels what waits in it; that must not look as if the waiting task were cancelled.
+            task = asyncio.current_task()
+            return None if task is None or task.cancelling() else OutcomeUnknown("the client was closed")
+        return OutcomeUnknown("the client was closed") if isinstance(error, RuntimeError) else None
+
+
+_NEVER_SENT = (
+    aiohttp.ClientConnectorError,  # refused, no route, no such name, TLS
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.ClientHttpProxyError,
+    aiohttp.InvalidURL,
+)
+
+
+async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+    """The whole body.
+
+    Raises:
+        BadAnswer: it is longer than that.
+    """
+    content = response.content
+    if (response.content_length or 0) > most_bytes:
+        raise BadAnswer(f"an answer of more than {most_bytes} bytes")
+    first = await content.readany()
+    if content.at_eof():
+        return first
+    pieces, size = [first], len(first)
+    while piece := await content.readany():
+        pieces.append(piece)
+        size += len(piece)
+        if size > most_bytes:
+            raise BadAnswer(f"an answer of more than {most_bytes} bytes")
+    return b"".join(pieces)
+
+
+def _brief(error: BaseException) -> str:
+    """One line about a failure; never what was sent."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+
+
+def _tcp_options() -> tuple[tuple[int, int], ...]:
+    """What this system has of: the first probe after 15 s, then every 5 s, three times; unacknowledged data 30 s."""
+    wanted = {"TCP_NODELAY": 1, "TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}
+    return tuple((getattr(socket, name), value) for name, value in wanted.items() if hasattr(socket, name))
+
+
+_TCP_OPTIONS = _tcp_options()

@@ -1,0 +1,42 @@
+"""Every name that appears on the wire: labels, annotations, conditions, events (design §2).
+
+No other module spells one of these out.
+"""
+
+PREFIX = "jobmirror.io/"
+
+# On sources.
+DEFAULT_MANAGED_BY = PREFIX + "controller"
+BUILT_IN_MANAGED_BY = "kubernetes.io/job-controller"
+WORKER_SELECTOR = PREFIX + "worker-selector"
+ON_WORKER_LOSS = PREFIX + "on-worker-loss"
+ON_MIRROR_LOSS = PREFIX + "on-mirror-loss"
+ASSIGNED_WORKER = PREFIX + "assigned-worker"
+HELD = PREFIX + "held"
+WAITING_BECAUSE = PREFIX + "waiting-because"
+MIRROR_UID = PREFIX + "mirror-uid"
+RULE_NAMES = PREFIX + "pod-failure-policy-rule-names"
+
+# Condition on sources: True, message = the worker (D5).
+PLACED = PREFIX + "Placed"
+
+# On mirrors.
+ORIGIN = PREFIX + "origin"
+SOURCE_UID = PREFIX + "source-uid"
+CARRIED = PREFIX + "carried"
+
+# On Secrets that register workers.
+WORKER = PREFIX + "worker"
+CORDONED = PREFIX + "cordoned"
+CAPACITY = PREFIX + "capacity"
+WEIGHT = PREFIX + "weight"
+DRAIN = PREFIX + "drain"
+NAMESPACES = PREFIX + "namespaces"
+NAMESPACE_PREFIX = PREFIX + "namespace-prefix"
+KUBECONFIG_KEY = "kubeconfig"
+
+# Objects in the manager's namespace.
+WORKERS_CONFIGMAP = "jobmirror-workers"
+LEASE = "jobmirror-manager"
+
+FIELD_MANAGER = "jobmirror"

@@ -1,0 +1,1 @@
+"""Machinery that knows no job: store, informer, work queue, consumer loop, supervision, leadership, clock."""

@@ -1,0 +1,278 @@
+"""Keeps a store like a collection on the server, for ever: list, watch, resume, relist (python.md §4.1).
+
+Prefers a watch that begins with all objects, and falls back to paged lists where the server does not offer it. A watch
+that ends is resumed from its last version; 410 in any form means a new list, whose difference to the store shows the
+deletions that were missed. Not here: what a change means (``on_change``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from mirror.kube import requests
+from mirror.kube.client import Client
+from mirror.kube.errors import BadRequest, Expired, Forbidden, Invalid, KubeError, Unauthorized
+from mirror.kube.objects import Object
+from mirror.kube.resources import Resource
+from mirror.kube.watch import WatchEvent, list_pages, watch
+from mirror.runtime.backoff import Backoff
+from mirror.runtime.store import EVERYWHERE, Name, Store, name_of
+
+RELIST = Backoff(first=0.8, most=30.0, jitter=0.3)
+QUIET_SECONDS = 120.0
+# Bookmarks come about once a minute by the API server's own design.
+SILENT_SECONDS = 150.0
+BREATH_EVERY = 200
+
+
+class Phase(Enum):
+    """Where an informer is; shown in health pages."""
+
+    LISTING = "listing"
+    WATCHING = "watching"
+    BACKING_OFF = "backing off"
+
+
+class Change(Enum):
+    """How it is known; deletions that only a relist's difference shows are not taken as certain (D10)."""
+
+    SEEN = "seen"
+    DELETED = "deleted"
+    MISSING = "missing"
+
+
+class Listener(Protocol):
+    """Who is told of each change of the store."""
+
+    def __call__(self, old: Object | None, new: Object | None, change: Change) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is kept: a kind, in one namespace or everywhere, maybe only objects with certain labels."""
+
+    resource: Resource
+    namespace: str | None = None
+    label_selector: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.namespace or EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A snapshot for health pages and tests."""
+
+    phase: Phase
+    restarts: int
+    silent_for_seconds: float
+
+
+class Informer:
+    """One list+watch that fills one scope of a store."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        store: Store,
+        *,
+        client: Callable[[], Client],
+        on_change: Listener,
+        accept: Callable[[Object], bool] = lambda _: True,
+        on_event: Callable[[WatchEvent], None] = lambda _: None,
+        on_trouble: Callable[[KubeError], None] = lambda _: None,
+        on_healthy: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._scope = scope
+        self._store = store
+        self._client = client
+        self._on_change = on_change
+        self._accept = accept
+        self._on_event = on_event
+        self._on_trouble = on_trouble
+        self._on_healthy = on_healthy
+        self._chance = random.Random()
+        self._version = ""
+        self._phase = Phase.LISTING
+        self._failures = 0
+        self._restarts = 0
+        self._heard_at = 0.0
+        self._can_stream_lists = True
+        self._synced = asyncio.Event()
+        self._nudge = asyncio.Event()
+
+    async def wait_until_synced(self) -> None:
+        await self._synced.wait()
+
+    @property
+    def is_synced(self) -> bool:
+        return self._synced.is_set()
+
+    def nudge(self) -> None:
+        """The server is known to answer again: do not wait for the backoff to end."""
+        self._nudge.set()
+
+    def describe(self) -> Described:
+        now = asyncio.get_running_loop().time()
+        return Described(self._phase, self._restarts, now - self._heard_at if self._heard_at else 0.0)
+
+    async def run(self) -> None:
+        """Keep the store like the server; ends only by cancellation."""
+        loop = asyncio.get_running_loop()
+        while True:
+            started = loop.time()
+            self._nudge.clear()
+            try:
+                await (self._watch() if self._version else self._list())
+            except Expired:
+                self._version = ""
+                self._failures += 1
+            except (Unauthorized, Forbidden) as error:
+                self._version = ""  # a new list proves that the rights are back
+                self._failures += 1
+                self._on_trouble(error)
+            except KubeError as error:
+                self._failures += 1
+                self._on_trouble(error)
+            else:
+                if loop.time() - started > 1.0:
+                    self._failures = 0
+                elif self._phase is Phase.WATCHING:
+                    self._failures += 1  # a server that ends each watch at once must not be hammered
+            self._restarts += 1
+            if loop.time() - started > QUIET_SECONDS:
+                self._failures = min(self._failures, 1)
+            await self._back_off()
+
+    async def _back_off(self) -> None:
+        """The first failure is retried at once: most ends of a watch are none at all."""
+        if self._failures <= 1:
+            return
+        self._phase = Phase.BACKING_OFF
+        try:
+            async with asyncio.timeout(RELIST.delay(self._failures - 1, self._chance)):
+                await self._nudge.wait()
+        except TimeoutError:
+            return
+        self._failures = 0
+
+    async def _list(self) -> None:
+        self._phase = Phase.LISTING
+        if self._can_stream_lists:
+            try:
+                await self._watch(initial_events=True)
+            except (BadRequest, Invalid):
+                self._can_stream_lists = False  # an older server: remembered for this cluster
+            else:
+                return
+        await self._list_pages()
+
+    async def _list_pages(self) -> None:
+        scope = self._scope
+        found: set[Name] = set()
+        version = ""
+        pages = list_pages(
+            self._client(), scope.resource, namespace=scope.namespace, label_selector=scope.label_selector
+        )
+        async with aclosing(pages) as stream:
+            async for page in stream:
+                version = page.resource_version
+                for listed in page.objects:
+                    self._take_listed(listed, found)
+                self._heard()
+                await asyncio.sleep(0)
+        self._finish_list(found, version)
+
+    async def _watch(self, *, initial_events: bool = False) -> None:
+        scope = self._scope
+        if not initial_events:
+            self._phase = Phase.WATCHING
+        request = requests.watch(
+            scope.resource,
+            namespace=scope.namespace,
+            label_selector=scope.label_selector,
+            resource_version="" if initial_events else self._version,
+            timeout_seconds=self._chance.randrange(240, 480),
+            initial_events=initial_events,
+        )
+        found: set[Name] | None = set() if initial_events else None
+        count = 0
+        async with aclosing(watch(self._client(), request, silent_seconds=SILENT_SECONDS)) as stream:
+            async for event in stream:
+                self._heard()
+                if found is None:
+                    self._take_event(event)
+                elif event.type == "BOOKMARK" and event.initial_events_end:
+                    self._finish_list(found, event.object.metadata.resource_version)
+                    self._phase = Phase.WATCHING
+                    found = None
+                elif event.type in ("ADDED", "MODIFIED"):
+                    self._take_listed(event.object, found)
+                elif event.type == "DELETED":
+                    found.discard(name_of(event.object))
+                    self._take_event(event)
+                count += 1
+                if count % BREATH_EVERY == 0:
+                    await asyncio.sleep(0)
+        if found is not None:
+            # Ended before it was complete: this server cannot do it, or something on the way cut it.
+            self._can_stream_lists = False
+
+    def _take_listed(self, listed: Object, found: set[Name]) -> None:
+        if not self._accept(listed):
+            return
+        name = name_of(listed)
+        found.add(name)
+        old = self._store.get(*name)
+        if old is None or old.metadata.resource_version != listed.metadata.resource_version:
+            self._store.put(listed)
+            self._on_change(old, listed, Change.SEEN)
+
+    def _finish_list(self, found: set[Name], version: str) -> None:
+        self._version = version
+        self._store.restart(self._scope.name, int(version) if version.isdecimal() else 0)
+        for name in self._store.names_in(self._scope.name):
+            if name not in found:
+                self._on_change(self._store.remove(name), None, Change.MISSING)
+        self._store.mark_synced(self._scope.name)
+        self._failures = 0
+        self._synced.set()
+        self._on_healthy()
+
+    def _take_event(self, event: WatchEvent) -> None:
+        found = event.object
+        self._version = found.metadata.resource_version or self._version
+        if event.type != "BOOKMARK":
+            self._on_event(event)
+            self._apply(event, found)
+        # Only now: what is read from the store must never be older than its progress.
+        self._store.advance(self._scope.name, found.version)
+
+    def _apply(self, event: WatchEvent, found: Object) -> None:
+        name = name_of(found)
+        old = self._store.get(*name)
+        if event.type == "DELETED":
+            if old is not None and (old.metadata.uid == found.metadata.uid):
+                self._store.remove(name)
+                self._on_change(old, None, Change.DELETED)
+            return
+        if not self._accept(found):
+            if old is not None:
+                self._store.remove(name)
+                self._on_change(old, None, Change.MISSING)
+            return
+        if old is not None and old.metadata.uid == found.metadata.uid and found.version <= old.version > 0:
+            return  # the echo of a write of ours, or older than one
+        self._store.put(found)
+        self._on_change(old, found, Change.SEEN)
+
+    def _heard(self) -> None:
+        self._heard_at = asyncio.get_running_loop().time()
+

@@ -1,0 +1,215 @@
+"""Leader election on a Lease: one process works, the others stand by.
+
+Own, because the known Python one goes on working after it lost its lease (python.md §1.3). Promises: the leader's work
+is cancelled *and has ended* before anybody else may take the lease; time is measured monotonically on each side; a clean
+exit hands the lease over at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from mirror.kube import requests
+from mirror.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from mirror.kube.resources import LEASES
+from mirror.runtime.clock import Clock
+from mirror.telemetry.logs import Log
+
+
+class LeadershipLost(RuntimeError):
+    """The lease could not be renewed in time; the work has been stopped."""
+
+
+class Sender(Protocol):
+    """Sends a request and returns the answer's body."""
+
+    async def send(self, request: requests.Request) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSettings:
+    """Which lease, whose, and its times in seconds; duration > deadline > period."""
+
+    namespace: str
+    name: str
+    identity: str
+    duration_seconds: float = 15.0
+    renew_deadline_seconds: float = 10.0
+    retry_period_seconds: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A state of the lease that somebody else holds, and when we first saw it (monotonic)."""
+
+    holder: str
+    version: str
+    at: float
+    duration_seconds: float
+
+
+def may_take(seen: Sighting | None, identity: str, now: float) -> bool:
+    """Whether the lease is free: nobody's, ours, or not renewed for its whole duration since *we* first saw it so."""
+    if seen is None or seen.holder in ("", identity):
+        return True
+    return now >= seen.at + seen.duration_seconds
+
+
+class Leadership:
+    """Takes the lease, keeps it while the work runs, gives it back."""
+
+    def __init__(self, sender: Sender, settings: LeaseSettings, *, clock: Clock, log: Log) -> None:
+        self._sender = sender
+        self._settings = settings
+        self._clock = clock
+        self._log = log
+        self._chance = random.Random()
+        self._seen: Sighting | None = None
+        self._body: dict[str, Any] = {}
+        self.is_leader = False
+
+    async def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the lease, do the work while it is held, release it.
+
+        Raises:
+            LeadershipLost: the lease could not be kept; the work has ended before this is raised.
+        """
+        await self._acquire()
+        self.is_leader = True
+        self._log.info("leading", identity=self._settings.identity)
+        try:
+            await self._work_while_renewing(work)
+        finally:
+            self.is_leader = False
+            await asyncio.shield(self._release())
+
+    async def _acquire(self) -> None:
+        while True:
+            with suppress(KubeError, TimeoutError):
+                if await self._try_to_take():
+                    return
+            period = self._settings.retry_period_seconds
+            await asyncio.sleep(min(period, self._until_free()) * (1 + 0.1 * self._chance.random()))
+
+    def _until_free(self) -> float:
+        if self._seen is None:
+            return self._settings.retry_period_seconds
+        return max(0.05, self._seen.at + self._seen.duration_seconds - self._clock.monotonic())
+
+    async def _work_while_renewing(self, work: Callable[[], Awaitable[None]]) -> None:
+        lost = False
+
+        async def renew() -> None:
+            nonlocal lost
+            await self._renew_until_lost()
+            lost = True
+            working.cancel()
+
+        async with asyncio.TaskGroup() as scope:
+            working = scope.create_task(_plain(work), name="leader's work")
+            renewing = scope.create_task(renew(), name="renew lease")
+            working.add_done_callback(lambda _: renewing.cancel())
+        if lost:
+            raise LeadershipLost(f"the lease {self._settings.name} could not be renewed in time")
+
+    async def _renew_until_lost(self) -> None:
+        """Return once the lease has not been renewed for the renew deadline, or is somebody else's."""
+        renewed_at = self._clock.monotonic()
+        while True:
+            await asyncio.sleep(self._settings.retry_period_seconds)
+            left = renewed_at + self._settings.renew_deadline_seconds - self._clock.monotonic()
+            if left <= 0:
+                return
+            asked_at = self._clock.monotonic()
+            try:
+                async with asyncio.timeout(left):
+                    if not await self._try_to_take():
+                        return
+            except Conflict:
+                continue
+            except (KubeError, TimeoutError) as error:
+                self._log.warning("lease not renewed", error=error)
+                continue
+            renewed_at = asked_at
+
+    async def _try_to_take(self) -> bool:
+        """Write our name into the lease if it is free; False if somebody else holds it."""
+        settings = self._settings
+        if not (self.is_leader and self._body):
+            try:
+                self._remember(await self._send(requests.get(LEASES, settings.name, namespace=settings.namespace)))
+            except NotFound:
+                return await self._create()
+        if not may_take(self._seen, settings.identity, self._clock.monotonic()):
+            return False
+        wanted = requests.update(LEASES, settings.name, self._wanted(self._body), namespace=settings.namespace)
+        try:
+            self._remember(await self._send(wanted))
+        except Conflict:
+            self._body = {}  # somebody else wrote: look before the next try
+            raise
+        return True
+
+    async def _create(self) -> bool:
+        create = requests.create(LEASES, self._wanted({}), namespace=self._settings.namespace)
+        try:
+            self._remember(await self._send(create))
+        except AlreadyExists:
+            return False
+        return True
+
+    async def _release(self) -> None:
+        """Hand the lease over; whatever fails, it ends by itself after its duration."""
+        settings = self._settings
+        if not self._body or (self._body.get("spec") or {}).get("holderIdentity") != settings.identity:
+            return
+        released = self._body | {"spec": self._body["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1}}
+        with suppress(KubeError, TimeoutError):
+            async with asyncio.timeout(2.0):
+                await self._send(requests.update(LEASES, settings.name, released, namespace=settings.namespace))
+                self._log.info("lease released")
+
+    async def _send(self, request: requests.Request) -> dict[str, Any]:
+        urgent = replace(request, urgent=True, deadline_seconds=self._settings.retry_period_seconds * 2)
+        answer: dict[str, Any] = msgspec.json.decode(await self._sender.send(urgent))
+        return answer
+
+    def _remember(self, body: dict[str, Any]) -> None:
+        self._body = body
+        spec = body.get("spec") or {}
+        version = str((body.get("metadata") or {}).get("resourceVersion", ""))
+        holder = str(spec.get("holderIdentity") or "")
+        if self._seen is None or (self._seen.version, self._seen.holder) != (version, holder):
+            duration = float(spec.get("leaseDurationSeconds") or self._settings.duration_seconds)
+            self._seen = Sighting(holder, version, self._clock.monotonic(), duration)
+
+    def _wanted(self, body: dict[str, Any]) -> dict[str, Any]:
+        settings, now = self._settings, _micro_time(self._clock.now())
+        spec = dict(body.get("spec") or {})
+        changes_hands = spec.get("holderIdentity") != settings.identity
+        transitions = int(spec.get("leaseTransitions") or 0) + (1 if body and changes_hands else 0)
+        wanted = {
+            "holderIdentity": settings.identity,
+            "leaseDurationSeconds": max(1, round(settings.duration_seconds)),
+            "acquireTime": now if changes_hands else spec.get("acquireTime", now),
+            "renewTime": now,
+            "leaseTransitions": transitions,
+        }
+        metadata = body.get("metadata") or {"name": settings.name, "namespace": settings.namespace}
+        return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec | wanted}
+
+
+async def _plain(work: Callable[[], Awaitable[None]]) -> None:
+    await work()
+
+
+def _micro_time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,67 @@
+"""The consumer loop: take a key, work on it, decide about trying again. The only place that does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Protocol, TypeVar
+
+from mirror.kube.errors import ApiError, Conflict, KubeError
+from mirror.runtime.queue import Closed, Taken, WorkQueue
+from mirror.telemetry.logs import Log
+
+K = TypeVar("K", bound=Hashable)
+
+Work = Callable[[K], Awaitable[float | None]]
+"""Works on a key; returns seconds after which it wants to look again, or None."""
+
+
+class Observer(Protocol):
+    """What the loop reports."""
+
+    def on_taken(self, waited_seconds: float) -> None: ...
+
+    def on_worked(self, seconds: float) -> None: ...
+
+    def on_retry(self) -> None: ...
+
+
+async def consume(queue: WorkQueue[K], work: Work[K], *, log: Log, observer: Observer) -> None:
+    """Work on keys until the queue is closed, then wait for those in work."""
+    loop = asyncio.get_running_loop()
+
+    async def one(taken: Taken[K]) -> None:
+        started = loop.time()
+        try:
+            await _work_on(taken.key)
+        finally:
+            queue.done(taken.key)
+            observer.on_worked(loop.time() - started)
+
+    async def _work_on(key: K) -> None:
+        try:
+            again = await work(key)
+        except KubeError as error:
+            wait = error.retry_after_seconds if isinstance(error, ApiError) else None
+            delay = queue.retry(key, at_least_seconds=min(wait or 0.0, 60.0))
+            observer.on_retry()
+            # A conflict only says that our cache was behind; the watch brings what it lacked.
+            level = log.debug if isinstance(error, Conflict) and queue.failures(key) < 5 else log.warning
+            level("will try again", key=key, error=f"{type(error).__name__}: {error}", in_seconds=round(delay, 3))
+        except Exception as error:  # noqa: BLE001 - a bug in one key's work must not end everybody's
+            delay = queue.retry(key, at_least_seconds=1.0)
+            observer.on_retry()
+            log.error("unexpected error", key=key, error=error, in_seconds=round(delay, 3), traceback=True)
+        else:
+            queue.forget(key)
+            if again is not None:
+                queue.add_after(key, again)
+
+    async with asyncio.TaskGroup() as scope:
+        while True:
+            try:
+                taken = await queue.take()
+            except Closed:
+                return
+            observer.on_taken(taken.waited_seconds)
+            scope.create_task(one(taken), name=f"work on {taken.key}")

@@ -1,0 +1,210 @@
+"""A work queue of keys with client-go's guarantees, and lanes.
+
+A key that is added many times before it is taken is taken once; it is never worked on twice at the same time; one that
+is added while it is worked on is taken again afterwards. Each key belongs to a lane (a worker, say), named anew each
+time it becomes ready: lanes take turns, and a lane has a bounded number of keys in work, so that a lane that hangs
+costs the others nothing (D12). Not here: what is done with a key (``loop``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from mirror.runtime.backoff import Backoff
+from mirror.runtime.clock import Clock
+
+K = TypeVar("K", bound=Hashable)
+
+RETRY = Backoff(first=0.005, most=60.0)
+
+
+class Closed(Exception):
+    """The queue was closed: nothing will be taken from it any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken(Generic[K]):
+    """A key that is now being worked on."""
+
+    key: K
+    lane: str
+    waited_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A snapshot for metrics, logs and tests; ages in seconds."""
+
+    ready: dict[str, int]
+    in_work: dict[str, int]
+    delayed: int
+    oldest_seconds: float
+    longest_running_seconds: float
+
+
+class WorkQueue(Generic[K]):
+    """Keys to work on.
+
+    Invariants: a key is in at most one lane's ``_ready`` deque, exactly if it is in ``_since`` and not in ``_working``;
+    a key in ``_working`` and in ``_since`` was added while being worked on; ``_in_work[lane]`` counts ``_working``.
+    """
+
+    def __init__(self, lane_of: Callable[[K], str], *, clock: Clock, lane_limit: int = 64) -> None:
+        self._lane_of = lane_of
+        self._clock = clock
+        self._lane_limit = lane_limit
+        self._ready: dict[str, deque[K]] = {}
+        self._turns: deque[str] = deque()  # lanes with something ready, each once
+        self._since: dict[K, float] = {}  # wanted, and since when
+        self._working: dict[K, tuple[str, float]] = {}
+        self._in_work: dict[str, int] = {}
+        self._failures: dict[K, int] = {}
+        self._delayed: list[tuple[float, int, K]] = []
+        self._due: dict[K, float] = {}  # the valid entry of ``_delayed`` for each key; others are stale
+        self._order = itertools.count()
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._closed = False
+
+    def add(self, key: K) -> None:
+        """Want this key to be worked on, now."""
+        if self._closed or key in self._since:
+            return
+        self._due.pop(key, None)
+        self._since[key] = self._clock.monotonic()
+        if key not in self._working:
+            self._make_ready(key)
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Want this key after a delay; of several delays the earliest counts."""
+        if seconds <= 0:
+            self.add(key)
+            return
+        due = self._clock.monotonic() + seconds
+        if self._closed or key in self._since or self._due.get(key, due + 1) <= due:
+            return
+        self._due[key] = due
+        heapq.heappush(self._delayed, (due, next(self._order), key))
+        self._set_timer()
+
+    def retry(self, key: K, *, at_least_seconds: float = 0.0) -> float:
+        """Want this key again after its own growing delay; return the delay in seconds."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        delay = max(RETRY.delay(failures), at_least_seconds)
+        self.add_after(key, delay)
+        return delay
+
+    def forget(self, key: K) -> None:
+        """This key went well: its next failure starts with the shortest delay."""
+        self._failures.pop(key, None)
+
+    def failures(self, key: K) -> int:
+        return self._failures.get(key, 0)
+
+    async def take(self) -> Taken[K]:
+        """Wait for a key whose lane has room.
+
+        Raises:
+            Closed: the queue was closed.
+        """
+        while True:
+            if self._closed:
+                raise Closed
+            taken = self._take_nowait()
+            if taken is not None:
+                return taken
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+
+    def done(self, key: K) -> None:
+        """The work on a taken key has ended."""
+        lane, _ = self._working.pop(key)
+        self._in_work[lane] -= 1
+        if not self._in_work[lane]:
+            del self._in_work[lane]
+        if key in self._since:
+            self._make_ready(key)
+        self._wake()
+
+    def close(self) -> None:
+        """Stop handing out keys."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._wake()
+
+    def lanes(self) -> set[str]:
+        return set(self._ready) | set(self._in_work)
+
+    def describe(self) -> Described:
+        now = self._clock.monotonic()
+        return Described(
+            ready={lane: len(keys) for lane, keys in self._ready.items()},
+            in_work=dict(self._in_work),
+            delayed=len(self._due),
+            oldest_seconds=now - min(self._since.values(), default=now),
+            longest_running_seconds=now - min((since for _, since in self._working.values()), default=now),
+        )
+
+    def _make_ready(self, key: K) -> None:
+        lane = self._lane_of(key)
+        keys = self._ready.get(lane)
+        if keys is None:
+            keys = self._ready[lane] = deque()
+            self._turns.append(lane)
+        keys.append(key)
+        self._wake()
+
+    def _take_nowait(self) -> Taken[K] | None:
+        for _ in range(len(self._turns)):
+            lane = self._turns[0]
+            self._turns.rotate(-1)
+            if self._in_work.get(lane, 0) >= self._lane_limit:
+                continue
+            keys = self._ready[lane]
+            key = keys.popleft()
+            if not keys:
+                del self._ready[lane]
+                self._turns.remove(lane)
+            now = self._clock.monotonic()
+            self._working[key] = (lane, now)
+            self._in_work[lane] = self._in_work.get(lane, 0) + 1
+            return Taken(key, lane, now - self._since.pop(key))
+        return None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _set_timer(self) -> None:
+        """One timer for the whole heap, at its earliest entry."""
+        while self._delayed and self._due.get(self._delayed[0][2]) != self._delayed[0][0]:
+            heapq.heappop(self._delayed)
+        if self._timer is not None:
+            if self._delayed and self._timer.when() <= self._delayed[0][0]:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if self._delayed:
+            loop = asyncio.get_running_loop()
+            wait = max(0.0, self._delayed[0][0] - self._clock.monotonic())
+            self._timer = loop.call_later(wait, self._release_due)
+
+    def _release_due(self) -> None:
+        self._timer = None
+        now = self._clock.monotonic()
+        while self._delayed and self._delayed[0][0] <= now + 0.001:
+            due, _, key = heapq.heappop(self._delayed)
+            if self._due.get(key) == due:
+                self.add(key)
+        self._set_timer()

@@ -1,0 +1,125 @@
+"""What one list+watch has shown, by namespace and name, with indexes (python.md §4.1).
+
+Filled by ``informer``; read by the controllers. Objects in it are immutable by convention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from mirror.kube.objects import Object
+
+Name = tuple[str, str]
+"""Namespace and name."""
+
+IndexFunction = Callable[[Object], Iterable[str]]
+
+EVERYWHERE = ""
+
+
+def name_of(found: Object) -> Name:
+    return found.metadata.namespace, found.metadata.name
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A snapshot for health pages, logs and tests."""
+
+    objects: int
+    synced: bool
+
+
+class Store:
+    """Objects of one kind on one cluster.
+
+    Invariant: ``_by_index[i][v]`` holds exactly the names of the stored objects for which index function i yields v.
+    """
+
+    def __init__(self, indexes: Mapping[str, IndexFunction] | None = None) -> None:
+        self._objects: dict[Name, Object] = {}
+        self._functions = dict(indexes or {})
+        self._by_index: dict[str, dict[str, set[Name]]] = {index: {} for index in self._functions}
+        # The newest version that the stream of a scope (a namespace, or EVERYWHERE) has shown. An answer to a write
+        # that is not newer tells nothing that the stream has not told already, a deletion since then included.
+        self._progress: dict[str, int] = {}
+        self._synced: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[Object]:
+        return iter(list(self._objects.values()))
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        return self._objects.get((namespace, name))
+
+    def names(self, index: str, value: str) -> frozenset[Name]:
+        return frozenset(self._by_index[index].get(value, ()))
+
+    def count(self, index: str, value: str) -> int:
+        return len(self._by_index[index].get(value, ()))
+
+    def names_in(self, scope: str) -> list[Name]:
+        """All names of a scope: one namespace, or everywhere."""
+        return [name for name in self._objects if scope in (EVERYWHERE, name[0])]
+
+    def is_synced(self, scope: str = EVERYWHERE) -> bool:
+        return scope in self._synced
+
+    def mark_synced(self, scope: str) -> None:
+        self._synced.add(scope)
+
+    def put(self, found: Object) -> Object | None:
+        """Store an object; return the one it replaces."""
+        name = name_of(found)
+        old = self._objects.get(name)
+        if old is not None:
+            self._unindex(name, old)
+        self._objects[name] = found
+        for index, function in self._functions.items():
+            for value in function(found):
+                self._by_index[index].setdefault(value, set()).add(name)
+        return old
+
+    def remove(self, name: Name) -> Object | None:
+        """Forget an object; return it if it was there."""
+        old = self._objects.pop(name, None)
+        if old is not None:
+            self._unindex(name, old)
+        return old
+
+    def _unindex(self, name: Name, old: Object) -> None:
+        for index, function in self._functions.items():
+            for value in function(old):
+                names = self._by_index[index].get(value)
+                if names is not None:
+                    names.discard(name)
+                    if not names:
+                        del self._by_index[index][value]
+
+    def advance(self, scope: str, version: int) -> None:
+        """The stream of this scope has shown everything up to this version."""
+        if version > self._progress.get(scope, 0):
+            self._progress[scope] = version
+
+    def restart(self, scope: str, version: int) -> None:
+        """The stream of this scope begins anew at a version, maybe an older one (a restored etcd)."""
+        self._progress[scope] = version
+
+    def read_own_write(self, written: Object) -> bool:
+        """Take the server's answer to a write of ours before the watch brings it; return whether it was news.
+
+        Keeps us from deciding twice on what we have just changed. An answer that is older than what the stream has
+        shown is ignored: the object may be gone since.
+        """
+        scope = written.metadata.namespace
+        progress = self._progress.get(scope, self._progress.get(EVERYWHERE, 0))
+        old = self._objects.get(name_of(written))
+        if written.version <= max(progress, old.version if old else 0):
+            return False
+        self.put(written)
+        return True
+
+    def describe(self) -> Described:
+        return Described(objects=len(self._objects), synced=bool(self._synced))

@@ -1,0 +1,133 @@
+"""Reading the settings file: everything that is wrong with it at once, each with its path and what to do.
+
+Called by the command line. Not here: what a single value must be (``rules``), what exists (``schema``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from mirror.model.durations import format_duration
+from mirror.model.text import clean
+from mirror.settings.rules import Rule, Wrong, shown, suggestion
+from mirror.settings.schema import LeaderElection, Part, Settings
+from mirror.settings.strict_yaml import read_yaml
+
+P = TypeVar("P", bound=Part)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to correct: the path of the key, empty for the file as a whole, and what is wrong."""
+
+    path: str
+    what: str
+
+    def __str__(self) -> str:
+        return clean(f"{self.path}: {self.what}" if self.path else self.what)
+
+
+class SettingsError(Exception):
+    """The settings cannot be used; its text has one line per problem, each naming the file."""
+
+    def __init__(self, file: str, problems: tuple[Problem, ...]) -> None:
+        super().__init__(file, problems)
+        self.file = file
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join(f"{self.file}: {problem}" for problem in self.problems)
+
+
+def load(path: str | Path) -> Settings:
+    """The settings in a file; what it does not mention has its default.
+
+    Raises:
+        SettingsError: the file cannot be read, or something in it is refused; all problems are named.
+    """
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise SettingsError(str(path), (Problem("", f"cannot be read: {error.strerror or error}"),)) from None
+    return parse(raw, str(path))
+
+
+def parse(raw: bytes, file: str) -> Settings:
+    """The settings in YAML text; ``file`` is what messages call it.
+
+    Raises:
+        SettingsError: something in it is refused; all problems are named.
+    """
+    problems: list[Problem] = []
+
+    def report(path: str, what: str) -> None:
+        problems.append(Problem(path, what))
+
+    content = read_yaml(raw, report)
+    if problems:
+        raise SettingsError(file, tuple(problems))
+    settings = _read_part(Settings, {} if content is None else content, "", problems)
+    if settings is not None:
+        problems += _check_together(settings)
+    if settings is None or problems:
+        raise SettingsError(file, tuple(problems))
+    return settings
+
+
+def _read_part(part: type[P], value: object, path: str, problems: list[Problem]) -> P | None:
+    """One mapping with all below it; None if anything in it was refused and is now among the problems."""
+    if not isinstance(value, Mapping):
+        problems.append(Problem(path, f"expected a mapping of settings, got {shown(value)}"))
+        return None
+    fields = {field.encode_name: field for field in msgspec.structs.fields(part)}
+    before = len(problems)
+    values: dict[str, object] = {}
+    for key, raw in value.items():
+        below = f"{path}.{key}" if path else key
+        if key in fields:
+            values[fields[key].name] = _read_value(fields[key].type, raw, below, problems)
+        else:
+            problems.append(Problem(below, f"unknown key{suggestion(key, tuple(fields))}"))
+    return part(**values) if len(problems) == before else None
+
+
+def _read_value(kind: Any, raw: object, path: str, problems: list[Problem]) -> object:
+    if isinstance(kind, type) and issubclass(kind, Part):
+        return _read_part(kind, raw, path, problems)
+    rule: Rule = kind.__metadata__[0]
+    try:
+        return rule.apply(raw)
+    except Wrong as wrong:
+        problems += [Problem(f"{path}{where}", what) for where, what in wrong.problems]
+        return None
+
+
+def _check_together(settings: Settings) -> list[Problem]:
+    """Conditions over several keys, and keys that this version cannot honour."""
+    return [*_check_lease(settings.leader_election), *_check_job_controller(settings)]
+
+
+def _check_lease(lease: LeaderElection) -> list[Problem]:
+    """A leader gives up before its Lease runs out, and tries more than once until then: else two could act at once."""
+    found = []
+    if lease.lease_duration_seconds != int(lease.lease_duration_seconds):
+        found.append(Problem("leaderElection.leaseDuration", "must be whole seconds; a Lease holds nothing finer"))
+    if lease.lease_duration_seconds <= lease.renew_deadline_seconds:
+        renew = format_duration(lease.renew_deadline_seconds)
+        found.append(Problem("leaderElection.leaseDuration", f"must be longer than renewDeadline ({renew})"))
+    if lease.renew_deadline_seconds <= lease.retry_period_seconds:
+        retry = format_duration(lease.retry_period_seconds)
+        found.append(Problem("leaderElection.renewDeadline", f"must be longer than retryPeriod ({retry})"))
+    return found
+
+
+def _check_job_controller(settings: Settings) -> list[Problem]:
+    """Accepting a switch that nothing obeys would be a lie."""
+    if not settings.job_controller.enabled:
+        return []
+    return [Problem("jobController.enabled", "this version has no Job controller of its own; set it to false")]

@@ -1,0 +1,298 @@
+"""What a setting's value must be: one ``Rule`` per kind of value, named by the fields in ``schema``.
+
+A rule turns what YAML gave into what the field holds, or says in one line what was expected. Rules know nothing of
+the file, of the field's name, or of other fields (those conditions are in ``load``).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from mirror.model import names
+from mirror.model.durations import BadDuration, parse_duration
+
+ALLOW_NAMES = (
+    "loopback",
+    "exec",
+    "authProvider",
+    "basicAuth",
+    "filePaths",
+    "tokenFile",
+    "http",
+    "insecureSkipTLSVerify",
+    "proxyURL",
+    "impersonation",
+)
+"""What a worker's kubeconfig is refused for unless ``workers.allow`` names it (design §2)."""
+
+_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_DNS_LABEL = re.compile(_LABEL)
+_SUBDOMAIN = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
+_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_LABEL_VALUE = re.compile(rf"({_NAME})?")
+_KEY_NAME = re.compile(_NAME)
+_KEY_GLOB = re.compile(r"[-A-Za-z0-9_./*?\[\]!]{1,317}")
+_MANAGED_BY_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
+_ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%a-z]+\]|[^\[\]:\s/]*):(?P<port>[0-9]{1,5})")
+_ANNOTATIONS_BYTES = 256 * 1024
+_MOST = 1_000_000
+
+
+class Wrong(Exception):
+    """A value breaks its rule: one pair per problem, where below the field (such as ``[1]`` or ``.http``) and what."""
+
+    def __init__(self, *problems: tuple[str, str]) -> None:
+        super().__init__(*problems)
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``expected`` completes the sentence "expected …"; ``read`` returns what the field holds or raises ``Wrong``."""
+
+    expected: str
+    read: Callable[[object], object]
+
+    def apply(self, value: object) -> object:
+        """The field's value.
+
+        Raises:
+            Wrong: with what was expected and what was found.
+        """
+        try:
+            return self.read(value)
+        except _Unexpected as unexpected:
+            hint = f" ({unexpected})" if unexpected.args else ""
+            raise Wrong(("", f"expected {self.expected}, got {shown(value)}{hint}")) from None
+
+
+class _Unexpected(Exception):
+    """The value as a whole is not what the rule expects; the argument, if any, is a hint."""
+
+
+def shown(value: object) -> str:
+    """A value as it may stand in a message: JSON, bounded."""
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "nothing"
+    text = json.dumps(value, ensure_ascii=True, default=lambda other: type(other).__name__)
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+def suggestion(word: str, known: tuple[str, ...]) -> str:
+    """`` (did you mean qps?)`` when a known word is near, else the known words."""
+    near = get_close_matches(word, known, n=1) or [name for name in known if name.lower() == word.lower()]
+    return f" (did you mean {near[0]}?)" if near else f" (known: {', '.join(known)})"
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """Host without brackets, and port, of ``127.0.0.1:8080``, ``[::1]:8080`` or ``:8080``.
+
+    Raises:
+        ValueError: it is not such a text.
+    """
+    found = _ADDRESS.fullmatch(text)
+    if found is None or int(found["port"]) > 65535:
+        raise ValueError(text)
+    return found["host"].strip("[]"), int(found["port"])
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise _Unexpected
+    return value
+
+
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _Unexpected
+    return value
+
+
+def _rate(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _Unexpected
+    if not math.isfinite(value) or not 0 <= value <= _MOST:
+        raise _Unexpected
+    return float(value)
+
+
+def _burst(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
+        raise _Unexpected
+    return value
+
+
+def _duration(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        raise _Unexpected(f"a duration needs a unit: {value:g}s" if math.isfinite(value) else "")
+    try:
+        return parse_duration(_text(value))
+    except BadDuration as error:
+        raise _Unexpected(str(error)) from None
+
+
+def _pause(value: object) -> float:
+    seconds = _duration(value)
+    if not 0.001 <= seconds <= 24 * 3600:
+        raise _Unexpected
+    return seconds
+
+
+def _optional_duration(value: object) -> float | None:
+    return None if value == "" else _duration(value)
+
+
+def _one_of(*words: str) -> Rule:
+    def read(value: object) -> str:
+        text = _text(value)
+        if text not in words:
+            raise _Unexpected
+        return text
+
+    return Rule(f"one of {', '.join(words)}", read)
+
+
+def _managed_by(value: object) -> str:
+    text = _text(value)
+    domain, slash, path = text.partition("/")
+    if text == names.BUILT_IN_MANAGED_BY:
+        raise _Unexpected("those Jobs belong to the built-in Job controller")
+    if not (slash and _SUBDOMAIN.fullmatch(domain) and _MANAGED_BY_PATH.fullmatch(path)) or len(text.encode()) > 63:
+        raise _Unexpected
+    return text
+
+
+def _label_value(value: object) -> str:
+    text = _text(value)
+    if not _LABEL_VALUE.fullmatch(text):
+        raise _Unexpected
+    return text
+
+
+def _dns_label(value: object) -> str:
+    text = _text(value)
+    if not _DNS_LABEL.fullmatch(text):
+        raise _Unexpected
+    return text
+
+
+def _path(value: object) -> str:
+    text = _text(value)
+    if "\0" in text:
+        raise _Unexpected
+    return text
+
+
+def _address(value: object) -> str:
+    text = _text(value)
+    try:
+        split_address(text)
+    except ValueError:
+        raise _Unexpected from None
+    return text
+
+
+def _key_glob(value: object) -> str:
+    text = _text(value)
+    if not _KEY_GLOB.fullmatch(text):
+        raise _Unexpected
+    return text
+
+
+def _list_of(item: Rule) -> Callable[[object], tuple[object, ...]]:
+    """Each item obeys its rule and stands there once."""
+
+    def read(value: object) -> tuple[object, ...]:
+        if not isinstance(value, list):
+            raise _Unexpected
+        problems: list[tuple[str, str]] = []
+        items: list[object] = []
+        for index, raw in enumerate(value):
+            try:
+                found = item.apply(raw)
+            except Wrong as wrong:
+                problems += [(f"[{index}]{where}", what) for where, what in wrong.problems]
+                continue
+            if found in items:
+                problems.append((f"[{index}]", f"{shown(found)} stands there twice; remove one"))
+            items.append(found)
+        if problems:
+            raise Wrong(*problems)
+        return tuple(items)
+
+    return read
+
+
+def _allow(value: object) -> dict[str, bool]:
+    if not isinstance(value, dict):
+        raise _Unexpected
+    problems = []
+    for name, allowed in value.items():
+        if name not in ALLOW_NAMES:
+            problems.append((f".{name}", f"unknown key{suggestion(name, ALLOW_NAMES)}"))
+        elif not isinstance(allowed, bool):
+            problems.append((f".{name}", f"expected true or false, got {shown(allowed)}"))
+    if problems:
+        raise Wrong(*problems)
+    return dict(value)
+
+
+def _additions(item: Rule) -> Callable[[object], dict[str, str]]:
+    """Keys that Kubernetes accepts and that are not ours, since those say whose a mirror is (D1)."""
+
+    def read(value: object) -> dict[str, str]:
+        if not isinstance(value, dict):
+            raise _Unexpected
+        problems: list[tuple[str, str]] = []
+        for key, raw in value.items():
+            if not _is_key(key):
+                problems.append((f".{key}", "not a key that Kubernetes accepts; expected NAME or DOMAIN/NAME"))
+            elif key.startswith(names.PREFIX):
+                problems.append((f".{key}", f"keys under {names.PREFIX} are set by us; choose another"))
+            try:
+                item.apply(raw)
+            except Wrong as wrong:
+                problems += [(f".{key}{where}", what) for where, what in wrong.problems]
+        if problems:
+            raise Wrong(*problems)
+        if sum(len(text.encode(errors="replace")) for pair in value.items() for text in pair) > _ANNOTATIONS_BYTES:
+            raise _Unexpected(f"more than {_ANNOTATIONS_BYTES // 1024} KiB, which Kubernetes refuses")
+        return dict(value)
+
+    return read
+
+
+def _is_key(key: str) -> bool:
+    """What Kubernetes calls a qualified name, for keys of labels and annotations."""
+    domain, slash, name = key.rpartition("/")
+    return bool(_KEY_NAME.fullmatch(name)) and (not slash or bool(_SUBDOMAIN.fullmatch(domain)))
+
+
+TEXT = Rule("text", _text)
+PATH = Rule("a path, or empty text", _path)
+SWITCH = Rule("true or false", _switch)
+RATE = Rule(f"a number ≥ 0 (0: unlimited) and ≤ {_MOST}", _rate)
+BURST = Rule(f"a whole number ≥ 1 and ≤ {_MOST}", _burst)
+DURATION = Rule("a duration ≥ 0 such as 15m or 0s", _duration)
+PAUSE = Rule("a duration between 1ms and 24h, such as 10s", _pause)
+OPTIONAL_DURATION = Rule('a duration ≥ 0 such as 15m or 0s, or ""', _optional_duration)
+MANAGED_BY = Rule("DOMAIN/PATH of at most 63 bytes, such as example.com/controller", _managed_by)
+ORIGIN = Rule("a label value (at most 63 letters, digits, -, _ and .), or empty text", _label_value)
+NAMESPACE = Rule("the name of a namespace (at most 63 lower-case letters, digits and -)", _dns_label)
+NAMESPACES = Rule("a list of namespaces", _list_of(NAMESPACE))
+LISTEN = Rule("HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or :8080", _address)
+LOG_FORMAT = _one_of("text", "json")
+LOG_LEVEL = _one_of("debug", "info", "warning", "error")
+ALLOW = Rule("a mapping of names to true or false", _allow)
+KEY_GLOBS = Rule("a list of keys", _list_of(Rule("a key such as example.com/team or example.com/*", _key_glob)))
+LABELS = Rule("a mapping of labels", _additions(ORIGIN))
+ANNOTATIONS = Rule("a mapping of annotations", _additions(TEXT))

@@ -1,0 +1,111 @@
+"""The settings as values, with their defaults (design §2); ``config/mirror.yaml`` documents the same keys in YAML.
+
+Every room that can be configured takes the part it needs from here. Each field names the rule that its value obeys; a
+new setting is one line here, one in ``config/mirror.yaml`` and one in ``docs/settings.md``. Not here: reading a file
+(``load``) and what the rules are (``rules``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from mirror.model import names
+from mirror.settings import rules
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """One mapping of the file; keys are camelCase there."""
+
+
+class Limits(Part, frozen=True):
+    """How fast we talk to one cluster."""
+
+    qps: Annotated[float, rules.RATE] = 200.0
+    burst: Annotated[int, rules.BURST] = 400
+
+
+class Workers(Limits, frozen=True):
+    """What holds for every worker; limits are per worker."""
+
+    lost_after_seconds: Annotated[float, rules.DURATION] = msgspec.field(name="lostAfter", default=900.0)
+    create_namespaces: Annotated[bool, rules.SWITCH] = False
+    allow: Annotated[dict[str, bool], rules.ALLOW] = {}
+
+
+class Globs(Part, frozen=True):
+    """Keys that are not copied to a mirror; ``*``, ``?`` and ``[…]`` are wildcards."""
+
+    labels: Annotated[tuple[str, ...], rules.KEY_GLOBS] = ()
+    annotations: Annotated[tuple[str, ...], rules.KEY_GLOBS] = ()
+
+
+class Additions(Part, frozen=True):
+    """Keys that every mirror gets."""
+
+    labels: Annotated[dict[str, str], rules.LABELS] = {}
+    annotations: Annotated[dict[str, str], rules.ANNOTATIONS] = {}
+
+
+class Mirrors(Part, frozen=True):
+    """What a mirror looks like beside its source, and how long it stays (D4, D8)."""
+
+    retention_seconds: Annotated[float | None, rules.OPTIONAL_DURATION] = msgspec.field(name="retention", default=None)
+    """After its end; None: as long as its source."""
+    strip: Globs = Globs()
+    set: Additions = Additions()
+
+
+class Sweep(Part, frozen=True):
+    """The search for mirrors whose source is gone (D10)."""
+
+    interval_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="interval", default=60.0)
+
+
+class LeaderElection(Part, frozen=True):
+    """The Lease that lets one of several managers act."""
+
+    enabled: Annotated[bool, rules.SWITCH] = True
+    lease_duration_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="leaseDuration", default=15.0)
+    renew_deadline_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="renewDeadline", default=10.0)
+    retry_period_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="retryPeriod", default=2.0)
+
+
+class Logging(Part, frozen=True):
+    """How log lines look and which are written."""
+
+    format: Annotated[str, rules.LOG_FORMAT] = "text"
+    level: Annotated[str, rules.LOG_LEVEL] = "info"
+
+
+class JobController(Part, frozen=True):
+    """Our equivalent of the built-in Job controller (D20)."""
+
+    enabled: Annotated[bool, rules.SWITCH] = False
+
+
+class Settings(Part, frozen=True):
+    """Everything that can be configured."""
+
+    managed_by: Annotated[str, rules.MANAGED_BY] = names.DEFAULT_MANAGED_BY
+    origin: Annotated[str, rules.ORIGIN] = ""
+    """Empty: the uid of the management cluster's ``kube-system`` namespace."""
+    namespace: Annotated[str, rules.NAMESPACE] = "jobmirror-system"
+    kubeconfig: Annotated[str, rules.PATH] = ""
+    """Of the management cluster; empty: in-cluster."""
+    namespaces: Annotated[tuple[str, ...], rules.NAMESPACES] = ()
+    """Empty: all, with one cluster-wide watch."""
+    management: Limits = Limits()
+    workers: Workers = Workers()
+    mirrors: Mirrors = Mirrors()
+    sweep: Sweep = Sweep()
+    leader_election: LeaderElection = LeaderElection()
+    listen: Annotated[str, rules.LISTEN] = "127.0.0.1:8080"
+    log: Logging = Logging()
+    job_controller: JobController = JobController()
+
+    @property
+    def listen_address(self) -> tuple[str, int]:
+        """Host (empty: every interface) and port (0: any free one) of ``listen``."""
+        return rules.split_address(self.listen)

@@ -1,0 +1,223 @@
+"""Every metric that we offer: names, labels, and cheap ways to count.
+
+One ``Metrics`` belongs to one running manager and has its own registry, so several can live in one process. Children
+of labelled metrics are bound once and kept by who counts; nothing here looks a label up in a path that runs often.
+Gauges of things that somebody else knows (depths, ages) are read when scraped: see ``set_function`` of the library.
+Series of a worker end with ``forget_worker``. Not here: HTTP (``server``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, disable_created_metrics
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics import MetricWrapperBase
+
+from mirror.model.version import version
+
+M = TypeVar("M", bound=MetricWrapperBase)
+
+LATENCY = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+SHORT = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
+
+MIRROR_STATES = ("creating", "running", "suspended", "finished")
+"""Values of the label ``state``: worker recorded but no mirror seen yet, mirror unsuspended, suspended, ended."""
+
+MOST_CONTROLLERS = 100
+_SUCCESSES = ("200", "201", "202")
+_REFUSALS = ("400", "401", "403", "404", "405", "409", "410", "413", "415", "422", "429")
+_FAILURES = ("500", "502", "503", "504", "error")
+_KNOWN_CODES = frozenset((*_SUCCESSES, *_REFUSALS, *_FAILURES))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerMetrics:
+    """The bound children of one worker."""
+
+    mirrored_jobs: Mapping[str, Gauge]
+    """By ``MIRROR_STATES``."""
+    status_lag: Histogram
+    """Seconds from seeing a change of a mirror to having it stored on the source."""
+    up: Gauge
+    placements: Counter
+    refused_status_writes: Counter
+    content_cut: Counter
+    unknown_objects_dropped: Counter
+    sweep_halted: Counter
+    sweep_deleted: Counter
+
+
+class Metrics:
+    """All metrics of one manager. Attributes are the library's own objects; ``on_…`` methods suit observers."""
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # else twice the series
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._by_worker: list[tuple[MetricWrapperBase, str]] = []
+        self._before_scrape: list[Callable[[], None]] = []
+        self._workers: dict[str, WorkerMetrics] = {}
+        self._requests: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
+        self._controllers: set[str] = set()
+        self._make_mirroring()
+        self._make_requests()
+        self._make_queue()
+        self._make_process()
+
+    # -- what others count with -------------------------------------------------------------------------------------
+
+    def worker(self, name: str) -> WorkerMetrics:
+        """The children of one worker; the same ones until it is forgotten."""
+        found = self._workers.get(name)
+        if found is None:
+            found = self._workers[name] = WorkerMetrics(
+                mirrored_jobs={state: self._mirrored_jobs.labels(name, state) for state in MIRROR_STATES},
+                status_lag=self._status_lag.labels(name),
+                up=self._worker_up.labels(name),
+                placements=self._placements.labels(name),
+                refused_status_writes=self._refused_status_writes.labels(name),
+                content_cut=self._content_cut.labels(name),
+                unknown_objects_dropped=self._unknown_dropped.labels(name),
+                sweep_halted=self._sweep_halted.labels(name),
+                sweep_deleted=self._sweep_deleted.labels(name),
+            )
+        return found
+
+    def forget_worker(self, name: str) -> None:
+        """End every series of a worker, once its client and watches are closed (what counts later starts a new one)."""
+        self._workers.pop(name, None)
+        self._requests = {key: found for key, found in self._requests.items() if key[0] != name}
+        for metric, label in self._by_worker:
+            metric.remove_by_labels({label: name})
+
+    def on_request(self, cluster: str, verb: str, code: str, seconds: float) -> None:
+        """One request has ended; ``code`` is the HTTP status or ``error``."""
+        found = self._requests.get((cluster, verb, code))
+        if found is None:
+            found = self._bind_request(cluster, verb, code)
+        found[0].inc()
+        found[1].observe(seconds)
+
+    def on_taken(self, waited_seconds: float) -> None:
+        """A consumer took a key that had waited so long."""
+        self.queue_wait.observe(waited_seconds)
+
+    def on_worked(self, seconds: float) -> None:
+        """The work on a key took so long."""
+        self.work.observe(seconds)
+
+    def on_retry(self) -> None:
+        """A key will be tried again."""
+        self.queue_retries.inc()
+
+    def on_task_restart(self, task: str) -> None:
+        """A supervised task failed and is started again; counted by its name's first word, others may name a worker."""
+        self.task_restarts.labels(task.partition(" ")[0]).inc()
+
+    def on_external_job(self, controller_name: str) -> None:
+        """A Job that names an external controller was seen for the first time (KEP-4368).
+
+        Users choose the name; after the first hundred different ones the rest counts as ``other``.
+        """
+        if controller_name not in self._controllers:
+            if len(self._controllers) >= MOST_CONTROLLERS:
+                controller_name = "other"
+            self._controllers.add(controller_name)
+        self.external_jobs.labels(controller_name).inc()
+
+    def watch_staleness(self, cluster: str, kind: str) -> Gauge:
+        """The child for one watch: seconds since it last said anything; give it a ``set_function``."""
+        return self._watch_staleness.labels(cluster, kind)
+
+    def on_watch_restart(self, cluster: str, kind: str, why: str) -> None:
+        """A watch was opened again; ``why`` is one of a few words of the caller's."""
+        self._watch_restarts.labels(cluster, kind, why).inc()
+
+    def set_queue_depths(self, ready: Mapping[str, int]) -> None:
+        """How many keys wait in each lane; lanes that are not mentioned have no series any more."""
+        self.queue_depth.clear()
+        for lane, keys in ready.items():
+            self.queue_depth.labels(lane).set(keys)
+
+    def before_scrape(self, refresh: Callable[[], None]) -> None:
+        """Have ``refresh`` called before each scrape, for gauges that copy a ``describe()``; it must not fail."""
+        self._before_scrape.append(refresh)
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """Everything in the text format that an ``Accept`` header asks for, and its content type."""
+        for refresh in self._before_scrape:
+            refresh()
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
+
+    # -- what there is ----------------------------------------------------------------------------------------------
+
+    def _make_mirroring(self) -> None:
+        gauge, counter = self._gauge, self._counter
+        self._mirrored_jobs = gauge("mirrored_jobs", "Jobs recorded on a worker", "worker", "state")
+        self._placements = counter("placements", "Workers recorded on sources", "worker")
+        self._worker_up = gauge("worker_up", "1 while the worker answers and its watches run", "worker")
+        self._status_lag = self._histogram("status_lag_seconds", "Mirror changed to source changed", LATENCY, "worker")
+        self._refused_status_writes = counter(
+            "refused_status_writes", "Status writes that the management cluster called invalid", "worker"
+        )
+        self._content_cut = counter("worker_content_cut", "Parts of statuses left out as unusable", "worker")
+        self._unknown_dropped = counter("unknown_objects_dropped", "Objects beyond the bound of unknown ones", "worker")
+        self._sweep_halted = counter("sweep_halted", "Sweeps that wanted to delete too much at once", "worker")
+        self._sweep_deleted = counter("sweep_deleted", "Mirrors deleted because their source is gone", "worker")
+        self.create_to_copy = self._histogram("create_to_copy_seconds", "Source may run to mirror created", LATENCY)
+        self.waiting_jobs = gauge("waiting_jobs", "Sources that wait for a worker")
+        self.secondary_mirrors = counter("secondary_mirrors", "Mirrors made anew because a user asked for it", "why")
+        self.external_jobs = Counter(
+            "job_controller_jobs_by_external_controller",
+            "Jobs whose spec.managedBy names an external controller (KEP-4368: jobs_by_external_controller_total)",
+            ("controller_name",),
+            registry=self.registry,
+        )
+
+    def _make_requests(self) -> None:
+        counter, seconds = self._counter, "api_request_seconds"
+        self._api_requests = counter("api_requests", "Requests to API servers", "cluster", "verb", "code")
+        self._api_seconds = self._histogram(seconds, "Sent to answer read", LATENCY, "cluster", "verb")
+        self._watch_staleness = self._gauge("watch_staleness_seconds", "Since a watch spoke last", "cluster", "kind")
+        self._watch_restarts = counter("watch_restarts", "Watches opened again", "cluster", "kind", "why")
+
+    def _make_queue(self) -> None:
+        self.queue_depth = self._gauge("queue_depth", "Keys ready to be worked on", "lane")
+        self.queue_wait = self._histogram("queue_wait_seconds", "From being wanted to being taken", SHORT)
+        self.work = self._histogram("work_seconds", "Working on one key", LATENCY)
+        self.queue_retries = self._counter("queue_retries", "Keys tried again after a failure")
+        self.queue_longest_running = self._gauge("queue_longest_running_seconds", "Age of the longest work under way")
+        self.queue_oldest = self._gauge("queue_oldest_seconds", "Age of the oldest key that waits")
+
+    def _make_process(self) -> None:
+        self.leader = self._gauge("leader", "1 while this process holds the Lease")
+        self.task_restarts = self._counter("task_restarts", "Supervised tasks started again after a failure", "task")
+        self.loop_lag = self._gauge("loop_lag_seconds", "How late the event loop recently was, at worst")
+        self._gauge("build_info", "Always 1; the label says what runs", "version").labels(version()).set(1)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return self._noted(Gauge(f"jobmirror_{name}", text, labels, registry=self.registry), labels)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return self._noted(Counter(f"jobmirror_{name}", text, labels, registry=self.registry), labels)
+
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        made = Histogram(f"jobmirror_{name}", text, labels, registry=self.registry, buckets=buckets)
+        return self._noted(made, labels)
+
+    def _noted(self, metric: M, labels: tuple[str, ...]) -> M:
+        """Remember what has series per worker, for ``forget_worker``."""
+        self._by_worker += [(metric, label) for label in labels if label in ("worker", "cluster", "lane")]
+        return metric
+
+    def _bind_request(self, cluster: str, verb: str, code: str) -> tuple[Counter, Histogram]:
+        """The children of a request; a code that Kubernetes does not use counts as its class: a worker may send any."""
+        known = code if code in _KNOWN_CODES else f"{code[:1]}xx" if code[:1] in "12345" and len(code) == 3 else "error"
+        found = self._api_requests.labels(cluster, verb, known), self._api_seconds.labels(cluster, verb)
+        if known == code:
+            self._requests[cluster, verb, code] = found
+        return found

@@ -1,0 +1,78 @@
+"""``/metrics``, ``/healthz`` and ``/readyz`` over HTTP, for scrapers, probes and people with curl.
+
+``app`` opens it before anything else and closes it last. What is healthy or ready is decided by the checks that it is
+given. Not here: the metrics themselves (``metrics``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+from mirror.model.endings import CannotStart
+from mirror.model.text import clean
+from mirror.telemetry.metrics import Metrics
+
+Check = Callable[[], tuple[bool, str]]
+"""Is it fine, and one line about it. Called on each request; must neither block nor fail."""
+
+Answer = Callable[[web.Request], Awaitable[web.Response]]
+
+CLOSE_SECONDS = 1.0
+
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+@asynccontextmanager
+async def serve(
+    address: tuple[str, int], *, metrics: Metrics, health: Mapping[str, Check], readiness: Mapping[str, Check]
+) -> AsyncIterator[int]:
+    """Serve while the block runs; gives the port, which is a free one if port 0 was asked for.
+
+    Args:
+        address: host (empty: every interface) and port, as of ``Settings.listen_address``.
+        health: what must hold for the process to be left alive, by name.
+        readiness: what must hold for it to do its work, by name.
+
+    Raises:
+        CannotStart: the address cannot be listened on.
+    """
+    app = web.Application()
+    app.router.add_get("/metrics", _metrics(metrics))
+    app.router.add_get("/healthz", _checks(health))
+    app.router.add_get("/readyz", _checks(readiness))
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSE_SECONDS)
+    await runner.setup()
+    try:
+        host, port = address
+        try:
+            await web.TCPSite(runner, host or None, port, reuse_address=True).start()
+        except OSError as error:
+            why = os.strerror(error.errno).lower() if error.errno else str(error)
+            raise CannotStart(f"cannot listen on {host}:{port} (setting listen): {why}") from error
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+def _metrics(metrics: Metrics) -> Answer:
+    async def answer(request: web.Request) -> web.Response:
+        body, content_type = metrics.render(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type, **_HEADERS})
+
+    return answer
+
+
+def _checks(checks: Mapping[str, Check]) -> Answer:
+    """200 or 503, and a line per check; what checks say may quote a worker, so it is cleaned (D18)."""
+
+    async def answer(_: web.Request) -> web.Response:
+        results = [(name, *check()) for name, check in checks.items()]
+        lines = [f"{name}: {'ok' if fine else 'failed'} {clean(text)}".rstrip() for name, fine, text in results]
+        all_fine = all(fine for _, fine, _ in results)
+        return web.Response(text="\n".join(lines or ["ok"]) + "\n", status=200 if all_fine else 503, headers=_HEADERS)
+
+    return answer

@@ -1,0 +1,71 @@
+"""The record of workers in the ConfigMap ``jobmirror-workers``: who they are, how they are (D13, D19). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from mirror.kube.objects import Object
+
+
+class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One worker: its cluster's uid, its state, and since when. Times are RFC 3339."""
+
+    uid: str = ""
+    state: str = ""
+    since: str = ""
+    lost_since: str = ""
+    reason: str = ""
+
+
+class IdentityRefused(ValueError):
+    """A kubeconfig leads to a cluster that it must not lead to (D19)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """All entries, by worker."""
+
+    entries: Mapping[str, Entry]
+
+    @staticmethod
+    def of(configmap: Object | None) -> Book:
+        """Read the ConfigMap; entries that make no sense are left out."""
+        entries = {}
+        for name, text in (configmap.data_dict() if configmap else {}).items():
+            try:
+                entries[name] = msgspec.json.decode(text, type=Entry)
+            except (msgspec.DecodeError, TypeError):
+                continue
+        return Book(entries)
+
+    def entry(self, worker: str) -> Entry:
+        return self.entries.get(worker, Entry())
+
+    def with_entry(self, worker: str, entry: Entry) -> Book:
+        return replace(self, entries={**self.entries, worker: entry})
+
+    def without(self, worker: str) -> Book:
+        return replace(self, entries={name: entry for name, entry in self.entries.items() if name != worker})
+
+    def check_identity(self, worker: str, uid: str, *, management_uid: str, has_prefix: bool) -> None:
+        """Whether this worker may be this cluster.
+
+        Raises:
+            IdentityRefused: it was another cluster before, another worker is this cluster already, or it is the
+                management cluster and has no namespace prefix.
+        """
+        known = self.entry(worker).uid
+        if known and known != uid:
+            raise IdentityRefused(f"the kubeconfig leads to another cluster ({uid}) than before ({known})")
+        for other, entry in sorted(self.entries.items()):
+            if other != worker and entry.uid == uid:
+                raise IdentityRefused(f"this cluster is registered already, as worker {other}")
+        if uid == management_uid and not has_prefix:
+            raise IdentityRefused("this is the management cluster itself: it needs the annotation namespace-prefix")
+
+
+def encode(entry: Entry) -> str:
+    return msgspec.json.encode(entry).decode()

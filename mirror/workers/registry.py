@@ -1,0 +1,300 @@
+"""All workers: started by Secrets, kept while a source is on them, written down in a ConfigMap (D13, D15, D19)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from mirror.kube import requests
+from mirror.kube.client import Client
+from mirror.kube.errors import KubeError, NotFound
+from mirror.kube.objects import Object
+from mirror.kube.resources import CONFIGMAPS, SECRETS, Resource
+from mirror.model import names
+from mirror.runtime.clock import Clock
+from mirror.runtime.informer import Change, Informer, Scope
+from mirror.runtime.store import Store
+from mirror.runtime.supervise import supervise
+from mirror.telemetry.logs import Log
+from mirror.telemetry.metrics import Metrics
+from mirror.workers.book import Book, Entry, encode
+from mirror.workers.connection import Connection, State
+from mirror.workers.spec import SECRET_SELECTOR, BadSecret, WorkerSpec, read_spec
+from mirror.workers.worker import Worker
+
+SETTLED_AFTER_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySettings:
+    """Where Secrets and the ConfigMap are, and what all workers share."""
+
+    namespace: str
+    origin: str
+    management_uid: str
+    kinds: tuple[Resource, ...]
+    source_namespaces: tuple[str, ...] = ()
+
+
+class Users(Protocol):
+    """What the registry needs of the controllers."""
+
+    def is_known(self, worker: Worker, found: Object) -> bool: ...
+
+    def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None: ...
+
+    def on_worker_transition(self, worker: Worker) -> None: ...
+
+    def on_secret_problem(self, secret: Object, reason: str, message: str) -> None: ...
+
+    def has_sources_on(self, worker: str) -> bool: ...
+
+
+class Connector(Protocol):
+    """Makes a client of a worker's kubeconfig; raises KubeconfigRefused or KubeError."""
+
+    async def __call__(self, name: str, kubeconfig: bytes) -> Client: ...
+
+
+class Registry:
+    """The workers by name. Invariant: each has exactly one running task, in ``_tasks``, once ``run`` has begun."""
+
+    def __init__(
+        self, management: Client, settings: RegistrySettings, *, connector: Connector, clock: Clock, log: Log, metrics: Metrics
+    ) -> None:
+        self.clock = clock
+        self.log = log
+        self.kinds = settings.kinds
+        self.mirror_selector = f"{names.ORIGIN}={settings.origin}"
+        self.workers: dict[str, Worker] = {}
+        self.users: Users
+        self._management = management
+        self._settings = settings
+        self._connector = connector
+        self._metrics = metrics
+        self._secrets = Store()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._to_start: asyncio.Queue[Worker] = asyncio.Queue()
+        self._book = Book({})
+        self._written = Book({})
+        self._book_changed = asyncio.Event()
+        self._is_leading = False
+        self._started_at = 0.0
+        self._informer = Informer(
+            Scope(SECRETS, settings.namespace, SECRET_SELECTOR),
+            self._secrets,
+            client=lambda: management,
+            on_change=self._on_secret,
+        )
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Keep all workers running, until cancelled."""
+        self._started_at = self.clock.monotonic()
+        self._book = self._written = await self._read_book()
+        for name, entry in self._book.entries.items():
+            if entry.lost_since:
+                self._add(name)
+        async with asyncio.TaskGroup() as scope:
+            watch = supervise("watch secrets", self._informer.run, log=self.log)
+            scope.create_task(watch, name="watch secrets")
+            scope.create_task(supervise("write workers", self._keep_book, log=self.log), name="write workers")
+            while True:
+                worker = await self._to_start.get()
+                task = scope.create_task(_contained(worker, self.log), name=f"worker {worker.name}")
+                self._tasks[worker.name] = task
+
+    async def lead(self) -> None:
+        """We are the leader now: what we know of workers is checked against the record, and recorded."""
+        self._is_leading = True
+        self._book = self._written = await self._read_book()
+        for worker in list(self.workers.values()):
+            entry = self._book.entry(worker.name)
+            if worker.uid and entry.uid and entry.uid != worker.uid:
+                worker.uid = ""
+                worker.suspect(KubeError("the record of this worker changed"))
+            self._note(worker)
+        await self._write_book()
+
+    async def wait_until_secrets_synced(self) -> None:
+        await self._informer.wait_until_synced()
+
+    def have_settled(self) -> bool:
+        """Whether every worker has had its first chance, so that waiting is not blamed on one that is just starting."""
+        if self.clock.monotonic() - self._started_at > SETTLED_AFTER_SECONDS:
+            return True
+        workers = [worker for worker in self.workers.values() if worker.spec is not None]
+        return self._informer.is_synced and all(
+            worker.connection.state is State.LOST or worker.is_reachable for worker in workers
+        )
+
+    def worker(self, name: str) -> Worker:
+        """The worker of this name; one that nobody knows is a lost one, from now on (D13)."""
+        found = self.workers.get(name)
+        if found is None:
+            found = self._add(name)
+            found.connection = found.connection.lost(self.clock.now(), "no Secret registers it")
+            self._note(found)
+        return found
+
+    def forget_unused(self) -> None:
+        """Drop workers whose Secret is gone and that no source is on (D15)."""
+        for name, worker in list(self.workers.items()):
+            if worker.spec is None and self._secrets.get(self._settings.namespace, name) is None:
+                if self.users.has_sources_on(name):
+                    continue
+                del self.workers[name]
+                if task := self._tasks.pop(name, None):
+                    task.cancel()
+                self._book = self._book.without(name)
+                self._book_changed.set()
+                self._metrics.forget_worker(name)
+                self.log.info("worker forgotten", worker=name)
+
+    # -- Secrets ------------------------------------------------------------------------------------------------------
+
+    def _add(self, name: str) -> Worker:
+        lost_since = _parsed(self._book.entry(name).lost_since)
+        worker = Worker(
+            name,
+            around=self,
+            namespaces=self._settings.source_namespaces,
+            connection=Connection(lost_since=lost_since),
+        )
+        self.workers[name] = worker
+        self._to_start.put_nowait(worker)
+        return worker
+
+    def _on_secret(self, old: Object | None, new: Object | None, change: Change) -> None:
+        secret = new or old
+        if secret is None:
+            return
+        name = secret.metadata.name
+        worker = self.workers.get(name) or self._add(name)
+        if new is None:
+            self.log.warning("worker Secret gone", worker=name)
+            worker.update(None)
+            return
+        try:
+            worker.update(read_spec(new))
+        except BadSecret as error:
+            worker.update(None)
+            worker.connection = worker.connection.lost(self.clock.now(), str(error))
+            self._note(worker)
+            self.users.on_worker_transition(worker)
+
+    def _tell(self, worker: Worker, reason: str, message: str) -> None:
+        secret = self._secrets.get(self._settings.namespace, worker.name)
+        if secret is not None and self._is_leading:
+            self.users.on_secret_problem(secret, reason, message)
+
+    # -- what workers ask for (``worker.Surroundings``) -----------------------------------------------------------------
+
+    async def connect(self, spec: WorkerSpec) -> Client:
+        return await self._connector(spec.name, spec.kubeconfig)
+
+    async def accept_identity(self, worker: Worker, uid: str) -> None:
+        has_prefix = bool(worker.spec and worker.spec.namespace_prefix)
+        management_uid = self._settings.management_uid
+        self._book.check_identity(worker.name, uid, management_uid=management_uid, has_prefix=has_prefix)
+        worker.uid = uid
+        entry = self._book.entry(worker.name)
+        if entry.uid != uid:
+            self._book = self._book.with_entry(worker.name, Entry(uid, entry.state, entry.since, entry.lost_since))
+            if self._is_leading:
+                await self._write_book()
+
+    def is_known(self, worker: Worker, found: Object) -> bool:
+        return self.users.is_known(worker, found)
+
+    def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None:
+        self.users.on_mirror_change(worker, old, new, change)
+
+    def on_transition(self, worker: Worker) -> None:
+        if worker.name not in self.workers:
+            return
+        self._metrics.worker(worker.name).up.set(1 if worker.is_reachable else 0)
+        self._note(worker)
+        self.users.on_worker_transition(worker)
+
+    def on_unknown_dropped(self, worker: Worker) -> None:
+        self._metrics.worker(worker.name).unknown_objects_dropped.inc()
+
+    # -- the record ---------------------------------------------------------------------------------------------------
+
+    def _note(self, worker: Worker) -> None:
+        """Bring the record up to date; only transitions are written, and told where they are a problem."""
+        before, connection = self._book.entry(worker.name), worker.connection
+        problems = "; ".join(map(str, worker.spec.problems)) if worker.spec else ""
+        reason = "; ".join(part for part in (connection.because, problems) if part)
+        lost_since = _written(connection.lost_since)
+        same = (before.state, before.lost_since, before.reason) == (connection.state.value, lost_since, reason)
+        if same or connection.state is State.CONNECTING:
+            return
+        uid = before.uid or worker.uid
+        entry = Entry(uid, connection.state.value, _written(connection.since), lost_since, reason)
+        self._book = self._book.with_entry(worker.name, entry)
+        self._book_changed.set()
+        if reason and reason != before.reason:
+            lost = worker.refusal or "WorkerLost"
+            self._tell(worker, lost if connection.state is State.LOST else "BadAnnotation", reason)
+
+    async def _keep_book(self) -> None:
+        while True:
+            await self._book_changed.wait()
+            self._book_changed.clear()
+            if self._is_leading:
+                try:
+                    await self._write_book()
+                except KubeError as error:
+                    self.log.warning("workers not written", error=error)
+                    self._book_changed.set()
+                    await asyncio.sleep(1.0)
+
+    async def _read_book(self) -> Book:
+        wanted = requests.get(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self._settings.namespace)
+        try:
+            return Book.of(await self._management.send_object(wanted))
+        except NotFound:
+            return Book({})
+
+    async def _write_book(self) -> None:
+        book, written = self._book, self._written
+        data: dict[str, str | None] = {
+            name: encode(entry) for name, entry in book.entries.items() if written.entries.get(name) != entry
+        }
+        data |= {name: None for name in written.entries if name not in book.entries}
+        if not data:
+            return
+        name, namespace = names.WORKERS_CONFIGMAP, self._settings.namespace
+        try:
+            await self._management.send(requests.merge_patch(CONFIGMAPS, name, {"data": data}, namespace=namespace))
+        except NotFound:
+            body = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": name, "namespace": namespace},
+                "data": {key: text for key, text in data.items() if text is not None},
+            }
+            await self._management.send(requests.create(CONFIGMAPS, body, namespace=namespace))
+        self._written = book
+
+
+async def _contained(worker: Worker, log: Log) -> None:
+    """A worker's failure is its own: it is restarted, and does not cancel its siblings."""
+    await supervise(f"worker {worker.name}", worker.run, log=log)
+
+
+def _written(moment: datetime | None) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
+
+
+def _parsed(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+

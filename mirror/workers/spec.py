@@ -1,0 +1,150 @@
+"""What a Secret says about a worker: pure reading, every problem with its field (design §2)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mirror.kube.objects import Object
+from mirror.model import names
+
+SECRET_SELECTOR = f"{names.WORKER}=true"
+_PREFIX = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
+_GLOB = re.compile(r"[a-z0-9*?\[\]!-]{1,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong in a worker's Secret: where, what, and how to mend it."""
+
+    field: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """A worker as its Secret describes it. ``problems`` are those of annotations: they stop new Jobs, nothing else."""
+
+    name: str
+    uid: str
+    kubeconfig: bytes
+    labels: tuple[tuple[str, str], ...] = ()
+    cordoned: bool = False
+    draining: bool = False
+    capacity: int | None = None
+    weight: float = 1.0
+    namespaces: tuple[str, ...] = ()
+    namespace_prefix: str = ""
+    problems: tuple[Problem, ...] = ()
+
+
+class BadSecret(ValueError):
+    """The Secret holds no usable kubeconfig at all."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+def read_kubeconfig(secret: Object) -> bytes:
+    """The kubeconfig's bytes.
+
+    Raises:
+        BadSecret: the key is missing or is not base64.
+    """
+    raw = secret.data_dict().get(names.KUBECONFIG_KEY)
+    if not isinstance(raw, str) or not raw:
+        raise BadSecret(Problem(f"data.{names.KUBECONFIG_KEY}", "is missing; put the worker's kubeconfig there"))
+    try:
+        return base64.b64decode(raw, validate=True)
+    except binascii.Error:
+        raise BadSecret(Problem(f"data.{names.KUBECONFIG_KEY}", "is not base64")) from None
+
+
+def read_spec(secret: Object) -> WorkerSpec:
+    """Read a worker's Secret.
+
+    Raises:
+        BadSecret: there is no kubeconfig in it.
+    """
+    reading = _Reading(secret.annotations)
+    name = secret.metadata.name
+    labels = {key: value for key, value in secret.labels.items() if not key.startswith(names.PREFIX)}
+    return WorkerSpec(
+        name=name,
+        uid=secret.metadata.uid,
+        kubeconfig=read_kubeconfig(secret),
+        labels=tuple(sorted((labels | {"name": name}).items())),
+        cordoned=reading.boolean(names.CORDONED),
+        draining=reading.choice(names.DRAIN, ("wait", "move")) != "",
+        capacity=reading.whole_number(names.CAPACITY),
+        weight=reading.positive(names.WEIGHT),
+        namespaces=reading.globs(names.NAMESPACES),
+        namespace_prefix=reading.prefix(names.NAMESPACE_PREFIX),
+        problems=tuple(reading.problems),
+    )
+
+
+class _Reading:
+    """Reads annotations one by one and notes what is wrong with them."""
+
+    def __init__(self, annotations: Mapping[str, str]) -> None:
+        self._annotations = annotations
+        self.problems: list[Problem] = []
+
+    def _wrong(self, key: str, wanted: str) -> None:
+        found = self._annotations[key][:40]
+        self.problems.append(Problem(f"metadata.annotations[{key}]", f"expected {wanted}, got {found!r}"))
+
+    def boolean(self, key: str) -> bool:
+        text = self._annotations.get(key, "").strip().lower()
+        if text not in ("", "true", "false"):
+            self._wrong(key, "true or false")
+        return text == "true"
+
+    def choice(self, key: str, allowed: tuple[str, ...]) -> str:
+        text = self._annotations.get(key, "").strip()
+        if text and text not in allowed:
+            self._wrong(key, " or ".join(allowed))
+        return text
+
+    def whole_number(self, key: str) -> int | None:
+        text = self._annotations.get(key, "").strip()
+        if not text:
+            return None
+        if not text.isascii() or not text.isdigit() or len(text) > 9:
+            self._wrong(key, "a whole number from 0 up")
+            return None
+        return int(text)
+
+    def positive(self, key: str) -> float:
+        text = self._annotations.get(key, "").strip()
+        if not text:
+            return 1.0
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value <= 1_000_000:
+            self._wrong(key, "a number above 0")
+            return 1.0
+        return value
+
+    def globs(self, key: str) -> tuple[str, ...]:
+        text = self._annotations.get(key, "")
+        globs = tuple(part.strip() for part in text.split(",") if part.strip())
+        if any(not _GLOB.fullmatch(glob) for glob in globs) or (key in self._annotations and not globs):
+            self._wrong(key, "namespace names or globs, comma-separated")
+        return globs
+
+    def prefix(self, key: str) -> str:
+        text = self._annotations.get(key, "").strip()
+        if text and not _PREFIX.fullmatch(text):
+            self._wrong(key, "lower-case letters, digits and '-', at most 41 of them")
+        return text

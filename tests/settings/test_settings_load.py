@@ -1,0 +1,290 @@
+"""Reading settings: what is accepted, and how each mistake is told."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror.settings.load import SettingsError, load, parse
+from mirror.settings.schema import Additions, Globs, Limits, Logging, Settings
+
+
+def read(text: str) -> Settings:
+    return parse(text.encode(), "mirror.yaml")
+
+
+def complaints(text: str) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        read(text)
+    return str(caught.value).splitlines()
+
+
+def complaint(text: str) -> str:
+    """The only problem of a text, without the name of the file."""
+    (line,) = complaints(text)
+    assert line.startswith("mirror.yaml: ")
+    return line.removeprefix("mirror.yaml: ")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "# nothing\n", "---\n"], ids=["no bytes", "no keys", "a comment", "a start"]
+)
+def test_what_is_left_out_has_its_default(text: str) -> None:
+    """A file that says nothing means the defaults."""
+    assert Settings() == read(text)
+
+
+def test_every_key_can_be_set() -> None:
+    """Keys are camelCase in the file; durations become seconds."""
+    settings = read(
+        """
+        managedBy: example.com/mirror
+        origin: blue
+        namespace: mirrors
+        kubeconfig: /etc/mirror/kubeconfig
+        namespaces: [team-a, team-b]
+        management: {qps: 0, burst: 1}
+        workers: {qps: 2.5, burst: 7, lostAfter: 1h30m, createNamespaces: true, allow: {loopback: true, exec: false}}
+        mirrors:
+          retention: 0s
+          strip: {labels: [example.com/*], annotations: [a, "b?"]}
+          set: {labels: {example.com/site: north}, annotations: {note: "any text: at all"}}
+        sweep: {interval: 250ms}
+        leaderElection: {enabled: false, leaseDuration: 4s, renewDeadline: 3s, retryPeriod: 500ms}
+        listen: "[::1]:0"
+        log: {format: json, level: debug}
+        jobController: {enabled: false}
+    """
+    )
+
+    assert (settings.managed_by, settings.origin, settings.namespace) == ("example.com/mirror", "blue", "mirrors")
+    assert (settings.kubeconfig, settings.namespaces) == ("/etc/mirror/kubeconfig", ("team-a", "team-b"))
+    assert Limits(qps=0.0, burst=1) == settings.management
+    assert (
+        settings.workers.qps,
+        settings.workers.burst,
+        settings.workers.lost_after_seconds,
+        settings.workers.create_namespaces,
+    ) == (2.5, 7, 5400.0, True)
+    assert settings.workers.allow == {"loopback": True, "exec": False}
+    assert settings.mirrors.retention_seconds == 0.0
+    assert Globs(labels=("example.com/*",), annotations=("a", "b?")) == settings.mirrors.strip
+    assert (
+        Additions(labels={"example.com/site": "north"}, annotations={"note": "any text: at all"})
+        == settings.mirrors.set
+    )
+    assert settings.sweep.interval_seconds == 0.25
+    assert (
+        settings.leader_election.enabled,
+        settings.leader_election.lease_duration_seconds,
+        settings.leader_election.renew_deadline_seconds,
+        settings.leader_election.retry_period_seconds,
+    ) == (False, 4.0, 3.0, 0.5)
+    assert settings.listen_address == ("::1", 0)
+    assert Logging(format="json", level="debug") == settings.log
+    assert not settings.job_controller.enabled
+
+
+def test_empty_retention_is_not_zero() -> None:
+    """An empty retention keeps a mirror as long as its source; 0s deletes it at once (D8)."""
+    assert read('mirrors: {retention: ""}').mirrors.retention_seconds is None
+    assert read("mirrors: {retention: 0s}").mirrors.retention_seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        # Wrong types and ranges.
+        ("workers: {qps: fast}", 'workers.qps: expected a number ≥ 0 (0: unlimited) and ≤ 1000000, got "fast"'),
+        ("workers: {qps: -1}", "workers.qps: expected a number ≥ 0 (0: unlimited) and ≤ 1000000, got -1"),
+        ("workers: {qps: true}", "workers.qps: expected a number ≥ 0 (0: unlimited) and ≤ 1000000, got true"),
+        ("workers: {qps: .nan}", "workers.qps: expected a number ≥ 0 (0: unlimited) and ≤ 1000000, got NaN"),
+        ("workers: {qps: .inf}", "workers.qps: expected a number ≥ 0 (0: unlimited) and ≤ 1000000, got Infinity"),
+        ("management: {burst: 0}", "management.burst: expected a whole number ≥ 1 and ≤ 1000000, got 0"),
+        ("management: {burst: 1.5}", "management.burst: expected a whole number ≥ 1 and ≤ 1000000, got 1.5"),
+        ("management: 5", "management: expected a mapping of settings, got 5"),
+        ("sweep:", "sweep: expected a mapping of settings, got nothing"),
+        ("- a", "expected a mapping of settings, got a list"),
+        ("workers: {createNamespaces: 1}", "workers.createNamespaces: expected true or false, got 1"),
+        ('leaderElection: {enabled: "true"}', 'leaderElection.enabled: expected true or false, got "true"'),
+        ("kubeconfig: [a]", "kubeconfig: expected a path, or empty text, got a list"),
+        ('kubeconfig: "\\0"', 'kubeconfig: expected a path, or empty text, got "\\u0000"'),
+        # Durations.
+        ("workers: {lostAfter: 15}", "got 15 (a duration needs a unit: 15s)"),
+        ("workers: {lostAfter: -15m}", "(a duration has no sign)"),
+        ("workers: {lostAfter: soon}", "workers.lostAfter: expected a duration ≥ 0 such as 15m or 0s, got"),
+        ('workers: {lostAfter: ""}', "workers.lostAfter: expected a duration"),
+        ("mirrors: {retention: 5 minutes}", 'mirrors.retention: expected a duration ≥ 0 such as 15m or 0s, or "", got'),
+        ("sweep: {interval: 0s}", 'sweep.interval: expected a duration between 1ms and 24h, such as 10s, got "0s"'),
+        ("sweep: {interval: 25h}", "sweep.interval: expected a duration between 1ms and 24h"),
+        # Names that Kubernetes must accept.
+        ('managedBy: ""', "managedBy: expected DOMAIN/PATH of at most 63 bytes"),
+        ("managedBy: mine", 'such as example.com/controller, got "mine"'),
+        ("managedBy: /mine", "managedBy: expected DOMAIN/PATH"),
+        ("managedBy: mine/", "managedBy: expected DOMAIN/PATH"),
+        ("managedBy: Mine.com/a", "managedBy: expected DOMAIN/PATH"),
+        ("managedBy: a.com/b c", "managedBy: expected DOMAIN/PATH"),
+        ("managedBy: a.com/" + "b" * 58, "managedBy: expected DOMAIN/PATH of at most 63 bytes"),
+        ("managedBy: kubernetes.io/job-controller", "(those Jobs belong to the built-in Job controller)"),
+        ("origin: a b", "origin: expected a label value"),
+        ("origin: " + "a" * 64, "origin: expected a label value"),
+        ("namespace: Upper", "namespace: expected the name of a namespace"),
+        ('namespace: ""', "namespace: expected the name of a namespace"),
+        ("namespaces: [a, b.c]", "namespaces[1]: expected the name of a namespace (at most 63 lower-case"),
+        ("namespaces: [a, b, a]", 'namespaces[2]: "a" stands there twice; remove one'),
+        ("namespaces: a", 'namespaces: expected a list of namespaces, got "a"'),
+        ("mirrors: {strip: {labels: [a b]}}", "mirrors.strip.labels[0]: expected a key such as"),
+        ("mirrors: {set: {labels: {a b: c}}}", "mirrors.set.labels.a b: not a key that Kubernetes accepts"),
+        ("mirrors: {set: {labels: {a: b c}}}", "mirrors.set.labels.a: expected a label value"),
+        ("mirrors: {set: {annotations: {a: 1}}}", "mirrors.set.annotations.a: expected text, got 1"),
+        ("mirrors: {set: {labels: {jobmirror.io/origin: x}}}", "keys under jobmirror.io/ are set by us"),
+        # Choices.
+        ("log: {format: xml}", 'log.format: expected one of text, json, got "xml"'),
+        ("log: {level: off}", "log.level: expected one of debug, info, warning, error, got false"),
+        ("listen: 8080", "listen: expected HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or :8080, got 8080"),
+        ("listen: a:65536", "listen: expected HOST:PORT"),
+        ("listen: ::1:80", "listen: expected HOST:PORT"),
+        ("workers: {allow: {loopback: 1}}", "workers.allow.loopback: expected true or false, got 1"),
+        ("workers: {allow: {htp: true}}", "workers.allow.htp: unknown key (did you mean http?)"),
+        ("workers: {allow: [exec]}", "workers.allow: expected a mapping of names to true or false, got a list"),
+        ("jobController: {enabled: true}", "jobController.enabled: this version has no Job controller of its own"),
+        # Unknown keys.
+        ("workers: {qsp: 3}", "workers.qsp: unknown key (did you mean qps?)"),
+        ("workers: {lost_after: 3}", "workers.lost_after: unknown key (did you mean lostAfter?)"),
+        ("Origin: a", "Origin: unknown key (did you mean origin?)"),
+        ("sweep: {zzz: 3}", "sweep.zzz: unknown key (known: interval)"),
+        # Times of the Lease.
+        (
+            "leaderElection: {leaseDuration: 10s}",
+            "leaseDuration: must be longer than renewDeadline (10s)",
+        ),
+        ("leaderElection: {retryPeriod: 10s}", "renewDeadline: must be longer than retryPeriod (10s)"),
+        ("leaderElection: {leaseDuration: 10.5s}", "leaderElection.leaseDuration: must be whole seconds"),
+    ],
+)
+def test_each_mistake_is_told_with_its_path(text: str, told: str) -> None:
+    """One line names the file, the path of the key, what was expected and what was found."""
+    assert told in complaint(text)
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        pytest.param(b"sweep: {}\nlog: {}\nsweep: {}", "sweep: line 3: the key stands there twice", id="a key twice"),
+        pytest.param(b"log: {level: info, level: debug}", "log.level: line 1: the key", id="a key twice, nested"),
+        pytest.param(b"a: &x 1\nb: *x", "line 1: anchors and aliases are refused", id="an alias"),
+        pytest.param(b"log: &x {}", "line 1: anchors and aliases are refused", id="an anchor that nobody uses"),
+        pytest.param(b"log:\n  <<: {level: info}", "log: line 2: merge keys are refused", id="a merge key"),
+        pytest.param(b"a: !!python/object:os.system {}", "line 1: tags such as", id="a tag for Python"),
+        pytest.param(b"origin: !!str 5", "line 1: tags such as", id="a harmless tag"),
+        pytest.param(b"5: a", "line 1: a key must be text", id="a key that is a number"),
+        pytest.param(b"? [a]\n: b", "line 1: a key must be text", id="a key that is a list"),
+        pytest.param(b"sweep:\n\tinterval: 1m", "not YAML: line 2, column 1:", id="a tab"),
+        pytest.param(b"[a", "not YAML: line 2, column 1:", id="a list without end"),
+        pytest.param(b"a: 1\n---\nb: 2", "not YAML: line 2, column 1: but found another document", id="two documents"),
+        pytest.param(b"\xff\xfe", "the file is not UTF-8", id="another encoding"),
+        pytest.param(b"origin: \x00", "not YAML", id="a NUL"),
+        pytest.param(b"[" * 50_000, "line 1: nested deeper than 16 levels", id="a tower of lists"),
+        pytest.param(b"#" * 1_048_577, "the file is larger than 1024 KiB", id="a huge file"),
+    ],
+)
+def test_yaml_that_could_mislead_is_refused(raw: bytes, told: str) -> None:
+    """A file means what it seems to mean, or is refused with the line."""
+    with pytest.raises(SettingsError) as caught:
+        parse(raw, "mirror.yaml")
+
+    assert told in str(caught.value).removeprefix("mirror.yaml: ")
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    """Nobody has to correct a file one problem at a time."""
+    found = complaints(
+        "managedBy: x\nworkers: {qps: fast, qsp: 1, allow: {a: 1, exec: 2}}\nnamespaces: [A, B]\nlisten: x"
+    )
+
+    assert [line.split(": ")[1] for line in found] == [
+        "managedBy",
+        "workers.qps",
+        "workers.qsp",
+        "workers.allow.a",
+        "workers.allow.exec",
+        "namespaces[0]",
+        "namespaces[1]",
+        "listen",
+    ]
+
+
+def test_a_mistake_is_one_printable_line() -> None:
+    """Keys and values of a file cannot talk to the terminal that shows the message."""
+    (line,) = complaints('"\\e[2J\\n": 1')
+
+    assert line.isprintable()
+    assert line.startswith("mirror.yaml: \\x1b[2J\\n: unknown key")
+
+
+def test_a_number_of_absurd_length_is_refused_like_any_other() -> None:
+    """Python refuses to convert thousands of digits; the message stays short."""
+    assert complaint(f"management: {{burst: {'9' * 5000}}}").startswith("management.burst: expected a whole number")
+
+
+def test_more_annotations_than_kubernetes_takes_are_refused() -> None:
+    """A mirror that no worker would accept is found before the first Job."""
+    told = complaint(f"mirrors: {{set: {{annotations: {{a: {'x' * 262_144}}}}}}}")
+
+    assert told.endswith("(more than 256 KiB, which Kubernetes refuses)")
+
+
+def test_a_file_that_cannot_be_read_is_a_settings_error(tmp_path: Path) -> None:
+    """A wrong path is told like a wrong value."""
+    missing = tmp_path / "missing.yaml"
+
+    with pytest.raises(SettingsError, match=r"missing\.yaml: cannot be read: No such file or directory"):
+        load(missing)
+    with pytest.raises(SettingsError, match="cannot be read: Is a directory"):
+        load(tmp_path)
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    """The settings come from the file that was named."""
+    file = tmp_path / "mirror.yaml"
+    file.write_text("origin: from-file\n")
+
+    assert load(str(file)).origin == "from-file"
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:80", ("127.0.0.1", 80)),
+        (":0", ("", 0)),
+        ("[::]:8080", ("::", 8080)),
+        ("localhost:1", ("localhost", 1)),
+    ],
+)
+def test_listen_is_host_and_port(text: str, address: tuple[str, int]) -> None:
+    """Brackets belong to the text, not to the host; no host means every interface."""
+    assert address == Settings(listen=text).listen_address
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=8), below, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.binary(max_size=64) | st.text(alphabet="{}[]:-,&*!|>#?\"' \nab0<.", max_size=40).map(str.encode))
+def test_junk_is_settings_or_a_settings_error(raw: bytes) -> None:
+    """No bytes whatever raise anything but SettingsError."""
+    with suppress(SettingsError):
+        parse(raw, "mirror.yaml")
+
+
+@given(st.dictionaries(st.sampled_from(["workers", "namespaces", "listen", "mirrors", "log", "origin"]), json_values))
+def test_values_of_any_shape_are_settings_or_a_settings_error(content: dict[str, object]) -> None:
+    """Known keys with unsuitable values never raise anything but SettingsError."""
+    with suppress(SettingsError):
+        parse(yaml.dump(content, Dumper=yaml.CSafeDumper).encode(), "mirror.yaml")
