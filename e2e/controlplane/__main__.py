@@ -16,6 +16,8 @@ from e2e.controlplane.audit import Level
 from e2e.controlplane.components import JOB_CONTROLLERS, Shape
 from e2e.controlplane.provider import Binaries, Planes, control_planes
 
+_DIRECTORY = "build-output/control-planes"
+
 
 def main() -> int:
     """Run the command; the exit code is 1 if control planes cannot be had."""
@@ -86,7 +88,7 @@ def _arguments() -> argparse.Namespace:
     up.add_argument("--workers", type=int, default=2, help="how many workers (2)")
     up.add_argument("--bare", action="store_true", help="only etcd and API servers: no controllers, scheduler, nodes")
     up.add_argument("--audit", action="store_true", help="log every request")
-    up.add_argument("--directory", type=_absolute, default="control-planes", help="for kubeconfigs (control-planes)")
+    up.add_argument("--directory", type=_absolute, default=_DIRECTORY, help=f"for kubeconfigs ({_DIRECTORY})")
     return parser.parse_args()
 
 

@@ -29,6 +29,7 @@ from e2e.controlplane.process import Program
 from e2e.controlplane.scratch import Scratch
 
 _LOOK_AGAIN_SECONDS = 0.02
+_AUDIT_TIMEOUT_SECONDS = 10.0
 
 
 class NotReady(RuntimeError):
@@ -118,11 +119,12 @@ class Cluster(ControlPlane):
         mark = f"/version?mark={uuid.uuid4()}"
         async with Client(self.kubeconfig) as client:
             await client.get(mark)
-        while True:
-            entries = read_log(self._files["audit.log"])
-            if any(entry.uri == mark for entry in entries):
-                return [entry for entry in entries if not entry.uri.startswith("/version?mark=")]
-            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        async with asyncio.timeout(_AUDIT_TIMEOUT_SECONDS):
+            while True:
+                entries = read_log(self._files["audit.log"])
+                if any(entry.uri == mark for entry in entries):
+                    return [entry for entry in entries if not entry.uri.startswith("/version?mark=")]
+                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
     def check(self) -> None:
         """Raise ``ProgramEnded`` if a program ended by itself. An API server that a test killed is no complaint."""

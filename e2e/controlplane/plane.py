@@ -132,7 +132,7 @@ class ControlPlane:
             await client.close()
 
     def _cannot(self, what: str) -> CannotDo:
-        return CannotDo(f"{self.name} cannot {what}: it was there before, and is not ours to break")
+        return CannotDo(f"{self.name} cannot {what}: only those that we start ourselves can")
 
 
 async def _create_if_absent(client: Client, collection: str, name: str) -> None:

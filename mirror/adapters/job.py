@@ -15,6 +15,7 @@ from mirror.adapters.carrying import (
     Json,
     Part,
     carried_of,
+    contains,
     differences,
     patch_operations,
     read,
@@ -47,7 +48,9 @@ _PARTS = (
     Part("labels", ("metadata", "labels"), is_map=True),
     Part("annotations", ("metadata", "annotations"), is_map=True),
     Part("templateLabels", ("spec", "template", "metadata", "labels"), is_map=True, needs_mutable_template=True),
-    Part("templateAnnotations", ("spec", "template", "metadata", "annotations"), is_map=True, needs_mutable_template=True),
+    Part(
+        "templateAnnotations", ("spec", "template", "metadata", "annotations"), is_map=True, needs_mutable_template=True
+    ),
     Part("nodeSelector", (*_POD, "nodeSelector"), is_map=True, needs_mutable_template=True),
     Part("tolerations", (*_POD, "tolerations"), needs_mutable_template=True),
     Part("schedulingGates", (*_POD, "schedulingGates"), needs_mutable_template=True),
@@ -100,6 +103,12 @@ def brief(found: Object) -> Brief:
     placed = next((c.message for c in conditions if c.type == names.PLACED and c.status == "True"), None)
     ended = any(c.type in ("Complete", "Failed") and c.status == "True" for c in conditions)
     return Brief(placed, ended)
+
+
+def is_final(status: Mapping[str, Any] | None) -> bool:
+    """Whether a status says that the Job is over."""
+    conditions = (status or {}).get("conditions") or ()
+    return any(c.get("type") in ("Complete", "Failed") and c.get("status") == "True" for c in conditions)
 
 
 def managed_by(found: Object) -> str | None:

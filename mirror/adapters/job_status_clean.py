@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mirror.batch import conditions, indexes, times, views
 from mirror.batch.indexes import Intervals
-from mirror.model import names
+from mirror.model import names, text
 
 MAX_CONDITIONS = 16
 MAX_OTHER_CONDITIONS = MAX_CONDITIONS - len(conditions.STANDARD) - 1
@@ -29,10 +29,6 @@ _UID = re.compile(r"[0-9A-Za-z-]{1,40}", re.ASCII)
 _PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _REASON = re.compile(r"[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?")
-# Controls, lone surrogates, line separators, and what turns the direction of the text around it.
-_UNPRINTABLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +85,9 @@ def clean(worker_status: object, *, completions: int | None) -> Cleaned:
     )
 
 
-def clean_message(text: str) -> str:
-    """The text in at most 1 KiB, without anything that steers a terminal or a log."""
-    return _Cutter().message(text)
+def clean_message(message: str) -> str:
+    """The message as one printable line of at most 1 KiB."""
+    return _Cutter().message(message)
 
 
 class _Cutter:
@@ -122,23 +118,21 @@ class _Cutter:
         if not isinstance(value, str):
             self._drop(value)
             return ""
-        text = _UNPRINTABLE.sub(" ", value[: MAX_MESSAGE_BYTES + 1])
-        if len(text.encode()) > MAX_MESSAGE_BYTES:
-            self.cut += 1
-            return text.encode()[: MAX_MESSAGE_BYTES - len("…".encode())].decode(errors="ignore") + "…"
-        self.cut += text != value
-        return text
+        line = text.clean(value, longest=MAX_MESSAGE_BYTES)
+        encoded = line.encode()
+        if len(encoded) > MAX_MESSAGE_BYTES:
+            line = encoded[: MAX_MESSAGE_BYTES - len("…".encode())].decode(errors="ignore") + "…"
+        self.cut += line != value
+        return line
 
     def reason(self, value: object) -> str:
         if not isinstance(value, str) or not value:
             self._drop(value or None)
             return ""
-        text = value[:MAX_REASON].rstrip(",:") if len(value) > MAX_REASON else value
-        self.cut += text != value
-        if _REASON.fullmatch(text):
-            return text
-        self._drop(text)
-        return ""
+        reason = value[:MAX_REASON].rstrip(",:") if len(value) > MAX_REASON else value
+        kept = reason if _REASON.fullmatch(reason) else ""
+        self.cut += kept != value
+        return kept
 
     def indexes(self, value: object, completions: int | None) -> Intervals | None:
         if isinstance(value, str) and completions is None:

@@ -55,7 +55,7 @@ class EventRecorder:
 
     def tell(self, regarding: Regarding, reason: str, message: str, *, is_warning: bool) -> None:
         """Record an event; dropped, with a log line, when too many are waiting."""
-        message = clean(message, 1024)
+        message = clean(message, longest=1000)
         told = (regarding.found.metadata.uid, reason, message)
         now = self._clock.monotonic()
         if now - self._told.get(told, float("-inf")) < REPEAT_AFTER_SECONDS:

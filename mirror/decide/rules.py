@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import datetime
 
 from mirror.adapters.job_status import (
-    has_started,
     lost_status,
     next_status,
     placed_status,
@@ -28,6 +27,7 @@ from mirror.decide.writing import source_write
 from mirror.model import names
 
 FOREIGN_WRITES_TOLERATED = 3
+FOREIGN_LOOK_SECONDS = 61.0
 UNREACHABLE_SHOWN_AFTER_SECONDS = 60.0
 CONFLICT_RETRY_SECONDS = 30.0
 RESENDS = 2
@@ -50,14 +50,16 @@ def leave_what_goes(seen: Seen) -> Plan | None:
 def leave_what_others_write(seen: Seen) -> Plan | None:
     """A status that another manager writes is not fought over (D20)."""
     source = seen.source
-    runs_here = source.placed is None and seen.found_on is None and not source.is_finished and source.has_started
+    runs_here = (
+        source.placed is None and seen.about_place.found_on is None and not source.is_finished and source.has_started
+    )
     if not runs_here and seen.memory.foreign_status_writes < FOREIGN_WRITES_TOLERATED:
         return None
     why = "another controller writes this Job's status"
     write, later = source_write(seen, waiting=why)
     told = seen.source.found.annotations.get(names.WAITING_BECAUSE) == why
     tell = () if told else (Tell("StatusConflict", f"{why}; it is left alone"),)
-    return Plan(why, (*write, *tell), later)
+    return Plan(why, (*write, *tell), min(FOREIGN_LOOK_SECONDS, later or FOREIGN_LOOK_SECONDS))
 
 
 def keep_or_delete_finished(seen: Seen) -> Plan | None:
@@ -84,11 +86,11 @@ def keep_or_delete_finished(seen: Seen) -> Plan | None:
 
 def restore_erased_record(seen: Seen) -> Plan | None:
     """A worker has this source's mirror and the record is gone: the mirror tells where it is (D2, D5)."""
-    if seen.source.placed is not None or seen.found_on is None:
+    if seen.source.placed is not None or seen.about_place.found_on is None:
         return None
-    status = placed_status(seen.source.stored, seen.found_on, seen.now)
-    write, later = source_write(seen, status=status, records=seen.found_on)
-    return Plan(f"its mirror was found on {seen.found_on}", write, later)
+    status = placed_status(seen.source.stored, seen.about_place.found_on, seen.now)
+    write, later = source_write(seen, status=status, records=seen.about_place.found_on)
+    return Plan(f"its mirror was found on {seen.about_place.found_on}", write, later)
 
 
 def hold_suspended(seen: Seen) -> Plan | None:
@@ -103,15 +105,15 @@ def give_a_place(seen: Seen) -> Plan | None:
     source = seen.source
     if source.placed is not None and not seen.refused_now:
         return None
-    if seen.given is not None:
-        status = placed_status(source.stored, seen.given, seen.now)
-        write, _ = source_write(seen, status=status, records=seen.given)
-        return Plan(f"placed on {seen.given}", write, remember=(("first_create", True),))
+    if seen.about_place.given is not None:
+        status = placed_status(source.stored, seen.about_place.given, seen.now)
+        write, _ = source_write(seen, status=status, records=seen.about_place.given)
+        return Plan(f"placed on {seen.about_place.given}", write, remember=(("first_create", True),))
     clears = source.placed is not None
     status = placed_status(source.stored, None, seen.now) if clears else None
-    why = seen.has_bad_annotation or seen.waiting_because
+    why = seen.about_place.bad_annotation or seen.about_place.waiting_because
     write, later = source_write(seen, status=status, waiting=why or None, clears=clears)
-    if not seen.has_bad_annotation and not seen.waiting_because:
+    if not seen.about_place.bad_annotation and not seen.about_place.waiting_because:
         return Plan("asks for a place", (*write, AskForPlace()), later)
     expiries = [refusal.until - seen.monotonic for _, refusal in seen.memory.refusals if refusal.until > seen.monotonic]
     return Plan(why, write, min((*expiries, later or 60.0), default=None))
@@ -176,7 +178,7 @@ def give_up_replaced_mirror(seen: Seen) -> Plan | None:
 
 def follow(seen: Seen) -> Plan | None:
     """The normal case: its status comes back, its changes go there (D6, D7, D9)."""
-    worker, mirror, memory = seen.worker, seen.mirror, seen.memory
+    worker, mirror = seen.worker, seen.mirror
     if worker is None or mirror is None:
         return None
     following = next_status(
@@ -190,7 +192,7 @@ def follow(seen: Seen) -> Plan | None:
     write, later = source_write(
         seen,
         status=following.status,
-        waiting=memory.status_refused or problem or None,
+        waiting=problem or None,
         mirror_uid=mirror.metadata.uid,
         more=following.more,
         cut=following.cut,
@@ -260,5 +262,3 @@ RULES: tuple[Callable[[Seen], Plan | None], ...] = (
     give_up_replaced_mirror,
     follow,
 )
-
-__all__ = ["RULES", "decide", "has_started"]

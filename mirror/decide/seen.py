@@ -49,8 +49,7 @@ class Memory:
     waiting_written_at: float = float("-inf")
     worker_loss_told: bool = False
     foreign_status_writes: int = 0
-    written_version: int = 0
-    status_refused: str = ""
+    foreign_written_at: float = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +92,19 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
+class AboutPlace:
+    """What is known about a place for a source that has none."""
+
+    given: str | None = None
+    """The worker that placement has given to it, not recorded yet."""
+    waiting_because: str = ""
+    """What placement answered; empty while it has not been asked or answers with a worker."""
+    bad_annotation: str = ""
+    found_on: str | None = None
+    """A worker that has a mirror of this unplaced source: its record was erased."""
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """Everything that one decision about one source looks at."""
 
@@ -107,14 +119,7 @@ class Seen:
     mirror_is_stale: bool = False
     """The object of that name is the mirror of an earlier namesake."""
     changes: Changes | None = None
-    given: str | None = None
-    """The worker that placement has given to it, not recorded yet."""
-    waiting_because: str = ""
-    """What placement answered; empty while it has not been asked or answers with a worker."""
-    has_bad_annotation: str = ""
-    found_on: str | None = None
-    """A worker that has a mirror of this unplaced source: its record was erased."""
+    about_place: AboutPlace = field(default_factory=AboutPlace)
     clock_offset_seconds: float | None = None
     refused_now: str = ""
     """The worker it is recorded on has definitely refused it."""
-    extra: tuple[str, ...] = field(default=())

@@ -113,6 +113,7 @@ class Limiter:
     def _set_alarm(self, now: float) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
+        self._refill(now)
         missing = max(0.0, 1.0 - self._tokens) / self._qps if self._qps else 0.0
         delay = max(0.0, self._paused_until - now) + missing
         self._alarm = asyncio.get_running_loop().call_later(delay, self._serve)

@@ -275,4 +275,3 @@ class Informer:
 
     def _heard(self) -> None:
         self._heard_at = asyncio.get_running_loop().time()
-

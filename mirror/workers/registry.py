@@ -62,7 +62,14 @@ class Registry:
     """The workers by name. Invariant: each has exactly one running task, in ``_tasks``, once ``run`` has begun."""
 
     def __init__(
-        self, management: Client, settings: RegistrySettings, *, connector: Connector, clock: Clock, log: Log, metrics: Metrics
+        self,
+        management: Client,
+        settings: RegistrySettings,
+        *,
+        connector: Connector,
+        clock: Clock,
+        log: Log,
+        metrics: Metrics,
     ) -> None:
         self.clock = clock
         self.log = log
@@ -80,6 +87,7 @@ class Registry:
         self._book = Book({})
         self._written = Book({})
         self._book_changed = asyncio.Event()
+        self._writing = asyncio.Lock()
         self._is_leading = False
         self._started_at = 0.0
         self._informer = Informer(
@@ -143,9 +151,7 @@ class Registry:
     def forget_unused(self) -> None:
         """Drop workers whose Secret is gone and that no source is on (D15)."""
         for name, worker in list(self.workers.items()):
-            if worker.spec is None and self._secrets.get(self._settings.namespace, name) is None:
-                if self.users.has_sources_on(name):
-                    continue
+            if worker.spec is None and self.secret_of(name) is None and not self.users.has_sources_on(name):
                 del self.workers[name]
                 if task := self._tasks.pop(name, None):
                     task.cancel()
@@ -186,8 +192,11 @@ class Registry:
             self._note(worker)
             self.users.on_worker_transition(worker)
 
+    def secret_of(self, worker: str) -> Object | None:
+        return self._secrets.get(self._settings.namespace, worker)
+
     def _tell(self, worker: Worker, reason: str, message: str) -> None:
-        secret = self._secrets.get(self._settings.namespace, worker.name)
+        secret = self.secret_of(worker.name)
         if secret is not None and self._is_leading:
             self.users.on_secret_problem(secret, reason, message)
 
@@ -262,6 +271,10 @@ class Registry:
             return Book({})
 
     async def _write_book(self) -> None:
+        async with self._writing:
+            await self._write_changes()
+
+    async def _write_changes(self) -> None:
         book, written = self._book, self._written
         data: dict[str, str | None] = {
             name: encode(entry) for name, entry in book.entries.items() if written.entries.get(name) != entry
@@ -297,4 +310,3 @@ def _parsed(text: str) -> datetime | None:
         return datetime.fromisoformat(text) if text else None
     except ValueError:
         return None
-

@@ -156,7 +156,11 @@ class Worker:
             await self._close_client()
 
     def _labels(self) -> list[str]:
-        return [f"watch {kind.plural} of {self.name} in {ns or '*'}" for kind in self._around.kinds for ns in self._namespaces()]
+        return [
+            f"watch {kind.plural} of {self.name} in {ns or '*'}"
+            for kind in self._around.kinds
+            for ns in self._namespaces()
+        ]
 
     def _namespaces(self) -> tuple[str | None, ...]:
         return tuple(self.namespace_of(namespace) for namespace in self._source_namespaces) or (None,)
@@ -301,4 +305,3 @@ async def check_version(client: Client, oldest_minor: int) -> None:
 def _short(error: KubeError) -> str:
     """A text without numbers that vary, so that a repeated loss is not news."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
-

@@ -15,9 +15,12 @@ OTHER = {"type": "example.com/Seen", "status": "True", "observedGeneration": 3}
 
 def test_a_new_condition_has_the_shape_that_the_api_serves() -> None:
     """D20: both times are always there, empty texts never."""
-    assert conditions.new(
-        "X", "True", at=None
-    ) == {"type": "X", "status": "True", "lastProbeTime": None, "lastTransitionTime": None}
+    assert conditions.new("X", "True", at=None) == {
+        "type": "X",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": None,
+    }
 
 
 def test_an_entry_that_is_not_true_does_not_hide_one_that_is() -> None:

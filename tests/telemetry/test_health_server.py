@@ -117,3 +117,10 @@ async def test_a_port_in_use_is_told() -> None:
         with pytest.raises(CannotStart, match=rf"cannot listen on 127\.0\.0\.1:{port} \(setting listen\): .*in use"):
             async with serve(("127.0.0.1", port), metrics=Metrics(), health={}, readiness={}):
                 raise AssertionError("listening twice")
+
+
+async def test_a_host_that_does_not_exist_is_told() -> None:
+    """A name that does not resolve is a wrong setting too."""
+    with pytest.raises(CannotStart, match=r"cannot listen on no-such-host\.invalid:80 \(setting listen\): "):
+        async with serve(("no-such-host.invalid", 80), metrics=Metrics(), health={}, readiness={}):
+            raise AssertionError("listening nowhere")

@@ -1,0 +1,247 @@
+"""Builds and wires everything, opens the one TaskGroup, orders the shutdown. Called by ``cli``, and by tests."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import socket
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import tenacity
+
+from mirror.adapters import job
+from mirror.controllers.mirroring import Mirroring, MirroringSettings
+from mirror.decide.seen import Policy
+from mirror.kube import requests
+from mirror.kube.client import Client
+from mirror.kube.connect import connect_management, connect_worker
+from mirror.kube.errors import Forbidden, KubeError, Unauthorized
+from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
+from mirror.kube.resources import NAMESPACES
+from mirror.model import names
+from mirror.model.endings import CannotStart
+from mirror.runtime.clock import SystemClock
+from mirror.runtime.leadership import Leadership, LeaseSettings
+from mirror.runtime.supervise import supervise
+from mirror.settings.schema import Settings
+from mirror.telemetry.logs import Log
+from mirror.telemetry.looplag import measure_loop_lag
+from mirror.telemetry.metrics import Metrics
+from mirror.telemetry.server import serve
+from mirror.workers.registry import Registry, RegistrySettings
+from mirror.workers.worker import Unsupported, check_version
+
+OLDEST_MANAGEMENT_MINOR = 32
+START_SECONDS = 60.0
+FLUSH_SECONDS = 2.0
+
+
+async def run(
+    settings: Settings,
+    *,
+    metrics: Metrics,
+    stop: asyncio.Event,
+    on_listening: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Run the manager until ``stop`` is set.
+
+    Raises:
+        CannotStart: the settings lead nowhere (no cluster, no rights, a port that is taken).
+        LeadershipLost: another manager may be working now; nothing of ours is any more.
+    """
+    log = Log("mirror")
+    tune_garbage_collection()
+    try:
+        management = await connect_management(settings.kubeconfig, limits=settings.management, observer=metrics)
+    except KubeconfigRefused as error:
+        raise CannotStart(f"kubeconfig: {error}") from error
+    try:
+        manager = await _build(settings, management, metrics=metrics, log=log)
+        health, readiness = manager.checks()
+        async with serve(settings.listen_address, metrics=metrics, health=health, readiness=readiness) as port:
+            on_listening(port)
+            log.info("started", listen=f"{settings.listen_address[0]}:{port}", origin=manager.origin)
+            await manager.run(stop)
+    finally:
+        await management.close()
+        log.info("stopped")
+
+
+@dataclass
+class Manager:
+    """One manager with all its parts."""
+
+    settings: Settings
+    origin: str
+    registry: Registry
+    mirroring: Mirroring
+    leadership: Leadership | None
+    metrics: Metrics
+    log: Log
+    is_working: bool = False
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Watch at once, work when leading, end when told to."""
+        async with asyncio.TaskGroup() as scope:
+            lag = measure_loop_lag(self.metrics.loop_lag)
+            tasks = [
+                scope.create_task(supervise("watch", self.mirroring.watch, log=self.log), name="watch sources"),
+                scope.create_task(supervise("workers", self.registry.run, log=self.log), name="workers"),
+                scope.create_task(self._freeze_when_ready(), name="freeze"),
+                scope.create_task(lag, name="measure loop lag"),
+            ]
+            leading = scope.create_task(self._lead(), name="lead")
+            stopping = scope.create_task(stop.wait(), name="wait for stop")
+            await asyncio.wait({leading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            # In this order: first nothing new is begun, then what was told is sent, then the watches end.
+            leading.cancel()
+            await asyncio.wait({leading})
+            for task in (*tasks, stopping):
+                task.cancel()
+
+    async def _lead(self) -> None:
+        if self.leadership is None:
+            await self._work()
+        else:
+            await self.leadership.run(self._work)
+
+    async def _work(self) -> None:
+        self.is_working = True
+        self.metrics.leader.set(1)
+        try:
+            await self.mirroring.lead()
+        finally:
+            self.is_working = False
+            self.metrics.leader.set(0)
+
+    async def _freeze_when_ready(self) -> None:
+        """What was loaded at the start stays: the collector need not look at it again (python.md §4.2)."""
+        await self.mirroring.wait_until_ready()
+        gc.collect()
+        gc.freeze()
+
+    def checks(self) -> tuple[dict[str, Callable[[], tuple[bool, str]]], dict[str, Callable[[], tuple[bool, str]]]]:
+        """What health and readiness mean."""
+
+        def sources() -> tuple[bool, str]:
+            return self.mirroring.is_synced, f"{len(self.mirroring.sources)} sources"
+
+        def workers() -> tuple[bool, str]:
+            up = sum(worker.is_reachable for worker in self.registry.workers.values())
+            return self.registry.have_settled(), f"{up} of {len(self.registry.workers)} workers within reach"
+
+        def leader() -> tuple[bool, str]:
+            return True, "leading" if self.is_working else "standing by"
+
+        return {"loop": lambda: (True, "alive")}, {"sources": sources, "workers": workers, "leader": leader}
+
+
+async def _build(settings: Settings, management: Client, *, metrics: Metrics, log: Log) -> Manager:
+    clock = SystemClock()
+    uid = await _management_uid(management)
+    origin = settings.origin or uid
+
+    async def connect(name: str, kubeconfig: bytes) -> Client:
+        allow = settings.workers.allow
+        checked = check_kubeconfig(kubeconfig, allow)
+        return await connect_worker(name, checked, allow=allow, limits=settings.workers, observer=metrics)
+
+    registry = Registry(
+        management,
+        RegistrySettings(settings.namespace, origin, uid, (job.RESOURCE,), settings.namespaces),
+        connector=connect,
+        clock=clock,
+        log=log,
+        metrics=metrics,
+    )
+    mirroring = Mirroring(
+        management, registry, _mirroring_settings(settings, origin), clock=clock, log=log, metrics=metrics
+    )
+    election = settings.leader_election
+    lease = LeaseSettings(
+        settings.namespace,
+        names.LEASE,
+        identity=f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}",
+        duration_seconds=election.lease_duration_seconds,
+        renew_deadline_seconds=election.renew_deadline_seconds,
+        retry_period_seconds=election.retry_period_seconds,
+    )
+    leadership = Leadership(management, lease, clock=clock, log=log) if election.enabled else None
+    manager = Manager(settings, origin, registry, mirroring, leadership, metrics, log)
+    _refresh_on_scrape(manager, management)
+    return manager
+
+
+def _mirroring_settings(settings: Settings, origin: str) -> MirroringSettings:
+    mirrors = settings.mirrors
+    return MirroringSettings(
+        managed_by=settings.managed_by,
+        carrying=job.Carrying(
+            origin=origin,
+            strip_labels=mirrors.strip.labels,
+            strip_annotations=mirrors.strip.annotations,
+            set_labels=tuple(mirrors.set.labels.items()),
+            set_annotations=tuple(mirrors.set.annotations.items()),
+        ),
+        policy=Policy(settings.workers.lost_after_seconds, mirrors.retention_seconds),
+        closed_namespaces=("kube-*", settings.namespace),
+        namespaces=settings.namespaces,
+        create_namespaces=settings.workers.create_namespaces,
+        sweep_interval_seconds=settings.sweep.interval_seconds,
+    )
+
+
+async def _management_uid(management: Client) -> str:
+    """Who the management cluster is; waits for one that is only just starting.
+
+    Raises:
+        CannotStart: it cannot be reached, refuses us, or is too old.
+    """
+    retrying = tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception(lambda e: isinstance(e, KubeError) and not isinstance(e, Unauthorized)),
+        wait=tenacity.wait_exponential_jitter(initial=0.2, max=5.0),
+        stop=tenacity.stop_after_delay(START_SECONDS),
+        reraise=True,
+    )
+    try:
+        async for attempt in retrying:
+            with attempt:
+                await check_version(management, OLDEST_MANAGEMENT_MINOR)
+                return (await management.send_object(requests.get(NAMESPACES, "kube-system"))).metadata.uid
+    except Unsupported as error:
+        raise CannotStart(f"management cluster: {error}") from error
+    except (Unauthorized, Forbidden) as error:
+        raise CannotStart(f"management cluster: we have no right to read namespace kube-system: {error}") from error
+    except KubeError as error:
+        raise CannotStart(f"management cluster at {management.server}: {error}") from error
+    raise AssertionError("the loop above returns or raises")
+
+
+def _refresh_on_scrape(manager: Manager, management: Client) -> None:
+    """Gauges of what is known anyway are read when somebody asks."""
+    metrics, mirroring = manager.metrics, manager.mirroring
+
+    def refresh() -> None:
+        queue = mirroring.queue.describe()
+        metrics.set_queue_depths(queue.ready)
+        metrics.queue_oldest.set(queue.oldest_seconds)
+        metrics.queue_longest_running.set(queue.longest_running_seconds)
+        metrics.waiting_jobs.set(mirroring.placing.waiting)
+        for informer in mirroring.informers:
+            staleness = metrics.watch_staleness(management.name, job.RESOURCE.plural)
+            staleness.set(informer.describe().silent_for_seconds)
+        for worker in manager.registry.workers.values():
+            mirroring.count_states(worker)
+            for informer in worker.informers:
+                silent = informer.describe().silent_for_seconds
+                metrics.watch_staleness(worker.name, job.RESOURCE.plural).set(silent)
+
+    metrics.before_scrape(refresh)
+
+
+def tune_garbage_collection() -> None:
+    """Fewer, larger collections: long-lived objects are many here, cycles are few (python.md §4.2)."""
+    gc.set_threshold(10_000, 20, 50)

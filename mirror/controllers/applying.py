@@ -1,0 +1,355 @@
+"""Performs plans: the only writer of sources and mirrors. What a worker answers becomes a fact in ``memory``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from mirror.adapters import job
+from mirror.controllers.events import EventRecorder, Regarding
+from mirror.controllers.memory import Memories
+from mirror.controllers.placing import Placing
+from mirror.decide.plan import (
+    Action,
+    AskForPlace,
+    CreateMirror,
+    DeleteMirror,
+    FindMirror,
+    PatchMirror,
+    RestoreLabels,
+    Tell,
+    WriteSource,
+)
+from mirror.decide.seen import Look, Refusal, Seen
+from mirror.kube import requests
+from mirror.kube.client import Client
+from mirror.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotFound,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
+from mirror.kube.objects import Object
+from mirror.kube.resources import NAMESPACES
+from mirror.model import names
+from mirror.model.keys import SourceKey
+from mirror.placement.waiting import Waiter
+from mirror.runtime.clock import Clock
+from mirror.runtime.store import Store
+from mirror.telemetry.logs import Log
+from mirror.telemetry.metrics import Metrics
+from mirror.workers.registry import Registry
+from mirror.workers.worker import Worker
+
+REFUSED_AGAIN_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What writing needs."""
+
+    management: Client
+    sources: Store
+    registry: Registry
+    placing: Placing
+    memories: Memories
+    recorder: EventRecorder
+    clock: Clock
+    log: Log
+    metrics: Metrics
+    carrying: job.Carrying
+    create_namespaces: bool
+    add: Callable[[SourceKey], None]
+    ask_wish: Callable[[Object], Waiter | None]
+
+
+class Applier:
+    """Performs one action after the other; an error ends the plan and is retried by the loop."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._t = tools
+        self._log = tools.log
+        # Sources with a status write of ours in flight: their watch may bring it before the answer does.
+        self.writing: set[str] = set()
+        self.arrived_at: dict[SourceKey, float] = {}
+        """When a change of a source's mirror, or a new source, was first seen and not yet dealt with (monotonic)."""
+
+    async def apply(self, seen: Seen, actions: tuple[Action, ...]) -> None:
+        """Raises KubeError when a write did not go well."""
+        for action in actions:
+            match action:
+                case WriteSource():
+                    await self._write_source(seen, action)
+                case AskForPlace():
+                    self._ask(seen)
+                case CreateMirror():
+                    await self._create(seen, self._t.registry.worker(action.worker))
+                case FindMirror():
+                    await self._find(seen, self._t.registry.worker(action.worker), action.uid)
+                case RestoreLabels():
+                    await self._restore_labels(seen, self._t.registry.worker(action.worker))
+                case PatchMirror():
+                    await self._patch(seen, self._t.registry.worker(action.worker), action.changes)
+                case DeleteMirror():
+                    worker = self._t.registry.worker(action.worker)
+                    namespace = worker.namespace_of(seen.key.namespace)
+                    await self.delete(worker, namespace, seen.key.name, action.uid, because="its retention is over")
+                case Tell():
+                    self._tell(seen, action.reason, action.message, is_warning=action.is_warning)
+                case _:
+                    assert_never(action)
+
+    # -- management -----------------------------------------------------------------------------------------------------
+
+    async def _write_source(self, seen: Seen, write: WriteSource) -> None:
+        found, uid, t = seen.source.found, seen.source.uid, self._t
+        request = requests.json_patch(
+            job.RESOURCE, seen.key.name, _operations(found, write), namespace=seen.key.namespace, subresource="status"
+        )
+        self.writing.add(uid)
+        try:
+            written = await t.management.send_object(request)
+        except Invalid as error:
+            worker = write.records or seen.source.placed or ""
+            t.metrics.worker(worker).refused_status_writes.inc()
+            self._tell(seen, "StatusRefused", f"the API server refused the mirrored status: {error.brief}")
+            raise
+        except NotFound:
+            return  # deleted meanwhile: the watch tells, and its mirror goes by its own key
+        finally:
+            self.writing.discard(uid)
+        t.sources.read_own_write(written)
+        self._account(seen, write)
+
+    def _account(self, seen: Seen, write: WriteSource) -> None:
+        """What follows from a write that went well."""
+        key, t = seen.key, self._t
+        if names.WAITING_BECAUSE in dict(write.annotations):
+            t.memories.set(seen.source.uid, waiting_written_at=t.clock.monotonic())
+        if write.records is not None:
+            t.placing.settle(key)
+            t.metrics.worker(write.records).placements.inc()
+            self._log.info("placed", source=key, worker=write.records)
+            t.add(key)
+        if write.clears:
+            self._log.info("placement cleared", source=key, worker=seen.source.placed)
+        if write.is_mirrored_status and seen.source.placed:
+            metrics = t.metrics.worker(seen.source.placed)
+            if write.cut:
+                metrics.content_cut.inc(write.cut)
+            arrived = self.arrived_at.pop(key, None)
+            if arrived is not None:
+                metrics.status_lag.observe(t.clock.monotonic() - arrived)
+            if job.is_final(write.status):
+                self._log.info("final status stored", source=key, worker=seen.source.placed)
+                t.add(key)  # its mirror's retention begins
+        if write.more:
+            t.add(key)
+
+    def _ask(self, seen: Seen) -> None:
+        waiter = self._t.ask_wish(seen.source.found)
+        if waiter is not None:
+            self._t.placing.ask(waiter)
+            self._t.add(seen.key)
+
+    def _tell(self, seen: Seen, reason: str, message: str, *, is_warning: bool = True) -> None:
+        self._t.recorder.tell(Regarding(job.RESOURCE, seen.source.found), reason, message, is_warning=is_warning)
+
+    # -- workers --------------------------------------------------------------------------------------------------------
+
+    async def _create(self, seen: Seen, worker: Worker) -> None:
+        source, t = seen.source, self._t
+        namespace = worker.namespace_of(seen.key.namespace)
+        body = job.mirror_body(source.found, namespace=namespace, carrying=t.carrying)
+        memory = t.memories.of(source.uid)
+        try:
+            created = await worker.client.send_object(requests.create(job.RESOURCE, body, namespace=namespace))
+        except AlreadyExists:
+            await self._adopt_or_refuse(seen, worker, namespace, was_first=memory.first_create)
+            return
+        except (Forbidden, NotFound, Invalid, BadRequest) as error:
+            if isinstance(error, NotFound) and t.create_namespaces and await self._create_namespace(worker, namespace):
+                t.add(seen.key)
+                return
+            self._refused(seen, worker, _refusal_text(error), reason="Refused", was_first=memory.first_create)
+            return
+        except KubeError as error:
+            if not _was_certainly_not_done(error):
+                t.memories.set(source.uid, first_create=False)
+            worker.suspect(error)
+            raise
+        self._have_mirror(seen, worker, created)
+
+    def _have_mirror(self, seen: Seen, worker: Worker, mirror: Object) -> None:
+        t, uid = self._t, seen.source.uid
+        t.memories.set(uid, first_create=False, mirror_uid=mirror.metadata.uid, look=None, in_the_way="", refusals=())
+        worker.mirrors.read_own_write(mirror)
+        arrived = self.arrived_at.pop(seen.key, None)
+        if arrived is not None:
+            t.metrics.create_to_copy.observe(t.clock.monotonic() - arrived)
+        self._log.info("mirrored", source=seen.key, worker=worker.name, mirror_uid=mirror.metadata.uid)
+        self._tell(seen, "Mirrored", f"Mirrored to worker {worker.name}", is_warning=False)
+        t.add(seen.key)
+
+    async def _adopt_or_refuse(self, seen: Seen, worker: Worker, namespace: str, *, was_first: bool) -> None:
+        """The name is taken: by our own create whose answer was lost, by a namesake's mirror, or by somebody else (D1)."""
+        t = self._t
+        try:
+            found = await worker.client.send_object(requests.get(job.RESOURCE, seen.key.name, namespace=namespace))
+        except NotFound:
+            t.add(seen.key)
+            return
+        is_ours = found.labels.get(names.ORIGIN) == t.carrying.origin
+        if is_ours and found.labels.get(names.SOURCE_UID) == seen.source.uid:
+            self._have_mirror(seen, worker, found)
+            return
+        if is_ours:
+            worker.mirrors.read_own_write(found)  # the watch will show it, and its own key will delete it
+            t.add(seen.key)
+            return
+        text = f"worker {worker.name} has a Job of this name that is not ours"
+        self._tell(seen, "MirrorConflict", text)
+        self._refused(seen, worker, "the name is taken there", reason="MirrorConflict", was_first=was_first)
+
+    def _refused(self, seen: Seen, worker: Worker, because: str, *, reason: str, was_first: bool) -> None:
+        """A definite refusal: of the very first create it clears the record, of a later one it is only reported (D1, D5)."""
+        t, uid = self._t, seen.source.uid
+        text = f"worker {worker.name}: {because}"
+        self._log.info("mirror refused", source=seen.key, worker=worker.name, because=because)
+        if reason != "MirrorConflict":
+            self._tell(seen, reason, text)
+        if was_first:
+            memory = t.memories.of(uid)
+            times = sum(1 for _ in memory.refusals) + 1
+            until = t.clock.monotonic() + REFUSED_AGAIN_SECONDS * times
+            others = tuple(entry for entry in memory.refusals if entry[0] != worker.name)
+            t.memories.set(uid, refusals=(*others, (worker.name, Refusal(because, until))), first_create=False)
+        elif t.memories.of(uid).in_the_way != text:
+            t.memories.set(uid, in_the_way=text)
+        else:
+            return  # the same as before: the plan says when to try again
+        t.add(seen.key)
+
+    async def _create_namespace(self, worker: Worker, namespace: str) -> bool:
+        labels = {names.ORIGIN: self._t.carrying.origin}
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
+        try:
+            await worker.client.send(requests.create(NAMESPACES, body))
+        except AlreadyExists:
+            return False
+        except (Forbidden, Invalid) as error:
+            self._log.warning("namespace not created", worker=worker.name, namespace=namespace, error=error)
+            return False
+        return True
+
+    async def _find(self, seen: Seen, worker: Worker, expected: str) -> None:
+        """Ask for a mirror that the cache lacks; an error means that nothing is known (D11)."""
+        t, uid = self._t, seen.source.uid
+        namespace = worker.namespace_of(seen.key.namespace)
+        try:
+            found = await worker.client.send_object(requests.get(job.RESOURCE, seen.key.name, namespace=namespace))
+        except NotFound:
+            look = Look.GONE
+        else:
+            labels = found.labels
+            has_labels = (labels.get(names.ORIGIN), labels.get(names.SOURCE_UID)) == (t.carrying.origin, uid)
+            if has_labels and expected in ("", found.metadata.uid):
+                t.memories.set(uid, mirror_uid=found.metadata.uid)
+                worker.mirrors.read_own_write(found)
+                t.add(seen.key)
+                return
+            look = Look.UNLABELLED if expected == found.metadata.uid else Look.FOREIGN
+        self._log.info("mirror looked for", source=seen.key, worker=worker.name, found=look.value)
+        t.memories.set(uid, look=look, looked_for=expected)
+        t.add(seen.key)
+
+    async def _restore_labels(self, seen: Seen, worker: Worker) -> None:
+        """Put our labels back on the mirror that lost them, if it is still the same object (D11)."""
+        t, uid = self._t, seen.source.uid
+        namespace = worker.namespace_of(seen.key.namespace)
+        labels = {names.ORIGIN: t.carrying.origin, names.SOURCE_UID: uid}
+        body = {"metadata": {"uid": t.memories.of(uid).looked_for, "labels": labels}}
+        patch = requests.merge_patch(job.RESOURCE, seen.key.name, body, namespace=namespace)
+        t.memories.set(uid, look=None)
+        try:
+            restored = await worker.client.send_object(patch)
+        except (NotFound, Conflict):
+            t.add(seen.key)
+            return
+        self._tell(seen, "MirrorChanged", f"the mirror on worker {worker.name} had lost its labels; they are back")
+        worker.mirrors.read_own_write(restored)
+        t.add(seen.key)
+
+    async def _patch(self, seen: Seen, worker: Worker, changes: job.Changes) -> None:
+        assert seen.mirror is not None
+        t, uid, metadata = self._t, seen.source.uid, seen.mirror.metadata
+        version = {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata.resource_version}
+        patch = requests.json_patch(
+            job.RESOURCE, metadata.name, [version, *changes.operations], namespace=metadata.namespace
+        )
+        memory = t.memories.of(uid)
+        times = memory.sent_times + 1 if memory.sent_digest == changes.digest else 1
+        try:
+            patched = await worker.client.send_object(patch)
+        except NotFound:
+            return  # gone: the watch tells
+        except (Forbidden, Invalid, BadRequest) as error:
+            text = f"worker {worker.name} refuses the change: {_refusal_text(error)}"
+            t.memories.set(uid, sent_digest=changes.digest, sent_times=times, patch_refused=text)
+            self._tell(seen, "Refused", text)
+            t.add(seen.key)
+            return
+        t.memories.set(uid, sent_digest=changes.digest, sent_times=times, patch_refused="")
+        self._log.info("mirror changed", source=seen.key, worker=worker.name)
+        if times > 1 and changes.undone:
+            self._tell(seen, "MirrorChanged", f"what was changed here is undone on worker {worker.name}")
+        worker.mirrors.read_own_write(patched)
+        t.add(seen.key)
+
+    async def delete(self, worker: Worker, namespace: str, name: str, uid: str, *, because: str) -> None:
+        """Delete a mirror, if it is still this object (D10)."""
+        try:
+            await worker.client.send(requests.delete(job.RESOURCE, name, namespace=namespace, uid=uid))
+        except (NotFound, Conflict):
+            return
+        self._log.info("mirror deleted", worker=worker.name, namespace=namespace, name=name, because=because)
+
+
+def _operations(found: Object, write: WriteSource) -> list[Mapping[str, Any]]:
+    """The JSON Patch of one write: guarded by the version, the status whole (D7, M10)."""
+    version = found.metadata.resource_version
+    operations: list[Mapping[str, Any]] = [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}]
+    if write.status is not None:
+        operations.append({"op": "add", "path": "/status", "value": write.status})
+    if write.annotations:
+        annotations = dict(found.annotations)
+        for name, value in write.annotations:
+            if value is None:
+                annotations.pop(name, None)
+            else:
+                annotations[name] = value
+        operations.append({"op": "add", "path": "/metadata/annotations", "value": annotations})
+    return operations
+
+
+def _refusal_text(error: ApiError) -> str:
+    """The kind of a refusal, for people: a server's text is kept out where it may quote the object (D18)."""
+    match error:
+        case NotFound():
+            return "the namespace does not exist"
+        case Forbidden():
+            return "not allowed (403 Forbidden)" if "quota" not in error.message else "quota exceeded (403 Forbidden)"
+        case _:
+            return f"{error.code} {error.reason}: {error.brief}"[:300]
+
+
+def _was_certainly_not_done(error: KubeError) -> bool:
+    return isinstance(error, Unreachable | Unauthorized | TooManyRequests)

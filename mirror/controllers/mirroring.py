@@ -1,0 +1,247 @@
+"""The mirror of Jobs, put together: caches → observe → decide → apply, with its queue and its tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from mirror.adapters import job
+from mirror.controllers.applying import Applier, Tools
+from mirror.controllers.events import EventRecorder, Regarding
+from mirror.controllers.memory import Memories
+from mirror.controllers.observing import BY_WORKER, Caches, Observer, candidates, load_index, wish_of
+from mirror.controllers.placing import Placing
+from mirror.controllers.routes import Routes, source_key
+from mirror.controllers.sweeping import Sweeper
+from mirror.decide.rules import decide
+from mirror.decide.seen import Policy
+from mirror.kube.client import Client
+from mirror.kube.objects import Object
+from mirror.kube.resources import SECRETS
+from mirror.model.keys import Key, MirrorKey
+from mirror.placement.candidates import Candidate
+from mirror.placement.selector import BadSelector
+from mirror.placement.waiting import Waiter
+from mirror.runtime.clock import Clock
+from mirror.runtime.informer import Change, Informer, Scope
+from mirror.runtime.loop import consume
+from mirror.runtime.queue import WorkQueue
+from mirror.runtime.store import Store
+from mirror.runtime.supervise import supervise
+from mirror.telemetry.logs import Log
+from mirror.telemetry.metrics import MIRROR_STATES, Metrics
+from mirror.workers.registry import Registry
+from mirror.workers.worker import Worker
+
+SETTLE_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class MirroringSettings:
+    """What the settings say that mirroring needs."""
+
+    managed_by: str
+    carrying: job.Carrying
+    policy: Policy
+    closed_namespaces: tuple[str, ...]
+    namespaces: tuple[str, ...] = ()
+    create_namespaces: bool = False
+    sweep_interval_seconds: float = 60.0
+
+
+class Mirroring:
+    """Everything about mirrored Jobs. Watches from the start; works from ``lead`` on."""
+
+    def __init__(
+        self,
+        management: Client,
+        registry: Registry,
+        settings: MirroringSettings,
+        *,
+        clock: Clock,
+        log: Log,
+        metrics: Metrics,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._log = log
+        self._metrics = metrics
+        self._registry = registry
+        registry.users = self
+        self.sources = Store({BY_WORKER: load_index})
+        self.queue: WorkQueue[Key] = WorkQueue(self._lane_of, clock=clock)
+        self.recorder = EventRecorder(management, clock=clock, log=log)
+        self._memories = Memories()
+        self.placing = Placing(self._candidates, wake=self.queue.add)
+        self._caches = Caches(
+            sources=self.sources,
+            registry=registry,
+            placing=self.placing,
+            memories=self._memories,
+            clock=clock,
+            policy=settings.policy,
+            carrying=settings.carrying,
+            closed_namespaces=settings.closed_namespaces,
+        )
+        self._observer = Observer(self._caches)
+        self._applier = Applier(
+            Tools(
+                management=management,
+                sources=self.sources,
+                registry=registry,
+                placing=self.placing,
+                memories=self._memories,
+                recorder=self.recorder,
+                clock=clock,
+                log=log,
+                metrics=metrics,
+                carrying=settings.carrying,
+                create_namespaces=settings.create_namespaces,
+                add=self.queue.add,
+                ask_wish=self._waiter,
+            )
+        )
+        self._sweeper = Sweeper(
+            management,
+            self.sources,
+            registry,
+            memories=self._memories,
+            applier=self._applier,
+            log=log,
+            metrics=metrics,
+            on_halt=lambda worker, text: self._tell_on_secret_of(worker, "SweepHalted", text),
+        )
+        self._routes = Routes(
+            self.sources,
+            registry,
+            add=self.queue.add,
+            placing=self.placing,
+            memories=self._memories,
+            observer=self._observer,
+            applier=self._applier,
+            sweep_soon=self._sweeper.sweep_soon,
+            clock=clock,
+            metrics=metrics,
+            managed_by=settings.managed_by,
+        )
+        self.informers = tuple(
+            Informer(
+                Scope(job.RESOURCE, namespace),
+                self.sources,
+                client=lambda: management,
+                on_change=self._routes.on_source,
+                accept=self._routes.is_ours,
+                on_event=self._routes.on_job_event,
+            )
+            for namespace in settings.namespaces or (None,)
+        )
+
+    # -- life -----------------------------------------------------------------------------------------------------------
+
+    async def watch(self) -> None:
+        """Keep the cache of sources, until cancelled."""
+        async with asyncio.TaskGroup() as scope:
+            for number, informer in enumerate(self.informers):
+                name = f"watch sources {number}"
+                scope.create_task(supervise(name, informer.run, log=self._log), name=name)
+
+    @property
+    def is_synced(self) -> bool:
+        return all(informer.is_synced for informer in self.informers)
+
+    async def wait_until_ready(self) -> None:
+        """Until all sources are known and every worker had its first chance."""
+        for informer in self.informers:
+            await informer.wait_until_synced()
+        await self._registry.wait_until_secrets_synced()
+        while not self._registry.have_settled():
+            await asyncio.sleep(SETTLE_POLL_SECONDS)
+
+    async def lead(self) -> None:
+        """Do the work, until cancelled."""
+        await self.wait_until_ready()
+        await self._registry.lead()
+        for worker in list(self._registry.workers):
+            self._sweeper.sweep_soon(worker)
+        self.placing.wake_all()
+        try:
+            async with asyncio.TaskGroup() as scope:
+                scope.create_task(self.recorder.run(), name="send events")
+                sweep = supervise("sweep", self._sweep, log=self._log, on_restart=self._metrics.on_task_restart)
+                scope.create_task(sweep, name="sweep")
+                work = consume(self.queue, self._work_on, log=self._log, observer=self._metrics)
+                scope.create_task(work, name="work")
+        finally:
+            self.queue.close()
+
+    async def _sweep(self) -> None:
+        await self._sweeper.run(self._settings.sweep_interval_seconds)
+
+    # -- one key ----------------------------------------------------------------------------------------------------------
+
+    async def _work_on(self, key: Key) -> float | None:
+        if isinstance(key, MirrorKey):
+            return await self._sweeper.work_on(key)
+        seen = self._observer.look(key)
+        if seen is None:
+            return None
+        plan = decide(seen)
+        self._log.debug("decided", source=key, because=plan.because, actions=len(plan.actions))
+        await self._applier.apply(seen, plan.actions)
+        if plan.remember:
+            self._memories.set(seen.source.uid, **dict(plan.remember))
+        return plan.again_after_seconds
+
+    def _lane_of(self, key: Key) -> str:
+        """The worker that the work on a key may have to wait for; none while it has no place."""
+        if isinstance(key, MirrorKey):
+            return key.worker
+        found = self.sources.get(key.namespace, key.name)
+        return (job.brief(found).placed if found else None) or ""
+
+    def _candidates(self) -> list[Candidate]:
+        return candidates(self.sources, self._registry, self._settings.closed_namespaces)
+
+    def _waiter(self, found: Object) -> Waiter | None:
+        memory = self._memories.of(found.metadata.uid)
+        try:
+            wish = wish_of(found, memory, self._clock.monotonic())
+        except BadSelector:
+            return None
+        return Waiter(found.metadata.creation_timestamp or "", source_key(found), found.metadata.uid, wish)
+
+    def count_states(self, worker: Worker) -> None:
+        """Set the gauges of one worker's mirrored Jobs, when somebody asks for them."""
+        counts = dict.fromkeys(MIRROR_STATES, 0)
+        for namespace, name in self.sources.names(BY_WORKER, worker.name):
+            mirror = worker.mirrors.get(worker.namespace_of(namespace), name)
+            if mirror is None:
+                counts["creating"] += 1
+            elif job.brief(mirror).is_finished:
+                counts["finished"] += 1
+            else:
+                counts["suspended" if job.is_suspended(mirror) else "running"] += 1
+        for state, count in counts.items():
+            self._metrics.worker(worker.name).mirrored_jobs[state].set(count)
+
+    # -- what the registry asks and tells (``workers.registry.Users``) ----------------------------------------------------
+
+    def is_known(self, worker: Worker, found: Object) -> bool:
+        return self._routes.is_known(worker, found)
+
+    def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None:
+        self._routes.on_mirror_change(worker, old, new, change)
+
+    def on_worker_transition(self, worker: Worker) -> None:
+        self._routes.on_worker_transition(worker)
+
+    def has_sources_on(self, worker: str) -> bool:
+        return self._routes.has_sources_on(worker)
+
+    def on_secret_problem(self, secret: Object, reason: str, message: str) -> None:
+        self.recorder.tell(Regarding(SECRETS, secret), reason, message, is_warning=True)
+
+    def _tell_on_secret_of(self, worker: Worker, reason: str, message: str) -> None:
+        secret = self._registry.secret_of(worker.name)
+        if secret is not None:
+            self.on_secret_problem(secret, reason, message)

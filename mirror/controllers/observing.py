@@ -1,0 +1,212 @@
+"""Gathers what one decision looks at, from caches only: no request is made here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mirror.adapters import job
+from mirror.adapters.job_status import StoredJob, has_started
+from mirror.controllers.memory import Memories
+from mirror.controllers.placing import Placing
+from mirror.decide.seen import AboutPlace, Memory, Policy, Seen, Source, WorkerSight
+from mirror.kube.objects import Object
+from mirror.model import names
+from mirror.model.keys import SourceKey
+from mirror.placement.candidates import Candidate, Wish
+from mirror.placement.selector import BadSelector, Selector, parse_selector
+from mirror.runtime.clock import Clock
+from mirror.runtime.store import Store
+from mirror.workers.registry import Registry
+from mirror.workers.worker import Worker
+
+# The index of sources that are recorded on a worker and not over, by worker: what counts as its load.
+BY_WORKER = "worker"
+FOREIGN_WRITES_FORGOTTEN_SECONDS = 60.0
+
+
+def load_index(found: Object) -> list[str]:
+    """Which worker a source counts for: suspended ones too, finished ones not (D21)."""
+    brief = job.brief(found)
+    return [brief.placed] if brief.placed and not brief.is_finished else []
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """Everything that is read to observe."""
+
+    sources: Store
+    registry: Registry
+    placing: Placing
+    memories: Memories
+    clock: Clock
+    policy: Policy
+    carrying: job.Carrying
+    closed_namespaces: tuple[str, ...]
+
+
+def source_of(found: Object) -> Source:
+    status = found.status_dict()
+    brief = job.brief(found)
+    stored = StoredJob.of(found.spec_dict(), status)
+    return Source(
+        found=found,
+        stored=stored,
+        is_suspended=job.is_suspended(found),
+        is_finished=stored.is_finished,
+        has_started=has_started(status),
+        placed=brief.placed,
+    )
+
+
+def wish_of(found: Object, memory: Memory, now: float) -> Wish:
+    """What a source asks of placement.
+
+    Raises:
+        BadSelector: its annotation is malformed.
+    """
+    text = found.annotations.get(names.WORKER_SELECTOR)
+    selector = parse_selector(text) if text else Selector()
+    refused = frozenset(worker for worker, refusal in memory.refusals if refusal.until > now)
+    return Wish(found.metadata.namespace, selector, refused)
+
+
+def candidates(caches_sources: Store, registry: Registry, closed_namespaces: tuple[str, ...]) -> list[Candidate]:
+    """The registered workers with the load that is recorded on sources."""
+    return [
+        Candidate(
+            name=worker.name,
+            labels=dict(worker.spec.labels),
+            reachable=worker.is_reachable,
+            cordoned=worker.spec.cordoned or worker.spec.draining,
+            misconfigured=bool(worker.spec.problems),
+            capacity=worker.spec.capacity,
+            weight=worker.spec.weight,
+            load=caches_sources.count(BY_WORKER, worker.name),
+            namespaces=worker.spec.namespaces,
+            closed_namespaces=closed_namespaces,
+        )
+        for worker in registry.workers.values()
+        if worker.spec is not None
+    ]
+
+
+class Observer:
+    """Looks at one source and all that belongs to it."""
+
+    def __init__(self, caches: Caches) -> None:
+        self._caches = caches
+        # Sources whose mirror was found to be as they want it, with what both looked like then: comparing two whole
+        # Jobs again for each status would be most of the work. Bounded by the sources that exist.
+        self._agreed: dict[str, tuple[object, ...]] = {}
+
+    def forget(self, uid: str) -> None:
+        self._agreed.pop(uid, None)
+
+    def look(self, key: SourceKey) -> Seen | None:
+        """What there is to see about a source; None when it does not exist."""
+        caches = self._caches
+        found = caches.sources.get(key.namespace, key.name)
+        if found is None:
+            return None
+        source = source_of(found)
+        memory = self._recent(caches.memories.of(source.uid))
+        monotonic = caches.clock.monotonic()
+        worker = caches.registry.worker(source.placed) if source.placed else None
+        mirror, is_stale = self._mirror_of(source, worker)
+        return Seen(
+            key=key,
+            source=source,
+            now=caches.clock.now(),
+            monotonic=monotonic,
+            policy=caches.policy,
+            memory=memory,
+            worker=self._sight(worker),
+            mirror=mirror,
+            mirror_is_stale=is_stale,
+            changes=self._changes(source, mirror) if not is_stale else None,
+            clock_offset_seconds=_offset_of(worker),
+            refused_now=_refused_now(source, memory, monotonic),
+            about_place=self._about_place(key, source, memory, monotonic),
+        )
+
+    def _about_place(self, key: SourceKey, source: Source, memory: Memory, now: float) -> AboutPlace:
+        """Only for a source that has no place, or was refused where it is recorded."""
+        refused_now = _refused_now(source, memory, now)
+        if (source.placed is not None and not refused_now) or source.is_finished or source.is_deleting:
+            return AboutPlace()
+        caches = self._caches
+        found_on = self._where_found(source) if not refused_now else None
+        try:
+            wish = wish_of(source.found, memory, now)
+        except BadSelector as error:
+            return AboutPlace(bad_annotation=f"annotation {names.WORKER_SELECTOR}: {error}", found_on=found_on)
+        given = caches.placing.given_to(key, source.uid)
+        why = ""
+        if given is None and caches.registry.have_settled():
+            details = {worker: refusal.because for worker, refusal in memory.refusals}
+            why = caches.placing.why(wish, details)
+        return AboutPlace(given=given, waiting_because=why, found_on=found_on)
+
+    def _mirror_of(self, source: Source, worker: Worker | None) -> tuple[Object | None, bool]:
+        if worker is None:
+            return None, False
+        metadata = source.found.metadata
+        mirror = worker.mirrors.get(worker.namespace_of(metadata.namespace), metadata.name)
+        return mirror, mirror is not None and mirror.labels.get(names.SOURCE_UID) != source.uid
+
+    def _where_found(self, source: Source) -> str | None:
+        for worker in self._caches.registry.workers.values():
+            mirror, is_stale = self._mirror_of(source, worker)
+            if mirror is not None and not is_stale:
+                return worker.name
+        return None
+
+    def _sight(self, worker: Worker | None) -> WorkerSight | None:
+        if worker is None:
+            return None
+        connection = worker.connection
+        return WorkerSight(
+            name=worker.name,
+            is_reachable=worker.is_reachable,
+            lost_for_seconds=connection.lost_for_seconds(self._caches.clock.now()),
+            because=connection.because or "connecting",
+        )
+
+    def _changes(self, source: Source, mirror: Object | None) -> job.Changes | None:
+        if mirror is None or source.is_finished or source.is_deleting or job.brief(mirror).is_finished:
+            return None
+        looks = (
+            source.found.metadata.generation,
+            source.found.labels,
+            {key: value for key, value in source.found.annotations.items() if not key.startswith(names.PREFIX)},
+            mirror.metadata.uid,
+            mirror.metadata.generation,
+            mirror.labels,
+            mirror.annotations,
+        )
+        if self._agreed.get(source.uid) == looks:
+            return None
+        changes = job.changes(source.found, mirror, carrying=self._caches.carrying)
+        if changes is None:
+            self._agreed[source.uid] = looks
+        return changes
+
+    def _recent(self, memory: Memory) -> Memory:
+        if memory.foreign_status_writes and (
+            self._caches.clock.monotonic() - memory.foreign_written_at > FOREIGN_WRITES_FORGOTTEN_SECONDS
+        ):
+            return self._caches.memories.set(memory.uid, foreign_status_writes=0)
+        return memory
+
+
+def _refused_now(source: Source, memory: Memory, now: float) -> str:
+    """The worker a source is recorded on, if it definitely refused the very first create (D1)."""
+    refusals = dict(memory.refusals)
+    refusal = refusals.get(source.placed or "")
+    return source.placed or "" if refusal is not None and refusal.until > now else ""
+
+
+def _offset_of(worker: Worker | None) -> float | None:
+    if worker is None or not worker.is_reachable:
+        return None
+    return worker.client.clock_offset_seconds

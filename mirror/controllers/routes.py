@@ -1,0 +1,161 @@
+"""From a change to the keys that it concerns: the only place that looks at what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mirror.adapters import job
+from mirror.controllers.applying import Applier
+from mirror.controllers.memory import Memories
+from mirror.controllers.observing import BY_WORKER, Observer
+from mirror.controllers.placing import Placing
+from mirror.kube.objects import Object
+from mirror.kube.watch import WatchEvent
+from mirror.model import names
+from mirror.model.keys import Key, MirrorKey, SourceKey
+from mirror.runtime.clock import Clock
+from mirror.runtime.informer import Change
+from mirror.runtime.store import Store
+from mirror.telemetry.metrics import Metrics
+from mirror.workers.registry import Registry
+from mirror.workers.worker import Worker
+
+
+def source_key(found: Object) -> SourceKey:
+    return SourceKey(job.KIND, found.metadata.namespace, found.metadata.name)
+
+
+class Routes:
+    """Told of each change of a cache; names keys."""
+
+    def __init__(
+        self,
+        sources: Store,
+        registry: Registry,
+        *,
+        add: Callable[[Key], None],
+        placing: Placing,
+        memories: Memories,
+        observer: Observer,
+        applier: Applier,
+        sweep_soon: Callable[[str], None],
+        clock: Clock,
+        metrics: Metrics,
+        managed_by: str,
+    ) -> None:
+        self._sources = sources
+        self._registry = registry
+        self._add = add
+        self._placing = placing
+        self._memories = memories
+        self._observer = observer
+        self._applier = applier
+        self._sweep_soon = sweep_soon
+        self._clock = clock
+        self._metrics = metrics
+        self._managed_by = managed_by
+        self._was_reachable: set[str] = set()
+
+    # -- sources --------------------------------------------------------------------------------------------------------
+
+    def is_ours(self, found: Object) -> bool:
+        """D1: exactly our value."""
+        return job.managed_by(found) == self._managed_by
+
+    def on_job_event(self, event: WatchEvent) -> None:
+        """Every event of the management cluster's Jobs, ours or not (KEP-4368: counted on ADDED only)."""
+        if event.type == "ADDED":
+            manager = job.managed_by(event.object)
+            if manager is not None and manager != names.BUILT_IN_MANAGED_BY:
+                self._metrics.on_external_job(manager)
+
+    def on_source(self, old: Object | None, new: Object | None, change: Change) -> None:
+        """A source came, changed or went."""
+        found = new or old
+        if found is None:
+            return
+        key = source_key(found)
+        if old is not None and (new is None or old.metadata.uid != new.metadata.uid):
+            self._on_source_gone(old, is_certain=new is not None or change is Change.DELETED)
+        if new is None:
+            return
+        if old is None:
+            self._applier.arrived_at.setdefault(key, self._clock.monotonic())
+        elif bytes(old.status) != bytes(new.status):
+            self._on_foreign_status(old, new)
+        if new.metadata.deletion_timestamp is not None:
+            self._add_mirrors_of(new)
+        self._add(key)
+        self._placing.serve_soon()
+
+    def _on_source_gone(self, old: Object, *, is_certain: bool) -> None:
+        uid, key = old.metadata.uid, source_key(old)
+        if is_certain:
+            self._memories.note_gone(uid)
+        else:
+            self._memories.forget(uid)
+        self._observer.forget(uid)
+        self._applier.arrived_at.pop(key, None)
+        self._placing.settle(key)
+        self._placing.serve_soon()
+        self._add_mirrors_of(old)
+        if not is_certain and (placed := job.brief(old).placed):
+            self._sweep_soon(placed)
+
+    def _on_foreign_status(self, old: Object, new: Object) -> None:
+        """The watch brought a status that is not the answer to a write of ours (D20)."""
+        uid = new.metadata.uid
+        if old.metadata.uid != uid or uid in self._applier.writing or job.brief(new).placed is None:
+            return
+        writes = self._memories.of(uid).foreign_status_writes + 1
+        self._memories.set(uid, foreign_status_writes=writes, foreign_written_at=self._clock.monotonic())
+
+    def _add_mirrors_of(self, source: Object) -> None:
+        metadata = source.metadata
+        for worker in self._registry.workers.values():
+            namespace = worker.namespace_of(metadata.namespace)
+            if worker.mirrors.get(namespace, metadata.name) is not None:
+                self._add(MirrorKey(worker.name, job.KIND, namespace, metadata.name))
+
+    # -- mirrors (``workers.registry.Users``) ---------------------------------------------------------------------------
+
+    def is_known(self, worker: Worker, found: Object) -> bool:
+        """Whether an object on a worker has a source here."""
+        namespace = worker.source_namespace_of(found.metadata.namespace)
+        return namespace is not None and self._sources.get(namespace, found.metadata.name) is not None
+
+    def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None:
+        found = new or old
+        if found is None:
+            return
+        metadata = found.metadata
+        namespace = worker.source_namespace_of(metadata.namespace)
+        source = self._sources.get(namespace, metadata.name) if namespace is not None else None
+        if source is not None:
+            key = source_key(source)
+            if new is not None:
+                self._applier.arrived_at.setdefault(key, self._clock.monotonic())
+            self._add(key)
+        if source is None or source.metadata.uid != found.labels.get(names.SOURCE_UID):
+            self._add(MirrorKey(worker.name, job.KIND, metadata.namespace, metadata.name))
+
+    # -- workers --------------------------------------------------------------------------------------------------------
+
+    def on_worker_transition(self, worker: Worker) -> None:
+        """A worker came within reach or got out of it, or its Secret changed."""
+        is_reachable, was_reachable = worker.is_reachable, worker.name in self._was_reachable
+        if is_reachable != was_reachable:
+            (self._was_reachable.add if is_reachable else self._was_reachable.discard)(worker.name)
+            self.look_again_at(worker.name)
+            if is_reachable:
+                for mirror in worker.mirrors:
+                    self.on_mirror_change(worker, None, mirror, Change.SEEN)
+                self._sweep_soon(worker.name)
+        self._placing.wake_all()
+
+    def look_again_at(self, worker: str) -> None:
+        for namespace, name in self._sources.names(BY_WORKER, worker):
+            self._add(SourceKey(job.KIND, namespace, name))
+
+    def has_sources_on(self, worker: str) -> bool:
+        return self._sources.count(BY_WORKER, worker) > 0

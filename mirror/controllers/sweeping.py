@@ -1,0 +1,162 @@
+"""Mirrors without a source: deleted at once where that is certain, asked for one by one where it is not (D10)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from mirror.adapters import job
+from mirror.controllers.applying import Applier
+from mirror.controllers.memory import Memories
+from mirror.decide.strays import MirrorSeen, Right, is_too_many, right_to_stay
+from mirror.kube import requests
+from mirror.kube.client import Client
+from mirror.kube.errors import KubeError, NotFound
+from mirror.kube.objects import Object
+from mirror.model import names
+from mirror.model.keys import MirrorKey
+from mirror.runtime.store import Store
+from mirror.telemetry.logs import Log
+from mirror.telemetry.metrics import Metrics
+from mirror.workers.registry import Registry
+from mirror.workers.worker import Worker
+
+ASKED_AT_ONCE = 8
+
+
+class Sweeper:
+    """Judges mirrors by key, and all mirrors of a worker from time to time."""
+
+    def __init__(
+        self,
+        management: Client,
+        sources: Store,
+        registry: Registry,
+        *,
+        memories: Memories,
+        applier: Applier,
+        log: Log,
+        metrics: Metrics,
+        on_halt: Callable[[Worker, str], None],
+    ) -> None:
+        self._management = management
+        self._sources = sources
+        self._registry = registry
+        self._memories = memories
+        self._applier = applier
+        self._log = log
+        self._metrics = metrics
+        self._on_halt = on_halt
+        self._due: set[str] = set()
+        self._halted: dict[str, int] = {}
+        self._wake = asyncio.Event()
+
+    async def work_on(self, key: MirrorKey) -> float | None:
+        """Judge one mirror; what is uncertain is left to the sweep."""
+        worker = self._registry.workers.get(key.worker)
+        mirror = worker.mirrors.get(key.namespace, key.name) if worker else None
+        if worker is None or mirror is None or not worker.is_reachable:
+            return None
+        if self._judge(worker, mirror) is Right.GOES:
+            await self._delete(worker, mirror, because="its source is gone")
+        return None
+
+    def sweep_soon(self, worker: str) -> None:
+        self._due.add(worker)
+        self._wake.set()
+
+    async def run(self, interval_seconds: float) -> None:
+        """Sweep each worker when it is asked for and every interval, until cancelled."""
+        while True:
+            try:
+                async with asyncio.timeout(interval_seconds):
+                    await self._wake.wait()
+            except TimeoutError:
+                self._due.update(self._registry.workers)
+            self._wake.clear()
+            due, self._due = self._due, set()
+            self._registry.forget_unused()
+            # Side by side: a worker that hangs must not keep the others from being swept.
+            async with asyncio.TaskGroup() as scope:
+                for name in due:
+                    worker = self._registry.workers.get(name)
+                    if worker is not None and worker.is_reachable:
+                        scope.create_task(self._sweep(worker), name=f"sweep {name}")
+
+    async def _sweep(self, worker: Worker) -> None:
+        doubtful = [mirror for mirror in worker.mirrors if self._judge(worker, mirror) is Right.ASK]
+        certain = [mirror for mirror in worker.mirrors if self._judge(worker, mirror) is Right.GOES]
+        try:
+            going = await self._confirmed(worker, doubtful)
+            if is_too_many(len(going), len(worker.mirrors)):
+                self._halt(worker, len(going))
+                going = []
+            else:
+                self._halted.pop(worker.name, None)
+            for mirror in (*certain, *going):
+                await self._delete(worker, mirror, because="its source is gone (sweep)")
+                self._metrics.worker(worker.name).sweep_deleted.inc()
+        except KubeError as error:
+            self._log.warning("sweep not finished", worker=worker.name, error=error)
+
+    def _halt(self, worker: Worker, count: int) -> None:
+        if self._halted.get(worker.name) == count:
+            return
+        self._halted[worker.name] = count
+        self._metrics.worker(worker.name).sweep_halted.inc()
+        text = (
+            f"{count} of {len(worker.mirrors)} mirrors on this worker have no source: too many at once to be right; "
+            f"none is deleted. If it is right, delete them there yourself (label {names.ORIGIN})"
+        )
+        self._log.error("sweep halted", worker=worker.name, count=count, mirrors=len(worker.mirrors))
+        self._on_halt(worker, text)
+
+    async def _confirmed(self, worker: Worker, doubtful: list[Object]) -> list[Object]:
+        """Those whose source the management cluster itself says is not there; never on a refusal to tell."""
+        gate = asyncio.Semaphore(ASKED_AT_ONCE)
+
+        async def ask(mirror: Object) -> bool:
+            async with gate:
+                return await self._source_is_gone(worker, mirror)
+
+        async with asyncio.TaskGroup() as scope:
+            asked = [scope.create_task(ask(mirror), name="ask for a source") for mirror in doubtful]
+        return [mirror for mirror, task in zip(doubtful, asked, strict=True) if task.result()]
+
+    async def _source_is_gone(self, worker: Worker, mirror: Object) -> bool:
+        namespace = worker.source_namespace_of(mirror.metadata.namespace)
+        if namespace is None:
+            return False  # made under another prefix: not judged by guessing
+        try:
+            found = await self._management.send_object(
+                requests.get(job.RESOURCE, mirror.metadata.name, namespace=namespace)
+            )
+        except NotFound:
+            return True
+        except KubeError as error:
+            self._log.warning("source not asked for", source=f"{namespace}/{mirror.metadata.name}", error=error)
+            return False
+        if found.metadata.uid != mirror.labels.get(names.SOURCE_UID):
+            return True
+        return job.brief(found).placed not in (None, worker.name)
+
+    async def _delete(self, worker: Worker, mirror: Object, *, because: str) -> None:
+        metadata = mirror.metadata
+        await self._applier.delete(worker, metadata.namespace, metadata.name, metadata.uid, because=because)
+
+    def _judge(self, worker: Worker, mirror: Object) -> Right:
+        namespace = worker.source_namespace_of(mirror.metadata.namespace)
+        uid = mirror.labels.get(names.SOURCE_UID, "")
+        found = self._sources.get(namespace, mirror.metadata.name) if namespace is not None else None
+        exists = found is not None and found.metadata.uid == uid
+        return right_to_stay(
+            MirrorSeen(
+                worker=worker.name,
+                source_uid=uid,
+                is_going=mirror.metadata.deletion_timestamp is not None,
+                source_exists=exists,
+                source_is_deleting=bool(exists and found and found.metadata.deletion_timestamp),
+                placed=job.brief(found).placed if exists and found else None,
+                is_gone=self._memories.is_gone(uid),
+            )
+        )

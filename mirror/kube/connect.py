@@ -1,0 +1,47 @@
+"""Making clients: credentials, limits and connections put together. ``app`` makes one, ``workers`` one per worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from mirror.kube.auth import management_credentials, worker_credentials
+from mirror.kube.client import Client, Observer
+from mirror.kube.credentials import Credentials
+from mirror.kube.kubeconfig import Kubeconfig
+from mirror.kube.limits import Limiter
+from mirror.settings.schema import Limits
+
+MANAGEMENT = "management"
+"""The management cluster's name in metrics and logs."""
+
+
+async def connect_management(path: str, *, limits: Limits, observer: Observer, context: str = "") -> Client:
+    """A client for the management cluster. Nothing is sent yet.
+
+    Args:
+        path: kubeconfig files as in ``KUBECONFIG``; empty for the service account of our pod.
+        context: another context than the current one.
+
+    Raises:
+        KubeconfigRefused: there is nothing usable there.
+    """
+    credentials = await management_credentials(path, context=context)
+    return _client(MANAGEMENT, credentials, limits, observer)
+
+
+async def connect_worker(
+    name: str, kubeconfig: Kubeconfig, *, allow: Mapping[str, bool], limits: Limits, observer: Observer
+) -> Client:
+    """A client for a worker whose kubeconfig was checked. Nothing is sent yet.
+
+    Raises:
+        KubeconfigRefused: a file that it names does not load.
+    """
+    credentials = await worker_credentials(kubeconfig, allow)
+    return _client(name, credentials, limits, observer)
+
+
+def _client(name: str, credentials: Credentials, limits: Limits, observer: Observer) -> Client:
+    limiter = Limiter(limits.qps, limits.burst, asyncio.get_running_loop().time)
+    return Client(name, credentials, limiter, observer)

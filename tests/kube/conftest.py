@@ -1,0 +1,15 @@
+"""Fixtures of this room."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from wire import Clients
+
+
+@pytest.fixture
+async def clients() -> AsyncIterator[Clients]:
+    made = Clients()
+    yield made
+    await made.close()

@@ -1,0 +1,168 @@
+"""How fast a cluster may be asked."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from mirror.kube.limits import Limiter, LimiterState
+
+pytestmark = pytest.mark.looptime
+
+
+def limiter(qps: float, burst: int) -> Limiter:
+    return Limiter(qps, burst, asyncio.get_running_loop().time)
+
+
+async def served_at(limits: Limiter, count: int) -> list[float]:
+    """When each of so many waiters that come at once is served, in the order they came."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    times: list[float] = [0.0] * count
+
+    async def one(index: int) -> None:
+        await limits.acquire()
+        times[index] = round(loop.time() - began, 6)
+
+    async with asyncio.TaskGroup() as group:
+        for index in range(count):
+            group.create_task(one(index))
+    return times
+
+
+async def test_a_burst_goes_at_once_and_the_rest_at_the_rate_in_order() -> None:
+    """Three tokens are saved up; after them comes one each 100 ms, for whoever waits longest."""
+    assert await served_at(limiter(10, 3), 6) == [0.0, 0.0, 0.0, 0.1, 0.2, 0.3]
+
+
+async def test_tokens_are_saved_up_to_the_burst_and_no_further() -> None:
+    """A quiet hour earns no more than a quiet moment."""
+    limits = limiter(10, 2)
+    await served_at(limits, 2)
+    await asyncio.sleep(3600)
+    assert await served_at(limits, 3) == [0.0, 0.0, 0.1]
+
+
+async def test_the_wait_is_told() -> None:
+    """``acquire`` returns how long it took, which is what a metric wants."""
+    limits = limiter(2, 1)
+    assert await limits.acquire() == 0.0
+    assert pytest.approx(0.5) == await limits.acquire()
+
+
+async def test_no_limit_means_no_waiting() -> None:
+    """``qps: 0`` turns the limit off."""
+    assert await served_at(limiter(0, 1), 1000) == [0.0] * 1000
+
+
+async def test_urgent_requests_neither_wait_nor_take_a_token() -> None:
+    """Leases get through an empty bucket and through a pause."""
+    limits = limiter(1, 1)
+    limits.pause(30)
+    assert limits.acquire_nowait(urgent=True)
+    assert await limits.acquire(urgent=True) == 0.0
+    assert limits.describe().tokens == 1.0
+
+
+async def test_nobody_overtakes_who_waits() -> None:
+    """A token that came back is for the first in the queue, not for whoever asks next."""
+    limits = limiter(1, 1)
+    await limits.acquire()
+    waiting = asyncio.create_task(limits.acquire(), name="waiter")
+    await asyncio.sleep(0)
+    assert not limits.acquire_nowait()
+    await waiting
+
+
+@pytest.mark.parametrize("qps", [0, 10], ids=["without a limit", "with a limit"])
+async def test_a_pause_holds_everybody(qps: float) -> None:
+    """A cluster that asks for rest gets it from all its callers, whatever the limit."""
+    limits = limiter(qps, 5)
+    limits.pause(7)
+    assert min(await served_at(limits, 2)) >= 7.0
+
+
+async def test_a_pause_does_not_end_in_a_burst() -> None:
+    """What was saved up is forfeited, and a pause earns nothing."""
+    limits = limiter(10, 100)
+    limits.pause(5)
+    assert await served_at(limits, 3) == [5.0, 5.1, 5.2]
+
+
+async def test_a_pause_reaches_those_who_wait_already() -> None:
+    """The alarm that was set before is moved."""
+    limits = limiter(10, 1)
+    await limits.acquire()
+    waiting = asyncio.create_task(served_at(limits, 1), name="waiter")
+    await asyncio.sleep(0)
+    limits.pause(9)
+    assert await waiting == [9.1]
+
+
+@pytest.mark.parametrize(
+    ("wish", "pause"),
+    [(86400.0 * 30, 60.0), (float("inf"), 60.0), (-5.0, 0.0), (2.0, 2.0)],
+    ids=["a month", "for ever", "the past", "two seconds"],
+)
+async def test_a_pause_is_bounded(wish: float, pause: float) -> None:
+    """A hostile Retry-After must not freeze us."""
+    limits = limiter(10, 1)
+    limits.pause(wish)
+    assert pytest.approx(pause) == limits.describe().paused_seconds
+
+
+async def test_a_shorter_pause_does_not_shorten_a_longer_one() -> None:
+    """Answers of several requests arrive in any order."""
+    limits = limiter(10, 1)
+    limits.pause(20)
+    limits.pause(1)
+    assert pytest.approx(20) == limits.describe().paused_seconds
+
+
+async def test_who_gives_up_blocks_nobody_and_takes_nothing() -> None:
+    """A cancelled waiter leaves the queue; the next one is served at the time it would have been."""
+    limits = limiter(1, 1)
+    await limits.acquire()
+    impatient = asyncio.create_task(limits.acquire(), name="impatient")
+    await asyncio.sleep(0)
+    patient = asyncio.create_task(served_at(limits, 1), name="patient")
+    await asyncio.sleep(0.5)
+    impatient.cancel()
+    await asyncio.gather(impatient, return_exceptions=True)
+    assert await patient == [1.0]
+    assert limits.describe().waiting == 0
+
+
+async def test_a_token_that_reaches_a_cancelled_waiter_goes_to_the_next() -> None:
+    """Being served and being cancelled in the same turn of the loop loses no token."""
+    limits = limiter(1, 1)
+    await limits.acquire()
+    first = asyncio.create_task(limits.acquire(), name="first")
+    second = asyncio.create_task(served_at(limits, 1), name="second")
+    await asyncio.sleep(0)
+    # Timers of the same moment run in the order they were set: this one right after the limiter's.
+    asyncio.get_running_loop().call_later(1.0, first.cancel)
+    await asyncio.gather(first, return_exceptions=True)
+    assert first.cancelled()
+    assert await second == [1.0]
+
+
+async def test_many_waiters_that_all_give_up_leave_nothing_behind() -> None:
+    """Neither a queue nor a timer remains."""
+    limits = limiter(1, 1)
+    await limits.acquire()
+    tasks = [asyncio.create_task(limits.acquire(), name=f"waiter {n}") for n in range(50)]
+    await asyncio.sleep(0)
+    assert limits.describe().waiting == 50
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert LimiterState(1, 1, 0.0, 0, 0.0) == limits.describe()
+
+
+@pytest.mark.parametrize(("qps", "burst"), [(-1, 1), (1, 0)], ids=["a negative rate", "no burst"])
+async def test_nonsense_is_refused(qps: float, burst: int) -> None:
+    """Settings are checked elsewhere; this is for programmers."""
+    with pytest.raises(ValueError, match="must"):
+        limiter(qps, burst)
