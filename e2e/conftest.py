@@ -1,7 +1,8 @@
 """Real control planes for the end-to-end tests: started when first used, all that the run needs at once, and shared.
 
-Fixtures ``management``, ``east`` and ``west`` live as long as the run; ``fresh_namespace`` belongs to one test. Where
-they come from: ``e2e/controlplane/provider``. All tests here share one event loop, since the fixtures live on it.
+Fixtures ``management``, ``east`` and ``west`` live as long as the run; ``fresh_namespace``, ``manager`` and ``scene``
+belong to one test. Where control planes come from: ``e2e/controlplane/provider``. All tests here share one event loop,
+since the fixtures live on it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from e2e.controlplane.assets import MissingBinaries, find_binaries
 from e2e.controlplane.components import WORKER
 from e2e.controlplane.plane import CannotDo, ControlPlane
 from e2e.controlplane.provider import Binaries, Provider, choose_provider, start_all
+from e2e.jobs import Scene
+from e2e.manager import ManagerProcess
 
 SHARED = ("management", "east", "west")
 _HERE = Path(__file__).parent
@@ -114,6 +117,26 @@ async def fresh_namespace(request: pytest.FixtureRequest) -> AsyncIterator[str]:
     for client in clients:
         await client.delete(f"/api/v1/namespaces/{name}")
         await client.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def manager(management: ControlPlane, east: ControlPlane, west: ControlPlane) -> AsyncIterator[ManagerProcess]:
+    """A running manager of this test alone, with the workers ``east`` and ``west``, in a namespace of its own.
+
+    A test that needs other settings or workers uses ``ManagerProcess.start`` instead.
+    """
+    async with ManagerProcess.start(management, {"east": east, "west": west}) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def scene(
+    management: ControlPlane, east: ControlPlane, west: ControlPlane, fresh_namespace: str
+) -> AsyncIterator[Scene]:
+    """The Jobs of this test alone: its namespace on all three clusters."""
+    one = Scene(management, {"east": east, "west": west}, fresh_namespace)
+    yield one
+    await one.close()
 
 
 def _shared_by(item: pytest.Item) -> list[str]:

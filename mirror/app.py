@@ -7,7 +7,7 @@ import gc
 import os
 import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import tenacity
@@ -88,8 +88,8 @@ class Manager:
         async with asyncio.TaskGroup() as scope:
             lag = measure_loop_lag(self.metrics.loop_lag)
             tasks = [
-                scope.create_task(supervise("watch", self.mirroring.watch, log=self.log), name="watch sources"),
-                scope.create_task(supervise("workers", self.registry.run, log=self.log), name="workers"),
+                scope.create_task(self._keep("watch sources", self.mirroring.watch), name="watch sources"),
+                scope.create_task(self._keep("keep workers", self.registry.run), name="keep workers"),
                 scope.create_task(self._freeze_when_ready(), name="freeze"),
                 scope.create_task(lag, name="measure loop lag"),
             ]
@@ -101,6 +101,9 @@ class Manager:
             await asyncio.wait({leading})
             for task in (*tasks, stopping):
                 task.cancel()
+
+    async def _keep(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        await supervise(name, work, log=self.log, on_restart=self.metrics.on_task_restart)
 
     async def _lead(self) -> None:
         if self.leadership is None:

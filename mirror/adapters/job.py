@@ -105,6 +105,13 @@ def brief(found: Object) -> Brief:
     return Brief(placed, ended)
 
 
+def state(found: Object) -> str:
+    """A mirror's state for metrics: running, suspended or finished."""
+    if brief(found).is_finished:
+        return "finished"
+    return "suspended" if is_suspended(found) else "running"
+
+
 def is_final(status: Mapping[str, Any] | None) -> bool:
     """Whether a status says that the Job is over."""
     conditions = (status or {}).get("conditions") or ()

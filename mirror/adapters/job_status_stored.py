@@ -38,7 +38,9 @@ class StoredJob:
         Raises:
             BadTime: a time is none, which no API server serves.
         """
-        shaped = served(status)
+        # A time that is served as null is stored nevertheless, and the rules must know (V37).
+        nulls = {name: None for name in _TIMES if name in status and status[name] is None}
+        shaped = served(status) | nulls
         return cls(spec, shaped, Spec.of(spec), tuple(conditions.of(shaped)))
 
     @property
@@ -61,9 +63,13 @@ class StoredJob:
         return conditions.is_true(self.conditions, type_name)
 
     def refusal(self, status: Mapping[str, object]) -> str:
-        """Why the API would refuse this status; empty when it accepts."""
+        """Why the API would refuse this status; empty when it accepts.
+
+        The statuses that we make are refused only where any would be: something stored contradicts itself.
+        """
         causes = check_status_update({"spec": self.spec, "status": self.status}, status)
-        return "; ".join(f"{cause.field}: {cause.message}" for cause in causes)
+        listed = "; ".join(f"{cause.field}: {cause.message}" for cause in causes)
+        return listed and f"what is stored allows no such write: {listed}"
 
 
 def served(status: Mapping[str, object]) -> Status:

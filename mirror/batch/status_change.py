@@ -13,6 +13,8 @@ from mirror.batch import conditions, times, views
 from mirror.batch.conditions import COMPLETE, FAILED, SUSPENDED
 from mirror.batch.quoting import json_texts
 
+_STORED_ZERO = times.instant(times.ZERO) - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Spec:
@@ -74,7 +76,12 @@ class Status:
     conditions: Sequence[conditions.Condition]
 
     @classmethod
-    def of(cls, status: Mapping[str, object]) -> Status:
+    def of(cls, status: Mapping[str, object], *, is_stored: bool = False) -> Status:
+        """Of a request, or as the API serves what is stored.
+
+        There, a time that is ``null`` is a zero time, which equals no time that a request could have, not even zero.
+        """
+        absent = _STORED_ZERO if is_stored else None
         uncounted = status.get("uncountedTerminatedPods")
         return cls(
             active=views.number(status.get("active")),
@@ -82,8 +89,8 @@ class Status:
             failed=views.number(status.get("failed")),
             ready=views.optional_number(status.get("ready")),
             terminating=views.optional_number(status.get("terminating")),
-            start=_instant(status.get("startTime")),
-            completion=_instant(status.get("completionTime")),
+            start=_instant(status["startTime"], absent) if "startTime" in status else None,
+            completion=_instant(status["completionTime"], absent) if "completionTime" in status else None,
             completed_indexes=views.text(status.get("completedIndexes")),
             failed_indexes=views.optional_text(status.get("failedIndexes")),
             uncounted=_uncounted(uncounted) if isinstance(uncounted, Mapping) else None,
@@ -107,8 +114,8 @@ class Status:
         return self.is_complete or self.is_failed
 
 
-def _instant(value: object) -> int | None:
-    return times.instant(value) if isinstance(value, str) else None
+def _instant(value: object, absent: int | None) -> int | None:
+    return times.instant(value) if isinstance(value, str) else absent
 
 
 def _uncounted(value: Mapping[str, object]) -> Uncounted:

@@ -33,12 +33,14 @@ class Violation:
 def check_status_update(job: Mapping[str, object], new_status: Mapping[str, object]) -> list[Violation]:
     """The causes for which the API would refuse this status for this stored Job; empty when it accepts.
 
+    ``job`` has spec and status as the API serves them.
+
     Raises:
         BadTime: startTime or completionTime is no time (an API server answers 400 before it comes to these rules).
     """
     change = StatusChange(
         Spec.of(views.mapping(job.get("spec"))),
-        Status.of(views.mapping(job.get("status"))),
+        Status.of(views.mapping(job.get("status")), is_stored=True),
         Status.of(new_status),
     )
     return [violation for rule in _RULES for violation in rule(change)]
@@ -61,7 +63,8 @@ def _clash(detail: str) -> Violation:
 
 
 def _time(instant: int | None) -> str:
-    return "null" if instant is None else json_text(times.text(instant // times.NANOSECONDS))
+    text = times.ZERO if instant is None else times.text(instant // times.NANOSECONDS)
+    return "null" if text == times.ZERO else json_text(text)
 
 
 def _counters_not_negative(change: StatusChange) -> Iterator[Violation]:

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime
+from functools import lru_cache
 
 NANOSECONDS = 1_000_000_000
+ZERO = "0001-01-01T00:00:00Z"
+"""Go's zero time: the API takes it for a time, prints it as ``null``, and then holds it different from any time."""
+
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _FIRST_SECOND = (date.min.toordinal() - _EPOCH_DAY) * 86_400
 _LAST_SECOND = (date.max.toordinal() - _EPOCH_DAY + 1) * 86_400 - 1
@@ -16,6 +20,10 @@ _SHAPE = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(?:[.,](\d+))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))",
     re.ASCII,
 )
+
+
+# The same few times are read again with each status; longer texts than any time are not worth remembering.
+_LONGEST_REMEMBERED = 40
 
 
 class BadTime(ValueError):
@@ -28,6 +36,10 @@ def instant(text: str) -> int:
     Raises:
         BadTime: it is not a time.
     """
+    return _remembered_instant(text) if len(text) <= _LONGEST_REMEMBERED else _instant(text)
+
+
+def _instant(text: str) -> int:
     found = _SHAPE.fullmatch(text)
     if found is None:
         raise BadTime(text[:64])
@@ -43,6 +55,9 @@ def instant(text: str) -> int:
     if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
         raise BadTime(text[:64])
     return seconds * NANOSECONDS + (int(fraction[:9].ljust(9, "0")) if fraction else 0)
+
+
+_remembered_instant = lru_cache(maxsize=8192)(_instant)
 
 
 def seconds(text: str) -> int:
@@ -67,6 +82,11 @@ def stored(value: str) -> str:
     Raises:
         BadTime: it is not a time.
     """
+    return _remembered_stored(value) if len(value) <= _LONGEST_REMEMBERED else text(seconds(value))
+
+
+@lru_cache(maxsize=8192)
+def _remembered_stored(value: str) -> str:
     return text(seconds(value))
 
 

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Iterator
 
 from mirror.model.endings import MustEnd
 from mirror.model.version import version
-from mirror.runtime.leadership import LeadershipLost
 from mirror.telemetry.logs import Log
 
 SHUTDOWN_SECONDS = 10.0
@@ -40,7 +39,7 @@ def exit_code_of(work: Work) -> int:
     try:
         with asyncio.Runner(loop_factory=make_loop) as runner:
             runner.run(_until_signal(work, last_resort))
-    except* (MustEnd, LeadershipLost) as group:
+    except* MustEnd as group:
         failures = [str(failure) for failure in _leaves(group)]
     finally:
         last_resort.cancel()

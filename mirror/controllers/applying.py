@@ -69,6 +69,8 @@ class Tools:
     create_namespaces: bool
     add: Callable[[SourceKey], None]
     ask_wish: Callable[[Object], Waiter | None]
+    agree: Callable[[Object, Object], None]
+    """Told of a source and the mirror that was just made of it."""
 
 
 class Applier:
@@ -77,8 +79,9 @@ class Applier:
     def __init__(self, tools: Tools) -> None:
         self._t = tools
         self._log = tools.log
-        # Sources with a status write of ours in flight: their watch may bring it before the answer does.
-        self.writing: set[str] = set()
+        # Sources with a status write of ours in flight, by uid: the newest version that the watch has brought
+        # meanwhile, maybe that very write before its answer.
+        self.writing: dict[str, int] = {}
         self.arrived_at: dict[SourceKey, float] = {}
         """When a change of a source's mirror, or a new source, was first seen and not yet dealt with (monotonic)."""
 
@@ -114,7 +117,8 @@ class Applier:
         request = requests.json_patch(
             job.RESOURCE, seen.key.name, _operations(found, write), namespace=seen.key.namespace, subresource="status"
         )
-        self.writing.add(uid)
+        self.writing[uid] = 0
+        written: Object | None = None
         try:
             written = await t.management.send_object(request)
         except Invalid as error:
@@ -125,7 +129,9 @@ class Applier:
         except NotFound:
             return  # deleted meanwhile: the watch tells, and its mirror goes by its own key
         finally:
-            self.writing.discard(uid)
+            seen_version = self.writing.pop(uid)
+            if seen_version and (written is None or seen_version != written.version):
+                t.add(seen.key)  # somebody else's change came meanwhile
         t.sources.read_own_write(written)
         self._account(seen, write)
 
@@ -186,9 +192,9 @@ class Applier:
                 t.memories.set(source.uid, first_create=False)
             worker.suspect(error)
             raise
-        self._have_mirror(seen, worker, created)
+        self._have_mirror(seen, worker, created, found_again=False)
 
-    def _have_mirror(self, seen: Seen, worker: Worker, mirror: Object) -> None:
+    def _have_mirror(self, seen: Seen, worker: Worker, mirror: Object, *, found_again: bool) -> None:
         t, uid = self._t, seen.source.uid
         t.memories.set(uid, first_create=False, mirror_uid=mirror.metadata.uid, look=None, in_the_way="", refusals=())
         worker.mirrors.read_own_write(mirror)
@@ -197,7 +203,10 @@ class Applier:
             t.metrics.create_to_copy.observe(t.clock.monotonic() - arrived)
         self._log.info("mirrored", source=seen.key, worker=worker.name, mirror_uid=mirror.metadata.uid)
         self._tell(seen, "Mirrored", f"Mirrored to worker {worker.name}", is_warning=False)
-        t.add(seen.key)
+        if found_again:
+            t.add(seen.key)
+        else:
+            t.agree(seen.source.found, mirror)  # its own changes, and those of its source, name the key again
 
     async def _adopt_or_refuse(self, seen: Seen, worker: Worker, namespace: str, *, was_first: bool) -> None:
         """The name is taken: by our own create whose answer was lost, by a namesake's mirror, or by somebody else (D1)."""
@@ -209,7 +218,7 @@ class Applier:
             return
         is_ours = found.labels.get(names.ORIGIN) == t.carrying.origin
         if is_ours and found.labels.get(names.SOURCE_UID) == seen.source.uid:
-            self._have_mirror(seen, worker, found)
+            self._have_mirror(seen, worker, found, found_again=True)
             return
         if is_ours:
             worker.mirrors.read_own_write(found)  # the watch will show it, and its own key will delete it

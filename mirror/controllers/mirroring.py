@@ -31,7 +31,7 @@ from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.telemetry.metrics import MIRROR_STATES, Metrics
 from mirror.workers.registry import Registry
-from mirror.workers.worker import Worker
+from mirror.workers.worker import BY_STATE, Worker
 
 SETTLE_POLL_SECONDS = 0.05
 
@@ -99,6 +99,7 @@ class Mirroring:
                 create_namespaces=settings.create_namespaces,
                 add=self.queue.add,
                 ask_wish=self._waiter,
+                agree=self._observer.agree,
             )
         )
         self._sweeper = Sweeper(
@@ -212,15 +213,8 @@ class Mirroring:
 
     def count_states(self, worker: Worker) -> None:
         """Set the gauges of one worker's mirrored Jobs, when somebody asks for them."""
-        counts = dict.fromkeys(MIRROR_STATES, 0)
-        for namespace, name in self.sources.names(BY_WORKER, worker.name):
-            mirror = worker.mirrors.get(worker.namespace_of(namespace), name)
-            if mirror is None:
-                counts["creating"] += 1
-            elif job.brief(mirror).is_finished:
-                counts["finished"] += 1
-            else:
-                counts["suspended" if job.is_suspended(mirror) else "running"] += 1
+        counts = {state: worker.mirrors.count(BY_STATE, state) for state in MIRROR_STATES}
+        counts["creating"] = max(0, self.sources.count(BY_WORKER, worker.name) - sum(counts.values()))
         for state, count in counts.items():
             self._metrics.worker(worker.name).mirrored_jobs[state].set(count)
 

@@ -175,15 +175,7 @@ class Observer:
     def _changes(self, source: Source, mirror: Object | None) -> job.Changes | None:
         if mirror is None or source.is_finished or source.is_deleting or job.brief(mirror).is_finished:
             return None
-        looks = (
-            source.found.metadata.generation,
-            source.found.labels,
-            {key: value for key, value in source.found.annotations.items() if not key.startswith(names.PREFIX)},
-            mirror.metadata.uid,
-            mirror.metadata.generation,
-            mirror.labels,
-            mirror.annotations,
-        )
+        looks = _looks(source.found, mirror)
         if self._agreed.get(source.uid) == looks:
             return None
         changes = job.changes(source.found, mirror, carrying=self._caches.carrying)
@@ -191,12 +183,29 @@ class Observer:
             self._agreed[source.uid] = looks
         return changes
 
+    def agree(self, source: Object, mirror: Object) -> None:
+        """This mirror was just made of this source."""
+        self._agreed[source.metadata.uid] = _looks(source, mirror)
+
     def _recent(self, memory: Memory) -> Memory:
         if memory.foreign_status_writes and (
             self._caches.clock.monotonic() - memory.foreign_written_at > FOREIGN_WRITES_FORGOTTEN_SECONDS
         ):
             return self._caches.memories.set(memory.uid, foreign_status_writes=0)
         return memory
+
+
+def _looks(source: Object, mirror: Object) -> tuple[object, ...]:
+    """All that the comparison of a source with its mirror depends on."""
+    return (
+        source.metadata.generation,
+        source.labels,
+        {key: value for key, value in source.annotations.items() if not key.startswith(names.PREFIX)},
+        mirror.metadata.uid,
+        mirror.metadata.generation,
+        mirror.labels,
+        mirror.annotations,
+    )
 
 
 def _refused_now(source: Source, memory: Memory, now: float) -> str:

@@ -79,13 +79,18 @@ class Routes:
             self._on_source_gone(old, is_certain=new is not None or change is Change.DELETED)
         if new is None:
             return
-        if old is None:
+        if job.is_suspended(new):
+            self._applier.arrived_at.pop(key, None)  # what is measured begins when it may run
+        elif old is None or job.is_suspended(old):
             self._applier.arrived_at.setdefault(key, self._clock.monotonic())
-        elif bytes(old.status) != bytes(new.status):
+        if old is not None and bytes(old.status) != bytes(new.status):
             self._on_foreign_status(old, new)
         if new.metadata.deletion_timestamp is not None:
             self._add_mirrors_of(new)
-        self._add(key)
+        if new.metadata.uid in self._applier.writing:
+            self._applier.writing[new.metadata.uid] = new.version
+        else:
+            self._add(key)
         self._placing.serve_soon()
 
     def _on_source_gone(self, old: Object, *, is_certain: bool) -> None:
@@ -133,9 +138,11 @@ class Routes:
         source = self._sources.get(namespace, metadata.name) if namespace is not None else None
         if source is not None:
             key = source_key(source)
-            if new is not None:
+            is_over = job.brief(source).is_finished
+            if new is not None and not is_over:
                 self._applier.arrived_at.setdefault(key, self._clock.monotonic())
-            self._add(key)
+            if new is not None or not is_over:
+                self._add(key)
         if source is None or source.metadata.uid != found.labels.get(names.SOURCE_UID):
             self._add(MirrorKey(worker.name, job.KIND, metadata.namespace, metadata.name))
 

@@ -18,6 +18,7 @@ from mirror.kube.errors import (
     Invalid,
     KubeError,
     NotFound,
+    NotServed,
     ServerFailure,
     TooManyRequests,
     Unauthorized,
@@ -91,7 +92,7 @@ def error_from_status(status: Status, *, code: int = 0, retry_after_seconds: flo
     details = status.details or _StatusDetails()
     if retry_after_seconds is None and details.retry_after_seconds > 0:
         retry_after_seconds = min(details.retry_after_seconds, LONGEST_RETRY_AFTER_SECONDS)
-    return _class_of(code, status.reason)(
+    return _class_of(code, status.reason, about_name=details.name)(
         code,
         status.reason[:_LONGEST_MESSAGE],
         status.message[:_LONGEST_MESSAGE],
@@ -105,7 +106,9 @@ def error_from_status(status: Status, *, code: int = 0, retry_after_seconds: flo
     )
 
 
-def _class_of(code: int, reason: str) -> type[ApiError]:
+def _class_of(code: int, reason: str, *, about_name: str) -> type[ApiError]:
+    if code == 404 and not about_name:
+        return NotServed
     if code == 409 and reason == "AlreadyExists":
         return AlreadyExists
     # An ERROR event may carry the reason alone.

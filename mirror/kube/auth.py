@@ -97,8 +97,8 @@ async def _load(cluster: Cluster, user: User) -> Any:
     configuration = Configuration()
     try:
         await load_kube_config_from_dict(_document(server, who), client_configuration=configuration)
-    except ConfigException as error:
-        raise KubeconfigRefused("kubeconfig", "cannot be used", "compare it with one that kubectl accepts") from error
+    except ConfigException:
+        raise KubeconfigRefused("kubeconfig", "cannot be used", "compare it with one that kubectl accepts") from None
     return configuration
 
 
@@ -205,6 +205,7 @@ def _content(path: str, field: str) -> bytes:
 
 def _merged(path: str, context: str) -> dict[str, object]:
     """The files as one document, with the paths in them made absolute."""
+    from kubernetes_asyncio.config import ConfigException
     from kubernetes_asyncio.config.kube_config import KubeConfigMerger
 
     try:
@@ -214,9 +215,9 @@ def _merged(path: str, context: str) -> dict[str, object]:
         document = dict(merged.value)
         for plural in ("clusters", "contexts", "users"):
             document[plural] = [_absolute(item.value, item.path) for item in document[plural]]
-    except (OSError, yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
-        # Their texts may quote the file.
-        raise KubeconfigRefused("kubeconfig", f"cannot be read ({type(error).__name__})", "check the file") from error
+    except (ConfigException, OSError, yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
+        # Not "from error": their texts quote the file, and a cause is shown in tracebacks.
+        raise KubeconfigRefused("kubeconfig", f"cannot be read ({type(error).__name__})", "check the file") from None
     if context:
         document["current-context"] = context
     return document

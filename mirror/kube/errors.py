@@ -87,7 +87,14 @@ class Forbidden(ApiError):
 
 
 class NotFound(ApiError):
-    """404 from an API server; a page that merely was not found is a ``BadAnswer``."""
+    """404: what the Status names does not exist; ``about_kind`` tells a missing namespace from the object itself."""
+
+
+class NotServed(ApiError):
+    """404 that names no object: the server does not know this kind, which says nothing about any object of it.
+
+    A page that merely was not found, without a Status, is a ``BadAnswer``.
+    """
 
 
 class Conflict(ApiError):

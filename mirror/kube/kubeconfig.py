@@ -28,6 +28,14 @@ __all__ = [
 ]
 
 _MOST_BYTES = 2**20
+_REFUSED_YAML = (
+    "anchors and aliases",
+    "tags",
+    "merge keys",
+    "nested deeper",
+    "a key must be text",
+    "stands there twice",
+)
 _FIELD = re.compile(r"[a-zA-Z-]{1,30}((\.[a-zA-Z-]{1,30})|\[[0-9]+\]){0,6}")
 
 
@@ -55,7 +63,11 @@ def check_kubeconfig(raw: bytes, allow: Mapping[str, bool]) -> Kubeconfig:
     """
     if len(raw) > _MOST_BYTES:
         raise KubeconfigRefused("kubeconfig", "is larger than 1 MiB", "leave out all contexts but one")
-    return read_document(read_yaml(raw, _refuse_yaml), Policy(allow))
+    complaints: list[tuple[str, str]] = []
+    document = read_yaml(raw, lambda path, problem: complaints.append((path, problem)))
+    for path, problem in complaints:
+        raise _yaml_refused(path, problem)
+    return read_document(document, Policy(allow))
 
 
 def read_document(document: object, policy: Policy) -> Kubeconfig:
@@ -92,22 +104,12 @@ def _named(root: Node, plural: str, name: str, *, asked_by: str) -> Node:
     return entries[0].child(plural.removesuffix("s"))
 
 
-def _refuse_yaml(path: str, problem: str) -> None:
+def _yaml_refused(path: str, problem: str) -> KubeconfigRefused:
     """The reader's complaint in words that quote nothing: a tag or a key may be a secret that slipped."""
-    path = path if _FIELD.fullmatch(path) else ""
-    line, colon, text = problem.partition(": ")
-    where = f"{line} " if colon and line.startswith("line ") and line[5:6].isdigit() else ""
-    what = text if where else problem
-    for known in (
-        "anchors and aliases",
-        "tags",
-        "merge keys",
-        "nested deeper",
-        "a key must be text",
-        "stands there twice",
-    ):
-        if known in what:
-            raise KubeconfigRefused(
-                path or "kubeconfig", f"{where}uses YAML that is refused: {known}", "write it out plainly"
-            )
-    raise KubeconfigRefused(path or "kubeconfig", f"{where}is not YAML", "put a kubeconfig there, as UTF-8 text")
+    field = path if _FIELD.fullmatch(path) else "kubeconfig"
+    line = re.search(r"line [0-9]+", problem)
+    where = f" ({line[0]})" if line else ""
+    for known in _REFUSED_YAML:
+        if known in problem:
+            return KubeconfigRefused(field, f"uses YAML that is refused: {known}{where}", "write it out plainly")
+    return KubeconfigRefused(field, f"is not YAML{where}", "put a kubeconfig there, as UTF-8 text")

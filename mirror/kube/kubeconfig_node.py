@@ -59,7 +59,7 @@ class Node:
         if value is None:
             return Node(path, {})
         if not isinstance(value, Mapping):
-            raise KubeconfigRefused(path, "is not a mapping", "write it as keys and values")
+            raise KubeconfigRefused(path or "kubeconfig", "is not a mapping", "write it as keys and values")
         return Node(path, value)
 
     def at(self, key: str) -> str:

@@ -7,6 +7,7 @@ implementation of ``Transport`` in this one's place.
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import socket
 from collections.abc import AsyncIterator, Mapping
@@ -171,13 +172,17 @@ class HttpTransport:
             keepalive_timeout=_KEEPALIVE_SECONDS,
             socket_factory=self._new_socket,
         )
-        return aiohttp.ClientSession(
+        session = aiohttp.ClientSession(
             connector=connector,
             trust_env=False,  # else two hops to a thread per request, for ~/.netrc and proxy variables
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=_READ_BYTES,
             auto_decompress=False,
         )
+        # aiohttp would send a GET, PUT or DELETE again by itself when the connection breaks, and a caller whose first
+        # PUT had been carried out would be told of a conflict. There is no public switch for it.
+        session._retry_connection = False
+        return session
 
     def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
         """A socket for an address that was looked up; notices a dead peer within half a minute."""
@@ -185,7 +190,7 @@ class HttpTransport:
         if self._endpoint.refuse_address is not None:
             why = self._endpoint.refuse_address(str(peer[0]))
             if why is not None:
-                raise OSError(f"refused to connect: {why}")
+                raise OSError(errno.EACCES, f"refused to connect: {why}")
         made = socket.socket(family, kind, protocol)
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

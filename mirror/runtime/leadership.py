@@ -20,11 +20,12 @@ import msgspec
 from mirror.kube import requests
 from mirror.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from mirror.kube.resources import LEASES
+from mirror.model.endings import MustEnd
 from mirror.runtime.clock import Clock
 from mirror.telemetry.logs import Log
 
 
-class LeadershipLost(RuntimeError):
+class LeadershipLost(MustEnd):
     """The lease could not be renewed in time; the work has been stopped."""
 
 

@@ -51,8 +51,8 @@ async def serve(
         try:
             await web.TCPSite(runner, host or None, port, reuse_address=True).start()
         except OSError as error:
-            known = (error.errno or 0) > 0  # not so for a name that does not resolve
-            why = os.strerror(error.errno).lower() if known else error.strerror or str(error)
+            number = error.errno or 0  # not positive for a name that does not resolve
+            why = os.strerror(number).lower() if number > 0 else error.strerror or str(error)
             raise CannotStart(f"cannot listen on {host}:{port} (setting listen): {why}") from error
         yield runner.addresses[0][1]
     finally:

@@ -8,9 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mirror.kube.connect import MANAGEMENT
 from mirror.kube.objects import Object
 from mirror.model import names
 
+RESERVED_NAMES = (MANAGEMENT,)
 SECRET_SELECTOR = f"{names.WORKER}=true"
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _GLOB = re.compile(r"[a-z0-9*?\[\]!-]{1,63}")
@@ -75,6 +77,8 @@ def read_spec(secret: Object) -> WorkerSpec:
     """
     reading = _Reading(secret.annotations)
     name = secret.metadata.name
+    if name in RESERVED_NAMES:
+        raise BadSecret(Problem("metadata.name", f"{name} means the management cluster everywhere; take another name"))
     labels = {key: value for key, value in secret.labels.items() if not key.startswith(names.PREFIX)}
     return WorkerSpec(
         name=name,

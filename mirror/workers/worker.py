@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from mirror.adapters import job
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import Forbidden, KubeError, Unauthorized, Unreachable
@@ -30,6 +31,7 @@ HEARTBEAT_SECONDS = 10.0
 PROBE_DEADLINE_SECONDS = 5.0
 OLDEST_MINOR = 29
 MOST_UNKNOWN = 5000
+BY_STATE = "state"
 
 
 class Unsupported(Exception):
@@ -77,7 +79,7 @@ class Worker:
         self.name = name
         self.spec: WorkerSpec | None = None
         self.connection = connection
-        self.mirrors = Store()
+        self.mirrors = Store({BY_STATE: lambda found: (job.state(found),)})
         self.uid = ""
         self._around = around
         self._log = around.log.bind(worker=name)

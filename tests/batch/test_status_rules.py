@@ -91,6 +91,12 @@ REFUSED: dict[str, tuple[dict[str, Any], Status, Status, list[Violation]]] = {
         {"completionTime": END},
         [invalid("completionTime", f'"{END}": cannot set completionTime when there is no Complete=True condition')],
     ),
+    "V15 the zero time is a completion time, too": (
+        PLAIN,
+        {},
+        {"completionTime": "0001-01-01T00:00:00Z"},
+        [invalid("completionTime", "null: cannot set completionTime when there is no Complete=True condition")],
+    ),
     "V16 Complete without a completion time": (
         PLAIN,
         {},
@@ -259,6 +265,12 @@ REFUSED: dict[str, tuple[dict[str, Any], Status, Status, list[Violation]]] = {
         PLAIN,
         {"startTime": START},
         {"conditions": true("Suspended")},
+        [invalid("startTime", f"null: {START_IS_FIXED}")],
+    ),
+    "V37 a stored zero time, which the API shows as null, is another one even than itself": (
+        PLAIN,
+        {"startTime": None},
+        {"startTime": "0001-01-01T00:00:00Z"},
         [invalid("startTime", f"null: {START_IS_FIXED}")],
     ),
     "V38 criteria taken back": (

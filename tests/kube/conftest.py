@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from certificates import Authority
 from wire import Clients
 
 
@@ -13,3 +14,8 @@ async def clients() -> AsyncIterator[Clients]:
     made = Clients()
     yield made
     await made.close()
+
+
+@pytest.fixture(scope="session")
+def authority() -> Authority:
+    return Authority()

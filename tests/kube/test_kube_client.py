@@ -1,18 +1,16 @@
-"""One cluster's client over real sockets: what its failures mean, and what it does by itself."""
+"""One cluster's client: what it sends, what it makes of answers, and what it counts."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from wire import Clients, Received, always, answer, chunk, chunked_head, serving, status
 
 from mirror.kube import requests
-from mirror.kube.credentials import Credentials, Endpoint, Identity, IdentityUnavailable
 from mirror.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -24,13 +22,11 @@ from mirror.kube.errors import (
     Invalid,
     KubeError,
     NotFound,
-    OutcomeUnknown,
+    NotServed,
     ServerFailure,
     TooManyRequests,
     Unauthorized,
-    Unreachable,
 )
-from mirror.kube.limits import Limiter
 from mirror.kube.requests import Request
 from mirror.kube.resources import JOBS
 
@@ -105,7 +101,9 @@ async def test_a_large_body_is_sent_whole(clients: Clients) -> None:
 
 async def test_a_connection_serves_many_requests(clients: Clients) -> None:
     """Also after refusals: a new TLS connection costs twenty requests."""
-    async with serving(always(answer(200), answer(404, status(404, "NotFound")), answer(200))) as server:
+    async with serving(
+        always(answer(200), answer(404, status(404, "NotFound", details={"name": "a"})), answer(200))
+    ) as server:
         client = clients.make(server.url)
         for _ in range(5):
             try:
@@ -116,14 +114,14 @@ async def test_a_connection_serves_many_requests(clients: Clients) -> None:
 
 
 async def test_environment_and_netrc_are_not_looked_at(
-    clients: Clients, monkeypatch: pytest.MonkeyPatch, tmp_path: os.PathLike[str]
+    clients: Clients, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A proxy variable or a netrc entry of whoever runs us must not change where tokens go."""
-    with open(os.path.join(tmp_path, "netrc"), "w") as file:
-        file.write("machine 127.0.0.1 login u password p\n")
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login u password p\n")
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    monkeypatch.setenv("NETRC", os.path.join(tmp_path, "netrc"))
+    monkeypatch.setenv("NETRC", str(netrc))
     async with serving(always(answer(200))) as server:
         await clients.make(server.url).send(read())
     assert server.received[0].headers["authorization"] == "Bearer one"
@@ -138,7 +136,9 @@ async def test_environment_and_netrc_are_not_looked_at(
         (400, status(400, "BadRequest"), BadRequest),
         (401, status(401, "Unauthorized"), Unauthorized),
         (403, status(403, "Forbidden"), Forbidden),
-        (404, status(404, "NotFound"), NotFound),
+        (404, status(404, "NotFound", details={"name": "train", "kind": "jobs"}), NotFound),
+        (404, status(404, "NotFound", details={}), NotServed),
+        (404, status(404, "NotFound"), NotServed),
         (409, status(409, "Conflict"), Conflict),
         (409, status(409, "AlreadyExists"), AlreadyExists),
         (410, status(410, "Expired"), Expired),
@@ -223,10 +223,12 @@ async def test_an_object_is_decoded(clients: Clients) -> None:
 
 async def test_redirects_are_not_followed(clients: Clients) -> None:
     """Our token goes to the server that the kubeconfig names, and to no other."""
-    async with serving(always(answer(200))) as elsewhere:
-        async with serving(always(answer(307, b"", location=elsewhere.url))) as server:
-            with pytest.raises(BadAnswer, match="redirect"):
-                await clients.make(server.url).send(read())
+    async with (
+        serving(always(answer(200))) as elsewhere,
+        serving(always(answer(307, b"", location=elsewhere.url))) as server,
+    ):
+        with pytest.raises(BadAnswer, match="redirect"):
+            await clients.make(server.url).send(read())
     assert elsewhere.received == []
 
 
@@ -253,237 +255,6 @@ async def test_an_endless_answer_is_cut_off(clients: Clients, announced: bool) -
     async with serving(flood) as server:
         with pytest.raises(BadAnswer, match="more than"):
             await clients.make(server.url).send(read())
-
-
-# What failures prove
-
-
-async def test_a_closed_port_is_unreachable(clients: Clients) -> None:
-    """Nothing was sent."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with pytest.raises(Unreachable):
-        await clients.make(f"http://127.0.0.1:{port}").send(write())
-
-
-async def test_a_name_that_nobody_knows_is_unreachable(clients: Clients) -> None:
-    """``.invalid`` never resolves."""
-    with pytest.raises(Unreachable):
-        await clients.make("http://nobody.invalid:6443").send(write())
-
-
-async def test_a_connection_that_takes_too_long_is_unreachable(clients: Clients) -> None:
-    """A full backlog: the handshake never ends, so nothing was sent."""
-    with socket.socket() as full:
-        full.bind(("127.0.0.1", 0))
-        full.listen(0)
-        crowd = []
-        for _ in range(3):
-            one = socket.socket()
-            one.setblocking(False)
-            one.connect_ex(full.getsockname())
-            crowd.append(one)
-        try:
-            with pytest.raises(Unreachable):
-                await clients.make(f"http://127.0.0.1:{full.getsockname()[1]}").send(write(0.15))
-        finally:
-            for one in crowd:
-                one.close()
-
-
-async def test_tls_that_never_gets_going_is_unreachable(clients: Clients) -> None:
-    """A server that does not speak TLS, and one that accepts and says nothing."""
-    async with serving(always(answer(200))) as server:
-        with pytest.raises(Unreachable):
-            await clients.make(server.url.replace("http:", "https:")).send(write(0.15))
-
-
-@EITHER
-async def test_silence_leaves_the_outcome_unknown(clients: Clients, request_of: RequestOf) -> None:
-    """It was sent: the server may have done it."""
-    async with serving(never) as server:
-        with pytest.raises(OutcomeUnknown):
-            await clients.make(server.url).send(request_of(0.1))
-        assert len(server.received) == 1
-    assert [("east", request_of(1).verb, "error")] == clients.observed.requests
-
-
-async def test_a_lost_connection_leaves_a_write_s_outcome_unknown(clients: Clients) -> None:
-    """The server hangs up instead of answering; the write is not sent again."""
-    async with serving(hang_up) as server:
-        with pytest.raises(OutcomeUnknown):
-            await clients.make(server.url).send(write())
-    assert len(server.received) == 1
-
-
-@EITHER
-@pytest.mark.parametrize(
-    "part",
-    [
-        b"HTTP/1.1 200 OK\r\ncontent-type: app",
-        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{",
-        chunked_head() + chunk(b'{"metadata"') + b"9\r\nx",
-    ],
-    ids=["within the head", "within the body", "within a chunk"],
-)
-async def test_half_an_answer_leaves_the_outcome_unknown(clients: Clients, request_of: RequestOf, part: bytes) -> None:
-    """Cut off by the network, or stuck for ever: both the same."""
-
-    async def cut(_: Received, writer: asyncio.StreamWriter) -> None:
-        writer.write(part)
-        await writer.drain()
-        writer.close()
-
-    async def stuck(received: Received, writer: asyncio.StreamWriter) -> None:
-        writer.write(part)
-        await never(received, writer)
-
-    for answering in (cut, stuck):
-        async with serving(answering) as server:
-            with pytest.raises(OutcomeUnknown):
-                await clients.make(server.url).send(request_of(0.2))
-
-
-@pytest.mark.parametrize("junk", [b"SSH-2.0-OpenSSH_9.6\r\n\r\n", b"\x15\x03\x01\x00\x02\x02\x46" * 9 + b"\r\n\r\n"])
-async def test_what_is_not_http_is_a_bad_answer(clients: Clients, junk: bytes) -> None:
-    """Another kind of server on the port."""
-    async with serving(always(junk)) as server:
-        with pytest.raises(BadAnswer):
-            await clients.make(server.url).send(read(0.5))
-
-
-async def test_cancelling_a_request_is_a_cancellation(clients: Clients) -> None:
-    """It is never mistaken for a failure."""
-    async with serving(never) as server:
-        task = asyncio.create_task(clients.make(server.url).send(read()), name="request")
-        while not server.received:
-            await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-
-# 401, 429, 503
-
-
-class Tokens:
-    """Hands out one token after the other."""
-
-    def __init__(self, *tokens: str) -> None:
-        self.left = list(tokens)
-
-    async def fetch(self) -> Identity:
-        if not self.left:
-            raise IdentityUnavailable("no more tokens")
-        return Identity(authorization=f"Bearer {self.left.pop(0)}")
-
-
-async def only_two(received: Received, writer: asyncio.StreamWriter) -> None:
-    good = received.headers.get("authorization") == "Bearer two"
-    writer.write(answer(200) if good else answer(401, status(401, "Unauthorized")))
-
-
-async def test_a_refused_token_is_renewed_and_the_request_repeated_once(clients: Clients) -> None:
-    """A 401 did nothing, so a write may be repeated; callers do not notice."""
-    async with serving(only_two) as server:
-        credentials = Credentials(Endpoint(server.url, None), Identity("Bearer one"), source=Tokens("two"))
-        await clients.make(server.url, credentials=credentials).send(write())
-    assert [got.headers["authorization"] for got in server.received] == ["Bearer one", "Bearer two"]
-    assert clients.observed.requests == [("east", "create", "200")]
-
-
-@pytest.mark.parametrize("tokens", [("three",), ("one",), ()], ids=["another bad one", "the same", "none"])
-async def test_a_token_that_stays_refused_is_unauthorized(clients: Clients, tokens: tuple[str, ...]) -> None:
-    """There is one repetition at most, and none when nothing better was found."""
-    async with serving(only_two) as server:
-        credentials = Credentials(Endpoint(server.url, None), Identity("Bearer one"), source=Tokens(*tokens))
-        with pytest.raises(Unauthorized):
-            await clients.make(server.url, credentials=credentials).send(read())
-    assert len(server.received) == (2 if tokens == ("three",) else 1)
-
-
-async def test_many_refused_requests_renew_once(clients: Clients) -> None:
-    """A plugin is a whole process: it runs once for all of them."""
-    tokens = Tokens("two", "three")
-    async with serving(only_two) as server:
-        credentials = Credentials(Endpoint(server.url, None), Identity("Bearer one"), source=tokens)
-        client = clients.make(server.url, credentials=credentials)
-        await asyncio.gather(*(client.send(read()) for _ in range(20)))
-    assert tokens.left == ["three"]
-
-
-async def test_a_static_token_is_not_tried_again(clients: Clients) -> None:
-    """Nothing could be better the second time."""
-    async with serving(only_two) as server:
-        with pytest.raises(Unauthorized):
-            await clients.make(server.url).send(read())
-    assert len(server.received) == 1
-
-
-async def test_credentials_that_do_not_come_leave_the_server_unreachable(clients: Clients) -> None:
-    """A plugin that hangs ends with the request's deadline, and nothing was sent."""
-
-    class Stuck:
-        async def fetch(self) -> Identity:
-            await asyncio.get_running_loop().create_future()
-            raise AssertionError
-
-    async with serving(always(answer(200))) as server:
-        stale = Identity("Bearer one", renew_at=0.0, expires_at=0.0)
-        credentials = Credentials(Endpoint(server.url, None), stale, source=Stuck())
-        with pytest.raises(Unreachable):
-            await clients.make(server.url, credentials=credentials).send(write(0.1))
-    assert server.received == []
-
-
-@pytest.mark.parametrize(
-    ("code", "headers", "body", "pause", "told"),
-    [
-        (429, {"Retry-After": "3"}, b"", 3.0, 3.0),
-        (429, {}, b"", 1.0, None),
-        (429, {}, status(429, "TooManyRequests", details={"retryAfterSeconds": 4}), 4.0, 4.0),
-        (503, {"Retry-After": "3"}, HTML, 3.0, 3.0),
-        (503, {}, HTML, 0.0, None),
-        (429, {"Retry-After": str(86400 * 30)}, b"", 60.0, 60.0),
-        (429, {"Retry-After": "9" * 500}, b"", 60.0, 60.0),
-        (429, {}, status(429, "TooManyRequests", details={"retryAfterSeconds": 1e300}), 60.0, 60.0),
-        (429, {"Retry-After": "Wed, 21 Oct 2099 07:28:00 GMT"}, b"", 1.0, None),
-        (429, {"Retry-After": "-5"}, b"", 1.0, None),
-        (500, {"Retry-After": "3"}, b"", 0.0, 3.0),
-    ],
-    ids=[
-        "429 with a header",
-        "429 without",
-        "429 with details",
-        "503 with a header",
-        "503 without",
-        "a month",
-        "a number of 500 digits",
-        "details of ages",
-        "a date",
-        "the past",
-        "500 says it for itself only",
-    ],
-)
-async def test_a_cluster_that_asks_for_rest_gets_it(
-    clients: Clients, code: int, headers: dict[str, str], body: bytes, pause: float, told: float | None
-) -> None:
-    """The whole cluster pauses, for a minute at most, and the caller is told; nothing is repeated here."""
-    limits = Limiter(10, 10, asyncio.get_running_loop().time)
-    async with serving(always(answer(code, body, **headers))) as server:
-        with pytest.raises(TooManyRequests if code == 429 else ServerFailure) as caught:
-            await clients.make(server.url, limiter=limits).send(read())
-    assert told == caught.value.retry_after_seconds
-    assert pytest.approx(pause, abs=0.5) == limits.describe().paused_seconds
-    assert len(server.received) == 1
-
-
-async def test_waiting_for_the_limit_does_not_count_against_the_deadline(clients: Clients) -> None:
-    """The deadline is for the server, not for our own politeness."""
-    limits = Limiter(5, 1, asyncio.get_running_loop().time)
-    limits.acquire_nowait()
-    async with serving(always(answer(200))) as server:
-        await clients.make(server.url, limiter=limits).send(read(0.15))
 
 
 # What is measured, and the end
@@ -523,53 +294,6 @@ async def test_the_server_s_clock_is_compared_with_ours(date: str, offset: float
         assert client.clock_offset_seconds is None
         await client.send(read())
     assert offset == client.clock_offset_seconds
-
-
-def open_sockets() -> int:
-    return sum(
-        os.readlink(f"/proc/self/fd/{fd}").startswith("socket:")
-        for fd in os.listdir("/proc/self/fd")
-        if os.path.islink(f"/proc/self/fd/{fd}")
-    )
-
-
-async def test_closing_leaves_no_socket(clients: Clients) -> None:
-    """Neither of idle connections, nor of a request under way; that one fails as a request, not as a cancellation."""
-    before = open_sockets()
-    async with serving(always(answer(200))) as server, serving(never) as silent:
-        client = clients.make(server.url)
-        await asyncio.gather(*(client.send(read()) for _ in range(5)))
-        other = clients.make(silent.url)
-        pending = asyncio.create_task(other.send(write()), name="pending")
-        while not silent.received:
-            await asyncio.sleep(0)
-        await client.close()
-        await other.close()
-        with pytest.raises(OutcomeUnknown):
-            await pending
-    await asyncio.sleep(0.01)
-    assert before == open_sockets()
-
-
-async def test_closing_fails_those_who_wait_for_a_connection(clients: Clients) -> None:
-    """With all 64 connections in use, the next request waits; it must not believe itself cancelled."""
-    async with serving(never) as server:
-        client = clients.make(server.url)
-        pending = [asyncio.create_task(client.send(read()), name=f"request {n}") for n in range(70)]
-        while len(server.received) < 64:
-            await asyncio.sleep(0.001)
-        await client.close()
-        results = await asyncio.gather(*pending, return_exceptions=True)
-    assert {OutcomeUnknown} == {type(result) for result in results}
-
-
-async def test_a_closed_client_is_unreachable(clients: Clients) -> None:
-    """Whoever still holds the old client after a rotation learns that nothing was sent."""
-    async with serving(always(answer(200))) as server:
-        client = clients.make(server.url)
-        await client.close()
-        with pytest.raises(Unreachable, match="closed"):
-            await client.send(read())
 
 
 async def test_a_client_describes_itself(clients: Clients) -> None:

@@ -1,0 +1,187 @@
+"""Creates that are refused, answered late or never, or meet somebody else's object (D1, D2, D5)."""
+
+from __future__ import annotations
+
+import pytest
+from doubles.jobs import job
+from doubles.refusals import Refused, forbidden
+from doubles.transport import Fault
+from doubles.world import ASSIGNED, WAITING, World, manager_of, two_workers
+
+from mirror.model import names
+
+pytestmark = pytest.mark.looptime
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        pytest.param(forbidden(), id="403: the Role there does not allow it"),
+        pytest.param(Refused(422, "Invalid"), id="422: its validation is stricter"),
+        pytest.param(Refused(404, "NotFound", about_kind="namespaces"), id="404: the namespace is missing"),
+        pytest.param(Refused(400, "BadRequest"), id="400: an admission webhook there"),
+    ],
+)
+async def test_a_definite_refusal_leads_to_the_next_worker(refusal: Refused) -> None:
+    """D5: the record is cleared, the reason is told, the next worker is tried."""
+    async with two_workers() as (world, manager):
+        world.workers["east"].arrange("create", "jobs", refusal, times=99)
+        world.create(job())
+        await manager.settle()
+        assert world.mirrors() == ["west"]
+        assert world.placed() == world.annotation(ASSIGNED) == "west"
+        assert sorted(world.events()) == ["Mirrored", "Refused"]
+
+
+async def test_when_all_refuse_the_job_waits_and_tries_again() -> None:
+    """D5: it says who refused and why, and takes the first that changes its mind."""
+    async with two_workers() as (world, manager):
+        for wire in world.workers.values():
+            wire.arrange("create", "jobs", forbidden(), times=999)
+        world.create(job())
+        await manager.settle(14)
+        assert world.placed() is None
+        assert "east: not allowed" in (world.annotation(WAITING) or "")
+        world.workers["west"].restore()
+        await manager.settle(120)
+        assert world.mirrors() == ["west"]
+        assert world.annotation(WAITING) is None
+
+
+async def test_a_missing_namespace_is_made_where_that_is_allowed() -> None:
+    """``workers.createNamespaces``: the worker gets the namespace, marked as ours, then the mirror."""
+    world = World()
+    east = world.add_worker("east")
+    world.management.server.put("namespaces", {"metadata": {"name": "ml"}})
+    async with manager_of(world, create_namespaces=True) as manager:
+        world.create(job(namespace="ml"))
+        await manager.settle()
+        assert world.mirrors("train", "ml") == ["east"]
+        assert east.server.get("namespaces", "ml", "")["metadata"]["labels"] == {names.ORIGIN: world.origin}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(Fault.LOSE_ANSWER, id="carried out, the answer lost"),
+        pytest.param(Fault.HANG, id="never arrived, nobody knows"),
+        pytest.param(Refused(500, "InternalError"), id="a failure that may have come after the write"),
+        pytest.param(Refused(503, "ServiceUnavailable"), id="a proxy gave up"),
+    ],
+)
+async def test_an_unknown_outcome_stays_on_its_worker(fault: Fault | Refused) -> None:
+    """D2: there may be a mirror; no other worker is tried, even when it is refused afterwards."""
+    async with two_workers() as (world, manager):
+        east = world.workers["east"]
+        east.arrange("create", "jobs", fault)
+        east.arrange("create", "jobs", forbidden(), times=2)
+        world.create(job())
+        await manager.settle(200)
+        assert world.mirrors() == ["east"]
+        assert world.placed() == "east"
+        assert world.workers["west"].writes() == []
+        world.controller("east").start("train")
+        await manager.settle()
+        assert world.source()["status"]["active"] == 1
+
+
+async def test_a_lost_answer_to_the_record_places_it_once() -> None:
+    """D5: the write of the record may have been carried out; a second one must not lead elsewhere."""
+    async with two_workers() as (world, manager):
+        world.management.arrange("patch", "jobs", Fault.LOSE_ANSWER)
+        world.create(job())
+        await manager.settle()
+        assert len(world.mirrors()) == 1
+        assert [world.placed()] == world.mirrors()
+
+
+async def test_somebody_elses_job_of_that_name_is_never_touched() -> None:
+    """D1: reported, another worker is tried, and the foreign object stays as it is."""
+    async with two_workers() as (world, manager):
+        foreign = world.workers["east"].server.put("jobs", job(managed_by=None))
+        world.create(job())
+        await manager.settle()
+        assert world.mirrors() == ["east", "west"]
+        assert world.mirror("east") == foreign
+        assert world.placed() == "west"
+        assert world.texts("MirrorConflict") == ["worker east has a Job of this name that is not ours"]
+        world.delete()
+        await manager.settle(70)
+        assert world.mirror("east") == foreign
+
+
+async def test_another_managers_mirror_is_somebody_elses() -> None:
+    """D1: the origin tells; two management clusters may share a worker."""
+    async with two_workers() as (world, manager):
+        labels = {names.ORIGIN: "another", names.SOURCE_UID: "whose"}
+        world.workers["east"].server.put("jobs", job(managed_by=None, labels=labels))
+        world.create(job())
+        await manager.settle(100)
+        assert world.placed() == "west"
+        assert world.mirror("east")["metadata"]["labels"][names.ORIGIN] == "another"
+
+
+async def test_the_mirror_of_an_earlier_namesake_goes_first() -> None:
+    """D1, D2: deleted and created again at once, the new Job gets a mirror of its own, on whichever worker."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle()
+        first = world.mirror("east")["metadata"]["uid"]
+        world.delete()
+        world.create(job())
+        await manager.settle(5)
+        (worker,) = world.mirrors()
+        mirror = world.mirror(worker)
+        assert mirror["metadata"]["uid"] != first
+        assert mirror["metadata"]["labels"][names.SOURCE_UID] == world.source()["metadata"]["uid"]
+
+
+async def test_a_namesake_waits_for_a_mirror_that_is_slow_to_go() -> None:
+    """D2: as long as the old mirror has a finalizer there, the new one is not created beside it."""
+    world = World()
+    east = world.add_worker("east")
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+        east.server.edit("jobs", "train", lambda body: body["metadata"].update(finalizers=["example.com/slow"]))
+        world.delete()
+        world.create(job())
+        await manager.settle(5)
+        assert world.mirror("east")["metadata"]["deletionTimestamp"]
+        east.server.edit("jobs", "train", lambda body: body["metadata"].update(finalizers=[]))
+        await manager.settle(5)
+        assert world.mirror("east")["metadata"]["labels"][names.SOURCE_UID] == world.source()["metadata"]["uid"]
+
+
+async def test_an_erased_record_is_restored_from_the_mirror() -> None:
+    """D5: somebody removed the condition: it is placed where its mirror is, not anew."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle()
+        world.workers["east"].server  # noqa: B018 - the mirror is there
+        world.edit(lambda body: body["status"].update(conditions=[]))
+        await manager.settle()
+        assert world.mirrors() == ["east"]
+        assert world.placed() == "east"
+
+
+async def test_a_replaced_annotation_is_put_right_and_believed_by_nobody() -> None:
+    """D5: the annotation is for people; whoever may edit Jobs cannot move one by it."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle()
+        world.edit(lambda body: body["metadata"]["annotations"].update({ASSIGNED: "west"}))
+        await manager.settle()
+        assert world.annotation(ASSIGNED) == "east"
+        assert world.mirrors() == ["east"]
+
+
+async def test_a_throttling_worker_is_asked_later_and_not_left() -> None:
+    """429 means later, with the time that it names, and is not a refusal."""
+    async with two_workers() as (world, manager):
+        world.workers["east"].arrange("create", "jobs", Refused(429, "TooManyRequests", retry_after=7))
+        world.create(job())
+        await manager.settle(5)
+        assert world.mirrors() == []
+        await manager.settle(4)
+        assert world.mirrors() == ["east"]

@@ -1,0 +1,194 @@
+"""Waiting for a worker: where Jobs go, in which order, and what they say while they wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from doubles.jobs import job
+from doubles.world import WAITING, World, manager_of, two_workers
+
+from mirror.model import names
+
+pytestmark = pytest.mark.looptime
+
+
+def selecting(text: str) -> dict[str, str]:
+    return {names.WORKER_SELECTOR: text}
+
+
+def with_selector(text: str) -> Any:
+    return lambda body: body["metadata"]["annotations"].update(selecting(text))
+
+
+async def test_jobs_spread_over_the_workers() -> None:
+    """The least loaded worker gets the next one."""
+    async with two_workers() as (world, manager):
+        for number in range(10):
+            world.create(job(f"train-{number}"))
+        await manager.settle()
+        assert [len(wire.server.all("jobs")) for wire in world.workers.values()] == [5, 5]
+
+
+async def test_a_pinned_job_goes_where_it_is_pinned() -> None:
+    """Every worker has the label ``name``."""
+    async with two_workers() as (world, manager):
+        world.create(job(annotations=selecting("name=west")))
+        await manager.settle()
+        assert world.mirrors() == ["west"]
+
+
+async def test_a_full_worker_takes_the_next_at_once_when_one_ends() -> None:
+    """D21: capacity counts what is recorded; freed capacity is given out without waiting for a timer."""
+    world = World()
+    world.add_worker("east", annotations={"capacity": "1"})
+    async with manager_of(world) as manager:
+        world.create(job("first"))
+        await manager.settle(2)
+        world.create(job("second"))
+        await manager.settle(2)
+        world.create(job("third"))
+        await manager.settle(2)
+        assert (world.mirrors("first"), world.mirrors("second"), world.mirrors("third")) == (["east"], [], [])
+        assert world.annotation(WAITING, "second") == "east: at capacity"
+
+        world.controller("east").complete("first")
+        await manager.settle(0.1)
+        assert (world.mirrors("second"), world.mirrors("third")) == (["east"], [])
+        assert world.annotation(WAITING, "second") is None
+
+
+async def test_namespaces_take_turns() -> None:
+    """D21: a namespace with a hundred older Jobs does not keep another one's single Job waiting."""
+    world = World()
+    world.management.server.put("namespaces", {"metadata": {"name": "small"}})
+    east = world.add_worker("east", annotations={"capacity": "1"})
+    east.server.put("namespaces", {"metadata": {"name": "small"}})
+    async with manager_of(world) as manager:
+        for number in range(30):
+            world.create(job(f"big-{number:02}"))
+        await manager.settle(2)
+        world.create(job("only", namespace="small"))
+        await manager.settle(2)
+        for name in ("big-00", "big-01"):
+            if world.mirror("east", name) is not None:
+                world.controller("east").complete(name)
+            await manager.settle(1)
+        assert world.mirrors("only", "small") == ["east"]
+
+
+async def test_a_job_that_is_suspended_while_it_waits_takes_no_place() -> None:
+    """Capacity is not held back for a Job that does not want to run any more."""
+    world = World()
+    world.add_worker("east", annotations={"capacity": "1"})
+    async with manager_of(world) as manager:
+        world.create(job("first"))
+        await manager.settle(2)
+        world.create(job("second"))
+        await manager.settle(2)
+        world.create(job("third"))
+        await manager.settle(2)
+        world.edit(lambda body: body["spec"].update(suspend=True), "second")
+        await manager.settle(1)
+        world.controller("east").complete("first")
+        await manager.settle(1)
+        assert world.placed("second") is None
+        assert world.mirrors("third") == ["east"]
+
+
+async def test_a_changed_selector_counts_at_once() -> None:
+    """A Job that waited for one worker and now wants another goes to the other only."""
+    world = World()
+    world.add_worker("east", annotations={"capacity": "1"})
+    world.add_worker("west", annotations={"capacity": "1"})
+    async with manager_of(world) as manager:
+        for name in ("east", "west"):
+            world.create(job(f"on-{name}", annotations=selecting(f"name={name}")))
+        await manager.settle(2)
+        world.create(job(annotations=selecting("name=east")))
+        await manager.settle(2)
+        world.edit(with_selector("name=west"))
+        await manager.settle(2)
+        world.controller("east").complete("on-east")
+        await manager.settle(2)
+        assert world.mirrors() == []
+        world.controller("west").complete("on-west")
+        await manager.settle(2)
+        assert world.mirrors() == ["west"]
+
+
+async def test_a_bad_selector_is_told_and_its_correction_counts() -> None:
+    """A malformed annotation is a reason to wait, not an error."""
+    async with two_workers() as (world, manager):
+        world.create(job(annotations=selecting("a==b==c")))
+        await manager.settle(15)
+        assert "worker-selector" in (world.annotation(WAITING) or "")
+        assert world.mirrors() == []
+        world.edit(with_selector("name=west"))
+        await manager.settle(1)
+        assert world.mirrors() == ["west"]
+        assert world.annotation(WAITING) is None
+
+
+async def test_the_reason_to_wait_is_written_at_most_once_in_ten_seconds() -> None:
+    """D21: a flapping reason does not become a flood of writes."""
+    world = World()
+    world.add_worker("east", annotations={"capacity": "0"})
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle(2)
+        writes: list[float] = []
+        for number in range(25):
+            world.annotate_worker("east", cordoned="true" if number % 2 else "false")
+            await manager.settle(1)
+        writes = [sent.at for sent in world.management.writes() if sent.path.endswith("/jobs/train/status")]
+        assert len(writes) >= 2
+        assert all(later - earlier >= 10 for earlier, later in zip(writes, writes[1:], strict=False))
+        await manager.settle(11)
+        assert world.annotation(WAITING) == "east: at capacity"
+
+
+async def test_waiting_says_no_counts_and_settles() -> None:
+    """D21: an unchanged set of reasons is written once, however many Jobs come and go."""
+    async with two_workers() as (world, manager):
+        for name in ("east", "west"):
+            world.annotate_worker(name, cordoned="true")
+        await manager.settle()
+        for number in range(20):
+            world.create(job(f"train-{number}"))
+        await manager.settle(15)
+        before = len(world.management.writes())
+        await manager.settle(200)
+        assert len(world.management.writes()) == before
+        assert world.annotation(WAITING, "train-3") == "east: cordoned; west: cordoned"
+        world.annotate_worker("west", cordoned=None)
+        await manager.settle(1)
+        assert len(world.workers["west"].server.all("jobs")) == 20
+        assert world.workers["east"].server.all("jobs") == []
+
+
+async def test_without_workers_a_job_says_so_and_the_first_one_takes_it() -> None:
+    """A Secret that registers a worker is enough."""
+    world = World()
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle(15)
+        assert world.annotation(WAITING) == "no worker is registered"
+        world.add_worker("east")
+        await manager.settle(2)
+        assert world.mirrors() == ["east"]
+
+
+async def test_a_worker_takes_only_the_namespaces_it_accepts() -> None:
+    """D18: the annotation ``namespaces`` bounds it; by default system namespaces are closed."""
+    world = World()
+    world.add_worker("east", annotations={"namespaces": "ml-*"})
+    world.add_worker("west")
+    async with manager_of(world) as manager:
+        world.create(job())
+        world.create(job("system", namespace="kube-system"))
+        await manager.settle(12)
+        assert world.mirrors() == ["west"]
+        assert world.annotation(WAITING, "system", "kube-system") == (
+            "east: does not accept the namespace; west: does not accept the namespace"
+        )

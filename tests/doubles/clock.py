@@ -1,0 +1,26 @@
+"""A wall clock that moves with the loop's (virtual) time."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+BEGIN = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+
+
+class LoopClock:
+    """``runtime.clock.Clock`` for tests: it is noon when the loop's time is 0."""
+
+    def now(self) -> datetime:
+        return BEGIN + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def wall(self) -> float:
+        """Seconds since the epoch, for clients."""
+        return self.now().timestamp()
+
+    def text(self) -> str:
+        """Now, as the API writes times."""
+        return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")

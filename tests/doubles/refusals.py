@@ -1,0 +1,51 @@
+"""What an API server answers when it says no."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+class Refused(Exception):
+    """The request is answered with a Status."""
+
+    def __init__(
+        self, code: int, reason: str, message: str = "", *, about_kind: str = "", retry_after: int | None = None
+    ) -> None:
+        super().__init__(code, reason, message)
+        self.code = code
+        self.reason = reason
+        self.message = message or reason
+        self.about_kind = about_kind
+        self.retry_after = retry_after
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+
+    def status(self) -> dict[str, Any]:
+        details = {"kind": self.about_kind, "causes": [{"field": "spec", "reason": "FieldValueInvalid", "message": ""}]}
+        return {
+            "apiVersion": "v1",
+            "kind": "Status",
+            "status": "Failure",
+            "code": self.code,
+            "reason": self.reason,
+            "message": self.message,
+            "details": details,
+        }
+
+    def body(self) -> bytes:
+        return json.dumps(self.status()).encode()
+
+
+def not_found(what: str, *, about_kind: str = "") -> Refused:
+    return Refused(404, "NotFound", f"{what} not found", about_kind=about_kind)
+
+
+def forbidden() -> Refused:
+    return Refused(403, "Forbidden", "you may not")
+
+
+def expired() -> Refused:
+    return Refused(410, "Expired", "too old resource version")
