@@ -1,8 +1,8 @@
 """Real control planes for the end-to-end tests: started when first used, all that the run needs at once, and shared.
 
-Fixtures ``management``, ``east`` and ``west`` live as long as the run; ``fresh_namespace``, ``manager`` and ``scene``
-belong to one test. Where control planes come from: ``e2e/controlplane/provider``. All tests here share one event loop,
-since the fixtures live on it.
+Fixtures ``management``, ``east``, ``west`` and ``shared_manager`` live as long as the run; ``fresh_namespace``,
+``manager`` and ``scene`` belong to one test. Where control planes come from: ``e2e/controlplane/provider``. All tests
+here share one event loop, since the fixtures live on it.
 """
 
 from __future__ import annotations
@@ -125,6 +125,15 @@ async def manager(management: ControlPlane, east: ControlPlane, west: ControlPla
 
     A test that needs other settings or workers uses ``ManagerProcess.start`` instead.
     """
+    async with ManagerProcess.start(management, {"east": east, "west": west}) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared_manager(
+    management: ControlPlane, east: ControlPlane, west: ControlPlane
+) -> AsyncIterator[ManagerProcess]:
+    """Like ``manager``, but everybody's: for tests that neither stop it nor change its workers."""
     async with ManagerProcess.start(management, {"east": east, "west": west}) as running:
         yield running
 

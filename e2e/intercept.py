@@ -46,7 +46,7 @@ class Interceptor:
         connector = aiohttp.TCPConnector(ssl=read_kubeconfig(plane.kubeconfig).tls or False, limit=0)
         application = web.Application(client_max_size=2**24)
         application.router.add_route("*", "/{path:.*}", made._answer)
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
         async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as made._upstream:
             await runner.setup()
             try:

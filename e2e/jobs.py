@@ -169,6 +169,8 @@ class Scene:
         prefixes: Mapping[str, str] | None = None,
     ) -> None:
         """``prefixes``: the namespace prefixes of workers that have one."""
+        self.management = management
+        self.planes = workers
         self.workers = tuple(workers)
         self.namespace = namespace
         self.client = management.client()

@@ -154,7 +154,7 @@ async def test_a_label_that_is_taken_off_a_mirror_is_put_back(manager: ManagerPr
 async def test_what_a_hostile_worker_writes_is_cut_and_the_truth_still_comes_through(
     management: ControlPlane, idle: Cluster, quiet: Scene
 ) -> None:
-    """Thousands of conditions, a megabyte of text and contradictions make a bounded, valid status; honesty wins later."""
+    """Thousands of conditions, a megabyte of text, contradictions: the status stays bounded, and honesty wins later."""
     flood = [true(f"flood.example/{number}", "Junk") for number in range(5000)]
     many = {"active": 2_000_000_000, "ready": 1_999_999_999, "terminating": 2_000_000_000, "failed": 2_000_000_000}
     lies: list[Json] = [
@@ -179,7 +179,7 @@ async def test_what_a_hostile_worker_writes_is_cut_and_the_truth_still_comes_thr
             source = await quiet.source_until(name, lambda found: (found or {}).get("status", {}).get("startTime"))
             assert_is_bounded(source["status"])
         for name in accepted[:2]:
-            await write_status(quiet, name, {"startTime": now(), "active": 1, "ready": 0, "conditions": None})
+            assert await write_status(quiet, name, {"active": 1, "ready": 0, "conditions": None})
             await quiet.source_until(name, lambda found: not (found or {})["status"].get("ready"), seconds=5)
             honest = {"active": 0, "succeeded": 1, "completionTime": now()}
             ending = [true("SuccessCriteriaMet", "CompletionsReached"), true("Complete", "CompletionsReached")]
@@ -241,7 +241,8 @@ async def write_status(scene: Scene, name: str, status: Json) -> bool:
     try:
         await scene.client_of("idle").merge(path, {"status": status})
     except Refused as error:
-        assert error.status == 422, error
+        if error.status != 422:
+            raise
         return False
     return True
 

@@ -24,6 +24,7 @@ from e2e.jobs import (
     until,
 )
 from e2e.manager import ManagerProcess
+from e2e.recorder import Recorder
 
 OURS = "jobmirror.io/"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -33,9 +34,9 @@ GENERATED = {"controller-uid", "job-name", "batch.kubernetes.io/controller-uid",
 class TestChanges:
     """A running mirror gets what the API lets a user change."""
 
-    async def test_an_indexed_job_scales_up_and_down(self, manager: ManagerProcess, scene: Scene) -> None:
+    async def test_an_indexed_job_scales_up_and_down(self, shared_manager: ManagerProcess, scene: Scene) -> None:
         """Elastic Indexed Jobs stay elastic: pods come and go on the worker, and are counted on the source."""
-        await scene.create(indexed("elastic", manager.managed_by, completions=2, run_for="never"))
+        await scene.create(indexed("elastic", shared_manager.managed_by, completions=2, run_for="never"))
         source = await scene.source_until("elastic", runs(2))
         worker = placed_on(source)
 
@@ -46,11 +47,13 @@ class TestChanges:
             assert (mirror["spec"]["completions"], mirror["spec"]["parallelism"]) == (size, size)
 
     async def test_metadata_and_limits_follow_and_what_others_added_stays(
-        self, manager: ManagerProcess, scene: Scene
+        self, shared_manager: ManagerProcess, scene: Scene
     ) -> None:
         """Labels, annotations, backoffLimit, parallelism: added, changed and removed; the worker's own keys stay."""
         labels, notes = {"team": "a", "stage": "dev"}, {"example.com/note": "one", "example.com/old": "x"}
-        body = job("changing", manager.managed_by, run_for="never", labels=labels, annotations=notes, parallelism=1)
+        body = job(
+            "changing", shared_manager.managed_by, run_for="never", labels=labels, annotations=notes, parallelism=1
+        )
         await scene.create(body | {"spec": {**body["spec"], "completions": 5}})
         worker = placed_on(await scene.source_until("changing", runs(1)))
         theirs = {"metadata": {"labels": {"theirs": "yes"}, "annotations": {"example.org/theirs": "yes"}}}
@@ -75,9 +78,11 @@ class TestChanges:
         assert mirror["spec"]["backoffLimit"] == 3
         await scene.source_until("changing", runs(2))
 
-    async def test_a_deadline_set_while_it_runs_ends_the_job(self, manager: ManagerProcess, scene: Scene) -> None:
+    async def test_a_deadline_set_while_it_runs_ends_the_job(
+        self, shared_manager: ManagerProcess, scene: Scene
+    ) -> None:
         """activeDeadlineSeconds given later is the worker's to keep, and its verdict comes back."""
-        await scene.create(job("endless", manager.managed_by, run_for="never"))
+        await scene.create(job("endless", shared_manager.managed_by, run_for="never"))
         await scene.source_until("endless", runs(1))
 
         await scene.patch("endless", {"spec": {"activeDeadlineSeconds": 1}})
@@ -86,10 +91,10 @@ class TestChanges:
         assert condition(ended, "Failed")["reason"] == "DeadlineExceeded"
 
     async def test_replacing_the_manifest_keeps_the_place(
-        self, manager: ManagerProcess, scene: Scene, management: ControlPlane
+        self, shared_manager: ManagerProcess, scene: Scene, management: ControlPlane
     ) -> None:
-        """`kubectl replace` drops our annotations, not the recorded worker: they are written again, nothing moves (D5)."""
-        body = job("replaced", manager.managed_by, run_for="never")
+        """`kubectl replace` drops our annotations, not the recorded worker; they come back and nothing moves (D5)."""
+        body = job("replaced", shared_manager.managed_by, run_for="never")
         manifest = msgspec.json.encode(body).decode()
         in_namespace = ("--namespace", scene.namespace)
         await management.kubectl("create", "--filename=-", *in_namespace, stdin=manifest)
@@ -97,8 +102,7 @@ class TestChanges:
         worker = placed_on(before)
         mirror = await scene.mirror_until(worker, "replaced", runs())
 
-        # The API server fills the immutable selector and template labels in from the stored Job? It does not: users
-        # replace what they got, with their own metadata.
+        # The spec as it is stored: selector and generated labels are immutable, and a manifest without them is refused.
         got = {
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -122,12 +126,12 @@ class TestStripping:
     """A mirror is the source without what belongs to the management cluster."""
 
     async def test_a_mirror_has_only_what_is_the_workers_business(
-        self, manager: ManagerProcess, scene: Scene, management: ControlPlane
+        self, shared_manager: ManagerProcess, scene: Scene, management: ControlPlane
     ) -> None:
-        """No managedBy, TTL, generated labels, selector or last-applied of the source; everything else is the same (D4)."""
+        """No managedBy, TTL, generated labels, selector or last-applied of the source; all else is the same (D4)."""
         body = job(
             "stripped",
-            manager.managed_by,
+            shared_manager.managed_by,
             run_for="never",
             labels={"kept": "yes"},
             annotations={"example.com/kept": "yes", "on-mirror-loss": "Fail"},
@@ -148,7 +152,7 @@ class TestStripping:
         assert set(metadata["labels"]) == {"kept", f"{OURS}origin", f"{OURS}source-uid"}
         assert set(metadata["annotations"]) == {"example.com/kept", f"{OURS}carried"}
         assert metadata["labels"][f"{OURS}source-uid"] == uid(source) != uid(mirror)
-        assert metadata["labels"][f"{OURS}origin"] == manager.origin
+        assert metadata["labels"][f"{OURS}origin"] == shared_manager.origin
         assert not metadata.get("finalizers")
         assert not metadata.get("ownerReferences")
         assert not {"managedBy", "ttlSecondsAfterFinished"} & set(spec)
@@ -160,9 +164,9 @@ class TestStripping:
         assert spec["selector"]["matchLabels"] == {"batch.kubernetes.io/controller-uid": uid(mirror)}
         await scene.patch("stripped", {"metadata": {"finalizers": None}})
 
-    async def test_a_manual_selector_is_kept(self, manager: ManagerProcess, scene: Scene) -> None:
+    async def test_a_manual_selector_is_kept(self, shared_manager: ManagerProcess, scene: Scene) -> None:
         """manualSelector: true makes the selector the user's business, on the worker too (D4)."""
-        body = job("manual", manager.managed_by, manualSelector=True, selector={"matchLabels": {"mine": "yes"}})
+        body = job("manual", shared_manager.managed_by, manualSelector=True, selector={"matchLabels": {"mine": "yes"}})
         body["spec"]["template"]["metadata"]["labels"] = {"mine": "yes"}
 
         await scene.create(body)
@@ -178,10 +182,10 @@ class TestDeletion:
 
     @pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
     async def test_deleting_a_running_job_ends_it_on_the_worker(
-        self, propagation: str, manager: ManagerProcess, scene: Scene
+        self, propagation: str, shared_manager: ManagerProcess, scene: Scene
     ) -> None:
         """However the user deletes: nothing keeps running there (D10)."""
-        await scene.create(job("doomed", manager.managed_by, run_for="never", parallelism=2, completions=2))
+        await scene.create(job("doomed", shared_manager.managed_by, run_for="never", parallelism=2, completions=2))
         source = await scene.source_until("doomed", runs(2))
         worker = placed_on(source)
         assert not source["metadata"].get("finalizers")
@@ -193,22 +197,21 @@ class TestDeletion:
         await scene.until_no_pods(worker, "doomed")
 
     async def test_a_namesake_created_at_once_runs_after_the_old_mirror_has_gone(
-        self, manager: ManagerProcess, scene: Scene
+        self, shared_manager: ManagerProcess, scene: Scene, east: ControlPlane, west: ControlPlane
     ) -> None:
-        """Delete and create with no pause, three times over: each Job's pods run once, on one worker at a time (D1, D2)."""
+        """Delete and create with no pause, three times over: no Job ever has two mirrors, the last runs once (D1, D2)."""
         names = [f"again-{number}" for number in range(3)]
-        first = await scene.create(*(job(name, manager.managed_by, run_for="never") for name in names))
-        await scene.sources_until(names, runs())
-        generations = [[uid(found) for found in first]]
+        async with Recorder.watching((east, west), scene.namespace) as recorder:
+            await scene.create(*(job(name, shared_manager.managed_by, run_for="never") for name in names))
+            await scene.sources_until(names, runs())
+            for run_for in ("never", "never", "300ms"):
+                await asyncio.gather(*(scene.delete(name) for name in names))
+                created = await scene.create(*(job(name, shared_manager.managed_by, run_for=run_for) for name in names))
+            ended = await scene.sources_until(names, is_complete, seconds=60)
 
-        for turn in range(3):
-            run_for = "300ms" if turn == 2 else "never"
-            await asyncio.gather(*(scene.delete(name) for name in names))
-            created = await scene.create(*(job(name, manager.managed_by, run_for=run_for) for name in names))
-            generations.append([uid(found) for found in created])
-        ended = await scene.sources_until(names, is_complete, seconds=60)
-
-        assert generations[-1] == [uid(found) for found in ended]
+        assert all(len(mirrors) == 1 for mirrors in recorder.by_source().values())
+        assert {uid(found) for found in ended} <= recorder.by_source().keys()
+        assert [uid(found) for found in created] == [uid(found) for found in ended]
         for source in ended:
             name = source["metadata"]["name"]
             [(worker, mirror)] = (await scene.mirrors(name)).items()
@@ -219,10 +222,10 @@ class TestDeletion:
             assert len(pods) == 1
 
     async def test_a_ttl_on_the_source_deletes_it_and_then_its_mirror(
-        self, manager: ManagerProcess, scene: Scene
+        self, shared_manager: ManagerProcess, scene: Scene
     ) -> None:
         """The management cluster's TTL decides; the worker's would lose results (D4)."""
-        await scene.create(job("short-lived", manager.managed_by, ttlSecondsAfterFinished=1))
+        await scene.create(job("short-lived", shared_manager.managed_by, ttlSecondsAfterFinished=1))
         source = await scene.source_until("short-lived", is_complete)
 
         await scene.source_until("short-lived", lambda found: found is None)

@@ -72,11 +72,11 @@ ENDINGS = [
 ]
 
 
-async def test_jobs_of_every_shape_end_as_they_would_at_home(manager: ManagerProcess, scene: Scene) -> None:
+async def test_jobs_of_every_shape_end_as_they_would_at_home(shared_manager: ManagerProcess, scene: Scene) -> None:
     """Verdict, reason, message, counters, indexes and times on the source are those of its mirror."""
     names = [ending.body["metadata"]["name"] for ending in ENDINGS]
 
-    await scene.create(*(ours(ending.body, manager) for ending in ENDINGS))
+    await scene.create(*(ours(ending.body, shared_manager) for ending in ENDINGS))
     ended = dict(zip(names, await scene.sources_until(names, is_over), strict=True))
 
     for ending in ENDINGS:
@@ -106,10 +106,10 @@ def told_by_a_worker(found: Json) -> Json:
 
 
 async def test_a_suspended_job_is_shown_as_suspended_and_mirrored_on_resume(
-    manager: ManagerProcess, scene: Scene, management: ControlPlane
+    shared_manager: ManagerProcess, scene: Scene, management: ControlPlane
 ) -> None:
     """Without a mirror we say Suspended ourselves, so that kubectl does not say Running (D3)."""
-    await scene.create(job("held", manager.managed_by, suspend=True))
+    await scene.create(job("held", shared_manager.managed_by, suspend=True))
 
     held = await scene.source_until("held", is_suspended)
     await scene.event("held", "Suspended")
@@ -128,11 +128,11 @@ async def test_a_suspended_job_is_shown_as_suspended_and_mirrored_on_resume(
 
 
 async def test_suspending_a_running_job_stops_its_pods_and_resuming_carries_what_changed(
-    manager: ManagerProcess, scene: Scene, east: ControlPlane
+    shared_manager: ManagerProcess, scene: Scene, east: ControlPlane
 ) -> None:
     """The mirror stays, suspended; on resume, scheduling and resources follow in the write that unsuspends (D3)."""
     await scene.create(
-        job("paused", manager.managed_by, run_for="never", parallelism=2, completions=2, annotations=on("east"))
+        job("paused", shared_manager.managed_by, run_for="never", parallelism=2, completions=2, annotations=on("east"))
     )
     await scene.source_until("paused", runs(2))
     before = await scene.mirror_until("east", "paused", runs(2))
@@ -173,11 +173,11 @@ async def test_suspending_a_running_job_stops_its_pods_and_resuming_carries_what
     assert [(entry.verb, entry.code) for entry in writes] == [("patch", 200)]
 
 
-async def test_the_place_is_recorded_and_told_once(manager: ManagerProcess, scene: Scene) -> None:
+async def test_the_place_is_recorded_and_told_once(shared_manager: ManagerProcess, scene: Scene) -> None:
     """Condition, annotation and one event name the worker; a status change brings no second event (D5)."""
     names = [f"told-{number}" for number in range(4)]
 
-    await scene.create(*(indexed(name, manager.managed_by, completions=2) for name in names))
+    await scene.create(*(indexed(name, shared_manager.managed_by, completions=2) for name in names))
     ended = await scene.sources_until(names, is_complete)
 
     for source in ended:

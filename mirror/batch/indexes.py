@@ -146,6 +146,8 @@ def _parse_bound(text: str, completions: int) -> int:
 
 def _integer(text: str) -> int | None:
     """As Go's Atoi reads it: a plus and leading zeros pass, anything beyond 64 bits does not (X2)."""
+    if len(text) < 19 and text.isdecimal() and text.isascii():
+        return int(text)
     found = _INTEGER.fullmatch(text)
     if found is None:
         return None

@@ -1,1 +1,1 @@
-"""The shell of mirroring: routes name keys, observing gathers, ``decide`` decides, applying writes. Started by ``app``."""
+"""The shell of mirroring: routes name keys, observing gathers, ``decide`` decides, applying writes."""

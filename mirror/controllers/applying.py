@@ -110,7 +110,7 @@ class Applier:
                 case _:
                     assert_never(action)
 
-    # -- management -----------------------------------------------------------------------------------------------------
+    # -- management -----------------------------------------------------------------------------------------------
 
     async def _write_source(self, seen: Seen, write: WriteSource) -> None:
         found, uid, t = seen.source.found, seen.source.uid, self._t
@@ -162,14 +162,13 @@ class Applier:
 
     def _ask(self, seen: Seen) -> None:
         waiter = self._t.ask_wish(seen.source.found)
-        if waiter is not None:
-            self._t.placing.ask(waiter)
+        if waiter is not None and self._t.placing.ask(waiter) is not None:
             self._t.add(seen.key)
 
     def _tell(self, seen: Seen, reason: str, message: str, *, is_warning: bool = True) -> None:
         self._t.recorder.tell(Regarding(job.RESOURCE, seen.source.found), reason, message, is_warning=is_warning)
 
-    # -- workers --------------------------------------------------------------------------------------------------------
+    # -- workers --------------------------------------------------------------------------------------------------
 
     async def _create(self, seen: Seen, worker: Worker) -> None:
         source, t = seen.source, self._t
@@ -189,14 +188,15 @@ class Applier:
             return
         except KubeError as error:
             if not _was_certainly_not_done(error):
-                t.memories.set(source.uid, first_create=False)
+                t.memories.set(source.uid, first_create=False, create_unanswered=True)
             worker.suspect(error)
             raise
         self._have_mirror(seen, worker, created, found_again=False)
 
     def _have_mirror(self, seen: Seen, worker: Worker, mirror: Object, *, found_again: bool) -> None:
         t, uid = self._t, seen.source.uid
-        t.memories.set(uid, first_create=False, mirror_uid=mirror.metadata.uid, look=None, in_the_way="", refusals=())
+        found: dict[str, object] = {"mirror_uid": mirror.metadata.uid, "look": None, "in_the_way": "", "refusals": ()}
+        t.memories.set(uid, first_create=False, create_unanswered=False, **found)
         worker.mirrors.read_own_write(mirror)
         arrived = self.arrived_at.pop(seen.key, None)
         if arrived is not None:
@@ -209,7 +209,7 @@ class Applier:
             t.agree(seen.source.found, mirror)  # its own changes, and those of its source, name the key again
 
     async def _adopt_or_refuse(self, seen: Seen, worker: Worker, namespace: str, *, was_first: bool) -> None:
-        """The name is taken: by our own create whose answer was lost, by a namesake's mirror, or by somebody else (D1)."""
+        """The name is taken: by a create of ours whose answer was lost, a namesake's mirror, or somebody else (D1)."""
         t = self._t
         try:
             found = await worker.client.send_object(requests.get(job.RESOURCE, seen.key.name, namespace=namespace))
@@ -229,7 +229,7 @@ class Applier:
         self._refused(seen, worker, "the name is taken there", reason="MirrorConflict", was_first=was_first)
 
     def _refused(self, seen: Seen, worker: Worker, because: str, *, reason: str, was_first: bool) -> None:
-        """A definite refusal: of the very first create it clears the record, of a later one it is only reported (D1, D5)."""
+        """A definite refusal: of the very first create it clears the record, a later one is only reported (D1, D5)."""
         t, uid = self._t, seen.source.uid
         text = f"worker {worker.name}: {because}"
         self._log.info("mirror refused", source=seen.key, worker=worker.name, because=because)

@@ -33,8 +33,6 @@ from mirror.telemetry.metrics import MIRROR_STATES, Metrics
 from mirror.workers.registry import Registry
 from mirror.workers.worker import BY_STATE, Worker
 
-SETTLE_POLL_SECONDS = 0.05
-
 
 @dataclass(frozen=True, slots=True)
 class MirroringSettings:
@@ -137,7 +135,7 @@ class Mirroring:
             for namespace in settings.namespaces or (None,)
         )
 
-    # -- life -----------------------------------------------------------------------------------------------------------
+    # -- life -----------------------------------------------------------------------------------------------------
 
     async def watch(self) -> None:
         """Keep the cache of sources, until cancelled."""
@@ -155,8 +153,7 @@ class Mirroring:
         for informer in self.informers:
             await informer.wait_until_synced()
         await self._registry.wait_until_secrets_synced()
-        while not self._registry.have_settled():
-            await asyncio.sleep(SETTLE_POLL_SECONDS)
+        await self._registry.wait_until_settled()
 
     async def lead(self) -> None:
         """Do the work, until cancelled."""
@@ -178,7 +175,7 @@ class Mirroring:
     async def _sweep(self) -> None:
         await self._sweeper.run(self._settings.sweep_interval_seconds)
 
-    # -- one key ----------------------------------------------------------------------------------------------------------
+    # -- one key --------------------------------------------------------------------------------------------------
 
     async def _work_on(self, key: Key) -> float | None:
         if isinstance(key, MirrorKey):
@@ -218,7 +215,7 @@ class Mirroring:
         for state, count in counts.items():
             self._metrics.worker(worker.name).mirrored_jobs[state].set(count)
 
-    # -- what the registry asks and tells (``workers.registry.Users``) ----------------------------------------------------
+    # -- what the registry asks and tells (``workers.registry.Users``) --------------------------------------------
 
     def is_known(self, worker: Worker, found: Object) -> bool:
         return self._routes.is_known(worker, found)

@@ -13,7 +13,7 @@ from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.placement.candidates import Candidate, Wish
-from mirror.placement.selector import BadSelector, Selector, parse_selector
+from mirror.placement.selector import EVERY, BadSelector, parse_selector
 from mirror.runtime.clock import Clock
 from mirror.runtime.store import Store
 from mirror.workers.registry import Registry
@@ -65,7 +65,7 @@ def wish_of(found: Object, memory: Memory, now: float) -> Wish:
         BadSelector: its annotation is malformed.
     """
     text = found.annotations.get(names.WORKER_SELECTOR)
-    selector = parse_selector(text) if text else Selector()
+    selector = parse_selector(text) if text else EVERY
     refused = frozenset(worker for worker, refusal in memory.refusals if refusal.until > now)
     return Wish(found.metadata.namespace, selector, refused)
 

@@ -64,7 +64,7 @@ class Placing:
     def wake_all(self) -> None:
         """The workers have changed: everybody who waits may have another reason to."""
         self.serve_soon()
-        for key in self._room.keys():
+        for key in self._room.sources():
             self._wake(key)
 
     def serve_soon(self) -> None:

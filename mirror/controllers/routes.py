@@ -56,7 +56,7 @@ class Routes:
         self._managed_by = managed_by
         self._was_reachable: set[str] = set()
 
-    # -- sources --------------------------------------------------------------------------------------------------------
+    # -- sources --------------------------------------------------------------------------------------------------
 
     def is_ours(self, found: Object) -> bool:
         """D1: exactly our value."""
@@ -87,6 +87,8 @@ class Routes:
             self._on_foreign_status(old, new)
         if new.metadata.deletion_timestamp is not None:
             self._add_mirrors_of(new)
+        if _wants_no_place(old, new):
+            self._placing.settle(key)
         if new.metadata.uid in self._applier.writing:
             self._applier.writing[new.metadata.uid] = new.version
         else:
@@ -122,7 +124,7 @@ class Routes:
             if worker.mirrors.get(namespace, metadata.name) is not None:
                 self._add(MirrorKey(worker.name, job.KIND, namespace, metadata.name))
 
-    # -- mirrors (``workers.registry.Users``) ---------------------------------------------------------------------------
+    # -- mirrors (``workers.registry.Users``) ---------------------------------------------------------------------
 
     def is_known(self, worker: Worker, found: Object) -> bool:
         """Whether an object on a worker has a source here."""
@@ -146,7 +148,7 @@ class Routes:
         if source is None or source.metadata.uid != found.labels.get(names.SOURCE_UID):
             self._add(MirrorKey(worker.name, job.KIND, metadata.namespace, metadata.name))
 
-    # -- workers --------------------------------------------------------------------------------------------------------
+    # -- workers --------------------------------------------------------------------------------------------------
 
     def on_worker_transition(self, worker: Worker) -> None:
         """A worker came within reach or got out of it, or its Secret changed."""
@@ -166,3 +168,10 @@ class Routes:
 
     def has_sources_on(self, worker: str) -> bool:
         return self._sources.count(BY_WORKER, worker) > 0
+
+
+def _wants_no_place(old: Object | None, new: Object) -> bool:
+    """A source that waits for a place, or was given one, does not want it any more, or wants another (D21)."""
+    if new.metadata.deletion_timestamp is not None or job.is_suspended(new):
+        return True
+    return old is not None and old.annotations.get(names.WORKER_SELECTOR) != new.annotations.get(names.WORKER_SELECTOR)

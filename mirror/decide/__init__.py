@@ -1,1 +1,1 @@
-"""Snapshot in, plan out: pure. Ordered rules, each with its reason; ``controllers`` observes before and applies after."""
+"""Snapshot in, plan out: pure. Ordered rules, each with its reason; ``controllers`` observes and applies."""

@@ -11,7 +11,7 @@ from mirror.adapters.job import Changes
 
 @dataclass(frozen=True, slots=True)
 class WriteSource:
-    """One write to the source's ``/status``: the whole status, or annotations only, or both. None removes an annotation."""
+    """One write to the source's ``/status``: the whole status, annotations, or both. None removes an annotation."""
 
     status: Mapping[str, Any] | None = None
     annotations: tuple[tuple[str, str | None], ...] = ()

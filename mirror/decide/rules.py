@@ -30,6 +30,7 @@ FOREIGN_WRITES_TOLERATED = 3
 FOREIGN_LOOK_SECONDS = 61.0
 UNREACHABLE_SHOWN_AFTER_SECONDS = 60.0
 CONFLICT_RETRY_SECONDS = 30.0
+WAITING_LOOK_SECONDS = 60.0
 RESENDS = 2
 
 
@@ -113,10 +114,10 @@ def give_a_place(seen: Seen) -> Plan | None:
     status = placed_status(source.stored, None, seen.now) if clears else None
     why = seen.about_place.bad_annotation or seen.about_place.waiting_because
     write, later = source_write(seen, status=status, waiting=why or None, clears=clears)
-    if not seen.about_place.bad_annotation and not seen.about_place.waiting_because:
-        return Plan("asks for a place", (*write, AskForPlace()), later)
+    # It asks again although it waits already: its wish may be another one by now.
+    ask = () if seen.about_place.bad_annotation else (AskForPlace(),)
     expiries = [refusal.until - seen.monotonic for _, refusal in seen.memory.refusals if refusal.until > seen.monotonic]
-    return Plan(why, write, min((*expiries, later or 60.0), default=None))
+    return Plan(why or "asks for a place", (*write, *ask), min((*expiries, later or WAITING_LOOK_SECONDS)))
 
 
 def wait_for_worker(seen: Seen) -> Plan | None:
@@ -189,6 +190,9 @@ def follow(seen: Seen) -> Plan | None:
         clock_offset_seconds=seen.clock_offset_seconds,
     )
     problem, patch = _problem_and_patch(seen)
+    tell: tuple[Action, ...] = ()
+    if seen.memory.create_unanswered:
+        tell = (Tell("Mirrored", f"Mirrored to worker {worker.name}", is_warning=False),)
     write, later = source_write(
         seen,
         status=following.status,
@@ -197,7 +201,8 @@ def follow(seen: Seen) -> Plan | None:
         more=following.more,
         cut=following.cut,
     )
-    return Plan("follows its mirror", (*write, *patch), later)
+    remember = (("create_unanswered", False),) if tell else ()
+    return Plan("follows its mirror", (*tell, *write, *patch), later, remember)
 
 
 def _problem_and_patch(seen: Seen) -> tuple[str, tuple[Action, ...]]:

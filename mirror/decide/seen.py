@@ -33,11 +33,13 @@ class Memory:
     """What this process knows of one source beyond the clusters' objects; losing it costs a look, never a wrong step.
 
     ``first_create``: this process recorded the placement and no create can have happened yet, so a refusal is one of
-    the very first create (D1). ``look`` answers for ``looked_for`` only.
+    the very first create (D1). ``look`` answers for ``looked_for`` only. ``create_unanswered``: a create was sent and its
+    answer never came; if the mirror shows up, nobody has been told of it yet.
     """
 
     uid: str = ""
     first_create: bool = False
+    create_unanswered: bool = False
     mirror_uid: str = ""
     looked_for: str = ""
     look: Look | None = None

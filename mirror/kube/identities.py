@@ -83,17 +83,9 @@ class Plugin:
         return self._identity(printed)
 
     async def _run(self) -> bytes:
-        process = await asyncio.create_subprocess_exec(
-            self._plugin.command,
-            *self._plugin.args,
-            env=self._environment(),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            # Not read: it may quote credentials, and a pipe that nobody empties would block the plugin.
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        starting = asyncio.ensure_future(self._start())
         try:
+            process = await asyncio.shield(starting)
             assert process.stdout is not None
             printed = bytearray()
             while piece := await process.stdout.read(65536):
@@ -104,11 +96,19 @@ class Plugin:
                 raise IdentityUnavailable(f"the plugin failed with exit code {code}")
             return bytes(printed)
         finally:
-            if process.returncode is None:
-                # The whole group: plugins are often scripts that wait for something else.
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await asyncio.shield(process.wait())
+            await asyncio.shield(_end(starting))
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            self._plugin.command,
+            *self._plugin.args,
+            env=self._environment(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            # Not read: it may quote credentials, and a pipe that nobody empties would block the plugin.
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     def _environment(self) -> dict[str, str]:
         spec: dict[str, object] = {"interactive": False}
@@ -139,6 +139,16 @@ class Plugin:
             renew_at,
             expires_at,
         )
+
+
+async def _end(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
+    """Leave nothing running, not even what a plugin started that was given up on while it was being started itself."""
+    with contextlib.suppress(OSError):
+        process = await starting
+        if process.returncode is None:
+            # The whole group: plugins are often scripts that wait for something else.
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
 
 
 def bearer(token: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from mirror.placement.selector import Selector
+from mirror.placement.selector import EVERY, Selector
 
 
 class Obstacle(StrEnum):
@@ -54,7 +54,7 @@ class Wish:
     """What a source asks of placement."""
 
     namespace: str
-    selector: Selector = Selector()
+    selector: Selector = EVERY
     refused_by: frozenset[str] = frozenset()
 
 

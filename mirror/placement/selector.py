@@ -48,6 +48,10 @@ class Selector:
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 
+EVERY = Selector()
+"""Matches every worker."""
+
+
 def parse_selector(text: str) -> Selector:
     """Read a selector.
 
@@ -57,7 +61,7 @@ def parse_selector(text: str) -> Selector:
     if len(text) > 4096:
         raise BadSelector("it is longer than 4096 characters")
     if not text.strip():
-        return Selector()
+        return EVERY
     return Selector(tuple(_requirement(part) for part in _parts(text)))
 
 

@@ -37,7 +37,7 @@ class WaitingRoom:
     def __contains__(self, key: SourceKey) -> bool:
         return key in self._waiters
 
-    def keys(self) -> list[SourceKey]:
+    def sources(self) -> list[SourceKey]:
         return list(self._waiters)
 
     def add(self, waiter: Waiter) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Delays in seconds that double from ``first`` to ``most``, each shortened or prolonged by up to ``jitter`` of itself."""
+    """Delays in seconds that double from ``first`` to ``most``, each changed by up to ``jitter`` of itself."""
 
     first: float
     most: float

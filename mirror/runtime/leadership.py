@@ -1,8 +1,8 @@
 """Leader election on a Lease: one process works, the others stand by.
 
-Own, because the known Python one goes on working after it lost its lease (python.md §1.3). Promises: the leader's work
-is cancelled *and has ended* before anybody else may take the lease; time is measured monotonically on each side; a clean
-exit hands the lease over at once.
+Own, because the known Python one goes on working after it lost its lease (python.md §1.3). Promises: the leader's
+work is cancelled *and has ended* before anybody else may take the lease; time is measured monotonically on each side;
+a clean exit hands the lease over at once.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Metrics:
         self._make_queue()
         self._make_process()
 
-    # -- what others count with -------------------------------------------------------------------------------------
+    # -- what others count with -----------------------------------------------------------------------------------
 
     def worker(self, name: str) -> WorkerMetrics:
         """The children of one worker; the same ones until it is forgotten."""
@@ -153,7 +153,7 @@ class Metrics:
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
 
-    # -- what there is ----------------------------------------------------------------------------------------------
+    # -- what there is --------------------------------------------------------------------------------------------
 
     def _make_mirroring(self) -> None:
         gauge, counter = self._gauge, self._counter

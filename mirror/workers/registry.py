@@ -88,8 +88,9 @@ class Registry:
         self._written = Book({})
         self._book_changed = asyncio.Event()
         self._writing = asyncio.Lock()
+        self._moved = asyncio.Event()
         self._is_leading = False
-        self._started_at = 0.0
+        self._started_at = float("inf")
         self._informer = Informer(
             Scope(SECRETS, settings.namespace, SECRET_SELECTOR),
             self._secrets,
@@ -97,14 +98,17 @@ class Registry:
             on_change=self._on_secret,
         )
 
-    # -- life ---------------------------------------------------------------------------------------------------------
+    # -- life -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Keep all workers running, until cancelled."""
         self._started_at = self.clock.monotonic()
         self._book = self._written = await self._read_book()
+        self._to_start = asyncio.Queue()
+        for worker in self.workers.values():
+            self._to_start.put_nowait(worker)
         for name, entry in self._book.entries.items():
-            if entry.lost_since:
+            if entry.lost_since and name not in self.workers:
                 self._add(name)
         async with asyncio.TaskGroup() as scope:
             watch = supervise("watch secrets", self._informer.run, log=self.log)
@@ -130,9 +134,20 @@ class Registry:
     async def wait_until_secrets_synced(self) -> None:
         await self._informer.wait_until_synced()
 
+    async def wait_until_settled(self) -> None:
+        """Until ``have_settled``."""
+        left = self._started_at + SETTLED_AFTER_SECONDS - self.clock.monotonic()
+        try:
+            async with asyncio.timeout(max(left, 0.0)):
+                while not self.have_settled():
+                    self._moved.clear()
+                    await self._moved.wait()
+        except TimeoutError:
+            return
+
     def have_settled(self) -> bool:
         """Whether every worker has had its first chance, so that waiting is not blamed on one that is just starting."""
-        if self.clock.monotonic() - self._started_at > SETTLED_AFTER_SECONDS:
+        if self.clock.monotonic() - self._started_at >= SETTLED_AFTER_SECONDS:
             return True
         workers = [worker for worker in self.workers.values() if worker.spec is not None]
         return self._informer.is_synced and all(
@@ -160,7 +175,7 @@ class Registry:
                 self._metrics.forget_worker(name)
                 self.log.info("worker forgotten", worker=name)
 
-    # -- Secrets ------------------------------------------------------------------------------------------------------
+    # -- Secrets --------------------------------------------------------------------------------------------------
 
     def _add(self, name: str) -> Worker:
         lost_since = _parsed(self._book.entry(name).lost_since)
@@ -200,7 +215,7 @@ class Registry:
         if secret is not None and self._is_leading:
             self.users.on_secret_problem(secret, reason, message)
 
-    # -- what workers ask for (``worker.Surroundings``) -----------------------------------------------------------------
+    # -- what workers ask for (``worker.Surroundings``) -----------------------------------------------------------
 
     async def connect(self, spec: WorkerSpec) -> Client:
         return await self._connector(spec.name, spec.kubeconfig)
@@ -223,6 +238,7 @@ class Registry:
         self.users.on_mirror_change(worker, old, new, change)
 
     def on_transition(self, worker: Worker) -> None:
+        self._moved.set()
         if worker.name not in self.workers:
             return
         self._metrics.worker(worker.name).up.set(1 if worker.is_reachable else 0)
@@ -232,7 +248,7 @@ class Registry:
     def on_unknown_dropped(self, worker: Worker) -> None:
         self._metrics.worker(worker.name).unknown_objects_dropped.inc()
 
-    # -- the record ---------------------------------------------------------------------------------------------------
+    # -- the record -----------------------------------------------------------------------------------------------
 
     def _note(self, worker: Worker) -> None:
         """Bring the record up to date; only transitions are written, and told where they are a problem."""

@@ -219,6 +219,24 @@ SHOWN: dict[str, tuple[Json, Json, Json, Json]] = {
         {"conditions": [SUSPENDED]},
         {"startTime": T1, "conditions": [SUSPENDED]},
     ),
+    "suspended, ended and without a start any more: the stored one stays": (
+        SUSPENDED_SPEC,
+        {"startTime": T1},
+        ENDED_BADLY | {"startTime": None},
+        ENDED_BADLY,
+    ),
+    "suspended while the mirror was out of sight, and it runs still": (
+        SUSPENDED_SPEC,
+        {"startTime": T1, "conditions": [SUSPENDED]},
+        {"startTime": T1, "active": 2},
+        {"startTime": T1, "active": 2, "conditions": [SUSPENDED]},
+    ),
+    "resumed with another start, but its end is decided": (
+        PLAIN,
+        {"startTime": T1, "conditions": [TARGET]},
+        {"startTime": T2, "active": 1, "conditions": [RESUMED]},
+        {"startTime": T1, "active": 1, "conditions": [TARGET, RESUMED]},
+    ),
     "resumed with another start": (
         PLAIN,
         {"startTime": T1, "conditions": [SUSPENDED]},
@@ -356,6 +374,16 @@ def test_what_is_stored_may_allow_no_write_at_all(stored: Json, field: str) -> N
 
     assert found.status is None
     assert f"allows no such write: status.{field}" in found.because
+
+
+def test_index_texts_that_together_are_too_long_keep_what_is_stored() -> None:
+    """A worker that names ever new indexes cannot make the source too large to be written."""
+    spec = INDEXED | {"completions": 10**6}
+    before, new = (",".join(map(str, range(first, first + 240_000, 4))) for first in (100_000, 100_002))
+
+    found = following(spec, {"succeeded": 60_000, "completedIndexes": before}, {"completedIndexes": new, "active": 1})
+
+    assert found.status == {"succeeded": 60_000, "completedIndexes": before, "active": 1}
 
 
 def test_a_status_that_is_stored_for_long_is_followed_from_any_clock() -> None:

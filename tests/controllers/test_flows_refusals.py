@@ -18,7 +18,7 @@ pytestmark = pytest.mark.looptime
     [
         pytest.param(forbidden(), id="403: the Role there does not allow it"),
         pytest.param(Refused(422, "Invalid"), id="422: its validation is stricter"),
-        pytest.param(Refused(404, "NotFound", about_kind="namespaces"), id="404: the namespace is missing"),
+        pytest.param(Refused(404, "NotFound", about_name="default"), id="404: the namespace is missing"),
         pytest.param(Refused(400, "BadRequest"), id="400: an admission webhook there"),
     ],
 )

@@ -17,7 +17,6 @@ from urllib.parse import unquote
 
 from doubles.patching import BadPatch, apply_json_patch, apply_merge_patch
 from doubles.refusals import Refused, expired, not_found
-
 from mirror.adapters.job_status_stored import served
 from mirror.batch.status_rules import check_status_update
 from mirror.kube.requests import JSON_PATCH, Request
@@ -227,7 +226,7 @@ class ApiServer:
     def _found(self, target: Target) -> Body:
         body = self.objects.get(target.key)
         if body is None:
-            raise not_found(f'{target.plural} "{target.name}"')
+            raise not_found(target.plural, target.name)
         return body
 
     def _create(self, target: Target, body: Body) -> Body:
@@ -235,7 +234,7 @@ class ApiServer:
         namespace = target.namespace or ""
         key = target.plural, namespace, metadata["name"]
         if namespace and ("namespaces", "", namespace) not in self.objects:
-            raise not_found(f'namespaces "{namespace}"', about_kind="namespaces")
+            raise not_found("namespaces", namespace)
         if key in self.objects:
             raise Refused(409, "AlreadyExists", f'{target.plural} "{metadata["name"]}" already exists')
         if namespace:

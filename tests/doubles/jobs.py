@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from doubles.transport import Wire
 
+from doubles.transport import Wire
 from mirror.batch import conditions
 from mirror.kube.objects import Object, decode_object
 from mirror.model import names

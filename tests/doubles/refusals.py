@@ -10,13 +10,13 @@ class Refused(Exception):
     """The request is answered with a Status."""
 
     def __init__(
-        self, code: int, reason: str, message: str = "", *, about_kind: str = "", retry_after: int | None = None
+        self, code: int, reason: str, message: str = "", *, about_name: str = "", retry_after: int | None = None
     ) -> None:
         super().__init__(code, reason, message)
         self.code = code
         self.reason = reason
         self.message = message or reason
-        self.about_kind = about_kind
+        self.about_name = about_name
         self.retry_after = retry_after
 
     @property
@@ -24,7 +24,7 @@ class Refused(Exception):
         return {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
 
     def status(self) -> dict[str, Any]:
-        details = {"kind": self.about_kind, "causes": [{"field": "spec", "reason": "FieldValueInvalid", "message": ""}]}
+        details = {"name": self.about_name, "causes": [{"field": "spec", "reason": "FieldValueInvalid", "message": ""}]}
         return {
             "apiVersion": "v1",
             "kind": "Status",
@@ -39,8 +39,8 @@ class Refused(Exception):
         return json.dumps(self.status()).encode()
 
 
-def not_found(what: str, *, about_kind: str = "") -> Refused:
-    return Refused(404, "NotFound", f"{what} not found", about_kind=about_kind)
+def not_found(plural: str, name: str) -> Refused:
+    return Refused(404, "NotFound", f'{plural} "{name}" not found', about_name=name)
 
 
 def forbidden() -> Refused:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from email.utils import format_datetime
 from enum import Enum
 
+from multidict import CIMultiDict
+
 from doubles.apiserver import ApiServer, Target, Watching
 from doubles.clock import LoopClock
 from doubles.refusals import Refused, expired
-from multidict import CIMultiDict
-
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity
 from mirror.kube.errors import OutcomeUnknown, Unreachable

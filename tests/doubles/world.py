@@ -15,7 +15,6 @@ from typing import Any
 from doubles.clock import LoopClock
 from doubles.jobs import Body, JobController
 from doubles.transport import Wire, client_of, wire_to
-
 from mirror.adapters import job as jobs
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
 from mirror.decide.seen import Policy
@@ -71,8 +70,11 @@ class World:
 
     def annotate_worker(self, name: str, **annotations: str | None) -> None:
         def change(body: Body) -> None:
+            found = body["metadata"]["annotations"]
             for key, value in annotations.items():
-                body["metadata"]["annotations"][names.PREFIX + key] = value
+                found[names.PREFIX + key] = value
+                if value is None:
+                    del found[names.PREFIX + key]
 
         self.management.server.edit("secrets", name, change, HOME)
 
@@ -152,6 +154,17 @@ class RunningManager:
 
 
 @asynccontextmanager
+async def one_error() -> AsyncIterator[None]:
+    """A failed assertion is shown as itself, not as a group of one."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) > 1:
+            raise
+        raise group.exceptions[0] from None
+
+
+@asynccontextmanager
 async def manager_of(world: World, **changes: Any) -> AsyncIterator[RunningManager]:
     """Run a manager; leaving kills it, as a crash would."""
     clock, log, metrics, management = LoopClock(), Log("mirror"), Metrics(), client_of(world.management)
@@ -159,7 +172,7 @@ async def manager_of(world: World, **changes: Any) -> AsyncIterator[RunningManag
     around = RegistrySettings(HOME, world.origin, world.origin, (JOBS,), settings.namespaces)
     registry = Registry(management, around, connector=world.connect, clock=clock, log=log, metrics=metrics)
     mirroring = Mirroring(management, registry, settings, clock=clock, log=log, metrics=metrics)
-    async with asyncio.TaskGroup() as scope:
+    async with one_error(), asyncio.TaskGroup() as scope:
         tasks = [scope.create_task(work(), name=work.__qualname__) for work in (mirroring.watch, registry.run)]
         tasks.append(scope.create_task(mirroring.lead(), name="lead"))
         try:

@@ -8,43 +8,21 @@ import socket
 from collections.abc import Callable
 
 import pytest
-from wire import Clients, Received, always, answer, chunk, chunked_head, serving
+from wire import Clients, Received, always, answer, chunk, chunked_head, never, read, serving, write
 
-from mirror.kube import requests
 from mirror.kube.errors import (
     BadAnswer,
     OutcomeUnknown,
     Unreachable,
 )
 from mirror.kube.requests import Request
-from mirror.kube.resources import JOBS
-
-HTML = b"<html><body><h1>no healthy upstream</h1></body></html>"
-JOB = b'{"metadata":{"name":"train","resourceVersion":"7","managedFields":[1]},"spec":{"a":1},"status":{}}'
-
-
-def read(deadline_seconds: float = 5.0) -> Request:
-    return Request("get", "GET", JOBS.path("team", "train"), deadline_seconds=deadline_seconds)
-
-
-def write(deadline_seconds: float = 5.0) -> Request:
-    made = requests.create(JOBS, {"metadata": {"name": "train"}}, namespace="team")
-    return Request(made.verb, made.method, made.path, made.query, made.body, made.content_type, deadline_seconds)
-
 
 EITHER = pytest.mark.parametrize("request_of", [read, write], ids=["a read", "a write"])
 RequestOf = Callable[[float], Request]
 
 
-async def never(_: Received, writer: asyncio.StreamWriter) -> None:
-    await asyncio.get_running_loop().create_future()
-
-
 async def hang_up(_: Received, writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
-
-
-# What failures prove
 
 
 async def test_a_closed_port_is_unreachable(clients: Clients) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
-from wire import Clients, Received, always, answer, serving, status
+from wire import HTML, Clients, Received, always, answer, read, serving, status, write
 
-from mirror.kube import requests
 from mirror.kube.credentials import Credentials, Endpoint, Identity, IdentityUnavailable
 from mirror.kube.errors import (
     ServerFailure,
@@ -17,35 +15,6 @@ from mirror.kube.errors import (
     Unreachable,
 )
 from mirror.kube.limits import Limiter
-from mirror.kube.requests import Request
-from mirror.kube.resources import JOBS
-
-HTML = b"<html><body><h1>no healthy upstream</h1></body></html>"
-JOB = b'{"metadata":{"name":"train","resourceVersion":"7","managedFields":[1]},"spec":{"a":1},"status":{}}'
-
-
-def read(deadline_seconds: float = 5.0) -> Request:
-    return Request("get", "GET", JOBS.path("team", "train"), deadline_seconds=deadline_seconds)
-
-
-def write(deadline_seconds: float = 5.0) -> Request:
-    made = requests.create(JOBS, {"metadata": {"name": "train"}}, namespace="team")
-    return Request(made.verb, made.method, made.path, made.query, made.body, made.content_type, deadline_seconds)
-
-
-EITHER = pytest.mark.parametrize("request_of", [read, write], ids=["a read", "a write"])
-RequestOf = Callable[[float], Request]
-
-
-async def never(_: Received, writer: asyncio.StreamWriter) -> None:
-    await asyncio.get_running_loop().create_future()
-
-
-async def hang_up(_: Received, writer: asyncio.StreamWriter) -> None:
-    writer.transport.abort()
-
-
-# 401, 429, 503
 
 
 class Tokens:

@@ -31,7 +31,7 @@ HOSTS = [
     "168.63.129.16",
     "192.0.0.192",
     "metadata.google.internal",
-    "AT_SERVER.google.internal.",
+    "METADATA.google.internal.",
     "metadata",
     "instance-data",
     "[::ffff:169.254.169.254]",

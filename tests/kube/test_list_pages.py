@@ -2,63 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
-from contextlib import aclosing
 
 import pytest
-from wire import Answering, Clients, Received, always, answer, chunk, chunked_head, serving, status
+from wire import Clients, always, answer, serving, status
 
-from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import BadAnswer, Expired, KubeError
-from mirror.kube.requests import Request
 from mirror.kube.resources import JOBS
-from mirror.kube.watch import Page, WatchEvent, list_pages, watch
-
-
-def event(kind: str, name: str = "train", version: str = "5", **more: object) -> bytes:
-    found = {"metadata": {"name": name, "resourceVersion": version, "managedFields": [{"x": 1}]}, **more}
-    return json.dumps({"type": kind, "object": found}).encode()
-
-
-def error(code: int, reason: str) -> bytes:
-    return b'{"type":"ERROR","object":' + status(code, reason) + b"}"
-
-
-EXPIRED = error(410, "Expired")
-
-
-def watching(*pieces: bytes, end: bool = True) -> Answering:
-    """A watch that sends these pieces, one HTTP chunk each, and then ends or goes on for ever without a word."""
-
-    async def answering(_: Received, writer: asyncio.StreamWriter) -> None:
-        writer.write(chunked_head())
-        for piece in pieces:
-            writer.write(chunk(piece))
-            await writer.drain()
-            await asyncio.sleep(0)
-        if end:
-            writer.write(b"0\r\n\r\n")
-        else:
-            await asyncio.get_running_loop().create_future()
-
-    return answering
-
-
-def request(deadline_seconds: float = 5.0) -> Request:
-    made = requests.watch(JOBS, resource_version="1", timeout_seconds=300)
-    return Request(made.verb, made.method, made.path, made.query, deadline_seconds=deadline_seconds)
-
-
-async def collect(client: Client, *, silent_seconds: float = 2.0, deadline_seconds: float = 5.0) -> list[WatchEvent]:
-    events = watch(client, request(deadline_seconds), silent_seconds=silent_seconds)
-    async with aclosing(events):
-        return [event async for event in events]
-
-
-# Lists
+from mirror.kube.watch import Page, list_pages
 
 
 def page(names: Sequence[str], *, then: str = "", version: str = "9") -> bytes:

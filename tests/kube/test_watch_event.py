@@ -2,64 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from contextlib import aclosing
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire import Answering, Received, chunk, chunked_head, status
+from wire import error_event, event
 
-from mirror.kube import requests
-from mirror.kube.client import Client
 from mirror.kube.errors import ApiError, BadAnswer, Expired, Forbidden, KubeError, ServerFailure
-from mirror.kube.requests import Request
-from mirror.kube.resources import JOBS
-from mirror.kube.watch import INITIAL_EVENTS_END, WatchEvent, decode_event, watch
-
-
-def event(kind: str, name: str = "train", version: str = "5", **more: object) -> bytes:
-    found = {"metadata": {"name": name, "resourceVersion": version, "managedFields": [{"x": 1}]}, **more}
-    return json.dumps({"type": kind, "object": found}).encode()
-
-
-def error(code: int, reason: str) -> bytes:
-    return b'{"type":"ERROR","object":' + status(code, reason) + b"}"
-
-
-EXPIRED = error(410, "Expired")
-
-
-def watching(*pieces: bytes, end: bool = True) -> Answering:
-    """A watch that sends these pieces, one HTTP chunk each, and then ends or goes on for ever without a word."""
-
-    async def answering(_: Received, writer: asyncio.StreamWriter) -> None:
-        writer.write(chunked_head())
-        for piece in pieces:
-            writer.write(chunk(piece))
-            await writer.drain()
-            await asyncio.sleep(0)
-        if end:
-            writer.write(b"0\r\n\r\n")
-        else:
-            await asyncio.get_running_loop().create_future()
-
-    return answering
-
-
-def request(deadline_seconds: float = 5.0) -> Request:
-    made = requests.watch(JOBS, resource_version="1", timeout_seconds=300)
-    return Request(made.verb, made.method, made.path, made.query, deadline_seconds=deadline_seconds)
-
-
-async def collect(client: Client, *, silent_seconds: float = 2.0, deadline_seconds: float = 5.0) -> list[WatchEvent]:
-    events = watch(client, request(deadline_seconds), silent_seconds=silent_seconds)
-    async with aclosing(events):
-        return [event async for event in events]
-
-
-# One line
+from mirror.kube.watch import INITIAL_EVENTS_END, decode_event
 
 
 def test_an_event_is_decoded_without_managed_fields() -> None:
@@ -96,13 +47,13 @@ def test_only_the_marking_bookmark_ends_the_initial_events(line: str | bytes, en
 @pytest.mark.parametrize(
     ("line", "kind"),
     [
-        (EXPIRED, Expired),
-        (error(410, "Gone"), Expired),
-        (error(0, "Expired"), Expired),
-        (error(410, ""), Expired),
-        (error(500, "InternalError"), ServerFailure),
-        (error(403, "Forbidden"), Forbidden),
-        (error(418, "Teapot"), ApiError),
+        (error_event(410, "Expired"), Expired),
+        (error_event(410, "Gone"), Expired),
+        (error_event(0, "Expired"), Expired),
+        (error_event(410, ""), Expired),
+        (error_event(500, "InternalError"), ServerFailure),
+        (error_event(403, "Forbidden"), Forbidden),
+        (error_event(418, "Teapot"), ApiError),
         (b'{"type":"ERROR","object":{"message":"x","code":410,"metadata":{}}}', Expired),
         (b'{"type":"ERROR","object":{}}', ApiError),
         (b'{"type":"ERROR"}', BadAnswer),

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 from collections.abc import Sequence
 from contextlib import aclosing
 
 import pytest
-from wire import Answering, Clients, Received, always, answer, chunk, chunked_head, serving, status
+from wire import (
+    Answering,
+    Clients,
+    Received,
+    always,
+    answer,
+    chunk,
+    chunked_head,
+    error_event,
+    event,
+    never,
+    serving,
+    status,
+)
 
 from mirror.kube import requests
 from mirror.kube.client import Client
@@ -18,18 +30,6 @@ from mirror.kube.errors import BadAnswer, Expired, Forbidden, KubeError, ServerF
 from mirror.kube.requests import Request
 from mirror.kube.resources import JOBS
 from mirror.kube.watch import WatchEvent, watch
-
-
-def event(kind: str, name: str = "train", version: str = "5", **more: object) -> bytes:
-    found = {"metadata": {"name": name, "resourceVersion": version, "managedFields": [{"x": 1}]}, **more}
-    return json.dumps({"type": kind, "object": found}).encode()
-
-
-def error(code: int, reason: str) -> bytes:
-    return b'{"type":"ERROR","object":' + status(code, reason) + b"}"
-
-
-EXPIRED = error(410, "Expired")
 
 
 def watching(*pieces: bytes, end: bool = True) -> Answering:
@@ -58,9 +58,6 @@ async def collect(client: Client, *, silent_seconds: float = 2.0, deadline_secon
     events = watch(client, request(deadline_seconds), silent_seconds=silent_seconds)
     async with aclosing(events):
         return [event async for event in events]
-
-
-# Many lines
 
 
 @pytest.mark.parametrize(
@@ -158,9 +155,6 @@ async def test_a_watch_that_the_server_never_ends_is_ended_here(clients: Clients
 async def test_a_watch_that_is_not_answered_is_unreachable(clients: Clients) -> None:
     """Accepted, and never a word."""
 
-    async def never(_: Received, writer: asyncio.StreamWriter) -> None:
-        await asyncio.get_running_loop().create_future()
-
     async with serving(never) as server:
         with pytest.raises(Unreachable):
             await collect(clients.make(server.url), silent_seconds=0.1)
@@ -171,8 +165,8 @@ async def test_a_watch_that_is_not_answered_is_unreachable(clients: Clients) -> 
     ("answering", "kind"),
     [
         (always(answer(410, status(410, "Expired"))), Expired),
-        (watching(EXPIRED + b"\n"), Expired),
-        (watching(event("ADDED") + b"\n" + EXPIRED + b"\n"), Expired),
+        (watching(error_event(410, "Expired") + b"\n"), Expired),
+        (watching(event("ADDED") + b"\n" + error_event(410, "Expired") + b"\n"), Expired),
         (always(answer(403, status(403, "Forbidden"))), Forbidden),
         (always(answer(503, b"<html>", content_type="text/html")), ServerFailure),
         (always(answer(200, b"<html>", content_type="text/html")), BadAnswer),

@@ -10,9 +10,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity
 from mirror.kube.limits import Limiter
+from mirror.kube.requests import Request
+from mirror.kube.resources import JOBS
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,9 @@ class Received:
     headers: Mapping[str, str]
     body: bytes
 
+
+HTML = b"<html><body><h1>no healthy upstream</h1></body></html>"
+"""What load balancers say."""
 
 Answering = Callable[[Received, asyncio.StreamWriter], Awaitable[None]]
 
@@ -102,6 +108,11 @@ def answer(code: int, body: bytes = b"{}", **headers: str) -> bytes:
     return f"HTTP/1.1 {code} Whatever\r\n{head}\r\n".encode() + body
 
 
+async def never(_: Received, writer: asyncio.StreamWriter) -> None:
+    """Accept a request, and never say a word."""
+    await asyncio.get_running_loop().create_future()
+
+
 def always(*answers: bytes) -> Answering:
     """One answer after the other; the last one again and again."""
     left = list(answers)
@@ -114,6 +125,27 @@ def always(*answers: bytes) -> Answering:
 
 def status(code: int, reason: str, **more: Any) -> bytes:
     return json.dumps({"kind": "Status", "apiVersion": "v1", "code": code, "reason": reason, **more}).encode()
+
+
+def event(kind: str, name: str = "train", version: str = "5", **more: object) -> bytes:
+    """One line of a watch."""
+    found = {"metadata": {"name": name, "resourceVersion": version, "managedFields": [{"x": 1}]}, **more}
+    return json.dumps({"type": kind, "object": found}).encode()
+
+
+def error_event(code: int, reason: str) -> bytes:
+    return b'{"type":"ERROR","object":' + status(code, reason) + b"}"
+
+
+def read(deadline_seconds: float = 5.0) -> Request:
+    """A request that changes nothing."""
+    return Request("get", "GET", JOBS.path("team", "train"), deadline_seconds=deadline_seconds)
+
+
+def write(deadline_seconds: float = 5.0) -> Request:
+    """A request that must not be carried out twice."""
+    made = requests.create(JOBS, {"metadata": {"name": "train"}}, namespace="team")
+    return Request(made.verb, made.method, made.path, made.query, made.body, made.content_type, deadline_seconds)
 
 
 def chunked_head() -> bytes:

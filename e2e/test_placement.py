@@ -1,0 +1,276 @@
+"""Which worker gets a Job, who has to wait and what is said about it (D1, D5, D18, D21)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from e2e.controlplane.client import Json
+from e2e.controlplane.plane import ControlPlane
+from e2e.jobs import Scene, annotation, is_complete, job, placed_on, runs, uid, until, waits_because
+from e2e.manager import ManagerProcess
+
+NAMESPACES = "/api/v1/namespaces"
+
+
+class TestSelection:
+    """Where a Job may go is said on the Job and on the workers' Secrets."""
+
+    async def test_selectors_choose_by_label_and_by_name(
+        self, management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+    ) -> None:
+        """``worker-selector`` is a label selector over the Secrets' labels; ``name`` is implied (design §2)."""
+        wanted = {
+            "region=eu": "east",
+            "region in (us, asia)": "west",
+            "region!=eu": "west",
+            "gpu": "west",
+            "!gpu": "east",
+            "name=west": "west",
+            "name in (east),region=eu": "east",
+        }
+        names = {f"by-{number}": selector for number, selector in enumerate(wanted)}
+        async with ManagerProcess.start(management) as manager:
+            await manager.register("east", east, labels={"region": "eu"})
+            await manager.register("west", west, labels={"region": "us", "gpu": "yes"})
+            await scene.create(
+                *(
+                    job(name, manager.managed_by, annotations={"worker-selector": selector})
+                    for name, selector in names.items()
+                ),
+                job("nowhere", manager.managed_by, annotations={"worker-selector": "region=mars"}),
+                job("bad", manager.managed_by, annotations={"worker-selector": "region in (eu"}),
+            )
+
+            for source in await scene.sources_until(names, is_complete):
+                assert wanted[names[source["metadata"]["name"]]] == placed_on(source)
+            waiting = await scene.source_until("nowhere", waits_because("east"))
+            assert annotation(waiting, "waiting-because") == "east: not selected; west: not selected"
+            bad = await scene.source_until("bad", waits_because("worker-selector"))
+            assert "annotation jobmirror.io/worker-selector: " in annotation(bad, "waiting-because")
+            assert placed_on(bad) == ""
+
+            await scene.patch("bad", {"metadata": {"annotations": {"jobmirror.io/worker-selector": "name=west"}}})
+            mended = await scene.source_until("bad", is_complete)
+            assert placed_on(mended) == "west"
+            assert annotation(mended, "waiting-because") == ""
+
+    async def test_a_full_worker_makes_jobs_wait_until_one_ends(
+        self, management: ControlPlane, east: ControlPlane, scene: Scene
+    ) -> None:
+        """Capacity counts Jobs that are recorded; the oldest of those that wait is next (D21)."""
+        async with ManagerProcess.start(management) as manager:
+            await manager.register("east", east, annotations={"capacity": "2"})
+            await scene.create(job("first", manager.managed_by, run_for="never"))
+            await scene.create(job("second", manager.managed_by, run_for="never"))
+            await scene.sources_until(["first", "second"], runs())
+
+            await scene.create(job("third", manager.managed_by))
+            third = await scene.source_until("third", waits_because("at capacity"))
+            assert annotation(third, "waiting-because") == "east: at capacity"
+            assert await scene.mirrors("third") == {}
+
+            await scene.delete("first")
+            third = await scene.source_until("third", is_complete, seconds=10)
+            assert annotation(third, "waiting-because") == ""
+
+            await scene.create(job("fourth", manager.managed_by), job("fifth", manager.managed_by))
+            await scene.sources_until(["fourth", "fifth"], is_complete, seconds=10)
+            assert (await scene.source_until("second", runs()))["status"]["active"] == 1
+
+    async def test_a_cordoned_worker_gets_nothing_new_and_keeps_what_it_has(
+        self, manager: ManagerProcess, scene: Scene
+    ) -> None:
+        """``cordoned`` on the Secret: running Jobs go on, new ones go elsewhere or wait (design §2)."""
+        east_only = {"worker-selector": "name=east"}
+        await scene.create(job("running", manager.managed_by, run_for="never", annotations=east_only))
+        await scene.source_until("running", runs())
+
+        await manager.annotate_worker("east", {"cordoned": "true"})
+        await scene.create(job("pinned", manager.managed_by, annotations=east_only))
+        pinned = await scene.source_until("pinned", waits_because("cordoned"))
+        assert annotation(pinned, "waiting-because") == "east: cordoned; west: not selected"
+        names = [f"free-{number}" for number in range(3)]
+        await scene.create(*(job(name, manager.managed_by) for name in names))
+        assert {placed_on(found) for found in await scene.sources_until(names, is_complete)} == {"west"}
+
+        await manager.annotate_worker("east", {"cordoned": None})
+        assert placed_on(await scene.source_until("pinned", is_complete, seconds=10)) == "east"
+        assert (await scene.mirrors("running"))["east"]["status"]["active"] == 1
+
+    async def test_weights_share_jobs_out(self, manager: ManagerProcess, scene: Scene) -> None:
+        """Twice the weight is twice the Jobs, as long as they run (design §2)."""
+        await manager.annotate_worker("east", {"weight": "2"})
+        await until(lambda: weighs(manager, scene), lambda placed: placed == "east")
+        names = [f"shared-{number}" for number in range(9)]
+
+        await scene.create(*(job(name, manager.managed_by, run_for="never") for name in names))
+        placed = Counter(placed_on(found) for found in await scene.sources_until(names, placed_on))
+
+        assert placed == {"east": 6, "west": 3}
+
+    async def test_a_worker_takes_only_the_namespaces_that_its_owner_lets_in(
+        self, manager: ManagerProcess, scene: Scene
+    ) -> None:
+        """``namespaces`` on the Secret holds names and globs; the rest goes elsewhere (D18)."""
+        await manager.annotate_worker("east", {"namespaces": "team-*,prod"})
+        await manager.annotate_worker("west", {"namespaces": f"prod, {scene.namespace[:-1]}?"})
+        pinned = {"worker-selector": "name=east"}
+        await scene.create(job("pinned", manager.managed_by, annotations=pinned))
+        waiting = await scene.source_until("pinned", waits_because("namespace"))
+        assert annotation(waiting, "waiting-because") == "east: does not accept the namespace; west: not selected"
+
+        await scene.create(job("free", manager.managed_by))
+        assert placed_on(await scene.source_until("free", is_complete)) == "west"
+
+        await manager.annotate_worker("east", {"namespaces": scene.namespace})
+        assert placed_on(await scene.source_until("pinned", is_complete, seconds=10)) == "east"
+
+    async def test_a_job_created_before_any_worker_is_placed_when_one_comes(
+        self, management: ControlPlane, east: ControlPlane, scene: Scene
+    ) -> None:
+        """Nobody is registered: that is what it waits for, and says."""
+        async with ManagerProcess.start(management) as manager:
+            await scene.create(job("early", manager.managed_by))
+            waiting = await scene.source_until("early", waits_because("registered"))
+            assert annotation(waiting, "waiting-because") == "no worker is registered"
+
+            await manager.register("east", east)
+            assert placed_on(await scene.source_until("early", is_complete, seconds=10)) == "east"
+
+
+async def weighs(manager: ManagerProcess, scene: Scene) -> str:
+    """Where a Job goes while one runs on each worker: shows that the manager has seen the weight."""
+    names = ["probe-1", "probe-2", "probe-3"]
+    for name in names:
+        await scene.create(job(name, manager.managed_by, run_for="never"))
+        await scene.source_until(name, placed_on)
+    third = await scene.source("probe-3")
+    for name in names:
+        await scene.delete(name)
+        await scene.source_until(name, lambda found: found is None)
+    return placed_on(third)
+
+
+class TestRefusals:
+    """A worker that definitely refuses the very first create is passed over; what is in the way is never touched."""
+
+    async def test_a_foreign_job_of_that_name_sends_ours_to_another_worker(
+        self, shared_manager: ManagerProcess, scene: Scene
+    ) -> None:
+        """The namesake on east is left alone, and the Job runs on west (D1)."""
+        theirs = await scene.client_of("east").create(scene.jobs("east"), job("wanted", run_for="never"))
+
+        await scene.create(job("wanted", shared_manager.managed_by, annotations={"worker-selector": "name!=north"}))
+        source = await scene.source_until("wanted", is_complete)
+
+        assert placed_on(source) == "west"
+        assert list(await scene.mirrors("wanted")) == ["west"]
+        event = await scene.event("wanted", "MirrorConflict")
+        assert event["message"] == "worker east has a Job of this name that is not ours"
+        assert annotation(source, "waiting-because") == ""
+        await assert_untouched(scene, "east", theirs)
+
+    async def test_a_name_that_is_taken_everywhere_waits_until_it_is_free(
+        self, shared_manager: ManagerProcess, scene: Scene
+    ) -> None:
+        """It says which workers, touches nothing there, and is tried again: foreign Jobs do not announce themselves."""
+        theirs = {
+            worker: await scene.client_of(worker).create(scene.jobs(worker), job("taken", run_for="never"))
+            for worker in scene.workers
+        }
+
+        await scene.create(job("taken", shared_manager.managed_by))
+        source = await scene.source_until(
+            "taken", lambda found: waits_because("east")(found) and waits_because("west")(found)
+        )
+        assert annotation(source, "waiting-because") == "east: the name is taken there; west: the name is taken there"
+        assert placed_on(source) == ""
+        assert len(await until(lambda: scene.events("taken", "MirrorConflict"), lambda found: len(found) == 2)) == 2
+        for worker, foreign in theirs.items():
+            await assert_untouched(scene, worker, foreign)
+
+        await scene.client_of("west").delete(f"{scene.jobs('west')}/taken")
+        ended = await scene.source_until("taken", is_complete, seconds=60)
+        assert placed_on(ended) == "west"
+        assert annotation(ended, "waiting-because") == ""
+        await assert_untouched(scene, "east", theirs["east"])
+
+
+class TestNamespaces:
+    """A namespace that a worker lacks is a refusal, unless we may make it."""
+
+    async def test_a_worker_without_the_namespace_is_passed_over(
+        self, shared_manager: ManagerProcess, scene: Scene, sparse: str
+    ) -> None:
+        """East lacks it: the Job runs on west."""
+        thin = Scene(scene.management, scene.planes, sparse)
+        await thin.client_of("west").create(NAMESPACES, {"metadata": {"name": sparse}})
+
+        await thin.create(job("elsewhere", shared_manager.managed_by))
+        source = await thin.source_until("elsewhere", is_complete)
+
+        assert placed_on(source) == "west"
+        event = await thin.event("elsewhere", "Refused")
+        assert event["message"] == "worker east: the namespace does not exist"
+        await thin.close()
+
+    async def test_a_namespace_that_no_worker_has_is_waited_for(
+        self, shared_manager: ManagerProcess, scene: Scene, sparse: str
+    ) -> None:
+        """It says so, and runs where the namespace appears."""
+        thin = Scene(scene.management, scene.planes, sparse)
+        await thin.create(job("homeless", shared_manager.managed_by))
+        waiting = await thin.source_until(
+            "homeless", lambda found: waits_because("east")(found) and waits_because("west")(found)
+        )
+        told = "east: the namespace does not exist; west: the namespace does not exist"
+        assert annotation(waiting, "waiting-because") == told
+
+        await thin.client_of("east").create(NAMESPACES, {"metadata": {"name": sparse}})
+        ended = await thin.source_until("homeless", is_complete, seconds=60)
+        assert placed_on(ended) == "east"
+        assert annotation(ended, "waiting-because") == ""
+        await thin.close()
+
+    async def test_namespaces_are_made_where_settings_say_so(
+        self, management: ControlPlane, east: ControlPlane, scene: Scene, sparse: str
+    ) -> None:
+        """``workers.createNamespaces``: the Job's namespace is made with our label, and the Job runs."""
+        settings: Json = {"workers": {"createNamespaces": True}}
+        thin = Scene(scene.management, scene.planes, sparse)
+        async with ManagerProcess.start(management, {"east": east}, settings=settings) as manager:
+            await thin.create(job("pioneer", manager.managed_by))
+            await thin.source_until("pioneer", is_complete)
+
+            made = await thin.client_of("east").get(f"{NAMESPACES}/{sparse}")
+            assert made["metadata"]["labels"]["jobmirror.io/origin"] == manager.origin
+        await thin.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def sparse(fresh_namespace: str, scene: Scene) -> AsyncIterator[str]:
+    """A namespace that only the management cluster has, so far."""
+    name = f"{fresh_namespace}-sparse"
+    await scene.client.create(NAMESPACES, {"metadata": {"name": name}})
+    yield name
+    for client in (scene.client, *(scene.client_of(worker) for worker in scene.workers)):
+        found = await client.list(NAMESPACES, fieldSelector=f"metadata.name={name}")
+        if found:
+            await client.delete(f"{NAMESPACES}/{name}")
+
+
+async def assert_untouched(scene: Scene, worker: str, before: Json) -> None:
+    """The foreign Job is as its owner made it; its own controller may have gone on with its status."""
+    now = await scene.mirror(worker, before["metadata"]["name"])
+    assert now is not None
+    assert uid(before) == uid(now)
+    assert before["spec"] == now["spec"]
+    assert before["metadata"].get("labels") == now["metadata"].get("labels")
+    assert now["metadata"].get("deletionTimestamp") is None
+
+
+pytestmark = pytest.mark.timeout(120)
