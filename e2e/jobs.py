@@ -8,6 +8,7 @@ test (``manager``).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
@@ -272,6 +273,19 @@ class Scene:
         """Wait until the Job of this name has no pods on a worker any more."""
         await until(lambda: self.pods(worker, name), lambda pods: not pods, describe=lambda: self.describe(name))
 
+    # -- namespaces ---------------------------------------------------------------------------------------------------
+
+    async def make_namespace(self, worker: str = "") -> None:
+        """Make this scene's namespace on a worker, under its prefix; without one, on the management cluster."""
+        body = {"metadata": {"name": self.namespace_on(worker)}}
+        await self._client(worker).create("/api/v1/namespaces", body)
+
+    async def remove_namespaces(self) -> None:
+        """Delete this scene's namespace wherever it is."""
+        for worker in ("", *self.workers):
+            with contextlib.suppress(Refused):
+                await self._client(worker).delete(f"/api/v1/namespaces/{self.namespace_on(worker)}")
+
     # -- for people -------------------------------------------------------------------------------------------------
 
     async def describe(self, name: str) -> str:
@@ -281,6 +295,9 @@ class Scene:
             parts[f"on {worker}"] = _shown(await self.mirror(worker, name))
         parts["events"] = [f"{event['reason']}: {event['message']}" for event in await self.events(name)]
         return yaml.safe_dump(parts, sort_keys=False, width=160)
+
+    def _client(self, worker: str) -> Client:
+        return self._clients[worker] if worker else self.client
 
     async def _until(
         self, client: Client, path: str, name: str, condition: Callable[[Json | None], object], seconds: float

@@ -78,9 +78,7 @@ class TestChanges:
         assert mirror["spec"]["backoffLimit"] == 3
         await scene.source_until("changing", runs(2))
 
-    async def test_a_deadline_set_while_it_runs_ends_the_job(
-        self, shared_manager: ManagerProcess, scene: Scene
-    ) -> None:
+    async def test_a_deadline_set_later_ends_the_job(self, shared_manager: ManagerProcess, scene: Scene) -> None:
         """activeDeadlineSeconds given later is the worker's to keep, and its verdict comes back."""
         await scene.create(job("endless", shared_manager.managed_by, run_for="never"))
         await scene.source_until("endless", runs(1))
@@ -199,7 +197,7 @@ class TestDeletion:
     async def test_a_namesake_created_at_once_runs_after_the_old_mirror_has_gone(
         self, shared_manager: ManagerProcess, scene: Scene, east: ControlPlane, west: ControlPlane
     ) -> None:
-        """Delete and create with no pause, three times over: no Job ever has two mirrors, the last runs once (D1, D2)."""
+        """Delete and create with no pause, three times over: no Job has two mirrors, the last runs once (D1, D2)."""
         names = [f"again-{number}" for number in range(3)]
         async with Recorder.watching((east, west), scene.namespace) as recorder:
             await scene.create(*(job(name, shared_manager.managed_by, run_for="never") for name in names))

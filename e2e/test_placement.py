@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator
 
-import pytest
 import pytest_asyncio
 
 from e2e.controlplane.client import Json
@@ -101,14 +100,18 @@ class TestSelection:
         assert placed_on(await scene.source_until("pinned", is_complete, seconds=10)) == "east"
         assert (await scene.mirrors("running"))["east"]["status"]["active"] == 1
 
-    async def test_weights_share_jobs_out(self, manager: ManagerProcess, scene: Scene) -> None:
+    async def test_weights_share_jobs_out(
+        self, management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+    ) -> None:
         """Twice the weight is twice the Jobs, as long as they run (design §2)."""
-        await manager.annotate_worker("east", {"weight": "2"})
-        await until(lambda: weighs(manager, scene), lambda placed: placed == "east")
-        names = [f"shared-{number}" for number in range(9)]
+        async with ManagerProcess.start(management) as manager:
+            await manager.register("east", east, annotations={"weight": "2"})
+            await manager.register("west", west)
+            await until(lambda: workers_up(manager), lambda up: up == 2)
+            names = [f"shared-{number}" for number in range(9)]
 
-        await scene.create(*(job(name, manager.managed_by, run_for="never") for name in names))
-        placed = Counter(placed_on(found) for found in await scene.sources_until(names, placed_on))
+            await scene.create(*(job(name, manager.managed_by, run_for="never") for name in names))
+            placed = Counter(placed_on(found) for found in await scene.sources_until(names, placed_on))
 
         assert placed == {"east": 6, "west": 3}
 
@@ -142,17 +145,9 @@ class TestSelection:
             assert placed_on(await scene.source_until("early", is_complete, seconds=10)) == "east"
 
 
-async def weighs(manager: ManagerProcess, scene: Scene) -> str:
-    """Where a Job goes while one runs on each worker: shows that the manager has seen the weight."""
-    names = ["probe-1", "probe-2", "probe-3"]
-    for name in names:
-        await scene.create(job(name, manager.managed_by, run_for="never"))
-        await scene.source_until(name, placed_on)
-    third = await scene.source("probe-3")
-    for name in names:
-        await scene.delete(name)
-        await scene.source_until(name, lambda found: found is None)
-    return placed_on(third)
+async def workers_up(manager: ManagerProcess) -> float:
+    """How many workers the manager reaches."""
+    return (await manager.metrics()).value("jobmirror_worker_up")
 
 
 class TestRefusals:
@@ -174,93 +169,77 @@ class TestRefusals:
         assert annotation(source, "waiting-because") == ""
         await assert_untouched(scene, "east", theirs)
 
-    async def test_a_name_that_is_taken_everywhere_waits_until_it_is_free(
-        self, shared_manager: ManagerProcess, scene: Scene
+    async def test_a_job_that_all_refuse_says_why_and_is_tried_again(
+        self, shared_manager: ManagerProcess, scene: Scene, sparse: Scene
     ) -> None:
-        """It says which workers, touches nothing there, and is tried again: foreign Jobs do not announce themselves."""
+        """Taken names and missing namespaces are told by worker; nothing there is touched; the first to mend wins."""
         theirs = {
             worker: await scene.client_of(worker).create(scene.jobs(worker), job("taken", run_for="never"))
             for worker in scene.workers
         }
 
         await scene.create(job("taken", shared_manager.managed_by))
-        source = await scene.source_until(
-            "taken", lambda found: waits_because("east")(found) and waits_because("west")(found)
-        )
-        assert annotation(source, "waiting-because") == "east: the name is taken there; west: the name is taken there"
-        assert placed_on(source) == ""
+        await sparse.create(job("homeless", shared_manager.managed_by))
+        taken = await scene.source_until("taken", waits_on_both)
+        homeless = await sparse.source_until("homeless", waits_on_both)
+        assert annotation(taken, "waiting-because") == "east: the name is taken there; west: the name is taken there"
+        told = "east: the namespace does not exist; west: the namespace does not exist"
+        assert annotation(homeless, "waiting-because") == told
+        assert (placed_on(taken), placed_on(homeless)) == ("", "")
         assert len(await until(lambda: scene.events("taken", "MirrorConflict"), lambda found: len(found) == 2)) == 2
         for worker, foreign in theirs.items():
             await assert_untouched(scene, worker, foreign)
 
-        await scene.client_of("west").delete(f"{scene.jobs('west')}/taken")
-        ended = await scene.source_until("taken", is_complete, seconds=60)
-        assert placed_on(ended) == "west"
-        assert annotation(ended, "waiting-because") == ""
-        await assert_untouched(scene, "east", theirs["east"])
-
-
-class TestNamespaces:
-    """A namespace that a worker lacks is a refusal, unless we may make it."""
+        await scene.client_of("east").delete(f"{scene.jobs('east')}/taken")
+        await sparse.make_namespace("east")
+        for ended in (
+            await scene.source_until("taken", is_complete, seconds=60),
+            await sparse.source_until("homeless", is_complete, seconds=60),
+        ):
+            assert placed_on(ended) == "east"
+            assert annotation(ended, "waiting-because") == ""
+        await assert_untouched(scene, "west", theirs["west"])
 
     async def test_a_worker_without_the_namespace_is_passed_over(
-        self, shared_manager: ManagerProcess, scene: Scene, sparse: str
+        self, shared_manager: ManagerProcess, sparse: Scene
     ) -> None:
         """East lacks it: the Job runs on west."""
-        thin = Scene(scene.management, scene.planes, sparse)
-        await thin.client_of("west").create(NAMESPACES, {"metadata": {"name": sparse}})
+        await sparse.make_namespace("west")
 
-        await thin.create(job("elsewhere", shared_manager.managed_by))
-        source = await thin.source_until("elsewhere", is_complete)
+        await sparse.create(job("elsewhere", shared_manager.managed_by))
+        source = await sparse.source_until("elsewhere", is_complete)
 
         assert placed_on(source) == "west"
-        event = await thin.event("elsewhere", "Refused")
+        event = await sparse.event("elsewhere", "Refused")
         assert event["message"] == "worker east: the namespace does not exist"
-        await thin.close()
-
-    async def test_a_namespace_that_no_worker_has_is_waited_for(
-        self, shared_manager: ManagerProcess, scene: Scene, sparse: str
-    ) -> None:
-        """It says so, and runs where the namespace appears."""
-        thin = Scene(scene.management, scene.planes, sparse)
-        await thin.create(job("homeless", shared_manager.managed_by))
-        waiting = await thin.source_until(
-            "homeless", lambda found: waits_because("east")(found) and waits_because("west")(found)
-        )
-        told = "east: the namespace does not exist; west: the namespace does not exist"
-        assert annotation(waiting, "waiting-because") == told
-
-        await thin.client_of("east").create(NAMESPACES, {"metadata": {"name": sparse}})
-        ended = await thin.source_until("homeless", is_complete, seconds=60)
-        assert placed_on(ended) == "east"
-        assert annotation(ended, "waiting-because") == ""
-        await thin.close()
 
     async def test_namespaces_are_made_where_settings_say_so(
-        self, management: ControlPlane, east: ControlPlane, scene: Scene, sparse: str
+        self, management: ControlPlane, east: ControlPlane, sparse: Scene
     ) -> None:
         """``workers.createNamespaces``: the Job's namespace is made with our label, and the Job runs."""
         settings: Json = {"workers": {"createNamespaces": True}}
-        thin = Scene(scene.management, scene.planes, sparse)
         async with ManagerProcess.start(management, {"east": east}, settings=settings) as manager:
-            await thin.create(job("pioneer", manager.managed_by))
-            await thin.source_until("pioneer", is_complete)
+            await sparse.create(job("pioneer", manager.managed_by))
+            await sparse.source_until("pioneer", is_complete)
 
-            made = await thin.client_of("east").get(f"{NAMESPACES}/{sparse}")
+            made = await sparse.client_of("east").get(f"{NAMESPACES}/{sparse.namespace}")
             assert made["metadata"]["labels"]["jobmirror.io/origin"] == manager.origin
-        await thin.close()
+            assert not await sparse.events("pioneer", "Refused")
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def sparse(fresh_namespace: str, scene: Scene) -> AsyncIterator[str]:
-    """A namespace that only the management cluster has, so far."""
-    name = f"{fresh_namespace}-sparse"
-    await scene.client.create(NAMESPACES, {"metadata": {"name": name}})
-    yield name
-    for client in (scene.client, *(scene.client_of(worker) for worker in scene.workers)):
-        found = await client.list(NAMESPACES, fieldSelector=f"metadata.name={name}")
-        if found:
-            await client.delete(f"{NAMESPACES}/{name}")
+async def sparse(scene: Scene) -> AsyncIterator[Scene]:
+    """A scene in a namespace that only the management cluster has, so far."""
+    one = Scene(scene.management, scene.planes, f"{scene.namespace}-sparse")
+    await one.make_namespace()
+    yield one
+    await one.remove_namespaces()
+    await one.close()
+
+
+def waits_on_both(found: Json | None) -> bool:
+    """Whether it says what speaks against each worker, after both have refused it."""
+    return annotation(found, "waiting-because").count("the name") == 2
 
 
 async def assert_untouched(scene: Scene, worker: str, before: Json) -> None:
@@ -271,6 +250,3 @@ async def assert_untouched(scene: Scene, worker: str, before: Json) -> None:
     assert before["spec"] == now["spec"]
     assert before["metadata"].get("labels") == now["metadata"].get("labels")
     assert now["metadata"].get("deletionTimestamp") is None
-
-
-pytestmark = pytest.mark.timeout(120)

@@ -33,8 +33,8 @@ class Memory:
     """What this process knows of one source beyond the clusters' objects; losing it costs a look, never a wrong step.
 
     ``first_create``: this process recorded the placement and no create can have happened yet, so a refusal is one of
-    the very first create (D1). ``look`` answers for ``looked_for`` only. ``create_unanswered``: a create was sent and its
-    answer never came; if the mirror shows up, nobody has been told of it yet.
+    the very first create (D1). ``look`` answers for ``looked_for`` only. ``create_unanswered``: the answer to a create
+    never came; if the mirror shows up, nobody has been told of it yet.
     """
 
     uid: str = ""

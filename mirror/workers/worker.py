@@ -139,7 +139,9 @@ class Worker:
     def suspect(self, error: KubeError) -> None:
         """Something went wrong on the way to it: look at once whether it is still there."""
         self._log.debug("suspected", error=error)
-        self._poke.set()
+        # One that is lost is probed anyway, at its own pace: what its watches meet meanwhile must not hurry it.
+        if self.connection.is_connected:
+            self._poke.set()
 
     def describe(self) -> Described:
         connection = self.connection
@@ -147,6 +149,11 @@ class Worker:
 
     async def run(self) -> None:
         """Keep the connection and the watches, until cancelled."""
+        while self.spec is None:  # known from the record alone: only its Secret says where its mirrors live
+            self._poke.clear()
+            await self._look()
+            await self._poke.wait()
+        self._prefix = self.spec.namespace_prefix
         self._informers = tuple(self._make_informers())
         try:
             async with asyncio.TaskGroup() as scope:

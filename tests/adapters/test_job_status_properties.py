@@ -32,12 +32,7 @@ Json = dict[str, Any]
 
 # A seed and no drawn Random: its values are far more diverse, and a seed is all that is needed to see a failure again.
 worlds = st.tuples(st.integers(0, 2**32).map(Random), st.integers(0, 8))
-thoroughly = settings(
-    max_examples=int(os.environ.get("MIRROR_PROPERTY_EXAMPLES", "300")),
-    deadline=None,
-    derandomize=bool(os.environ.get("CI")),
-    database=None,
-)
+thoroughly = settings(max_examples=int(os.environ.get("MIRROR_PROPERTY_EXAMPLES", "300")))
 
 
 def refusals(stored: StoredJob, status: Json) -> list[str]:

@@ -343,7 +343,7 @@ async def test_mirrors_live_under_the_prefix_on_the_management_cluster_itself() 
         await manager.settle(2)
         mirror = server.get("jobs", "train", "run-default")
         assert "managedBy" not in mirror["spec"]
-        world.management.arrange("watch", "jobs", forbidden(), times=99)  # the worker is lost, in the record too
+        world.management.arrange("watch", "jobs", forbidden(), times=9999)  # the worker is lost, in the record too
         world.management.break_watches()
         await manager.settle(30)
     world.management.restore()
