@@ -287,6 +287,13 @@ class ManagerProcess:
         """Delete a worker's Secret."""
         await self.client.delete(f"{self._secrets}/{name}")
 
+    async def worker_events(self, name: str, reason: str = "") -> list[Json]:
+        """Our events about a worker's Secret, of this reason if one is given."""
+        events = await self.client.list(
+            f"/api/v1/namespaces/{self.namespace}/events", fieldSelector=f"involvedObject.name={name}"
+        )
+        return [event for event in events if reason in ("", event["reason"])]
+
     @property
     def _secrets(self) -> str:
         return f"/api/v1/namespaces/{self.namespace}/secrets"

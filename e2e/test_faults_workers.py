@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from operator import le, lt
 from pathlib import Path
 
 from e2e import access
@@ -25,7 +27,7 @@ async def test_a_secret_that_leads_to_another_cluster_is_a_lost_worker(
     manager: ManagerProcess, scene: Scene, east: ControlPlane, west: ControlPlane
 ) -> None:
     """A wrong kubeconfig moves and deletes nothing; once it is right again the Job goes on where it was."""
-    await scene.create(job("stays", manager.managed_by, run_for="never", annotations=ON_EAST))
+    await scene.create(job("stays", manager.managed_by, run_for="never", completions=5, annotations=ON_EAST))
     source = await scene.source_until("stays", runs())
     mirror = await scene.mirror("east", "stays") or {}
 
@@ -71,13 +73,13 @@ async def test_credentials_are_rotated_without_losing_the_worker(
     certificate = east.kubeconfig_for("rotated", groups=["system:masters"])
     async with ManagerProcess.start(management) as manager:
         await manager.register("east", kubeconfig=old.read_bytes())
-        await scene.create(job("rotated", manager.managed_by, run_for="never"))
+        await scene.create(job("rotated", manager.managed_by, run_for="never", completions=5))
         await scene.source_until("rotated", runs())
 
         for pods, kubeconfig in ((2, new), (3, certificate)):
-            before = (await manager.metrics()).value("jobmirror_api_requests_total", cluster="east", verb="watch")
+            before = await watches(manager)
             await manager.register("east", kubeconfig=kubeconfig.read_bytes())
-            await until(lambda before=before: watches(manager), lambda found, before=before: found > before)
+            await until(lambda: watches(manager), partial(lt, before))
             await access.revoke(east, "old" if kubeconfig is new else "new")
             await scene.patch("rotated", {"spec": {"parallelism": pods}})
             await scene.source_until("rotated", runs(pods))
@@ -92,7 +94,7 @@ async def test_rights_that_are_withdrawn_and_given_back_are_a_short_loss(
     robot = await access.account(east, "robot")
     async with Proxy.before(east) as proxy, ManagerProcess.start(management) as manager:
         await manager.register("east", kubeconfig=proxy.kubeconfig(robot).read_bytes())
-        await scene.create(job("stays", manager.managed_by, run_for="never"))
+        await scene.create(job("stays", manager.managed_by, run_for="never", completions=5))
         source = await scene.source_until("stays", runs())
 
         await access.forbid(east, "robot")
@@ -177,7 +179,7 @@ async def test_workers_that_come_go_and_rotate_leave_no_file_open(
         for number in range(20):
             accepted = proxy.accepted
             await manager.register("west", kubeconfig=kubeconfig + f"# {number}\n".encode())
-            await until(lambda: accepted_by(proxy), lambda found, accepted=accepted: found >= accepted + 2)
+            await until(lambda: accepted_by(proxy), partial(le, accepted + 2))
         await until(lambda: files(manager), lambda found: found <= usual + FILES_MORE, seconds=10)
         await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="west") == 1)
         print(f"{usual} files were open, {open_files(manager)} are")

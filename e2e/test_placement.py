@@ -76,8 +76,9 @@ class TestSelection:
             third = await scene.source_until("third", is_complete, seconds=10)
             assert annotation(third, "waiting-because") == ""
 
-            await scene.create(job("fourth", manager.managed_by), job("fifth", manager.managed_by))
-            await scene.sources_until(["fourth", "fifth"], is_complete, seconds=10)
+            names = [f"queued-{number}" for number in range(4)]
+            await scene.create(*(job(name, manager.managed_by) for name in names))
+            await scene.sources_until(names, is_complete, seconds=20)
             assert (await scene.source_until("second", runs()))["status"]["active"] == 1
 
     async def test_a_cordoned_worker_gets_nothing_new_and_keeps_what_it_has(
@@ -191,13 +192,12 @@ class TestRefusals:
             await assert_untouched(scene, worker, foreign)
 
         await scene.client_of("east").delete(f"{scene.jobs('east')}/taken")
-        await sparse.make_namespace("east")
-        for ended in (
-            await scene.source_until("taken", is_complete, seconds=60),
-            await sparse.source_until("homeless", is_complete, seconds=60),
-        ):
-            assert placed_on(ended) == "east"
-            assert annotation(ended, "waiting-because") == ""
+        for worker in sparse.workers:
+            await sparse.make_namespace(worker)
+        taken = await scene.source_until("taken", is_complete, seconds=60)
+        homeless = await sparse.source_until("homeless", is_complete, seconds=60)
+        assert placed_on(taken) == "east"
+        assert {annotation(ended, "waiting-because") for ended in (taken, homeless)} == {""}
         await assert_untouched(scene, "west", theirs["west"])
 
     async def test_a_worker_without_the_namespace_is_passed_over(

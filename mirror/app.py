@@ -36,7 +36,6 @@ from mirror.workers.worker import Unsupported, check_version
 
 OLDEST_MANAGEMENT_MINOR = 32
 START_SECONDS = 60.0
-FLUSH_SECONDS = 2.0
 
 
 async def run(

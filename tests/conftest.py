@@ -1,8 +1,11 @@
-"""What holds for every test: no event loop but that of its own runner, and properties without hurry."""
+"""What holds for every test: no event loop but that of its own runner, properties without hurry, no leftover task."""
 
 import asyncio
+import inspect
 import os
+from collections.abc import AsyncIterator
 
+import pytest
 from hypothesis import settings
 
 # A busy machine is no failure. In CI the same examples come each time, so that a red run can be repeated.
@@ -16,3 +19,21 @@ def pytest_configure() -> None:
     looptime asks for it around synchronous tests too; the leftover would fail some later test as a ResourceWarning.
     """
     asyncio.set_event_loop(None)
+
+
+@pytest.fixture(autouse=True)
+def no_leftover_task(request: pytest.FixtureRequest) -> None:
+    """Tasks have a parent (style 5): an asynchronous test that leaves one behind fails."""
+    if inspect.iscoroutinefunction(request.function):
+        request.getfixturevalue("tasks_have_ended")
+
+
+@pytest.fixture
+async def tasks_have_ended() -> AsyncIterator[None]:
+    """Looks after the test and all its other fixtures."""
+    yield
+    await asyncio.sleep(0)  # what was cancelled just now may end
+    names = [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    # All of ours have names. Those without are asyncio's own, for connections to a test's server.
+    left = [name for name in names if not name.startswith("Task-")]
+    assert not left, f"tasks are left over: {left}"

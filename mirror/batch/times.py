@@ -92,4 +92,4 @@ def _remembered_stored(value: str) -> str:
 
 def of(moment: datetime) -> str:
     """The text of an aware datetime; a fraction of a second is cut off (M2)."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"

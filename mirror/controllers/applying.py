@@ -147,6 +147,8 @@ class Applier:
             t.add(key)
         if write.clears:
             self._log.info("placement cleared", source=key, worker=seen.source.placed)
+        if write.clears or job.is_final(write.status):
+            t.placing.serve_soon()  # a place is free; the echo of this write is no news to the watch any more
         if write.is_mirrored_status and seen.source.placed:
             metrics = t.metrics.worker(seen.source.placed)
             if write.cut:

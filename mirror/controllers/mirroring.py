@@ -34,6 +34,10 @@ from mirror.workers.registry import Registry
 from mirror.workers.worker import BY_STATE, Worker
 
 
+FLUSH_SECONDS = 2.0
+"""Less than what lies between the renew deadline and the end of a lease: who leads next must not meet us."""
+
+
 @dataclass(frozen=True, slots=True)
 class MirroringSettings:
     """What the settings say that mirroring needs."""
@@ -162,15 +166,21 @@ class Mirroring:
         for worker in list(self._registry.workers):
             self._sweeper.sweep_soon(worker)
         self.placing.wake_all()
-        try:
-            async with asyncio.TaskGroup() as scope:
-                scope.create_task(self.recorder.run(), name="send events")
-                sweep = supervise("sweep", self._sweep, log=self._log, on_restart=self._metrics.on_task_restart)
-                scope.create_task(sweep, name="sweep")
-                work = consume(self.queue, self._work_on, log=self._log, observer=self._metrics)
-                scope.create_task(work, name="work")
-        finally:
-            self.queue.close()
+        async with asyncio.TaskGroup() as around:
+            sending = around.create_task(self.recorder.run(), name="send events")
+            try:
+                await self._work_for_ever()
+            finally:
+                self.queue.close()
+                await self.recorder.flush(FLUSH_SECONDS)
+                sending.cancel()
+
+    async def _work_for_ever(self) -> None:
+        async with asyncio.TaskGroup() as scope:
+            sweep = supervise("sweep", self._sweep, log=self._log, on_restart=self._metrics.on_task_restart)
+            scope.create_task(sweep, name="sweep")
+            work = consume(self.queue, self._work_on, log=self._log, observer=self._metrics)
+            scope.create_task(work, name="work")
 
     async def _sweep(self) -> None:
         await self._sweeper.run(self._settings.sweep_interval_seconds)
@@ -186,6 +196,8 @@ class Mirroring:
         plan = decide(seen)
         self._log.debug("decided", source=key, because=plan.because, actions=len(plan.actions))
         await self._applier.apply(seen, plan.actions)
+        if seen.mirror is not None and not plan.actions:
+            self._applier.arrived_at.pop(key, None)  # the change was none for the source
         if plan.remember:
             self._memories.set(seen.source.uid, **dict(plan.remember))
         return plan.again_after_seconds

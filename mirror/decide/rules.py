@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from mirror.adapters.job_status import (
@@ -32,6 +32,8 @@ UNREACHABLE_SHOWN_AFTER_SECONDS = 60.0
 CONFLICT_RETRY_SECONDS = 30.0
 WAITING_LOOK_SECONDS = 60.0
 RESENDS = 2
+SETTLED_SECONDS = 120.0
+"""So long after its end a mirror counts down no more pods: workers before 1.31 may end a Job that still has some."""
 
 
 def decide(seen: Seen) -> Plan:
@@ -79,7 +81,7 @@ def keep_or_delete_finished(seen: Seen) -> Plan | None:
     retention = seen.policy.retention_seconds
     if retention is None:
         return Plan("finished, its mirror is kept as long as it", write, later)
-    left = retention - _seconds_since_finish(seen)
+    left = retention - _seconds_since_end(seen.source.stored.status, seen.now)
     if left > 0:
         return Plan("finished, its mirror is kept for now", write, min(left, later or left))
     return Plan("finished, the retention of its mirror is over", (*write, delete), later)
@@ -108,12 +110,18 @@ def give_a_place(seen: Seen) -> Plan | None:
         return None
     if seen.about_place.given is not None:
         status = placed_status(source.stored, seen.about_place.given, seen.now)
+        if status is None:
+            why = "what is stored in its status allows no write"
+            write, later = source_write(seen, waiting=why)
+            return Plan(why, write, later)
         write, _ = source_write(seen, status=status, records=seen.about_place.given)
         return Plan(f"placed on {seen.about_place.given}", write, remember=(("first_create", True),))
     clears = source.placed is not None
     status = placed_status(source.stored, None, seen.now) if clears else None
     why = seen.about_place.bad_annotation or seen.about_place.waiting_because
-    write, later = source_write(seen, status=status, waiting=why or None, clears=clears)
+    # What it waited for is taken away by the write that records a worker (D21), not by one more before that.
+    waiting = why or seen.source.found.annotations.get(names.WAITING_BECAUSE)
+    write, later = source_write(seen, status=status, waiting=waiting, clears=clears)
     # It asks again although it waits already: its wish may be another one by now.
     ask = () if seen.about_place.bad_annotation else (AskForPlace(),)
     expiries = [refusal.until - seen.monotonic for _, refusal in seen.memory.refusals if refusal.until > seen.monotonic]
@@ -182,12 +190,15 @@ def follow(seen: Seen) -> Plan | None:
     worker, mirror = seen.worker, seen.mirror
     if worker is None or mirror is None:
         return None
+    mirror_status = mirror.status_dict()
+    ended_for = _seconds_since_end(mirror_status, seen.now)
     following = next_status(
         seen.source.stored,
-        mirror.status_dict() if mirror.status else {},
+        mirror_status,
         now=seen.now,
         mirror_suspended=_mirror_is_suspended(seen),
         clock_offset_seconds=seen.clock_offset_seconds,
+        settled=ended_for >= SETTLED_SECONDS,
     )
     problem, patch = _problem_and_patch(seen)
     tell: tuple[Action, ...] = ()
@@ -202,6 +213,8 @@ def follow(seen: Seen) -> Plan | None:
         cut=following.cut,
     )
     remember = (("create_unanswered", False),) if tell else ()
+    if following.waits_for_pods:
+        later = min(later or SETTLED_SECONDS, max(1.0, SETTLED_SECONDS - ended_for))
     return Plan("follows its mirror", (*tell, *write, *patch), later, remember)
 
 
@@ -245,12 +258,16 @@ def _mirror_is_suspended(seen: Seen) -> bool:
     return bool(seen.mirror is not None and seen.mirror.spec_dict().get("suspend"))
 
 
-def _seconds_since_finish(seen: Seen) -> float:
-    conditions = seen.source.stored.status.get("conditions") or ()
-    ends = [c.get("lastTransitionTime") for c in conditions if c.get("type") in ("Complete", "Failed")]
-    for end in ends:
-        if isinstance(end, str):
-            return (seen.now - datetime.fromisoformat(end)).total_seconds()
+def _seconds_since_end(status: Mapping[str, object], now: datetime) -> float:
+    """Since the terminal condition of a status; 0 without one, or without a time that makes sense."""
+    conditions = status.get("conditions")
+    for condition in conditions if isinstance(conditions, list) else ():
+        end = condition.get("lastTransitionTime") if isinstance(condition, dict) else None
+        if isinstance(end, str) and condition.get("type") in ("Complete", "Failed"):
+            try:
+                return (now - datetime.fromisoformat(end)).total_seconds()
+            except (ValueError, TypeError):
+                return 0.0
     return 0.0
 
 

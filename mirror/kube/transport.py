@@ -10,8 +10,8 @@ import asyncio
 import errno
 import io
 import socket
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import NamedTuple, Protocol
 from urllib.parse import urlencode
 
@@ -95,40 +95,56 @@ class HttpTransport:
         self._watches = self._new_session(limit=0)
         # The pools of before the last reconnect, where calls and watches may still be under way.
         self._retired: list[aiohttp.ClientSession] = []
+        # What is being read, by pool. aiohttp does not tell a reader that its pool was closed: it would wait for ever.
+        self._reading: dict[aiohttp.ClientSession, set[aiohttp.ClientResponse]] = {}
 
     async def exchange(self, request: Request, headers: CIMultiDict[str], most_bytes: int) -> Answer:
         with self._failures:
-            response = await self._start(self._calls, request, headers)
-            try:
+            pool = self._calls
+            response = await self._start(pool, request, headers)
+            with self._being_read(pool, response):
                 return Answer(response.status, response.headers, await _read(response, most_bytes))
-            finally:
-                response.close()
 
     @asynccontextmanager
     async def open(self, request: Request, headers: CIMultiDict[str]) -> AsyncIterator[Opened]:
+        pool = self._watches
         with self._failures:
-            response = await self._start(self._watches, request, headers)
-        try:
+            response = await self._start(pool, request, headers)
+        with self._being_read(pool, response):
             yield _OpenedResponse(response, self._failures)
-        finally:
-            response.close()
 
     async def reconnect(self) -> None:
         outdated = self._retired
         self._retired = [self._calls, self._watches]
         self._calls = self._new_session(limit=_MOST_CALLS)
         self._watches = self._new_session(limit=0)
-        for session in outdated:
-            await session.close()
+        for pool in outdated:
+            await self._end(pool)
 
     async def close(self) -> None:
         """Close every connection and wait until the sockets are gone; requests under way fail."""
         self._failures.closed = True
-        for session in (self._calls, self._watches, *self._retired):
-            await session.close()
+        for pool in (self._calls, self._watches, *self._retired):
+            await self._end(pool)
         self._retired.clear()
         # The loop closes a transport's socket in its next turn.
         await asyncio.sleep(0)
+
+    @contextmanager
+    def _being_read(self, pool: aiohttp.ClientSession, response: aiohttp.ClientResponse) -> Iterator[None]:
+        reading = self._reading.setdefault(pool, set())
+        reading.add(response)
+        try:
+            yield
+        finally:
+            reading.discard(response)
+            response.close()
+
+    async def _end(self, pool: aiohttp.ClientSession) -> None:
+        """Close a pool's connections, and fail what is read from them."""
+        for response in self._reading.pop(pool, ()):
+            response.content.set_exception(aiohttp.ClientConnectionError("the client was closed"))
+        await pool.close()
 
     async def _start(
         self, session: aiohttp.ClientSession, request: Request, headers: CIMultiDict[str]

@@ -26,6 +26,7 @@ from mirror.runtime.store import EVERYWHERE, Name, Store, name_of
 
 RELIST = Backoff(first=0.8, most=30.0, jitter=0.3)
 QUIET_SECONDS = 120.0
+LASTED_SECONDS = 1.0
 # Bookmarks come about once a minute by the API server's own design.
 SILENT_SECONDS = 150.0
 BREATH_EVERY = 200
@@ -139,10 +140,11 @@ class Informer:
                 self._failures += 1
                 self._on_trouble(error)
             except KubeError as error:
-                self._failures += 1
+                # A watch that ran for a while and broke is no repeated failure: it is resumed at once.
+                self._failures = self._failures + 1 if loop.time() - started < LASTED_SECONDS else 1
                 self._on_trouble(error)
             else:
-                if loop.time() - started > 1.0:
+                if loop.time() - started > LASTED_SECONDS:
                     self._failures = 0
                 elif self._phase is Phase.WATCHING:
                     self._failures += 1  # a server that ends each watch at once must not be hammered

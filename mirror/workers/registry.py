@@ -202,10 +202,7 @@ class Registry:
         try:
             worker.update(read_spec(new))
         except BadSecret as error:
-            worker.update(None)
-            worker.connection = worker.connection.lost(self.clock.now(), str(error))
-            self._note(worker)
-            self.users.on_worker_transition(worker)
+            worker.update(None, because=str(error))
 
     def secret_of(self, worker: str) -> Object | None:
         return self._secrets.get(self._settings.namespace, worker)
@@ -221,7 +218,7 @@ class Registry:
         return await self._connector(spec.name, spec.kubeconfig)
 
     async def accept_identity(self, worker: Worker, uid: str) -> None:
-        has_prefix = bool(worker.spec and worker.spec.namespace_prefix)
+        has_prefix = worker.namespace_of("") != ""  # the one in use, which its Secret may not say any more
         management_uid = self._settings.management_uid
         self._book.check_identity(worker.name, uid, management_uid=management_uid, has_prefix=has_prefix)
         worker.uid = uid

@@ -6,6 +6,7 @@ Started and kept by ``registry``. Not here: what is done with mirrors (``control
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -31,6 +32,7 @@ HEARTBEAT_SECONDS = 10.0
 PROBE_DEADLINE_SECONDS = 5.0
 OLDEST_MINOR = 29
 MOST_UNKNOWN = 5000
+SECRET_GONE = "its Secret is gone"
 BY_STATE = "state"
 
 
@@ -89,6 +91,7 @@ class Worker:
         self._refused: KubeError | None = None
         self._unknown: set[Name] = set()
         self._poke = asyncio.Event()
+        self._no_spec_because = SECRET_GONE
         self._prefix = ""
         self.refusal = ""
         """Why its Secret is at fault, as an event's reason; empty when it is not."""
@@ -126,12 +129,12 @@ class Worker:
         """The inverse; None for a namespace that is not under the prefix."""
         return namespace[len(self._prefix) :] if namespace.startswith(self._prefix) else None
 
-    def update(self, spec: WorkerSpec | None) -> None:
-        """Take what its Secret says now; None: the Secret is gone."""
-        before, self.spec = self.spec, spec
+    def update(self, spec: WorkerSpec | None, *, because: str = SECRET_GONE) -> None:
+        """Take what its Secret says now; None: there is none, or none that is of use."""
+        before, self.spec, self._no_spec_because = self.spec, spec, because
         if spec is not None and not self._informers:
             self._prefix = spec.namespace_prefix
-        if spec is None or before is None or before.kubeconfig != spec.kubeconfig:
+        if spec is None or before is None or _access(before) != _access(spec):
             self._poke.set()
         if before != spec:
             self._around.on_transition(self)
@@ -149,13 +152,14 @@ class Worker:
 
     async def run(self) -> None:
         """Keep the connection and the watches, until cancelled."""
-        while self.spec is None:  # known from the record alone: only its Secret says where its mirrors live
-            self._poke.clear()
-            await self._look()
-            await self._poke.wait()
-        self._prefix = self.spec.namespace_prefix
-        self._informers = tuple(self._make_informers())
         try:
+            # Before the first contact there is nothing to watch, and its Secret may still say where its mirrors live.
+            while not self.connection.is_connected:
+                self._poke.clear()
+                await self._look()
+                if not self.connection.is_connected:
+                    await self._wait_to_look_again()
+            self._informers = tuple(self._make_informers())
             async with asyncio.TaskGroup() as scope:
                 for informer, label in zip(self._informers, self._labels(), strict=True):
                     scope.create_task(supervise(label, informer.run, log=self._log), name=label)
@@ -193,14 +197,16 @@ class Worker:
         while True:
             self._poke.clear()
             await self._look()
-            wait = HEARTBEAT_SECONDS
-            if not self.connection.is_connected:
-                wait = self.connection.probe_delay_seconds(self._around.clock.now())
-            try:
-                async with asyncio.timeout(wait):
-                    await self._poke.wait()
-            except TimeoutError:
-                continue
+            await self._wait_to_look_again()
+
+    async def _wait_to_look_again(self) -> None:
+        """Until the next heartbeat or probe, or until something happens."""
+        wait = HEARTBEAT_SECONDS
+        if not self.connection.is_connected:
+            wait = self.connection.probe_delay_seconds(self._around.clock.now())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await self._poke.wait()
 
     async def _look(self) -> None:
         """One attempt to connect, or one heartbeat; its verdict is the connection's new state."""
@@ -223,7 +229,7 @@ class Worker:
         spec = self.spec
         if spec is None:
             await self._close_client()
-            raise Unreachable("its Secret is gone")
+            raise Unreachable(self._no_spec_because)
         client, is_new = self._client, False
         if client is None or self._connected_with != spec.kubeconfig:
             client, is_new = await self._around.connect(spec), True
@@ -241,7 +247,7 @@ class Worker:
             old, self._client, self._connected_with = self._client, client, spec.kubeconfig
             if old is not None:
                 await old.close()
-        if not self.connection.is_connected:
+        if is_new or not self.connection.is_connected:
             for informer in self._informers:
                 informer.nudge()
 
@@ -287,6 +293,11 @@ class Worker:
         if new is None and old is not None:
             self._unknown.discard(name_of(old))
         self._around.on_mirror_change(self, old, new, change)
+
+
+def _access(spec: WorkerSpec) -> tuple[bytes, str]:
+    """What a connection depends on."""
+    return spec.kubeconfig, spec.namespace_prefix
 
 
 async def _cluster_uid(client: Client) -> str:

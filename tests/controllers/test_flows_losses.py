@@ -435,3 +435,43 @@ async def test_a_worker_that_lies_is_bounded_by_what_the_api_takes() -> None:
         assert (status["succeeded"], status["startTime"]) == (2, start)
         assert "evil" not in status
         assert "StatusRefused" not in world.events()
+
+
+async def test_a_worker_whose_watch_is_refused_is_not_hammered() -> None:
+    """D13: probes stay at about one a second, and the worker comes back once the right is there again."""
+    async with two_workers() as (world, manager):
+        east = world.workers["east"]
+        east.arrange("watch", "jobs", forbidden(), times=9999)
+        east.break_watches()
+        await manager.settle(5)
+        before = len(east.sent)
+        await manager.settle(60)
+        assert len(east.sent) - before < 5 * 60
+        assert not manager.registry.worker("east").is_reachable
+        east.restore()
+        await manager.settle(3)
+        assert manager.registry.worker("east").is_reachable
+
+
+async def test_a_secret_without_a_kubeconfig_says_so() -> None:
+    """D13: the record holds the real reason, not a consequence of it; mending the Secret is enough."""
+    world = World()
+    world.add_worker("east")
+    secret = world.management.server.get("secrets", "east", HOME)
+    world.management.server.edit("secrets", "east", lambda body: body.update(data={}), HOME)
+    async with manager_of(world) as manager:
+        await manager.settle(30)
+        assert "data.kubeconfig" in world.record()["east"]
+        assert any("data.kubeconfig" in text for text in world.texts("WorkerLost"))
+        world.management.server.edit("secrets", "east", lambda body: body.update(data=secret["data"]), HOME)
+        await manager.settle(3)
+        assert manager.registry.worker("east").is_reachable
+        assert "data.kubeconfig" not in world.record()["east"]
+
+
+async def test_events_that_are_waiting_are_sent_before_a_manager_ends() -> None:
+    """What was told is not lost by a clean stop."""
+    async with two_workers() as (world, manager):
+        world.create(job("held", suspend=True))
+        await manager.settle(0.0015)
+    assert world.events() == ["Suspended"]

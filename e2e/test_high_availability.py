@@ -1,0 +1,105 @@
+"""Two managers of one installation: one works, the other takes over, and neither writes out of its turn (D20)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from e2e.controlplane.audit import AuditEntry
+from e2e.controlplane.plane import ControlPlane
+from e2e.jobs import Scene, is_complete, job
+from e2e.manager import ManagerProcess
+from e2e.recorder import Recorder
+from e2e.waves import assert_ran_once, until_over
+from mirror.model import names as wire
+
+LEASE_SECONDS = 5
+READS = ("get", "list", "watch")
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
+
+
+@asynccontextmanager
+async def pair(
+    management: ControlPlane, workers: dict[str, ControlPlane]
+) -> AsyncIterator[tuple[ManagerProcess, ManagerProcess]]:
+    """A leader and one that stands by; each is a user of its own, so that the audit log tells them apart."""
+    users = {name: management.kubeconfig_for(name, groups=["system:masters"]) for name in ("one", "two")}
+    async with (
+        ManagerProcess.start(management, workers, settings={"kubeconfig": str(users["one"])}) as first,
+        ManagerProcess.start(management, identity=first.identity, settings={"kubeconfig": str(users["two"])}) as second,
+    ):
+        yield first, second
+
+
+async def test_one_leads_and_the_other_takes_over_when_it_dies(
+    management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+) -> None:
+    """Standing by means no writes; after SIGKILL the other works within the lease's time, and no Job runs twice."""
+    workers = {"east": east, "west": west}
+    names = [f"wave-{number}" for number in range(30)]
+    async with (
+        pair(management, workers) as (first, second),
+        Recorder.watching(workers.values(), scene.namespace) as seen,
+    ):
+        before = len(await management.audit_entries())
+        await scene.create(*(job(name, first.managed_by, run_for="2s") for name in names[:15]))
+        await scene.event("wave-0", "Mirrored")
+        assert not await writes(management, "two", since=before)
+
+        await first.kill()
+        died = time.monotonic()
+        await scene.create(*(job(name, first.managed_by) for name in names[15:]))
+        await second.wait_until_ready()
+        took = time.monotonic() - died
+
+        print(f"SIGKILL to the other leading: {took:.2f} s")
+        assert took < LEASE_SECONDS + 3
+        await assert_ran_once(scene, await until_over(scene, names), seen)
+
+
+async def test_a_leader_that_is_told_to_stop_hands_over_at_once(
+    management: ControlPlane, east: ControlPlane, scene: Scene
+) -> None:
+    """After SIGTERM the lease is given back; the other works within three seconds, not after the lease's time."""
+    async with pair(management, {"east": east}) as (first, second):
+        await first.stop()
+        stopped = time.monotonic()
+        await second.wait_until_ready()
+        took = time.monotonic() - stopped
+        await scene.create(job("after", first.managed_by))
+
+        print(f"SIGTERM to the other leading: {took:.2f} s")
+        assert took < 3
+        assert is_complete((await until_over(scene, ["after"]))["after"])
+
+
+async def test_a_leader_whose_lease_is_taken_stops_writing_and_ends(
+    management: ControlPlane, east: ControlPlane, scene: Scene
+) -> None:
+    """Somebody else's name in the lease ends our right to write: the process ends, with a code that says so."""
+    async with ManagerProcess.start(management, {"east": east}) as manager:
+        manager.expect_complaints("lease")
+        await scene.create(job("before", manager.managed_by))
+        await until_over(scene, ["before"])
+        lease = f"{LEASES.format(manager.namespace)}/{wire.LEASE}"
+        held = await manager.client.get(lease)
+        await manager.client.merge(lease, {"spec": {"holderIdentity": "thief"}})
+
+        code = await manager.wait_until_ended(seconds=LEASE_SECONDS)
+        ended = len(await management.audit_entries())
+        await scene.create(job("after", manager.managed_by))
+        await asyncio.sleep(0.5)  # nothing announces that nothing happens
+
+        assert code == 1
+        assert held["spec"]["holderIdentity"] != "thief"
+        assert (await manager.client.get(lease))["spec"]["holderIdentity"] == "thief"
+        left = (await management.audit_entries())[ended:]
+        assert not [entry for entry in left if entry.user_agent.startswith("jobmirror/")]
+
+
+async def writes(plane: ControlPlane, user: str, *, since: int) -> list[AuditEntry]:
+    """What this user changed, or tried to change, after the first so many requests."""
+    entries = (await plane.audit_entries())[since:]
+    return [entry for entry in entries if entry.user == user and entry.verb not in READS]

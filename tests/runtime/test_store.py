@@ -1,0 +1,121 @@
+"""The store: its indexes, and what it believes of answers to our own writes."""
+
+from __future__ import annotations
+
+import pytest
+from doubles.jobs import as_object
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from mirror.kube.objects import Object
+from mirror.runtime.store import EVERYWHERE, Store
+
+
+def thing(name: str = "a", version: int = 1, *, colours: tuple[str, ...] = (), namespace: str = "n") -> Object:
+    labels = dict.fromkeys(colours, "yes")
+    metadata = {"name": name, "namespace": namespace, "resourceVersion": str(version), "labels": labels}
+    return as_object({"metadata": metadata})
+
+
+def colours_of(found: Object) -> list[str]:
+    return list(found.labels)
+
+
+@pytest.mark.parametrize(
+    ("progress", "stored", "answer", "is_news"),
+    [
+        pytest.param(10, None, 11, True, id="a create, before the watch brings it"),
+        pytest.param(10, None, 9, False, id="stale: it was deleted since, and the watch has shown it"),
+        pytest.param(10, 8, 12, True, id="a change, before the watch brings it"),
+        pytest.param(12, 12, 12, False, id="the watch was faster"),
+        pytest.param(15, 15, 12, False, id="somebody has changed it since"),
+        pytest.param(15, 8, 12, False, id="the stream is further: it would have shown it"),
+    ],
+)
+def test_an_answer_to_our_own_write_counts_only_if_it_is_news(
+    progress: int, stored: int | None, answer: int, is_news: bool
+) -> None:
+    """What is not newer than the stream tells nothing that the stream has not told, deletions included."""
+    store = Store()
+    store.advance(EVERYWHERE, progress)
+    if stored is not None:
+        store.put(thing(version=stored))
+    assert store.read_own_write(thing(version=answer)) is is_news
+    found = store.get("n", "a")
+    assert (found.version if found else None) == (answer if is_news else stored)
+
+
+def test_each_namespace_has_its_own_progress() -> None:
+    """With one watch a namespace, a fast one says nothing about a slow one."""
+    store = Store()
+    store.advance("slow", 5)
+    store.advance("fast", 50)
+    assert store.read_own_write(thing(version=20, namespace="slow"))
+    assert not store.read_own_write(thing(version=20, namespace="fast"))
+
+
+def test_progress_goes_back_only_with_a_new_list() -> None:
+    """A restored etcd counts from an older version; a late event does not."""
+    store = Store()
+    store.advance(EVERYWHERE, 50)
+    store.advance(EVERYWHERE, 20)
+    assert not store.read_own_write(thing(version=30))
+    store.restart(EVERYWHERE, 20)
+    assert store.read_own_write(thing(version=30))
+
+
+def test_names_are_listed_by_scope() -> None:
+    """One namespace, or everything."""
+    store = Store()
+    for namespace in ("n", "m"):
+        store.put(thing(namespace=namespace))
+    assert store.names_in("m") == [("m", "a")]
+    assert set(store.names_in(EVERYWHERE)) == {("n", "a"), ("m", "a")}
+
+
+def test_going_over_the_store_may_change_it() -> None:
+    """Iteration is over what there was when it began."""
+    store = Store()
+    for name in "abc":
+        store.put(thing(name))
+    for found in store:
+        store.remove(("n", found.metadata.name))
+    assert len(store) == 0
+
+
+NAMES, COLOURS = st.sampled_from("abcd"), st.sets(st.sampled_from(["red", "green", "blue"]))
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """The indexes against a plain search."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = Store({"colour": colours_of})
+        self.model: dict[str, frozenset[str]] = {}
+        self.version = 0
+
+    @rule(name=NAMES, colours=COLOURS)
+    def put(self, name: str, colours: set[str]) -> None:
+        self.version += 1
+        old = self.store.put(thing(name, self.version, colours=tuple(colours)))
+        assert (old is not None) == (name in self.model)
+        self.model[name] = frozenset(colours)
+
+    @rule(name=NAMES)
+    def remove(self, name: str) -> None:
+        assert (self.store.remove(("n", name)) is not None) == (self.model.pop(name, None) is not None)
+
+    @invariant()
+    def indexes_are_right(self) -> None:
+        assert len(self.store) == len(self.model)
+        for colour in ("red", "green", "blue"):
+            names = {("n", name) for name, colours in self.model.items() if colour in colours}
+            assert self.store.names("colour", colour) == names
+            assert self.store.count("colour", colour) == len(names)
+        assert all(self.store._by_index["colour"].values()), "no empty set is kept"
+
+
+TestStoreIndexes = StoreMachine.TestCase
+TestStoreIndexes.settings = settings(max_examples=40, stateful_step_count=30)
