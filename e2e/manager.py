@@ -30,6 +30,7 @@ from e2e.controlplane.scratch import Scratch
 
 READY_SECONDS = 30.0
 STOP_SECONDS = 10.0
+_LOG_SHOWN = 16_000
 _LOOK_AGAIN_SECONDS = 0.02
 _LISTENING = re.compile(r" mirror: started listen=(\S+)")
 _LEADING = "leader: ok leading"
@@ -122,6 +123,7 @@ class ManagerProcess:
             yield manager
             await manager.stop()
         finally:
+            print(f"log of {manager.namespace}:", manager._program.last_words(_LOG_SHOWN), sep="\n")  # if a test fails
             await manager.close(removes_namespace=identity is None)
 
     # -- what it is -------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from e2e.jobs import Scene, annotation, is_complete, is_over, job, placed_on, ru
 from e2e.manager import ManagerProcess
 from e2e.proxy import Proxy
 from e2e.recorder import Recorder
-from e2e.waves import assert_ran_once, mirrors_on, secret_events, until_over, until_sources
+from e2e.waves import assert_ran_once, mirrored_events, mirrors_on, secret_events, until_over, until_sources
 
 ON_EAST = {"worker-selector": "name=east"}
 ON_WEST = {"worker-selector": "name=west"}
@@ -133,6 +133,8 @@ async def test_connections_that_break_every_second_cost_nothing_but_time(
 
         print(f"{len(cuts)} cuts")
         await assert_ran_once(scene, ended, recorder)
+        told = await until(lambda: mirrored_events(scene), lambda found: found.keys() == set(names))
+        assert set(told.values()) == {1}
 
 
 async def test_a_worker_that_never_answers_slows_down_nobody_else(

@@ -1,12 +1,10 @@
-"""What users change, replace and delete on the source happens to its mirror, and to nothing else (D1, D4, D9, D10)."""
+"""What users change on the source follows to its mirror, and what is not the worker's business stays (D4, D5, D9)."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 import msgspec
-import pytest
 
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
@@ -21,10 +19,8 @@ from e2e.jobs import (
     placed_on,
     runs,
     uid,
-    until,
 )
 from e2e.manager import ManagerProcess
-from e2e.recorder import Recorder
 
 OURS = "jobmirror.io/"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -173,62 +169,6 @@ class TestStripping:
         mirror = (await scene.mirrors("manual"))[placed_on(source)]
         assert mirror["spec"]["selector"] == {"matchLabels": {"mine": "yes"}}
         assert mirror["spec"]["template"]["metadata"]["labels"] == {"mine": "yes"}
-
-
-class TestDeletion:
-    """Where the source goes, its mirror and its pods go, at once and without a finalizer of ours."""
-
-    @pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
-    async def test_deleting_a_running_job_ends_it_on_the_worker(
-        self, propagation: str, shared_manager: ManagerProcess, scene: Scene
-    ) -> None:
-        """However the user deletes: nothing keeps running there (D10)."""
-        await scene.create(job("doomed", shared_manager.managed_by, run_for="never", parallelism=2, completions=2))
-        source = await scene.source_until("doomed", runs(2))
-        worker = placed_on(source)
-        assert not source["metadata"].get("finalizers")
-
-        await scene.delete("doomed", propagation=propagation)
-
-        await scene.source_until("doomed", lambda found: found is None)
-        await scene.mirror_until(worker, "doomed", lambda found: found is None)
-        await scene.until_no_pods(worker, "doomed")
-
-    async def test_a_namesake_created_at_once_runs_after_the_old_mirror_has_gone(
-        self, shared_manager: ManagerProcess, scene: Scene, east: ControlPlane, west: ControlPlane
-    ) -> None:
-        """Delete and create with no pause, three times over: no Job has two mirrors, the last runs once (D1, D2)."""
-        names = [f"again-{number}" for number in range(3)]
-        async with Recorder.watching((east, west), scene.namespace) as recorder:
-            await scene.create(*(job(name, shared_manager.managed_by, run_for="never") for name in names))
-            await scene.sources_until(names, runs())
-            for run_for in ("never", "never", "300ms"):
-                await asyncio.gather(*(scene.delete(name) for name in names))
-                created = await scene.create(*(job(name, shared_manager.managed_by, run_for=run_for) for name in names))
-            ended = await scene.sources_until(names, is_complete, seconds=60)
-
-        assert all(len(mirrors) == 1 for mirrors in recorder.by_source().values())
-        assert {uid(found) for found in ended} <= recorder.by_source().keys()
-        assert [uid(found) for found in created] == [uid(found) for found in ended]
-        for source in ended:
-            name = source["metadata"]["name"]
-            [(worker, mirror)] = (await scene.mirrors(name)).items()
-            assert mirror["metadata"]["labels"][f"{OURS}source-uid"] == uid(source)
-            assert placed_on(source) == worker
-            assert source["status"]["succeeded"] == 1
-            pods = {pod["metadata"]["name"] for there in scene.workers for pod in await scene.pods(there, name)}
-            assert len(pods) == 1
-
-    async def test_a_ttl_on_the_source_deletes_it_and_then_its_mirror(
-        self, shared_manager: ManagerProcess, scene: Scene
-    ) -> None:
-        """The management cluster's TTL decides; the worker's would lose results (D4)."""
-        await scene.create(job("short-lived", shared_manager.managed_by, ttlSecondsAfterFinished=1))
-        source = await scene.source_until("short-lived", is_complete)
-
-        await scene.source_until("short-lived", lambda found: found is None)
-        await until(lambda: scene.mirrors("short-lived"), lambda found: not found)
-        await scene.until_no_pods(placed_on(source), "short-lived")
 
 
 def without_ours(found: Mapping[str, str]) -> dict[str, str]:

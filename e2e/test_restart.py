@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import Counter
 
 import pytest
@@ -13,7 +14,7 @@ from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, annotation, is_complete, is_suspended, job, runs
 from e2e.manager import ManagerProcess
 from e2e.recorder import Recorder
-from e2e.waves import assert_ran_once, until_over, until_sources
+from e2e.waves import assert_ran_once, mirrored_events, until_over, until_sources
 
 KILLS = 8
 ALONE = {"leaderElection": {"enabled": False}}
@@ -50,6 +51,26 @@ async def test_a_manager_that_is_killed_again_and_again_runs_each_job_once(
         ended = await until_over(scene, names)
         await assert_ran_once(scene, ended, recorder)
         assert set(recorder.most_at_once.values()) == {1}
+        assert set((await mirrored_events(scene)).values()) == {1}  # for some it may have died with the manager
+
+
+async def test_a_manager_that_is_told_to_stop_in_a_wave_ends_cleanly_and_soon(
+    manager: ManagerProcess, scene: Scene
+) -> None:
+    """Whatever is under way is ended or left: exit code 0 within seconds, no task or file forgotten, no Job lost."""
+    names = [f"wave-{number}" for number in range(60)]
+    await scene.create(*(job(name, manager.managed_by) for name in names))
+    await scene.event("wave-0", "Mirrored")
+
+    began = time.monotonic()
+    await manager.stop()  # looks at the exit code and at the log
+    took = time.monotonic() - began
+    manager.launch()
+    ended = await until_over(scene, names)
+
+    print(f"stopped in {took:.2f} s")
+    assert took < 5
+    assert all(map(is_complete, ended.values()))
 
 
 async def test_a_restart_among_running_jobs_writes_nothing(

@@ -52,7 +52,7 @@ async def until_over(scene: Scene, names: Collection[str], *, seconds: float = 6
 
 
 async def assert_ran_once(scene: Scene, ended: dict[str, Json], recorder: Recorder) -> None:
-    """Each source is Complete, had one mirror in its whole life, and one event ``Mirrored``."""
+    """Each source is Complete and had one mirror in its whole life."""
     incomplete = [name for name, source in ended.items() if not is_complete(source)]
     assert not incomplete, await scene.describe(incomplete[0])
     history = recorder.by_source()

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from mirror.kube.objects import JUNK
+
 Json = Any
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 
@@ -68,7 +70,7 @@ class Carried:
         """Read the annotation; nonsense means that nothing is known to have been carried."""
         try:
             plain = msgspec.json.decode(text or "{}", type=dict[str, list[str]])
-        except msgspec.DecodeError:
+        except JUNK:
             return Carried()
         return Carried({name: Sent(values[0], tuple(values[1:])) for name, values in plain.items() if values})
 

@@ -33,7 +33,6 @@ from mirror.telemetry.metrics import MIRROR_STATES, Metrics
 from mirror.workers.registry import Registry
 from mirror.workers.worker import BY_STATE, Worker
 
-
 FLUSH_SECONDS = 2.0
 """Less than what lies between the renew deadline and the end of a lease: who leads next must not meet us."""
 

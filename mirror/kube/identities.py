@@ -11,8 +11,9 @@ import os
 import signal
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from datetime import UTC, datetime
+from typing import BinaryIO
 
 import msgspec
 
@@ -83,28 +84,29 @@ class Plugin:
         return self._identity(printed)
 
     async def _run(self) -> bytes:
-        starting = asyncio.ensure_future(self._start())
-        try:
-            process = await asyncio.shield(starting)
-            assert process.stdout is not None
-            printed = bytearray()
-            while piece := await process.stdout.read(65536):
-                printed += piece
-                if len(printed) > _MOST_PLUGIN_BYTES:
-                    raise IdentityUnavailable("the plugin prints more than 1 MiB")
-            if code := await process.wait():
-                raise IdentityUnavailable(f"the plugin failed with exit code {code}")
-            return bytes(printed)
-        finally:
-            await asyncio.shield(_end(starting))
+        async with _pipe() as (reader, output):
+            starting = asyncio.ensure_future(self._start(output))
+            try:
+                process = await asyncio.shield(starting)
+                output.close()
+                printed = bytearray()
+                while piece := await reader.read(65536):
+                    printed += piece
+                    if len(printed) > _MOST_PLUGIN_BYTES:
+                        raise IdentityUnavailable("the plugin prints more than 1 MiB")
+                if code := await process.wait():
+                    raise IdentityUnavailable(f"the plugin failed with exit code {code}")
+                return bytes(printed)
+            finally:
+                await asyncio.shield(_end(starting))
 
-    async def _start(self) -> asyncio.subprocess.Process:
+    async def _start(self, output: BinaryIO) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             self._plugin.command,
             *self._plugin.args,
             env=self._environment(),
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
+            stdout=output,
             # Not read: it may quote credentials, and a pipe that nobody empties would block the plugin.
             stderr=asyncio.subprocess.DEVNULL,
             start_new_session=True,
@@ -139,6 +141,21 @@ class Plugin:
             renew_at,
             expires_at,
         )
+
+
+@contextlib.asynccontextmanager
+async def _pipe() -> AsyncGenerator[tuple[asyncio.StreamReader, BinaryIO], None]:
+    """Both ends of a pipe of our own: with asyncio's, a process whose output nobody reads is never seen to end."""
+    reading, writing = os.pipe()
+    reader = asyncio.StreamReader()
+    with os.fdopen(writing, "wb", buffering=0) as output:
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", buffering=0)
+        )
+        try:
+            yield reader, output
+        finally:
+            transport.close()
 
 
 async def _end(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:

@@ -68,7 +68,9 @@ class WorkQueue(Generic[K]):
         self._delayed: list[tuple[float, int, K]] = []
         self._due: dict[K, float] = {}  # the valid entry of ``_delayed`` for each key; others are stale
         self._order = itertools.count()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        # Kept here, since uvloop's handle of a very short delay does not tell it.
+        self._timer_due = 0.0
         self._waiter: asyncio.Future[None] | None = None
         self._closed = False
 
@@ -191,14 +193,14 @@ class WorkQueue(Generic[K]):
         while self._delayed and self._due.get(self._delayed[0][2]) != self._delayed[0][0]:
             heapq.heappop(self._delayed)
         if self._timer is not None:
-            if self._delayed and self._timer.when() <= self._delayed[0][0]:
+            if self._delayed and self._timer_due <= self._delayed[0][0]:
                 return
             self._timer.cancel()
             self._timer = None
         if self._delayed:
             loop = asyncio.get_running_loop()
             wait = max(0.0, self._delayed[0][0] - self._clock.monotonic())
-            self._timer = loop.call_later(wait, self._release_due)
+            self._timer, self._timer_due = loop.call_later(wait, self._release_due), self._delayed[0][0]
 
     def _release_due(self) -> None:
         self._timer = None

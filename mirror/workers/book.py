@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from mirror.kube.objects import Object
+from mirror.kube.objects import JUNK, Object
 
 
 class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -37,7 +37,7 @@ class Book:
         for name, text in (configmap.data_dict() if configmap else {}).items():
             try:
                 entries[name] = msgspec.json.decode(text, type=Entry)
-            except (msgspec.DecodeError, TypeError):
+            except (*JUNK, TypeError):
                 continue
         return Book(entries)
 

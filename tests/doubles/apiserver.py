@@ -206,7 +206,9 @@ class ApiServer:
         return self._version
 
     def _matching(self, watching: Watching) -> list[Body]:
-        return [body for key, body in sorted(self.objects.items()) if key[0] == watching.plural and watching.wants(body)]
+        return [
+            body for key, body in sorted(self.objects.items()) if key[0] == watching.plural and watching.wants(body)
+        ]
 
     def _list(self, target: Target, query: Mapping[str, str]) -> Body:
         token, limit = query.get("continue", ""), int(query.get("limit", "500"))

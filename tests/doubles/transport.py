@@ -80,6 +80,8 @@ class Wire:
     sent: list[Sent] = field(default_factory=list)
     is_down: bool = False
     is_hung: bool = False
+    ends_watches: bool = False
+    """Each watch ends as soon as it has sent what it begins with."""
     clock_ahead_seconds: float = 0.0
     _arranged: list[Arranged] = field(default_factory=list)
 
@@ -212,6 +214,8 @@ class MemoryTransport:
         except Refused as refused:
             yield _Coming(wire, None, refused.body(), refused.code, {**wire.headers(), **refused.headers})
             return
+        if wire.ends_watches:
+            watching.lines.put_nowait(b"")
         ends_at = wire.clock.monotonic() + float(dict(request.query)["timeoutSeconds"])
         try:
             yield _Coming(wire, watching, b"", 200, wire.headers(), ends_at)

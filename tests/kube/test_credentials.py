@@ -99,6 +99,22 @@ async def test_a_crowd_asks_the_source_once() -> None:
     assert source.asked == 1
 
 
+async def test_a_crowd_asks_a_slow_source_once() -> None:
+    """Also if asking takes longer than the pause between two askings."""
+
+    class Slow(Source):
+        async def fetch(self) -> Identity:
+            self.wall.now += 30
+            return await super().fetch()
+
+    source = Slow(Wall(), "one", "two")
+    credentials = made(source)
+    assert set(await asyncio.gather(*(token(credentials) for _ in range(50)))) == {"one"}
+    used = await credentials.headers()
+    assert await asyncio.gather(*(credentials.renew(used) for _ in range(9))) == [True] * 9
+    assert source.asked == 2
+
+
 async def test_a_failed_renewal_keeps_what_is_still_good() -> None:
     """The plugin is asked again ten seconds later, not by every request."""
     wall = Wall()

@@ -252,16 +252,16 @@ async def test_a_name_server_that_does_not_answer_holds_up_nobody_else(
         async def one(number: int) -> None:
             client = clients.make(f"http://dead-{number}.example:6443")
             try:
-                await client.send(Request("get", "GET", "/api", deadline_seconds=0.3))
+                await client.send(READ)
             except KubeError as error:
                 results.append(error)
 
         for number in range(20):
             group.create_task(one(number), name=f"dead {number}")
-        await asyncio.sleep(0.05)
-        await clients.make(f"http://localhost:{server.port}").send(Request("get", "GET", "/api", deadline_seconds=0.2))
+        await asyncio.sleep(0.02)
+        await clients.make(f"http://localhost:{server.port}").send(READ)
         assert results == []
-    release.set()
+        release.set()
     assert {type(error) for error in results} == {Unreachable}
 
 

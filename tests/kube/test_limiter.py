@@ -148,6 +148,21 @@ async def test_a_token_that_reaches_a_cancelled_waiter_goes_to_the_next() -> Non
     assert await second == [1.0]
 
 
+async def test_a_waiter_that_was_cancelled_a_moment_ago_is_passed_over() -> None:
+    """Its task has not run yet when the token comes; the token is the next one's."""
+    now = [0.0]
+    limits = Limiter(1, 1, lambda: now[0])
+    await limits.acquire()
+    first = asyncio.create_task(limits.acquire(), name="first")
+    second = asyncio.create_task(limits.acquire(), name="second")
+    await asyncio.sleep(0)
+    now[0] = 1.0
+    first.cancel()
+    limits._serve()
+    assert await second == 1.0
+    assert first.cancelled()
+
+
 async def test_many_waiters_that_all_give_up_leave_nothing_behind() -> None:
     """Neither a queue nor a timer remains."""
     limits = limiter(1, 1)

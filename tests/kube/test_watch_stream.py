@@ -11,6 +11,7 @@ import pytest
 from wire import (
     Answering,
     Clients,
+    InMemory,
     Received,
     always,
     answer,
@@ -121,35 +122,42 @@ async def test_a_broken_watch_is_unreachable_after_what_came(clients: Clients) -
             await anext(events)
 
 
+@pytest.mark.looptime
 async def test_a_half_open_connection_is_noticed_by_its_silence(clients: Clients) -> None:
     """The server is gone without a word: no byte for that long means that nobody is there."""
-    async with serving(watching(event("ADDED") + b"\n", end=False)) as server:
-        with pytest.raises(Unreachable, match="silent"):
-            await collect(clients.make(server.url), silent_seconds=0.1)
+    loop = asyncio.get_running_loop()
+    client = clients.make("", transport=InMemory((100.0, event("ADDED") + b"\n"), (151.0, event("ADDED") + b"\n")))
+    with pytest.raises(Unreachable, match="silent for 150 s"):
+        await collect(client, silent_seconds=150.0, deadline_seconds=1000.0)
+    assert loop.time() == pytest.approx(250.0)
 
 
+@pytest.mark.looptime
 async def test_slow_readers_do_not_make_a_watch_silent(clients: Clients) -> None:
     """Only the time in which we wait for the server counts."""
-    async with serving(watching(event("ADDED") + b"\n", event("DELETED") + b"\n")) as server:
-        types = []
-        async for found in watch(clients.make(server.url), request(), silent_seconds=0.1):
-            types.append(found.type)
-            await asyncio.sleep(0.12)
+    client = clients.make("", transport=InMemory((1.0, event("ADDED") + b"\n"), (2.0, event("DELETED") + b"\n")))
+    types = []
+    async for found in watch(client, request(1000.0), silent_seconds=3.0):
+        types.append(found.type)
+        await asyncio.sleep(60)
     assert types == ["ADDED", "DELETED"]
 
 
+@pytest.mark.looptime
 async def test_a_watch_that_the_server_never_ends_is_ended_here(clients: Clients) -> None:
     """The request's deadline is a little longer than the time the server was asked for."""
+    loop = asyncio.get_running_loop()
+    client = clients.make("", transport=InMemory(*[(1.0, event("BOOKMARK") + b"\n")] * 1000))
+    with pytest.raises(Unreachable, match="did not end"):
+        await collect(client, deadline_seconds=330.0)
+    assert loop.time() == pytest.approx(330.0)
 
-    async def chatty(_: Received, writer: asyncio.StreamWriter) -> None:
-        writer.write(chunked_head())
-        while not writer.is_closing():
-            writer.write(chunk(event("BOOKMARK") + b"\n"))
-            await asyncio.sleep(0.01)
 
-    async with serving(chatty) as server:
-        with pytest.raises(Unreachable, match="did not end"):
-            await collect(clients.make(server.url), deadline_seconds=0.1)
+async def test_a_silent_socket_is_noticed_as_well(clients: Clients) -> None:
+    """The same over a real connection."""
+    async with serving(watching(event("ADDED") + b"\n", end=False)) as server:
+        with pytest.raises(Unreachable, match="silent"):
+            await collect(clients.make(server.url), silent_seconds=0.2)
 
 
 async def test_a_watch_that_is_not_answered_is_unreachable(clients: Clients) -> None:
@@ -157,7 +165,7 @@ async def test_a_watch_that_is_not_answered_is_unreachable(clients: Clients) -> 
 
     async with serving(never) as server:
         with pytest.raises(Unreachable):
-            await collect(clients.make(server.url), silent_seconds=0.1)
+            await collect(clients.make(server.url), silent_seconds=0.2)
     assert clients.observed.requests == [("east", "watch", "error")]
 
 

@@ -6,9 +6,12 @@ import asyncio
 import contextlib
 import json
 import ssl
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from multidict import CIMultiDict
 
 from mirror.kube import requests
 from mirror.kube.client import Client
@@ -16,6 +19,7 @@ from mirror.kube.credentials import Credentials, Endpoint, Identity
 from mirror.kube.limits import Limiter
 from mirror.kube.requests import Request
 from mirror.kube.resources import JOBS
+from mirror.kube.transport import Answer, Opened, Transport
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,45 @@ def chunk(content: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(content), content)
 
 
+class InMemory:
+    """A transport without sockets, for virtual time: an answer that takes some seconds, or comes in pieces."""
+
+    def __init__(self, *pieces: tuple[float, bytes]) -> None:
+        """Seconds to wait before each piece, and the piece."""
+        self.pieces = pieces
+        self.status = 200
+        self.headers: dict[str, str] = {"Content-Type": "application/json"}
+        self._ready: deque[tuple[float, bytes]] = deque()
+
+    async def exchange(self, request: Request, headers: CIMultiDict[str], most_bytes: int) -> Answer:
+        for delay, _ in self.pieces:
+            await asyncio.sleep(delay)
+        return Answer(self.status, self.headers, b"".join(piece for _, piece in self.pieces))
+
+    @contextlib.asynccontextmanager
+    async def open(self, request: Request, headers: CIMultiDict[str]) -> AsyncIterator[Opened]:
+        now = asyncio.get_running_loop().time()
+        for delay, piece in self.pieces:
+            now += delay
+            self._ready.append((now, piece))
+        yield self
+
+    async def chunk(self) -> bytes:
+        """Pieces come at their time, whether somebody is reading or not."""
+        if not self._ready:
+            return b""
+        at, piece = self._ready[0]
+        await asyncio.sleep(max(0.0, at - asyncio.get_running_loop().time()))
+        self._ready.popleft()
+        return piece
+
+    async def reconnect(self) -> None:
+        """There is no connection."""
+
+    async def close(self) -> None:
+        """Nor anything to close."""
+
+
 @dataclass
 class Observed:
     """Remembers what was counted."""
@@ -174,10 +217,17 @@ class Clients:
         self.observed = Observed()
         self._made: list[Client] = []
 
-    def make(self, url: str, *, credentials: Credentials | None = None, limiter: Limiter | None = None) -> Client:
+    def make(
+        self,
+        url: str,
+        *,
+        credentials: Credentials | None = None,
+        limiter: Limiter | None = None,
+        transport: Transport | None = None,
+    ) -> Client:
         credentials = credentials or Credentials(Endpoint(url, None), Identity(authorization="Bearer one"))
         limiter = limiter or Limiter(0, 1, asyncio.get_running_loop().time)
-        client = Client("east", credentials, limiter, self.observed)
+        client = Client("east", credentials, limiter, self.observed, transport=transport)
         self._made.append(client)
         return client
 

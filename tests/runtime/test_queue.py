@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from datetime import datetime
 
 import pytest
 from doubles.clock import LoopClock
@@ -201,7 +202,7 @@ class Ticking:
     def monotonic(self) -> float:
         return self.time
 
-    def now(self) -> object:
+    def now(self) -> datetime:
         raise AssertionError("the queue reads no wall clock")
 
 
@@ -214,7 +215,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue: WorkQueue[str] = WorkQueue(by_first_letter, clock=Ticking(), lane_limit=LIMIT)  # type: ignore[arg-type]
+        self.queue = WorkQueue[str](by_first_letter, clock=Ticking(), lane_limit=LIMIT)
         self.wanted: set[str] = set()
         self.working: set[str] = set()
 

@@ -1,0 +1,72 @@
+"""Snapshots for decisions, in few words: ``seen(...)`` begins with the usual case and changes what a test is about."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from doubles.jobs import as_object, condition
+
+from mirror.adapters.job_status import StoredJob, has_started
+from mirror.decide.seen import AboutPlace, Memory, Policy, Seen, Source, WorkerSight
+from mirror.kube.objects import Object
+from mirror.model import names
+from mirror.model.keys import SourceKey
+
+Json = dict[str, Any]
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+BEFORE = "2026-03-01T11:59:00Z"
+MONOTONIC = 1000.0
+
+PLACED = condition(names.PLACED, BEFORE, reason="Placed", message="east")
+COMPLETE = [condition("SuccessCriteriaMet", BEFORE), condition("Complete", BEFORE)]
+RUNNING = {"active": 1, "ready": 1, "terminating": 0, "uncountedTerminatedPods": {}, "startTime": BEFORE}
+ON_EAST = {names.ASSIGNED_WORKER: "east"}
+NEAR = WorkerSight("east", is_reachable=True)
+
+
+def lost(seconds: float) -> WorkerSight:
+    return WorkerSight("east", is_reachable=False, lost_for_seconds=seconds, because="network")
+
+
+def source(status: Json | None = None, *, spec: Json | None = None, **metadata: Any) -> Source:
+    """The user's Job; placed on east unless its status says otherwise."""
+    status = {"conditions": [PLACED]} if status is None else status
+    spec = {"completions": 1, "parallelism": 1} | (spec or {})
+    annotations = dict(ON_EAST if PLACED in status.get("conditions", ()) else {})
+    metadata = {"name": "train", "namespace": "n", "uid": "u", "annotations": annotations} | metadata
+    found = as_object({"metadata": metadata, "spec": spec, "status": status})
+    stored = StoredJob.of(spec, status)
+    placed = next((c["message"] for c in status.get("conditions", ()) if c["type"] == names.PLACED), None)
+    return Source(found, stored, bool(spec.get("suspend")), stored.is_finished, has_started(status), placed)
+
+
+def mirror(status: Json | None = None, *, uid: str = "m", spec: Json | None = None, **metadata: Any) -> Object:
+    """Its mirror on east."""
+    plain = {"name": "train", "namespace": "n", "uid": uid} | metadata
+    return as_object({"metadata": plain, "spec": spec or {}, "status": status or {}})
+
+
+def seen(
+    of: Source | None = None,
+    *,
+    worker: WorkerSight | None = NEAR,
+    about_place: AboutPlace | None = None,
+    policy: Policy | None = None,
+    memory: Memory | None = None,
+    **more: Any,
+) -> Seen:
+    """A snapshot; the worker counts only for a source that is placed."""
+    of = of or source()
+    return Seen(
+        key=SourceKey("Job", "n", "train"),
+        source=of,
+        now=NOW,
+        monotonic=MONOTONIC,
+        policy=policy or Policy(),
+        memory=memory or Memory("u"),
+        worker=worker if of.placed else None,
+        about_place=about_place or AboutPlace(),
+        **more,
+    )

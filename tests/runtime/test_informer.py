@@ -1,0 +1,310 @@
+"""The informer: whatever happens to its watch, the store ends up like the server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from doubles.jobs import as_object, job
+from doubles.refusals import Refused, forbidden
+from doubles.transport import Fault, Gone, Wire, client_of, wire_to
+
+from mirror.kube.errors import KubeError
+from mirror.kube.objects import Object
+from mirror.kube.resources import JOBS
+from mirror.kube.watch import WatchEvent
+from mirror.runtime.informer import Change, Informer, Phase, Scope
+from mirror.runtime.store import Store
+
+pytestmark = pytest.mark.looptime
+
+
+class Watched:
+    """An informer at work, and what it has told."""
+
+    def __init__(self, wire: Wire, *, namespace: str | None = None, selector: str = "", **more: Any) -> None:
+        self.wire = wire
+        self.store = Store()
+        self.changes: list[tuple[str, Change]] = []
+        self.troubles: list[KubeError] = []
+        self.healthy = 0
+        self.events: list[WatchEvent] = []
+        client = client_of(wire)
+        self.informer = Informer(
+            Scope(JOBS, namespace, selector),
+            self.store,
+            client=lambda: client,
+            on_change=self._on_change,
+            on_event=self.events.append,
+            on_trouble=self.troubles.append,
+            on_healthy=self._on_healthy,
+            **more,
+        )
+
+    def _on_change(self, old: Object | None, new: Object | None, change: Change) -> None:
+        found = new or old
+        assert found is not None
+        self.changes.append((found.metadata.name, change))
+
+    def _on_healthy(self) -> None:
+        self.healthy += 1
+
+    def names(self) -> set[str]:
+        return {found.metadata.name for found in self.store}
+
+    def news(self) -> list[tuple[str, Change]]:
+        """What was told since the last look."""
+        found, self.changes = self.changes, []
+        return found
+
+    def verbs(self) -> list[str]:
+        found = [sent.verb for sent in self.wire.sent]
+        self.wire.sent.clear()
+        return found
+
+    def is_like_the_server(self) -> bool:
+        stored = {found.metadata.name: found.metadata.resource_version for found in self.store}
+        there = {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in self.wire.server.all("jobs")}
+        return stored == there
+
+
+@asynccontextmanager
+async def watching(wire: Wire | None = None, *jobs: str, **more: Any) -> AsyncIterator[Watched]:
+    """An informer on a server with these Jobs, synced."""
+    wire = wire or wire_to("c")
+    for name in jobs:
+        wire.server.put("jobs", job(name))
+    watched = Watched(wire, **more)
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(watched.informer.run(), name="informer")
+        await asyncio.sleep(0.1)
+        yield watched
+        task.cancel()
+
+
+@pytest.mark.parametrize("streams_lists", [True, False], ids=["one watch that begins with all", "pages, then a watch"])
+async def test_everything_is_listed_and_then_followed(streams_lists: bool) -> None:
+    """An older server refuses the first, which is remembered."""
+    wire = wire_to("c", streams_lists=streams_lists)
+    async with watching(wire, "a", "b") as watched:
+        assert watched.informer.is_synced
+        assert watched.names() == {"a", "b"}
+        assert watched.verbs() == (["watch"] if streams_lists else ["watch", "list", "watch"])
+        wire.server.put("jobs", job("c"))
+        wire.server.remove("jobs", "a")
+        wire.server.edit("jobs", "b", lambda body: body["spec"].update(parallelism=2))
+        await asyncio.sleep(0.1)
+        assert watched.is_like_the_server()
+        changes = [("c", Change.SEEN), ("a", Change.DELETED), ("b", Change.SEEN)]
+        assert watched.news()[2:] == changes
+        wire.expire(Gone.BY_EVENT)
+        await asyncio.sleep(1)
+        assert watched.verbs() == (["watch"] if streams_lists else ["list", "watch"])
+
+
+async def test_a_long_list_comes_in_pages() -> None:
+    """500 at a time."""
+    wire = wire_to("c", streams_lists=False)
+    async with watching(wire, *(f"job-{number}" for number in range(1_100))) as watched:
+        assert len(watched.store) == 1_100
+        assert watched.verbs().count("list") == 3
+
+
+async def test_only_one_namespace_or_certain_labels_are_watched() -> None:
+    """A scope bounds it, and names what is synced."""
+    wire = wire_to("c")
+    wire.server.put("namespaces", {"metadata": {"name": "other"}})
+    wire.server.put("jobs", job("there", namespace="other", labels={"app": "x"}))
+    wire.server.put("jobs", job("unlabelled", namespace="other"))
+    async with watching(wire, "here", namespace="other", selector="app=x") as watched:
+        assert watched.names() == {"there"}
+        assert watched.store.is_synced("other")
+        assert not watched.store.is_synced()
+        wire.server.edit("jobs", "there", lambda body: body["metadata"].update(labels={}), "other")
+        await asyncio.sleep(0.1)
+        assert watched.names() == set()
+
+
+async def test_a_watch_that_ends_is_resumed_from_its_last_version() -> None:
+    """Nothing is listed again, nothing is told twice, and nothing in between is missed."""
+    async with watching(None, "a") as watched:
+        watched.news(), watched.verbs()
+        watched.wire.end_watches()
+        watched.wire.server.put("jobs", job("between"))
+        await asyncio.sleep(1)
+        assert watched.news() == [("between", Change.SEEN)]
+        assert watched.verbs() == ["watch"]
+        assert watched.troubles == []
+
+
+async def test_a_bookmark_moves_the_version_from_which_to_resume() -> None:
+    """Else an idle watch would have to list after each compaction."""
+    async with watching(None, "a") as watched:
+        for number in range(5):
+            watched.wire.server.put("secrets", {"metadata": {"name": f"s{number}", "namespace": "default"}})
+        await asyncio.sleep(130)
+        watched.verbs()
+        watched.wire.server.compact()
+        watched.wire.end_watches()
+        await asyncio.sleep(1)
+        assert watched.verbs() == ["watch"]
+
+
+@pytest.mark.parametrize("form", list(Gone), ids=lambda form: form.value)
+async def test_a_version_that_is_too_old_means_a_new_list_and_its_difference(form: Gone) -> None:
+    """410 in each form; deletions that were missed are told as not certain."""
+    async with watching(None, "stays", "changes", "goes") as watched:
+        watched.news()
+        watched.wire.break_watches()
+        watched.wire.is_down = True
+        await asyncio.sleep(0.01)
+        server = watched.wire.server
+        server.remove("jobs", "goes")
+        server.edit("jobs", "changes", lambda body: body["spec"].update(parallelism=2))
+        server.put("jobs", job("comes"))
+        server.compact()
+        watched.wire.restore()
+        await asyncio.sleep(5)
+        assert sorted(watched.news()) == sorted(
+            [("changes", Change.SEEN), ("comes", Change.SEEN), ("goes", Change.MISSING)], key=str
+        )
+        assert watched.is_like_the_server()
+        watched.wire.expire(form)
+        server.put("jobs", job("later"))
+        await asyncio.sleep(5)
+        assert watched.news() == [("later", Change.SEEN)]
+        assert watched.is_like_the_server()
+
+
+async def test_deleted_and_made_again_while_nobody_watched() -> None:
+    """The new object has another uid; the old one's deletion is left to who compares them."""
+    async with watching(None, "a") as watched:
+        first = watched.store.get("default", "a")
+        assert first is not None
+        watched.wire.expire(Gone.BY_EVENT)
+        watched.wire.server.remove("jobs", "a")
+        watched.wire.server.put("jobs", job("a"))
+        await asyncio.sleep(1)
+        second = watched.store.get("default", "a")
+        assert second is not None
+        assert second.metadata.uid != first.metadata.uid
+        assert watched.is_like_the_server()
+
+
+async def test_the_echo_of_our_own_write_is_no_news() -> None:
+    """The answer is in the store already when the watch brings the same version."""
+    async with watching(None, "a") as watched:
+        watched.news()
+        written = watched.wire.server.edit("jobs", "a", lambda body: body["spec"].update(parallelism=3))
+        assert watched.store.read_own_write(as_object(written))
+        await asyncio.sleep(1)
+        assert watched.news() == []
+        assert watched.is_like_the_server()
+
+
+async def test_a_late_deletion_of_an_earlier_namesake_deletes_nothing() -> None:
+    """The store has the new one already, from the answer to a create."""
+    async with watching(None, "a") as watched:
+        watched.wire.server.remove("jobs", "a")
+        again = watched.wire.server.put("jobs", job("a"))
+        watched.store.read_own_write(as_object(again))
+        await asyncio.sleep(1)
+        assert watched.names() == {"a"}
+        assert ("a", Change.DELETED) not in watched.news()
+
+
+async def test_an_object_that_is_not_accepted_any_more_leaves_the_store() -> None:
+    """It still exists: its end here is not told as a deletion."""
+
+    def accept(found: Object) -> bool:
+        return "no" not in found.labels
+
+    async with watching(None, "a", accept=accept) as watched:
+        watched.news()
+        watched.wire.server.edit("jobs", "a", lambda body: body["metadata"]["labels"].update(no="1"))
+        await asyncio.sleep(1)
+        assert watched.news() == [("a", Change.MISSING)]
+        assert watched.names() == set()
+
+
+async def test_a_refusal_is_trouble_until_a_new_list_proves_the_right() -> None:
+    """403 on a resumed watch: it lists anew, and says when it is well."""
+    async with watching(None, "a") as watched:
+        assert watched.healthy == 1
+        watched.wire.arrange("watch", "jobs", forbidden(), times=2)
+        watched.wire.end_watches()
+        await asyncio.sleep(10)
+        assert [type(error).__name__ for error in watched.troubles] == ["Forbidden", "Forbidden"]
+        assert watched.healthy == 2
+        assert watched.is_like_the_server()
+
+
+async def test_a_server_that_is_away_is_asked_less_and_less() -> None:
+    """The delay grows to half a minute, and the store keeps what it has."""
+    async with watching(None, "a") as watched:
+        watched.wire.go_down()
+        await asyncio.sleep(60)
+        early = len(watched.verbs())
+        await asyncio.sleep(600)
+        assert early < 12
+        assert len(watched.verbs()) < 40
+        assert watched.names() == {"a"}
+        assert watched.informer.describe().phase is Phase.BACKING_OFF
+
+
+async def test_a_nudge_ends_the_waiting() -> None:
+    """Somebody knows that the server is back: no need to wait for half a minute."""
+    async with watching(None, "a") as watched:
+        watched.wire.go_down()
+        await asyncio.sleep(200)
+        watched.wire.restore()
+        watched.wire.server.put("jobs", job("b"))
+        watched.informer.nudge()
+        await asyncio.sleep(0.1)
+        assert watched.names() == {"a", "b"}
+
+
+async def test_silence_ends_a_watch() -> None:
+    """Bookmarks come each minute; a connection that brings none is dead."""
+    async with watching(None, "a") as watched:
+        watched.wire.is_hung = True
+        await asyncio.sleep(100)
+        assert watched.troubles == []
+        watched.wire.is_hung = False
+        watched.wire.server.put("jobs", job("b"))
+        await asyncio.sleep(200)
+        assert watched.is_like_the_server()
+
+
+async def test_a_server_that_ends_each_watch_at_once_is_not_hammered() -> None:
+    """A broken proxy must not cost a request each millisecond."""
+    async with watching(None, "a") as watched:
+        watched.verbs()
+        watched.wire.ends_watches = True
+        watched.wire.end_watches()
+        await asyncio.sleep(60)
+        assert 1 < len(watched.verbs()) < 60
+
+
+async def test_a_list_that_breaks_in_the_middle_begins_anew() -> None:
+    """Nothing is taken for deleted because half a list lacked it."""
+    async with watching(None, *(f"job-{number}" for number in range(10))) as watched:
+        watched.news()
+        watched.wire.arrange("watch", "jobs", Refused(500, "InternalError"), times=3)
+        watched.wire.arrange("watch", "jobs", Fault.BREAK)
+        watched.wire.expire(Gone.BY_EVENT)
+        await asyncio.sleep(20)
+        assert watched.news() == []
+        assert watched.is_like_the_server()
+
+
+async def test_everything_that_passes_is_shown_before_it_is_judged() -> None:
+    """``on_event`` sees objects that are not accepted, too (they are counted)."""
+    async with watching(None, accept=lambda _: False) as watched:
+        watched.wire.server.put("jobs", job("not-ours"))
+        await asyncio.sleep(0.1)
+        assert [event.object.metadata.name for event in watched.events] == ["not-ours"]
+        assert watched.names() == set()

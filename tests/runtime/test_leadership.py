@@ -1,0 +1,222 @@
+"""Leader election: at most one works, whatever the API server does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from doubles.clock import LoopClock
+from doubles.refusals import Refused
+from doubles.transport import Fault, Wire, client_of, wire_to
+
+from mirror.runtime.leadership import Leadership, LeadershipLost, LeaseSettings, Sighting, may_take
+from mirror.telemetry.logs import Log
+
+pytestmark = pytest.mark.looptime
+
+HOME = "jobmirror-system"
+
+
+class Worked:
+    """What a leader does: nothing, but it takes a moment to stop."""
+
+    def __init__(self) -> None:
+        self.begun: list[float] = []
+        self.ended: list[float] = []
+        self.stops_in = 0.0
+
+    @property
+    def is_at_work(self) -> bool:
+        return len(self.begun) > len(self.ended)
+
+    async def __call__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.begun.append(loop.time())
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(self.stops_in)
+            self.ended.append(loop.time())
+
+
+def candidate(wire: Wire, identity: str) -> Leadership:
+    settings = LeaseSettings(HOME, "lease", identity)
+    return Leadership(client_of(wire), settings, clock=LoopClock(), log=Log("test"))
+
+
+def holder(wire: Wire) -> str:
+    found: dict[str, Any] | None = wire.server.find("leases", "lease", HOME)
+    return str(found["spec"]["holderIdentity"]) if found else ""
+
+
+async def stopped(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+
+
+@pytest.mark.parametrize(
+    ("seen", "now", "may"),
+    [
+        pytest.param(None, 0, True, id="there is none"),
+        pytest.param(Sighting("", "1", 0, 15), 0, True, id="given back"),
+        pytest.param(Sighting("me", "1", 0, 15), 0, True, id="ours"),
+        pytest.param(Sighting("other", "1", 100, 15), 114.9, False, id="somebody's, renewed lately as far as we know"),
+        pytest.param(Sighting("other", "1", 100, 15), 115, True, id="not renewed for its duration since we saw it"),
+    ],
+)
+async def test_when_a_lease_may_be_taken(seen: Sighting | None, now: float, may: bool) -> None:
+    """Only our own clock counts, never the times that others wrote."""
+    assert may_take(seen, "me", now) is may
+
+
+async def test_the_first_takes_it_the_second_stands_by_and_gets_it_at_once() -> None:
+    """A clean exit hands over within a retry period."""
+    wire = wire_to("c")
+    first, second = Worked(), Worked()
+    async with asyncio.TaskGroup() as scope:
+        one = scope.create_task(candidate(wire, "one").run(first), name="one")
+        await asyncio.sleep(1)
+        two = scope.create_task(candidate(wire, "two").run(second), name="two")
+        await asyncio.sleep(100)
+        assert (first.is_at_work, second.is_at_work, holder(wire)) == (True, False, "one")
+        await stopped(one)
+        assert holder(wire) == ""
+        await asyncio.sleep(2.5)
+        assert (first.is_at_work, second.is_at_work, holder(wire)) == (False, True, "two")
+        await stopped(two)
+
+
+async def test_a_dead_leaders_lease_is_taken_after_its_duration() -> None:
+    """Measured from our first sight of its last renewal; its clock may say what it likes."""
+    wire = wire_to("c")
+    spec = {"holderIdentity": "dead", "leaseDurationSeconds": 15, "renewTime": "2099-01-01T00:00:00.000000Z"}
+    wire.server.put("leases", {"metadata": {"name": "lease", "namespace": HOME}, "spec": spec})
+    work = Worked()
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(candidate(wire, "me").run(work), name="me")
+        await asyncio.sleep(14.9)
+        assert not work.is_at_work
+        await asyncio.sleep(2.5)
+        assert work.is_at_work
+        assert wire.server.get("leases", "lease", HOME)["spec"]["leaseTransitions"] == 1
+        await stopped(task)
+
+
+async def test_a_leader_that_renews_is_never_overtaken() -> None:
+    """An hour on, each renewal is a new sighting."""
+    wire = wire_to("c")
+    first, second = Worked(), Worked()
+    async with asyncio.TaskGroup() as scope:
+        tasks = [
+            scope.create_task(candidate(wire, "one").run(first), name="one"),
+            scope.create_task(candidate(wire, "two").run(second), name="two"),
+        ]
+        await asyncio.sleep(3600)
+        assert [first.is_at_work, second.is_at_work].count(True) == 1
+        assert len(first.begun) + len(second.begun) == 1
+        for task in tasks:
+            await stopped(task)
+
+
+@pytest.mark.parametrize("how", ["is down", "hangs", "answers 500"])
+async def test_who_cannot_renew_stops_before_anybody_else_may_begin(how: str) -> None:
+    """Work is cancelled at the renew deadline *and has ended* before LeadershipLost is raised."""
+    wire = wire_to("c")
+    work = Worked()
+    work.stops_in = 1.5
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(_lost_at(candidate(wire, "me"), work), name="me")
+        await asyncio.sleep(5)
+        wire.is_down, wire.is_hung = how == "is down", how == "hangs"
+        if how == "answers 500":
+            wire.arrange("update", "leases", Refused(500, "InternalError"), times=99)
+        cut_at = asyncio.get_running_loop().time()
+        lost_at = await task
+    assert work.ended[0] <= lost_at
+    assert work.ended[0] - cut_at < 15.0 - 1.0, "well within the lease's duration since the last renewal"
+    assert not work.is_at_work
+
+
+async def _lost_at(leadership: Leadership, work: Worked) -> float:
+    with pytest.raises(LeadershipLost):
+        await leadership.run(work)
+    assert not work.is_at_work
+    return asyncio.get_running_loop().time()
+
+
+async def test_a_lease_that_somebody_took_by_force_ends_the_work() -> None:
+    """An administrator edits the lease: the next renewal meets a conflict, then another holder."""
+    wire = wire_to("c")
+    work = Worked()
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(_lost_at(candidate(wire, "me"), work), name="me")
+        await asyncio.sleep(5)
+        wire.server.edit("leases", "lease", lambda body: body["spec"].update(holderIdentity="admin"), HOME)
+        await task
+    assert holder(wire) == "admin"
+    assert work.ended[0] < 5 + 5
+
+
+async def test_a_conflict_alone_is_no_loss() -> None:
+    """Somebody only annotated the lease."""
+    wire = wire_to("c")
+    work = Worked()
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(candidate(wire, "me").run(work), name="me")
+        await asyncio.sleep(5)
+        wire.server.edit("leases", "lease", lambda body: body["metadata"].update(annotations={"a": "b"}), HOME)
+        await asyncio.sleep(60)
+        assert work.is_at_work
+        await stopped(task)
+
+
+async def test_a_renewal_whose_answer_was_lost_is_no_loss() -> None:
+    """It was carried out: the next one meets a conflict, looks, and finds itself."""
+    wire = wire_to("c")
+    work = Worked()
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(candidate(wire, "me").run(work), name="me")
+        await asyncio.sleep(3)
+        wire.arrange("update", "leases", Fault.LOSE_ANSWER)
+        await asyncio.sleep(60)
+        assert work.is_at_work
+        await stopped(task)
+
+
+async def test_two_that_create_at_once_are_one_leader() -> None:
+    """The API server picks one of them."""
+    wire = wire_to("c")
+    works = [Worked(), Worked()]
+    async with asyncio.TaskGroup() as scope:
+        tasks = [
+            scope.create_task(candidate(wire, f"c{number}").run(work), name=f"c{number}")
+            for number, work in enumerate(works)
+        ]
+        await asyncio.sleep(10)
+        assert sum(work.is_at_work for work in works) == 1
+        for task in tasks:
+            await stopped(task)
+
+
+async def test_work_that_ends_by_itself_gives_the_lease_back() -> None:
+    """``run`` returns."""
+    wire = wire_to("c")
+
+    async def brief() -> None:
+        await asyncio.sleep(3)
+
+    await candidate(wire, "me").run(brief)
+    assert holder(wire) == ""
+
+
+async def test_an_api_server_that_hangs_at_the_start_only_delays() -> None:
+    """Standing by has no deadline."""
+    wire = wire_to("c")
+    wire.arrange("get", "leases", Fault.HANG)
+    work = Worked()
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(candidate(wire, "me").run(work), name="me")
+        await asyncio.sleep(30)
+        assert work.is_at_work
+        await stopped(task)

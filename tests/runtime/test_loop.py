@@ -1,0 +1,182 @@
+"""The consumer loop and the supervisor: errors end nobody else's work."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from doubles.clock import LoopClock
+
+from mirror.kube.errors import Conflict, KubeError, TooManyRequests, Unreachable
+from mirror.runtime.backoff import Backoff
+from mirror.runtime.loop import consume
+from mirror.runtime.queue import WorkQueue
+from mirror.runtime.supervise import supervise
+from mirror.telemetry.logs import Log
+
+pytestmark = pytest.mark.looptime
+
+
+class Counted:
+    """``runtime.loop.Observer``."""
+
+    def __init__(self) -> None:
+        self.taken = self.retries = 0
+        self.worked: list[float] = []
+
+    def on_taken(self, waited_seconds: float) -> None:
+        self.taken += 1
+
+    def on_worked(self, seconds: float) -> None:
+        self.worked.append(seconds)
+
+    def on_retry(self) -> None:
+        self.retries += 1
+
+
+class Script:
+    """Work that does what is written for each key, one step a time; then it goes well."""
+
+    def __init__(self, **steps: list[Exception | float]) -> None:
+        self._steps = steps
+        self.done: list[tuple[str, float]] = []
+
+    async def __call__(self, key: str) -> float | None:
+        self.done.append((key, asyncio.get_running_loop().time()))
+        steps = self._steps.get(key) or [0.0]
+        step = steps.pop(0) if steps else 0.0
+        if isinstance(step, Exception):
+            raise step
+        return step or None
+
+    def times(self, key: str) -> list[float]:
+        return [at for done, at in self.done if done == key]
+
+
+@asynccontextmanager
+async def consuming(work: Callable[[str], Awaitable[float | None]]) -> AsyncIterator[tuple[WorkQueue[str], Counted]]:
+    queue, counted = WorkQueue[str](lambda _: "", clock=LoopClock()), Counted()
+    async with asyncio.TaskGroup() as scope:
+        scope.create_task(consume(queue, work, log=Log("test"), observer=counted), name="consume")
+        yield queue, counted
+        queue.close()
+
+
+async def test_a_failure_is_tried_again_with_growing_delays_until_it_goes_well() -> None:
+    """Then its failures are forgotten."""
+    work = Script(a=[Unreachable("x"), Unreachable("x"), Conflict(409)])
+    async with consuming(work) as (queue, counted):
+        queue.add("a")
+        await asyncio.sleep(10)
+        assert work.times("a") == pytest.approx([0, 0.005, 0.015, 0.035])
+        assert (queue.failures("a"), counted.retries, counted.taken) == (0, 3, 4)
+
+
+async def test_retry_after_is_honoured_within_a_minute() -> None:
+    """A server that names a day is asked again after a minute."""
+    refusals: list[Exception | float] = [
+        TooManyRequests(429, retry_after_seconds=7.0),
+        TooManyRequests(429, retry_after_seconds=86_400.0),
+    ]
+    work = Script(a=refusals)
+    async with consuming(work) as (queue, _):
+        queue.add("a")
+        await asyncio.sleep(100)
+        assert work.times("a") == pytest.approx([0, 7, 67])
+
+
+async def test_work_may_ask_to_look_again() -> None:
+    """After the seconds that it returns, and not as a failure."""
+    work = Script(a=[30.0])
+    async with consuming(work) as (queue, counted):
+        queue.add("a")
+        await asyncio.sleep(100)
+        assert work.times("a") == pytest.approx([0, 30])
+        assert counted.retries == 0
+
+
+async def test_a_bug_in_one_keys_work_ends_nobody_elses(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged with its traceback and tried again, slowly."""
+    work = Script(a=[ZeroDivisionError("bug"), ZeroDivisionError("bug")])
+    async with consuming(work) as (queue, _):
+        for key in ("a", "b"):
+            queue.add(key)
+        await asyncio.sleep(10)
+        assert work.times("a") == pytest.approx([0, 1, 2])
+        assert work.times("b") == [0]
+    errors = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert len(errors) == 2
+    assert all(record.exc_info for record in errors)
+
+
+async def test_work_that_hangs_keeps_no_other_key_waiting() -> None:
+    """Keys are worked on side by side."""
+    done: list[str] = []
+
+    async def work(key: str) -> None:
+        await asyncio.sleep(1000 if key == "slow" else 0)
+        done.append(key)
+
+    async with consuming(work) as (queue, _):
+        for key in ("slow", "quick"):
+            queue.add(key)
+        await asyncio.sleep(1)
+        assert done == ["quick"]
+    assert done == ["quick", "slow"], "closing waits for what is in work"
+
+
+async def test_a_supervised_task_is_started_again_with_growing_delays(caplog: pytest.LogCaptureFixture) -> None:
+    """A return counts as a failure, too: it must never end."""
+    starts: list[float] = []
+    told: list[str] = []
+
+    async def work() -> None:
+        starts.append(asyncio.get_running_loop().time())
+        if len(starts) % 2:
+            raise KubeError("broken")
+
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(supervise("it", work, log=Log("test"), on_restart=told.append), name="it")
+        await asyncio.sleep(200)
+        task.cancel()
+    gaps = [later - earlier for earlier, later in zip(starts, starts[1:], strict=False)]
+    assert 0.4 <= gaps[0] <= 0.6
+    assert all(gap <= 36 for gap in gaps)
+    assert gaps[5] > gaps[0] * 4
+    assert set(told) == {"it"}
+    assert "task failed" in caplog.text
+
+
+async def test_a_quiet_time_makes_a_supervisor_forget() -> None:
+    """After two minutes without failure the next one is the first again."""
+    starts: list[float] = []
+
+    async def work() -> None:
+        starts.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(0 if len(starts) < 6 else 200)
+        raise KubeError("broken")
+
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(supervise("it", work, log=Log("test")), name="it")
+        await asyncio.sleep(300)
+        task.cancel()
+    assert starts[6] - starts[5] < 201
+
+
+@pytest.mark.parametrize(
+    ("attempt", "seconds"), [(0, 1.0), (1, 1.0), (2, 2.0), (4, 8.0), (9, 60.0), (10**9, 60.0)], ids=str
+)
+async def test_delays_double_up_to_the_most(attempt: int, seconds: float) -> None:
+    """And never overflow."""
+    assert Backoff(first=1.0, most=60.0).delay(attempt) == seconds
+
+
+async def test_jitter_stays_within_its_share() -> None:
+    """Both ways."""
+    chance = random.Random(1)
+    delays = [Backoff(first=10.0, most=60.0, jitter=0.3).delay(1, chance) for _ in range(200)]
+    assert 7.0 <= min(delays) < 8.0
+    assert 12.0 < max(delays) <= 13.0

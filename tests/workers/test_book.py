@@ -1,0 +1,54 @@
+"""The record of workers."""
+
+from __future__ import annotations
+
+import pytest
+from doubles.jobs import as_object
+
+from mirror.workers.book import Book, Entry, IdentityRefused, encode
+
+BOOK = Book({"east": Entry(uid="e"), "west": Entry(uid="w"), "new": Entry(state="Lost")})
+
+
+@pytest.mark.parametrize(
+    ("worker", "uid", "has_prefix", "refusal"),
+    [
+        pytest.param("east", "e", False, None, id="the same cluster as before"),
+        pytest.param("north", "n", False, None, id="a new one"),
+        pytest.param("new", "n", False, None, id="registered, never reached"),
+        pytest.param("east", "x", False, "another cluster", id="the kubeconfig leads elsewhere now"),
+        pytest.param("north", "w", False, "already, as worker west", id="a cluster twice"),
+        pytest.param("self", "management", False, "namespace-prefix", id="the management cluster itself"),
+        pytest.param("self", "management", True, None, id="the same, with a prefix"),
+    ],
+)
+def test_a_worker_is_a_cluster(worker: str, uid: str, has_prefix: bool, refusal: str | None) -> None:
+    """D19."""
+    if refusal is None:
+        BOOK.check_identity(worker, uid, management_uid="management", has_prefix=has_prefix)
+        return
+    with pytest.raises(IdentityRefused, match=refusal):
+        BOOK.check_identity(worker, uid, management_uid="management", has_prefix=has_prefix)
+
+
+def test_what_is_written_is_read_again() -> None:
+    """Entries are one JSON text each; what is empty is left out."""
+    entry = Entry("u", "Lost", "2026-03-01T12:00:00Z", "2026-03-01T11:00:00Z", "network")
+    configmap = as_object({"metadata": {"name": "x"}, "data": {"east": encode(entry), "west": encode(Entry())}})
+    assert Book.of(configmap).entries == {"east": entry, "west": Entry()}
+    assert encode(Entry()) == "{}"
+
+
+def test_an_entry_that_makes_no_sense_is_as_if_it_were_not_there() -> None:
+    """People edit ConfigMaps."""
+    data = {"a": "no json", "b": "[]", "c": '{"uid": 7}', "good": '{"uid":"u","unknown":1}'}
+    assert Book.of(as_object({"metadata": {"name": "x"}, "data": data})).entries == {"good": Entry("u")}
+    assert Book.of(None).entries == {}
+
+
+def test_a_book_is_changed_by_making_another() -> None:
+    """What was written stays what it was."""
+    assert BOOK.with_entry("south", Entry("s")).entry("south").uid == "s"
+    assert "east" not in BOOK.without("east").entries
+    assert BOOK.entry("south") == Entry()
+    assert "east" in BOOK.entries

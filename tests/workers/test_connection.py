@@ -1,0 +1,58 @@
+"""The states of a connection."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mirror.workers.connection import Connection, State
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def test_the_loss_counts_from_its_first_moment() -> None:
+    """D13: failed reconnects and other causes do not prolong the grace."""
+    connection = Connection().lost(at(0), "network").lost(at(60), "TLS").lost(at(120), "401")
+    assert (connection.state, connection.because, connection.attempts) == (State.LOST, "401", 3)
+    assert (connection.lost_since, connection.lost_for_seconds(at(130))) == (at(0), 130)
+
+
+def test_a_loss_that_was_recorded_goes_on_over_a_restart() -> None:
+    """D13: the record gives the time back, although the new process has only begun to connect."""
+    connection = Connection(lost_since=at(-500)).lost(at(0), "network")
+    assert connection.lost_for_seconds(at(100)) == 600
+
+
+def test_connecting_ends_a_loss() -> None:
+    """The next one counts anew."""
+    connection = Connection().lost(at(0), "network").connected(at(10)).lost(at(20), "network")
+    assert connection.lost_since == at(20)
+
+
+def test_staying_connected_is_no_change() -> None:
+    """A heartbeat keeps the time of the transition."""
+    connection = Connection().connected(at(0))
+    assert connection.connected(at(100)) is connection
+    assert connection.lost_for_seconds(at(100)) == 0
+
+
+def test_a_new_connection_has_no_verdict() -> None:
+    """Nothing has been tried yet: waiting is not to be blamed on it."""
+    assert not Connection().has_verdict
+    assert Connection().lost(at(0), "x").has_verdict
+    assert Connection().connected(at(0)).has_verdict
+
+
+@pytest.mark.parametrize(
+    ("lost_for", "delay"),
+    [(0, 0.9), (299, 0.9), (310, 1.4), (600, 15.0), (86_400, 15.0)],
+    ids=["at once", "five minutes of every second", "then slower", "and slower", "up to 15 seconds"],
+)
+def test_probes_go_on_about_once_a_second_then_slower(lost_for: float, delay: float) -> None:
+    """D13."""
+    assert Connection().lost(at(0), "x").probe_delay_seconds(at(lost_for)) == pytest.approx(delay)
