@@ -264,6 +264,10 @@ class Scene:
         """Wait until the mirror on this worker fulfils the condition; it sees None while there is none."""
         return await self._until(self._clients[worker], f"{self.jobs(worker)}/{name}", name, condition, seconds)
 
+    async def until_no_mirror(self, name: str) -> None:
+        """Wait until no worker has a mirror of this name any more."""
+        await until(lambda: self.mirrors(name), lambda found: not found, describe=lambda: self.describe(name))
+
     async def pods(self, worker: str, name: str) -> list[Json]:
         """The pods of the Job of this name on a worker."""
         path = f"/api/v1/namespaces/{self.namespace_on(worker)}/pods"

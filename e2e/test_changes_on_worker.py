@@ -19,10 +19,6 @@ from e2e.jobs import (
 )
 from e2e.manager import ManagerProcess
 
-OURS = "jobmirror.io/"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-GENERATED = {"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
-
 
 async def test_a_mirror_that_the_worker_suspends_is_shown_as_suspended_and_left(
     shared_manager: ManagerProcess, scene: Scene

@@ -14,14 +14,11 @@ from e2e.jobs import (
     placed_on,
     runs,
     uid,
-    until,
 )
 from e2e.manager import ManagerProcess
 from e2e.recorder import Recorder
 
 OURS = "jobmirror.io/"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-GENERATED = {"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
@@ -73,5 +70,5 @@ async def test_a_ttl_on_the_source_deletes_it_and_then_its_mirror(shared_manager
     source = await scene.source_until("short-lived", is_complete)
 
     await scene.source_until("short-lived", lambda found: found is None)
-    await until(lambda: scene.mirrors("short-lived"), lambda found: not found)
+    await scene.until_no_mirror("short-lived")
     await scene.until_no_pods(placed_on(source), "short-lived")

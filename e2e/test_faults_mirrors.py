@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 import pytest
 import pytest_asyncio
 
-from e2e.controlplane.client import MERGE_PATCH, Client, Json, Refused
+from e2e import access
+from e2e.controlplane.client import MERGE_PATCH, Json, Refused
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import BARE
 from e2e.controlplane.plane import ControlPlane
@@ -47,7 +47,7 @@ async def test_a_create_whose_answer_was_lost_makes_one_mirror(
 ) -> None:
     """What may have happened is found, not repeated and not tried elsewhere; people are told of it once."""
     workers = {"east": east, "west": west}
-    robot = await service_account(east, "robot")
+    robot = await access.account(east, "intercepted")
     names = [f"lost-{number}" for number in range(8)]
     async with (
         Interceptor.before(east) as interceptor,
@@ -210,17 +210,6 @@ async def test_a_status_that_another_controller_writes_is_left_alone(
         source = await quiet.source("fought") or {}
         assert source["status"] == left["status"]
         assert "another controller" in annotation(source, "waiting-because")
-
-
-async def service_account(worker: ControlPlane, name: str) -> Path:
-    """A kubeconfig of a service account with all rights of a worker's administrator."""
-    path = await worker.service_account_kubeconfig("default", name)
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
-    async with Client(worker.kubeconfig) as client:
-        bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-        await client.create(bindings, {"metadata": {"name": f"e2e-{name}"}, "roleRef": role, "subjects": [subject]})
-    return path
 
 
 def assert_is_bounded(status: Json) -> None:

@@ -91,20 +91,20 @@ async def test_rights_that_are_withdrawn_and_given_back_are_a_short_loss(
     management: ControlPlane, east: ControlPlane, scene: Scene
 ) -> None:
     """403 is a loss like any other: the Job stays, and is seen again within seconds of the rights' return."""
-    robot = await access.account(east, "robot")
+    limited = await access.account(east, "limited")
     async with Proxy.before(east) as proxy, ManagerProcess.start(management) as manager:
-        await manager.register("east", kubeconfig=proxy.kubeconfig(robot).read_bytes())
+        await manager.register("east", kubeconfig=proxy.kubeconfig(limited).read_bytes())
         await scene.create(job("stays", manager.managed_by, run_for="never", completions=5))
         source = await scene.source_until("stays", runs())
 
-        await access.forbid(east, "robot")
+        await access.forbid(east, "limited")
         proxy.cut()  # else the watch, which was allowed when it began, goes on
         told = await until(lambda: secret_events(manager, "east"), lambda found: "WorkerLost" in found)
         assert "403" in told["WorkerLost"]
         assert (await scene.source("stays") or {})["status"] == source["status"]
 
         await scene.patch("stays", {"spec": {"parallelism": 2}})
-        await access.allow(east, "robot")
+        await access.allow(east, "limited")
         began = time.monotonic()
         await scene.source_until("stays", runs(2))
         took = time.monotonic() - began
@@ -128,7 +128,7 @@ async def test_connections_that_break_every_second_cost_nothing_but_time(
         for name, proxy in (("east", before_east), ("west", before_west)):
             await manager.register(name, kubeconfig=proxy.kubeconfig(planes[name].kubeconfig).read_bytes())
         async with cutting(before_east, before_west) as cuts:
-            await scene.create(*(job(name, manager.managed_by, run_for="500ms") for name in names))
+            await scene.create(*(job(name, manager.managed_by, run_for="4s") for name in names))
             ended = await until_over(scene, names, seconds=90)
 
         print(f"{len(cuts)} cuts")

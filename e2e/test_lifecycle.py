@@ -19,7 +19,6 @@ from e2e.jobs import (
     placed_on,
     runs,
     uid,
-    until,
 )
 from e2e.manager import ManagerProcess
 
@@ -217,7 +216,7 @@ async def test_a_finished_mirror_stays_for_its_retention(
             assert any([await scene.mirrors(name) for name in ("good", "bad")])
         for source in ended:
             name = source["metadata"]["name"]
-            await until(lambda name=name: scene.mirrors(name), lambda found: not found)  # type: ignore[misc]
+            await scene.until_no_mirror(name)
             await scene.until_no_pods(placed_on(source), name)
             now = await scene.source(name)
             assert now is not None

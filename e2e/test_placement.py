@@ -112,7 +112,7 @@ class TestSelection:
             names = [f"shared-{number}" for number in range(9)]
 
             await scene.create(*(job(name, manager.managed_by, run_for="never") for name in names))
-            placed = Counter(placed_on(found) for found in await scene.sources_until(names, placed_on))
+            placed = Counter(placed_on(found) for found in await scene.sources_until(names, runs()))
 
         assert placed == {"east": 6, "west": 3}
 

@@ -204,7 +204,7 @@ async def _management_uid(management: Client) -> str:
     """
     retrying = tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception(lambda e: isinstance(e, KubeError) and not isinstance(e, Unauthorized)),
-        wait=tenacity.wait_exponential_jitter(initial=0.2, max=5.0),
+        wait=tenacity.wait_exponential(multiplier=0.2, max=5.0) + tenacity.wait_random(0.0, 0.5),
         stop=tenacity.stop_after_delay(START_SECONDS),
         reraise=True,
     )

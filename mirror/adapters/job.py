@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,9 +21,12 @@ from mirror.adapters.carrying import (
     read,
     without,
 )
-from mirror.kube.objects import Object
+from mirror.batch import conditions
+from mirror.kube.objects import JUNK, Object
 from mirror.kube.resources import JOBS
 from mirror.model import names
+
+T = TypeVar("T")
 
 RESOURCE = JOBS
 KIND = "Job"
@@ -84,7 +87,7 @@ class _StatusHead(msgspec.Struct, gc=False):
     conditions: list[_Condition] | None = None
 
 
-_head = msgspec.json.Decoder(_Head)
+_head = msgspec.json.Decoder(_Head | None)
 _status_head = msgspec.json.Decoder(_StatusHead | None)
 
 
@@ -98,10 +101,10 @@ class Brief:
 
 def brief(found: Object) -> Brief:
     """Where it is recorded, and whether it is over, without decoding the rest."""
-    head = _status_head.decode(found.status)
-    conditions = (head.conditions if head else None) or ()
-    placed = next((c.message for c in conditions if c.type == names.PLACED and c.status == "True"), None)
-    ended = any(c.type in ("Complete", "Failed") and c.status == "True" for c in conditions)
+    head = _skim(_status_head, found.status)
+    listed = (head.conditions if head else None) or ()
+    placed = next((c.message for c in listed if c.type == names.PLACED and c.status == "True"), None)
+    ended = any(c.type in ("Complete", "Failed") and c.status == "True" for c in listed)
     return Brief(placed, ended)
 
 
@@ -114,19 +117,29 @@ def state(found: Object) -> str:
 
 def is_final(status: Mapping[str, Any] | None) -> bool:
     """Whether a status says that the Job is over."""
-    conditions = (status or {}).get("conditions") or ()
-    return any(c.get("type") in ("Complete", "Failed") and c.get("status") == "True" for c in conditions)
+    listed = (status or {}).get("conditions") or ()
+    return any(c.get("type") in ("Complete", "Failed") and c.get("status") == "True" for c in listed)
 
 
 def managed_by(found: Object) -> str | None:
     """Who runs this Job; None when nobody is named."""
     if b'"managedBy"' not in bytes(found.spec):
         return None
-    return _head.decode(found.spec).managed_by
+    head = _skim(_head, found.spec)
+    return head.managed_by if head else None
 
 
 def is_suspended(found: Object) -> bool:
-    return bool(_head.decode(found.spec).suspend)
+    head = _skim(_head, found.spec)
+    return bool(head and head.suspend)
+
+
+def _skim(decoder: msgspec.json.Decoder[T | None], part: msgspec.Raw) -> T | None:
+    """A part's head; None where there is none, or none of use: a worker may answer anything (D7)."""
+    try:
+        return decoder.decode(part)
+    except JUNK:
+        return None
 
 
 def mirror_body(source: Object, *, namespace: str, carrying: Carrying) -> dict[str, Json]:
@@ -262,7 +275,7 @@ def _body_of(found: Object) -> dict[str, Json]:
 def _template_is_mutable(body: Json) -> bool:
     """U4: judged on the mirror as it is now."""
     status = body.get("status") or {}
-    suspended = any(c.get("type") == "Suspended" and c.get("status") == "True" for c in status.get("conditions") or ())
+    suspended = conditions.is_true(conditions.of(status), conditions.SUSPENDED)
     no_start = status.get("startTime") is None
     return bool(body["spec"].get("suspend")) and not status.get("active") and (no_start or suspended)
 

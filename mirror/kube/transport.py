@@ -11,7 +11,7 @@ import errno
 import io
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from typing import NamedTuple, Protocol
 from urllib.parse import urlencode
 
@@ -118,14 +118,12 @@ class HttpTransport:
         self._retired = [self._calls, self._watches]
         self._calls = self._new_session(limit=_MOST_CALLS)
         self._watches = self._new_session(limit=0)
-        for pool in outdated:
-            await self._end(pool)
+        await self._end(outdated)
 
     async def close(self) -> None:
         """Close every connection and wait until the sockets are gone; requests under way fail."""
         self._failures.closed = True
-        for pool in (self._calls, self._watches, *self._retired):
-            await self._end(pool)
+        await self._end([self._calls, self._watches, *self._retired])
         self._retired.clear()
         # The loop closes a transport's socket in its next turn.
         await asyncio.sleep(0)
@@ -140,11 +138,13 @@ class HttpTransport:
             reading.discard(response)
             response.close()
 
-    async def _end(self, pool: aiohttp.ClientSession) -> None:
-        """Close a pool's connections, and fail what is read from them."""
-        for response in self._reading.pop(pool, ()):
-            response.content.set_exception(aiohttp.ClientConnectionError("the client was closed"))
-        await pool.close()
+    async def _end(self, pools: list[aiohttp.ClientSession]) -> None:
+        """Close pools' connections, and fail what is read from them; all of them, even if we are cancelled meanwhile."""
+        async with AsyncExitStack() as stack:
+            for pool in pools:
+                stack.push_async_callback(pool.close)
+                for response in self._reading.pop(pool, ()):
+                    response.content.set_exception(aiohttp.ClientConnectionError("the client was closed"))
 
     async def _start(
         self, session: aiohttp.ClientSession, request: Request, headers: CIMultiDict[str]

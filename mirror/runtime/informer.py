@@ -141,7 +141,8 @@ class Informer:
                 self._on_trouble(error)
             except KubeError as error:
                 # A watch that ran for a while and broke is no repeated failure: it is resumed at once.
-                self._failures = self._failures + 1 if loop.time() - started < LASTED_SECONDS else 1
+                ran = self._phase is Phase.WATCHING and loop.time() - started > LASTED_SECONDS
+                self._failures = 1 if ran else self._failures + 1
                 self._on_trouble(error)
             else:
                 if loop.time() - started > LASTED_SECONDS:

@@ -437,6 +437,29 @@ async def test_a_worker_that_lies_is_bounded_by_what_the_api_takes() -> None:
         assert "StatusRefused" not in world.events()
 
 
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        pytest.param({"status": {"conditions": "none"}}, id="conditions that are no list"),
+        pytest.param({"status": {"conditions": ["x", None, {"type": 7}]}}, id="conditions that are none"),
+        pytest.param({"status": ["x"]}, id="a status that is no object"),
+        pytest.param({"spec": {"suspend": "perhaps", "template": 7}}, id="a spec of wrong types"),
+        pytest.param({"spec": 7}, id="a spec that is no object"),
+    ],
+)
+async def test_nonsense_on_a_worker_stops_nobody(nonsense: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    """D7, D12: one object that no API server would serve does not end its worker's watch, nor is it an error of ours."""
+    async with two_workers() as (world, manager):
+        for name in ("train", "other"):
+            world.create(job(name, annotations={names.WORKER_SELECTOR: "name=east"}))
+        await manager.settle()
+        world.workers["east"].server.edit("jobs", "train", lambda body: body.update(nonsense))
+        world.controller("east").start("other")
+        await manager.settle(5)
+        assert world.source("other")["status"]["active"] == 1
+        assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 async def test_a_worker_whose_watch_is_refused_is_not_hammered() -> None:
     """D13: probes stay at about one a second, and the worker comes back once the right is there again."""
     async with two_workers() as (world, manager):

@@ -1,0 +1,152 @@
+"""The manager as a whole: who works, in which order it ends, and what keeps it from starting."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+
+import pytest
+from doubles.jobs import job
+from doubles.refusals import Refused, forbidden
+from doubles.transport import Fault, Wire, client_of, wire_to
+from doubles.world import HOME
+
+from mirror.app import Manager, _build, _management_uid
+from mirror.model.endings import CannotStart
+from mirror.runtime.leadership import LeadershipLost
+from mirror.settings.schema import LeaderElection, Settings
+from mirror.telemetry.logs import Log
+from mirror.telemetry.metrics import Metrics
+
+pytestmark = pytest.mark.looptime
+
+
+@pytest.fixture(autouse=True)
+def thawed() -> Iterator[None]:
+    """What a manager froze for its own good is not for the tests."""
+    yield
+    gc.unfreeze()
+
+
+async def manager_on(wire: Wire, **changes: object) -> Manager:
+    settings = Settings(**changes)  # type: ignore[arg-type]
+    return await _build(settings, client_of(wire), metrics=Metrics(), log=Log("test"))
+
+
+def holder(wire: Wire) -> str:
+    found = wire.server.find("leases", "jobmirror-manager", HOME)
+    return str(found["spec"]["holderIdentity"]) if found else ""
+
+
+async def test_one_of_two_managers_works_and_the_other_takes_over() -> None:
+    """Both watch; only the leader writes; a clean stop hands over within a few seconds."""
+    wire = wire_to("management")
+    first, second = await manager_on(wire), await manager_on(wire)
+    stop_first, stop_second = asyncio.Event(), asyncio.Event()
+    async with asyncio.TaskGroup() as scope:
+        one = scope.create_task(first.run(stop_first), name="one")
+        await asyncio.sleep(1)
+        scope.create_task(second.run(stop_second), name="two")
+        await asyncio.sleep(15)
+        assert (first.is_working, second.is_working) == (True, False)
+        assert second.mirroring.is_synced
+        stop_first.set()
+        await one
+        assert holder(wire) == ""
+        await asyncio.sleep(5)
+        assert (first.is_working, second.is_working) == (False, True)
+        wire.server.put("jobs", job(suspend=True))
+        await asyncio.sleep(1)
+        assert [event["reason"] for event in wire.server.all("events")] == ["Suspended"]
+        stop_second.set()
+
+
+async def test_without_election_it_works_at_once() -> None:
+    """``leaderElection.enabled: false``: no Lease is touched."""
+    wire = wire_to("management")
+    manager = await manager_on(wire, leader_election=LeaderElection(enabled=False))
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as scope:
+        scope.create_task(manager.run(stop), name="manager")
+        await asyncio.sleep(1)
+        assert manager.is_working
+        assert wire.server.all("leases") == []
+        stop.set()
+
+
+async def test_a_lost_lease_ends_the_process_after_its_work() -> None:
+    """Nothing of ours is at work when it ends; the reason is in the group that ``cli`` prints."""
+    wire = wire_to("management")
+    manager = await manager_on(wire)
+    async with asyncio.TaskGroup() as scope:
+        running = scope.create_task(_ends_with_loss(manager), name="manager")
+        await asyncio.sleep(5)
+        wire.arrange("update", "leases", Refused(500, "InternalError"), times=99)
+        await running
+    assert not manager.is_working
+
+
+async def _ends_with_loss(manager: Manager) -> None:
+    with pytest.raises(ExceptionGroup) as ended:
+        await manager.run(asyncio.Event())
+    (reason,) = ended.value.exceptions
+    assert isinstance(reason, LeadershipLost)
+
+
+async def test_checks_say_what_is_ready() -> None:
+    """Readiness: sources known, workers had their chance; standing by is ready, too."""
+    wire = wire_to("management")
+    manager = await manager_on(wire)
+    stop = asyncio.Event()
+    _, readiness = manager.checks()
+    async with asyncio.TaskGroup() as scope:
+        scope.create_task(manager.run(stop), name="manager")
+        await asyncio.sleep(5)
+        assert {name: check() for name, check in readiness.items()} == {
+            "sources": (True, "0 sources"),
+            "workers": (True, "0 of 0 workers within reach"),
+            "leader": (True, "leading"),
+        }
+        assert b"jobmirror" in manager.metrics.render()[0]
+        stop.set()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(Fault.BREAK, id="nobody listens yet"),
+        pytest.param(Refused(503, "ServiceUnavailable"), id="its storage is not there yet"),
+        pytest.param(forbidden(), id="its roles are not there yet"),
+    ],
+)
+async def test_a_management_cluster_that_is_only_just_starting_is_waited_for(fault: Fault | Refused) -> None:
+    """A node reboots everything at once."""
+    wire = wire_to("management")
+    wire.arrange("get", "namespaces", fault, times=3)
+    assert await _management_uid(client_of(wire)) == wire.server.uid
+
+
+@pytest.mark.parametrize(
+    ("minor", "refusal", "says"),
+    [
+        pytest.param(31, None, "too old", id="no managedBy there"),
+        pytest.param(36, Refused(401, "Unauthorized"), "no right", id="401"),
+    ],
+)
+async def test_what_keeps_it_from_starting_is_said_in_one_line(minor: int, refusal: Refused | None, says: str) -> None:
+    """For the operator, without a traceback; what waiting cannot mend is said at once."""
+    wire = wire_to("management", minor=minor)
+    if refusal is not None:
+        wire.arrange("get", "namespaces", refusal, times=9)
+    with pytest.raises(CannotStart, match=says) as ended:
+        await _management_uid(client_of(wire))
+    assert "\n" not in str(ended.value)
+    assert asyncio.get_running_loop().time() < 1
+
+
+async def test_the_origin_is_the_clusters_own_unless_it_is_set() -> None:
+    """Design §2: two management clusters with a worker in common tell their mirrors apart by it."""
+    wire = wire_to("management")
+    assert (await manager_on(wire)).origin == wire.server.uid
+    assert (await manager_on(wire, origin="prod")).origin == "prod"
