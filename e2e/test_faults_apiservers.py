@@ -77,6 +77,7 @@ async def test_an_api_server_that_hangs_costs_the_other_worker_nothing(
     both = {name: planes[name] for name in ("idle", "busy")}
     async with ManagerProcess.start(planes["management"], both) as manager:
         fast, slow = [f"fast-{number}" for number in range(10)], [f"slow-{number}" for number in range(70)]
+        await until(manager.metrics, lambda found: found.value("jobmirror_worker_up") == len(both))
         planes["idle"].pause_apiserver()
         try:
             await broken.create(*(job(name, manager.managed_by, annotations=on_idle) for name in slow))

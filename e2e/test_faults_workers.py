@@ -159,6 +159,30 @@ async def test_a_worker_that_never_answers_slows_down_nobody_else(
         assert all(map(is_complete, ended.values()))
 
 
+async def test_a_manager_is_stopped_in_time_while_a_worker_hangs(
+    management: ControlPlane, east: ControlPlane, scene: Scene
+) -> None:
+    """Requests that get no answer are given up at once: exit code 0 within seconds, and the next start finds them."""
+    names = [f"stuck-{number}" for number in range(10)]
+    async with Proxy.before(east) as proxy, ManagerProcess.start(management) as manager:
+        await manager.register("east", kubeconfig=proxy.kubeconfig(east.kubeconfig).read_bytes())
+        await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="east") == 1)
+        proxy.stall()
+        await scene.create(*(job(name, manager.managed_by) for name in names))
+        await until_sources(scene, names, lambda found: placed_on(found) == "east")
+
+        began = time.monotonic()
+        await manager.stop()  # looks at the exit code and at the log
+        took = time.monotonic() - began
+        await proxy.resume()
+        manager.launch()
+        ended = await until_over(scene, names)
+
+        print(f"stopped in {took:.2f} s")
+        assert took < 5
+        assert all(map(is_complete, ended.values()))
+
+
 async def test_workers_that_come_go_and_rotate_leave_no_file_open(
     management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
 ) -> None:

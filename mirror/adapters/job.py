@@ -14,9 +14,11 @@ from mirror.adapters.carrying import (
     Difference,
     Json,
     Part,
+    Sent,
     carried_of,
     contains,
     differences,
+    digest,
     patch_operations,
     read,
     without,
@@ -206,11 +208,31 @@ def changes(source: Object, mirror: Object, *, carrying: Carrying) -> Changes | 
         return None
     changed = [difference for difference in found if not difference.undone]
     if any(d.part.needs_mutable_template for d in found) and not _template_is_mutable(have_body):
-        found = [d for d in found if not d.part.needs_mutable_template and d.part.name != "suspend"]
-        if not found or all(d.undone for d in found):
-            return Changes(must_wait_for_pods=True, digest=carried_text)
-        return _changes_of(found, have_body, noted, carried_text, undone=False)
+        return _before_template(found, have_body, noted, carried_text)
     return _changes_of(found, have_body, None, carried_text, undone=not changed)
+
+
+def _before_template(found: list[Difference], have_body: Json, noted: Carried, carried_text: str) -> Changes:
+    """The template changed and cannot be written yet (U4): what can go before it, a suspension among that.
+
+    A resume waits, since it goes in one write with the template (D3). A mirror that runs although the template changed
+    meanwhile (it was suspended and resumed while its worker was away) is suspended first.
+    """
+    wants_to_run = not any(d.part.name == "suspend" and d.want for d in found)
+    first = [d for d in found if not d.part.needs_mutable_template and not (d.part.name == "suspend" and not d.want)]
+    if wants_to_run and not read(have_body, ("spec", "suspend")):
+        suspend = next(part for part in _PARTS if part.name == "suspend")
+        first.append(Difference(suspend, want=True, new_value=True, undone=False))
+        carried_text = _note_with(carried_text, suspend.name, True)
+    if not first or all(d.undone for d in first):
+        return Changes(must_wait_for_pods=True, digest=carried_text)
+    return _changes_of(first, have_body, noted, carried_text, undone=False)
+
+
+def _note_with(carried_text: str, name: str, value: Json) -> str:
+    parts = dict(Carried.of_text(carried_text).parts)
+    parts[name] = Sent(digest(value))
+    return Carried(parts).as_text()
 
 
 def _changes_of(

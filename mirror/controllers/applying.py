@@ -27,12 +27,15 @@ from mirror.kube.client import Client
 from mirror.kube.errors import (
     AlreadyExists,
     ApiError,
+    BadAnswer,
     BadRequest,
     Conflict,
     Forbidden,
     Invalid,
     KubeError,
     NotFound,
+    OutcomeUnknown,
+    ServerFailure,
     TooManyRequests,
     Unauthorized,
     Unreachable,
@@ -40,8 +43,9 @@ from mirror.kube.errors import (
 from mirror.kube.objects import Object
 from mirror.kube.resources import NAMESPACES
 from mirror.model import names
-from mirror.model.keys import SourceKey
+from mirror.model.keys import Key, MirrorKey, SourceKey
 from mirror.placement.waiting import Waiter
+from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
 from mirror.runtime.store import Store
 from mirror.telemetry.logs import Log
@@ -49,7 +53,7 @@ from mirror.telemetry.metrics import Metrics
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
-REFUSED_AGAIN_SECONDS = 15.0
+REFUSED = Backoff(first=5.0, most=600.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class Tools:
     metrics: Metrics
     carrying: job.Carrying
     create_namespaces: bool
-    add: Callable[[SourceKey], None]
+    add: Callable[[Key], None]
     ask_wish: Callable[[Object], Waiter | None]
     agree: Callable[[Object, Object], None]
     """Told of a source and the mirror that was just made of it."""
@@ -82,6 +86,8 @@ class Applier:
         # Sources with a status write of ours in flight, by uid: the newest version that the watch has brought
         # meanwhile, maybe that very write before its answer.
         self.writing: dict[str, int] = {}
+        self.unanswered: set[str] = set()
+        """Sources with a status write whose answer was lost: the next foreign status may be that one."""
         self.arrived_at: dict[SourceKey, float] = {}
         """When a change of a source's mirror, or a new source, was first seen and not yet dealt with (monotonic)."""
 
@@ -128,10 +134,14 @@ class Applier:
             raise
         except NotFound:
             return  # deleted meanwhile: the watch tells, and its mirror goes by its own key
+        except (OutcomeUnknown, ServerFailure, BadAnswer):
+            self.unanswered.add(uid)
+            raise
         finally:
             seen_version = self.writing.pop(uid)
             if seen_version and (written is None or seen_version != written.version):
                 t.add(seen.key)  # somebody else's change came meanwhile
+        self.unanswered.discard(uid)
         t.sources.read_own_write(written)
         self._account(seen, write)
 
@@ -141,11 +151,13 @@ class Applier:
         if names.WAITING_BECAUSE in dict(write.annotations):
             t.memories.set(seen.source.uid, waiting_written_at=t.clock.monotonic())
         if write.records is not None:
+            t.memories.set(seen.source.uid, refused_on="")
             t.placing.settle(key)
             t.metrics.worker(write.records).placements.inc()
             self._log.info("placed", source=key, worker=write.records)
             t.add(key)
         if write.clears:
+            t.memories.set(seen.source.uid, refused_on="")
             self._log.info("placement cleared", source=key, worker=seen.source.placed)
         if write.clears or job.is_final(write.status):
             t.placing.serve_soon()  # a place is free; the echo of this write is no news to the watch any more
@@ -163,7 +175,13 @@ class Applier:
             t.add(key)
 
     def _ask(self, seen: Seen) -> None:
-        waiter = self._t.ask_wish(seen.source.found)
+        """Judged by what is stored now: the plan may have written before, and the user meanwhile."""
+        found = self._t.sources.get(seen.key.namespace, seen.key.name)
+        if found is None or found.metadata.uid != seen.source.uid or found.metadata.deletion_timestamp is not None:
+            return
+        if job.is_suspended(found) or job.brief(found).placed is not None:
+            return
+        waiter = self._t.ask_wish(found)
         if waiter is not None and self._t.placing.ask(waiter) is not None:
             self._t.add(seen.key)
 
@@ -205,6 +223,9 @@ class Applier:
             t.metrics.create_to_copy.observe(t.clock.monotonic() - arrived)
         self._log.info("mirrored", source=seen.key, worker=worker.name, mirror_uid=mirror.metadata.uid)
         self._tell(seen, "Mirrored", f"Mirrored to worker {worker.name}", is_warning=False)
+        source = t.sources.get(seen.key.namespace, seen.key.name)
+        if source is None or source.metadata.uid != uid or source.metadata.deletion_timestamp is not None:
+            t.add(MirrorKey(worker.name, job.KIND, mirror.metadata.namespace, mirror.metadata.name))
         if found_again:
             t.add(seen.key)
         else:
@@ -223,7 +244,8 @@ class Applier:
             self._have_mirror(seen, worker, found, found_again=True)
             return
         if is_ours:
-            worker.mirrors.read_own_write(found)  # the watch will show it, and its own key will delete it
+            worker.mirrors.read_own_write(found)
+            t.add(MirrorKey(worker.name, job.KIND, namespace, seen.key.name))
             t.add(seen.key)
             return
         text = f"worker {worker.name} has a Job of this name that is not ours"
@@ -238,11 +260,11 @@ class Applier:
         if reason != "MirrorConflict":
             self._tell(seen, reason, text)
         if was_first:
-            memory = t.memories.of(uid)
-            times = sum(1 for _ in memory.refusals) + 1
-            until = t.clock.monotonic() + REFUSED_AGAIN_SECONDS * times
-            others = tuple(entry for entry in memory.refusals if entry[0] != worker.name)
-            t.memories.set(uid, refusals=(*others, (worker.name, Refusal(because, until))), first_create=False)
+            refusals = dict(t.memories.of(uid).refusals)
+            times = refusals[worker.name].times + 1 if worker.name in refusals else 1
+            until = t.clock.monotonic() + REFUSED.delay(times)
+            refusals[worker.name] = Refusal(because, until, times)
+            t.memories.set(uid, refusals=tuple(refusals.items()), refused_on=worker.name, first_create=False)
         elif t.memories.of(uid).in_the_way != text:
             t.memories.set(uid, in_the_way=text)
         else:
@@ -268,15 +290,16 @@ class Applier:
         try:
             found = await worker.client.send_object(requests.get(job.RESOURCE, seen.key.name, namespace=namespace))
         except NotFound:
+            await worker.confirm_identity()  # what another cluster does not have proves nothing (D19)
             look = Look.GONE
         else:
             labels = found.labels
             has_labels = (labels.get(names.ORIGIN), labels.get(names.SOURCE_UID)) == (t.carrying.origin, uid)
             if has_labels and expected in ("", found.metadata.uid):
                 t.memories.set(uid, mirror_uid=found.metadata.uid)
-                worker.mirrors.read_own_write(found)
-                t.add(seen.key)
-                return
+                if worker.mirrors.read_own_write(found):
+                    t.add(seen.key)
+                return  # else the watch knows better: it went since, or comes; the plan looks again
             look = Look.UNLABELLED if expected == found.metadata.uid else Look.FOREIGN
         self._log.info("mirror looked for", source=seen.key, worker=worker.name, found=look.value)
         t.memories.set(uid, look=look, looked_for=expected)
@@ -314,7 +337,8 @@ class Applier:
             return  # gone: the watch tells
         except (Forbidden, Invalid, BadRequest) as error:
             text = f"worker {worker.name} refuses the change: {_refusal_text(error)}"
-            t.memories.set(uid, sent_digest=changes.digest, sent_times=times, patch_refused=text)
+            refused = {"patch_refused": text, "patch_refused_at": t.clock.monotonic()}
+            t.memories.set(uid, sent_digest=changes.digest, sent_times=times, **refused)
             self._tell(seen, "Refused", text)
             t.add(seen.key)
             return

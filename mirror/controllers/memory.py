@@ -22,8 +22,23 @@ class Memories:
         return self._memories.get(uid) or Memory(uid)
 
     def set(self, uid: str, **fields: Any) -> Memory:
-        changed = self._memories[uid] = replace(self.of(uid), **fields)
+        changed = replace(self.of(uid), **fields)
+        if uid not in self._gone:  # work that was under way when its source went must leave nothing behind
+            self._memories[uid] = changed
         return changed
+
+    def forgive(self, worker: str) -> None:
+        """This worker has changed: what it refused it may accept now."""
+        for uid, memory in list(self._memories.items()):
+            if any(name == worker for name, _ in memory.refusals) or memory.patch_refused:
+                refusals = tuple(entry for entry in memory.refusals if entry[0] != worker)
+                self.set(uid, refusals=refusals, patch_refused="")
+
+    def forget_foreign_writes(self) -> None:
+        """What was seen while somebody else led were that leader's writes."""
+        for uid, memory in list(self._memories.items()):
+            if memory.foreign_status_writes:
+                self.set(uid, foreign_status_writes=0)
 
     def forget(self, uid: str) -> None:
         self._memories.pop(uid, None)

@@ -22,6 +22,7 @@ from mirror.model.keys import Key, MirrorKey
 from mirror.placement.candidates import Candidate
 from mirror.placement.selector import BadSelector
 from mirror.placement.waiting import Waiter
+from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer, Scope
 from mirror.runtime.loop import consume
@@ -35,6 +36,8 @@ from mirror.workers.worker import BY_STATE, Worker
 
 FLUSH_SECONDS = 2.0
 """Less than what lies between the renew deadline and the end of a lease: who leads next must not meet us."""
+# Workers are probed and their watches nudged; nobody does that for the management cluster, so its watch asks often.
+RELIST_SOURCES = Backoff(first=0.8, most=4.0, jitter=0.3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +72,13 @@ class Mirroring:
         self._metrics = metrics
         self._registry = registry
         registry.users = self
+        self._is_leading = False
+        self._relist = asyncio.Event()
         self.sources = Store({BY_WORKER: load_index})
         self.queue: WorkQueue[Key] = WorkQueue(self._lane_of, clock=clock)
         self.recorder = EventRecorder(management, clock=clock, log=log)
         self._memories = Memories()
-        self.placing = Placing(self._candidates, wake=self.queue.add)
+        self.placing = Placing(self._candidates, wake=self._add)
         self._caches = Caches(
             sources=self.sources,
             registry=registry,
@@ -98,7 +103,7 @@ class Mirroring:
                 metrics=metrics,
                 carrying=settings.carrying,
                 create_namespaces=settings.create_namespaces,
-                add=self.queue.add,
+                add=self._add,
                 ask_wish=self._waiter,
                 agree=self._observer.agree,
             )
@@ -116,7 +121,7 @@ class Mirroring:
         self._routes = Routes(
             self.sources,
             registry,
-            add=self.queue.add,
+            add=self._add,
             placing=self.placing,
             memories=self._memories,
             observer=self._observer,
@@ -134,6 +139,7 @@ class Mirroring:
                 on_change=self._routes.on_source,
                 accept=self._routes.is_ours,
                 on_event=self._routes.on_job_event,
+                relist=RELIST_SOURCES,
             )
             for namespace in settings.namespaces or (None,)
         )
@@ -142,10 +148,25 @@ class Mirroring:
 
     async def watch(self) -> None:
         """Keep the cache of sources, until cancelled."""
-        async with asyncio.TaskGroup() as scope:
-            for number, informer in enumerate(self.informers):
-                name = f"watch sources {number}"
-                scope.create_task(supervise(name, informer.run, log=self._log), name=name)
+        while True:
+            self._relist.clear()
+            async with asyncio.TaskGroup() as scope:
+                watches = []
+                for number, informer in enumerate(self.informers):
+                    name = f"watch sources {number}"
+                    watch = supervise(name, informer.run, log=self._log, on_restart=self._metrics.on_task_restart)
+                    watches.append(scope.create_task(watch, name=name))
+                await self._relist.wait()
+                for task in watches:
+                    task.cancel()
+
+    async def _list_anew(self) -> None:
+        """Whoever led until now may have written what a silent watch of ours has not brought (D2)."""
+        if not self.is_synced:
+            return  # the list under way is fresh
+        for informer in self.informers:
+            informer.expire()
+        self._relist.set()
 
     @property
     def is_synced(self) -> bool:
@@ -160,11 +181,11 @@ class Mirroring:
 
     async def lead(self) -> None:
         """Do the work, until cancelled."""
+        await self._list_anew()
         await self.wait_until_ready()
         await self._registry.lead()
-        for worker in list(self._registry.workers):
-            self._sweeper.sweep_soon(worker)
-        self.placing.wake_all()
+        await self._registry.wait_until_settled()
+        self._begin()
         async with asyncio.TaskGroup() as around:
             sending = around.create_task(self.recorder.run(), name="send events")
             try:
@@ -173,6 +194,25 @@ class Mirroring:
                 self.queue.close()
                 await self.recorder.flush(FLUSH_SECONDS)
                 sending.cancel()
+
+    def _begin(self) -> None:
+        """From now on changes name keys; everything that is there is looked at once."""
+        self._is_leading = self._routes.is_leading = True
+        self._memories.forget_foreign_writes()
+        for source in self.sources:
+            self.queue.add(source_key(source))
+        for worker in list(self._registry.workers.values()):
+            self._routes.look_at_mirrors_of(worker)
+            self._sweeper.sweep_soon(worker.name)
+
+    def _add(self, key: Key) -> None:
+        """A standby names no keys: nobody would take them."""
+        if self._is_leading:
+            self.queue.add(key)
+
+    async def wait_until_sources_known(self) -> None:
+        for informer in self.informers:
+            await informer.wait_until_synced()
 
     async def _work_for_ever(self) -> None:
         async with asyncio.TaskGroup() as scope:
@@ -191,8 +231,11 @@ class Mirroring:
             return await self._sweeper.work_on(key)
         seen = self._observer.look(key)
         if seen is None:
+            self.placing.settle(key)
             return None
         plan = decide(seen)
+        if not plan.wants_place:
+            self.placing.settle(key)
         self._log.debug("decided", source=key, because=plan.because, actions=len(plan.actions))
         await self._applier.apply(seen, plan.actions)
         if seen.mirror is not None and not plan.actions:

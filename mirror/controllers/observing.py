@@ -125,13 +125,13 @@ class Observer:
             mirror_is_stale=is_stale,
             changes=self._changes(source, mirror) if not is_stale else None,
             clock_offset_seconds=_offset_of(worker),
-            refused_now=_refused_now(source, memory, monotonic),
+            refused_now=_refused_now(source, memory),
             about_place=self._about_place(key, source, memory, monotonic),
         )
 
     def _about_place(self, key: SourceKey, source: Source, memory: Memory, now: float) -> AboutPlace:
         """Only for a source that has no place, or was refused where it is recorded."""
-        refused_now = _refused_now(source, memory, now)
+        refused_now = _refused_now(source, memory)
         if (source.placed is not None and not refused_now) or source.is_finished or source.is_deleting:
             return AboutPlace()
         caches = self._caches
@@ -185,6 +185,8 @@ class Observer:
 
     def agree(self, source: Object, mirror: Object) -> None:
         """This mirror was just made of this source."""
+        if self._caches.memories.is_gone(source.metadata.uid):
+            return
         self._agreed[source.metadata.uid] = _looks(source, mirror)
 
     def _recent(self, memory: Memory) -> Memory:
@@ -208,11 +210,9 @@ def _looks(source: Object, mirror: Object) -> tuple[object, ...]:
     )
 
 
-def _refused_now(source: Source, memory: Memory, now: float) -> str:
+def _refused_now(source: Source, memory: Memory) -> str:
     """The worker a source is recorded on, if it definitely refused the very first create (D1)."""
-    refusals = dict(memory.refusals)
-    refusal = refusals.get(source.placed or "")
-    return source.placed or "" if refusal is not None and refusal.until > now else ""
+    return memory.refused_on if memory.refused_on and memory.refused_on == source.placed else ""
 
 
 def _offset_of(worker: Worker | None) -> float | None:

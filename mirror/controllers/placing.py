@@ -11,6 +11,9 @@ from mirror.placement.candidates import Candidate, Wish
 from mirror.placement.least_loaded import choose
 from mirror.placement.waiting import Waiter, WaitingRoom
 
+MOST_GIVEN = 256
+"""So many places are given out and not recorded yet; the rest is served as those are."""
+
 
 @dataclass(frozen=True, slots=True)
 class Given:
@@ -35,8 +38,15 @@ class Placing:
         return len(self._room)
 
     def given_to(self, key: SourceKey, uid: str) -> str | None:
+        """The worker that was given to this source, as long as nothing speaks against it but what was given."""
         given = self._given.get(key)
-        return given.worker if given is not None and given.uid == uid else None
+        if given is None or given.uid != uid:
+            return None
+        now = next((candidate for candidate in self._candidates() if candidate.name == given.worker), None)
+        if now is None or not now.reachable or now.cordoned or now.misconfigured:
+            self.settle(key)
+            return None
+        return given.worker
 
     def ask(self, waiter: Waiter) -> str | None:
         """Let it wait for a place; return the worker if there is one at once."""
@@ -84,7 +94,8 @@ class Placing:
                 candidates[worker] = replace(candidates[worker], load=candidates[worker].load + 1)
             return worker
 
-        for waiter, worker in self._room.serve(pick):
+        room = MOST_GIVEN - len(self._given)
+        for waiter, worker in self._room.serve(pick, most=max(room, 1)):
             self._given[waiter.key] = Given(waiter.uid, worker)
             if waiter.key != except_for:
                 self._wake(waiter.key)

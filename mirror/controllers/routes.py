@@ -55,6 +55,8 @@ class Routes:
         self._metrics = metrics
         self._managed_by = managed_by
         self._was_reachable: set[str] = set()
+        self._specs: dict[str, object] = {}
+        self.is_leading = False
 
     # -- sources --------------------------------------------------------------------------------------------------
 
@@ -114,6 +116,11 @@ class Routes:
         uid = new.metadata.uid
         if old.metadata.uid != uid or uid in self._applier.writing or job.brief(new).placed is None:
             return
+        if not self.is_leading:
+            return  # the leader's writes
+        if uid in self._applier.unanswered:
+            self._applier.unanswered.discard(uid)
+            return  # most likely that write
         writes = self._memories.of(uid).foreign_status_writes + 1
         self._memories.set(uid, foreign_status_writes=writes, foreign_written_at=self._clock.monotonic())
 
@@ -157,10 +164,16 @@ class Routes:
             (self._was_reachable.add if is_reachable else self._was_reachable.discard)(worker.name)
             self.look_again_at(worker.name)
             if is_reachable:
-                for mirror in worker.mirrors:
-                    self.on_mirror_change(worker, None, mirror, Change.SEEN)
+                self.look_at_mirrors_of(worker)
                 self._sweep_soon(worker.name)
-        self._placing.wake_all()
+        if is_reachable != was_reachable or self._specs.get(worker.name) != worker.spec:
+            self._specs[worker.name] = worker.spec
+            self._memories.forgive(worker.name)
+            self._placing.wake_all()
+
+    def look_at_mirrors_of(self, worker: Worker) -> None:
+        for mirror in worker.mirrors:
+            self.on_mirror_change(worker, None, mirror, Change.SEEN)
 
     def look_again_at(self, worker: str) -> None:
         for namespace, name in self._sources.names(BY_WORKER, worker):

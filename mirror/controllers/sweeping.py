@@ -11,7 +11,7 @@ from mirror.controllers.memory import Memories
 from mirror.decide.strays import MirrorSeen, Right, is_too_many, right_to_stay
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import KubeError, NotFound
+from mirror.kube.errors import ApiError, KubeError, NotFound
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import MirrorKey
@@ -48,6 +48,7 @@ class Sweeper:
         self._metrics = metrics
         self._on_halt = on_halt
         self._due: set[str] = set()
+        self._sweeping: set[str] = set()
         self._halted: dict[str, int] = {}
         self._wake = asyncio.Event()
 
@@ -57,9 +58,17 @@ class Sweeper:
         mirror = worker.mirrors.get(key.namespace, key.name) if worker else None
         if worker is None or mirror is None or not worker.is_reachable:
             return None
-        if self._judge(worker, mirror) is Right.GOES:
+        right = self._judge(worker, mirror)
+        if right is Right.ASK and self._has_namesake(worker, mirror):
+            right = Right.GOES if await self._source_is_gone(worker, mirror) else Right.STAYS
+        if right is Right.GOES:
             await self._delete(worker, mirror, because="its source is gone")
         return None
+
+    def _has_namesake(self, worker: Worker, mirror: Object) -> bool:
+        """Another source of that name waits for it to go: worth a question of its own."""
+        namespace = worker.source_namespace_of(mirror.metadata.namespace)
+        return namespace is not None and self._sources.get(namespace, mirror.metadata.name) is not None
 
     def sweep_soon(self, worker: str) -> None:
         self._due.add(worker)
@@ -67,21 +76,36 @@ class Sweeper:
 
     async def run(self, interval_seconds: float) -> None:
         """Sweep each worker when it is asked for and every interval, until cancelled."""
-        while True:
-            try:
-                async with asyncio.timeout(interval_seconds):
-                    await self._wake.wait()
-            except TimeoutError:
-                self._due.update(self._registry.workers)
-            self._wake.clear()
-            due, self._due = self._due, set()
-            self._registry.forget_unused()
-            # Side by side: a worker that hangs must not keep the others from being swept.
-            async with asyncio.TaskGroup() as scope:
-                for name in due:
+        loop = asyncio.get_running_loop()
+        next_round = loop.time() + interval_seconds
+        # Side by side: a worker that hangs must not keep the others from being swept.
+        async with asyncio.TaskGroup() as scope:
+            while True:
+                is_time = False
+                try:
+                    async with asyncio.timeout_at(next_round):
+                        await self._wake.wait()
+                except TimeoutError:
+                    is_time = True  # not asked of the clock alone: a timer may come a hair before its time
+                self._wake.clear()
+                if is_time or loop.time() >= next_round:
+                    next_round = loop.time() + interval_seconds
+                    self._due.update(self._registry.workers)
+                    self._registry.forget_unused()
+                for name in self._due - self._sweeping:
+                    self._due.discard(name)
                     worker = self._registry.workers.get(name)
                     if worker is not None and worker.is_reachable:
-                        scope.create_task(self._sweep(worker), name=f"sweep {name}")
+                        self._sweeping.add(name)
+                        scope.create_task(self._sweep_once(worker), name=f"sweep {name}")
+
+    async def _sweep_once(self, worker: Worker) -> None:
+        try:
+            await self._sweep(worker)
+        finally:
+            self._sweeping.discard(worker.name)
+            if worker.name in self._due:
+                self._wake.set()
 
     async def _sweep(self, worker: Worker) -> None:
         doubtful = [mirror for mirror in worker.mirrors if self._judge(worker, mirror) is Right.ASK]
@@ -94,10 +118,18 @@ class Sweeper:
             else:
                 self._halted.pop(worker.name, None)
             for mirror in (*certain, *going):
-                await self._delete(worker, mirror, because="its source is gone (sweep)")
-                self._metrics.worker(worker.name).sweep_deleted.inc()
+                await self._sweep_away(worker, mirror)
         except KubeError as error:
             self._log.warning("sweep not finished", worker=worker.name, error=error)
+
+    async def _sweep_away(self, worker: Worker, mirror: Object) -> None:
+        """Delete one; a refusal concerns this one only."""
+        try:
+            await self._delete(worker, mirror, because="its source is gone (sweep)")
+        except ApiError as error:
+            self._log.warning("mirror not deleted", worker=worker.name, name=mirror.metadata.name, error=error)
+        else:
+            self._metrics.worker(worker.name).sweep_deleted.inc()
 
     def _halt(self, worker: Worker, count: int) -> None:
         if self._halted.get(worker.name) == count:

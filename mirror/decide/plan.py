@@ -89,3 +89,11 @@ class Plan:
     again_after_seconds: float | None = None
     remember: tuple[tuple[str, Any], ...] = ()
     """Fields of the source's ``Memory`` to set once the actions went well."""
+
+    @property
+    def wants_place(self) -> bool:
+        """Whether the source waits for a place, or uses the one that it was given."""
+        return any(
+            isinstance(action, AskForPlace) or (isinstance(action, WriteSource) and action.records is not None)
+            for action in self.actions
+        )

@@ -32,6 +32,10 @@ UNREACHABLE_SHOWN_AFTER_SECONDS = 60.0
 CONFLICT_RETRY_SECONDS = 30.0
 WAITING_LOOK_SECONDS = 60.0
 RESENDS = 2
+PATCH_AGAIN_SECONDS = 60.0
+FIND_AGAIN_SECONDS = 1.0
+NAMESAKE_LOOK_SECONDS = 5.0
+NAMESAKE_SHOWN_AFTER_SECONDS = 10.0
 SETTLED_SECONDS = 120.0
 """So long after its end a mirror counts down no more pods: workers before 1.31 may end a Job that still has some."""
 
@@ -133,27 +137,35 @@ def wait_for_worker(seen: Seen) -> Plan | None:
     worker = seen.worker
     if worker is None or worker.is_reachable:
         return None
-    why = f"worker {worker.name} is out of reach ({worker.because})"
     shown_from = min(UNREACHABLE_SHOWN_AFTER_SECONDS, seen.policy.lost_after_seconds)
-    tell: tuple[Action, ...] = ()
-    remember: tuple[tuple[str, bool], ...] = ()
     left = [at - worker.lost_for_seconds for at in (shown_from, seen.policy.lost_after_seconds)]
-    if left[1] <= 0 and not seen.memory.worker_loss_told:
-        tell, remember = (Tell("WorkerLost", f"{why}; the Job stays assigned to it"),), (("worker_loss_told", True),)
-    waiting = why if left[0] <= 0 else seen.source.found.annotations.get(names.WAITING_BECAUSE)
+    stored = waiting = seen.source.found.annotations.get(names.WAITING_BECAUSE)
+    tell: tuple[Action, ...] = ()
+    if left[1] <= 0:
+        waiting = f"worker {worker.name} is lost; the Job stays assigned to it"
+        if stored != waiting:  # what is stored remembers, over restarts too, that it was told
+            tell = (Tell("WorkerLost", f"{waiting} ({worker.because})"),)
+    elif left[0] <= 0:
+        waiting = f"worker {worker.name} is out of reach"
     again = min((seconds for seconds in left if seconds > 0), default=None)
+    why = f"worker {worker.name} is out of reach"
     if seen.source.is_suspended and (plan := _show_suspended(seen, why, waiting=waiting)).actions:
-        return Plan(plan.because, (*plan.actions, *tell), again, remember)
+        return Plan(plan.because, (*plan.actions, *tell), again)
     write, later = source_write(seen, waiting=waiting)
+    if not write:
+        tell = ()  # it goes with the write, which may have to wait
     again = min((s for s in (again, later) if s is not None), default=None)
-    return Plan(why, (*write, *tell), again, remember)
+    return Plan(why, (*write, *tell), again)
 
 
 def make_room_for_mirror(seen: Seen) -> Plan | None:
     """The name is still taken by the mirror of an earlier namesake, which is being deleted (D1)."""
     if not seen.mirror_is_stale:
         return None
-    return Plan("the mirror of an earlier namesake has to go first", again_after_seconds=1.0)
+    why = "the mirror of an earlier namesake has to go first"
+    waiting = why if _age_seconds(seen) > NAMESAKE_SHOWN_AFTER_SECONDS else None
+    write, later = source_write(seen, waiting=waiting)
+    return Plan(why, write, min(NAMESAKE_LOOK_SECONDS, later or NAMESAKE_LOOK_SECONDS))
 
 
 def care_for_missing_mirror(seen: Seen) -> Plan | None:
@@ -164,7 +176,8 @@ def care_for_missing_mirror(seen: Seen) -> Plan | None:
     expected = source.found.annotations.get(names.MIRROR_UID) or memory.mirror_uid
     if expected or source.has_started:
         if memory.look is None or memory.looked_for != expected:
-            return Plan("its mirror is not in the cache", (FindMirror(worker.name, expected),))
+            find = FindMirror(worker.name, expected)
+            return Plan("its mirror is not in the cache", (find,), FIND_AGAIN_SECONDS)
         if memory.look is Look.UNLABELLED:
             return Plan("its mirror lost our labels", (RestoreLabels(worker.name, expected),))
         if source.has_started:
@@ -201,13 +214,15 @@ def follow(seen: Seen) -> Plan | None:
         settled=ended_for >= SETTLED_SECONDS,
     )
     problem, patch = _problem_and_patch(seen)
+    # A patch on its way may yet be refused for the reason that is shown: it goes away once the mirror is as it should.
+    waiting = problem or (seen.source.found.annotations.get(names.WAITING_BECAUSE) if patch else None)
     tell: tuple[Action, ...] = ()
     if seen.memory.create_unanswered:
         tell = (Tell("Mirrored", f"Mirrored to worker {worker.name}", is_warning=False),)
     write, later = source_write(
         seen,
         status=following.status,
-        waiting=problem or None,
+        waiting=waiting,
         mirror_uid=mirror.metadata.uid,
         more=following.more,
         cut=following.cut,
@@ -215,6 +230,8 @@ def follow(seen: Seen) -> Plan | None:
     remember = (("create_unanswered", False),) if tell else ()
     if following.waits_for_pods:
         later = min(later or SETTLED_SECONDS, max(1.0, SETTLED_SECONDS - ended_for))
+    if problem:
+        later = min(later or PATCH_AGAIN_SECONDS, PATCH_AGAIN_SECONDS)
     return Plan("follows its mirror", (*tell, *write, *patch), later, remember)
 
 
@@ -224,7 +241,7 @@ def _problem_and_patch(seen: Seen) -> tuple[str, tuple[Action, ...]]:
     if changes is None or worker is None or (seen.mirror and seen.mirror.metadata.deletion_timestamp):
         return "", ()
     is_repeat = memory.sent_digest == changes.digest
-    if is_repeat and memory.patch_refused:
+    if is_repeat and memory.patch_refused and seen.monotonic - memory.patch_refused_at < PATCH_AGAIN_SECONDS:
         return memory.patch_refused, ()
     if is_repeat and changes.undone and memory.sent_times >= RESENDS:
         return f"what was changed here is undone on {worker.name}", ()
@@ -250,8 +267,21 @@ def _show_suspended(seen: Seen, why: str, *, waiting: str | None = None) -> Plan
 
 
 def _is_recorded_mirror(seen: Seen) -> bool:
+    """Whether this is the object that was recorded. The annotation may be edited by users, so it does not decide alone:
+    one that we made ourselves, or that is older than the start that is stored, is the one that ran."""
+    if seen.mirror is None:
+        return False
+    mirror = seen.mirror.metadata
     recorded = seen.source.found.annotations.get(names.MIRROR_UID)
-    return seen.mirror is not None and recorded in (None, "", seen.mirror.metadata.uid)
+    if recorded in (None, "", mirror.uid) or seen.memory.mirror_uid == mirror.uid:
+        return True
+    start = seen.source.stored.start
+    return bool(start and mirror.creation_timestamp and mirror.creation_timestamp <= start)
+
+
+def _age_seconds(seen: Seen) -> float:
+    created = seen.source.found.metadata.creation_timestamp
+    return (seen.now - datetime.fromisoformat(created)).total_seconds() if created else 0.0
 
 
 def _mirror_is_suspended(seen: Seen) -> bool:

@@ -26,6 +26,7 @@ class Refusal:
 
     because: str
     until: float
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +44,15 @@ class Memory:
     mirror_uid: str = ""
     looked_for: str = ""
     look: Look | None = None
+    refused_on: str = ""
+    """The worker that refused the very first create, until that is written down."""
     in_the_way: str = ""
     refusals: tuple[tuple[str, Refusal], ...] = ()
     sent_digest: str = ""
     sent_times: int = 0
     patch_refused: str = ""
+    patch_refused_at: float = float("-inf")
     waiting_written_at: float = float("-inf")
-    worker_loss_told: bool = False
     foreign_status_writes: int = 0
     foreign_written_at: float = float("-inf")
 

@@ -33,7 +33,8 @@ def source_write(
     changes: list[tuple[str, str | None]] = []
     if stored.get(names.ASSIGNED_WORKER) != placed:
         changes.append((names.ASSIGNED_WORKER, placed))
-    if status is not None and mirror_uid is not None and stored.get(names.MIRROR_UID) != mirror_uid:
+    recorded = stored.get(names.MIRROR_UID)
+    if mirror_uid is not None and recorded != mirror_uid and (status is not None or recorded is not None):
         changes.append((names.MIRROR_UID, mirror_uid))
     later = None
     if stored.get(names.WAITING_BECAUSE) != waiting:

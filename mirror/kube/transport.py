@@ -139,7 +139,7 @@ class HttpTransport:
             response.close()
 
     async def _end(self, pools: list[aiohttp.ClientSession]) -> None:
-        """Close pools' connections, and fail what is read from them; all of them, even if we are cancelled meanwhile."""
+        """Close pools' connections and fail what is read from them; all of them, even if cancelled meanwhile."""
         async with AsyncExitStack() as stack:
             for pool in pools:
                 stack.push_async_callback(pool.close)

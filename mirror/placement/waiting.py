@@ -51,18 +51,19 @@ class WaitingRoom:
     def leave(self, key: SourceKey) -> None:
         self._waiters.pop(key, None)
 
-    def serve(self, choose: Callable[[Wish], str | None]) -> list[tuple[Waiter, str]]:
-        """Give out places until ``choose`` finds none; it must count what it has given out already.
+    def serve(self, choose: Callable[[Wish], str | None], *, most: int = 1_000_000) -> list[tuple[Waiter, str]]:
+        """Give out places until ``choose`` finds none, or ``most``; it must count what it has given out already.
 
         Returns who was placed and where, in the order of service.
         """
         served: list[tuple[Waiter, str]] = []
-        while True:
+        while len(served) < most:
             placed = self._serve_one(choose)
             if placed is None:
                 return served
             self._last_served = placed[0].key.namespace
             served.append(placed)
+        return served
 
     def _serve_one(self, choose: Callable[[Wish], str | None]) -> tuple[Waiter, str] | None:
         heads: dict[str, list[Waiter]] = {}

@@ -90,6 +90,7 @@ class Informer:
         on_event: Callable[[WatchEvent], None] = lambda _: None,
         on_trouble: Callable[[KubeError], None] = lambda _: None,
         on_healthy: Callable[[], None] = lambda: None,
+        relist: Backoff = RELIST,
     ) -> None:
         self._scope = scope
         self._store = store
@@ -99,13 +100,16 @@ class Informer:
         self._on_event = on_event
         self._on_trouble = on_trouble
         self._on_healthy = on_healthy
+        self._relist = relist
         self._chance = random.Random()
         self._version = ""
         self._phase = Phase.LISTING
         self._failures = 0
         self._restarts = 0
         self._heard_at = 0.0
+        self._watching_since: float | None = None
         self._can_stream_lists = True
+        self._older: dict[Name, Object] = {}
         self._synced = asyncio.Event()
         self._nudge = asyncio.Event()
 
@@ -115,6 +119,11 @@ class Informer:
     @property
     def is_synced(self) -> bool:
         return self._synced.is_set()
+
+    def expire(self) -> None:
+        """Take nothing that is known for granted: the next ``run`` lists anew. Only while it is not running."""
+        self._version = ""
+        self._synced.clear()
 
     def nudge(self) -> None:
         """The server is known to answer again: do not wait for the backoff to end."""
@@ -126,9 +135,7 @@ class Informer:
 
     async def run(self) -> None:
         """Keep the store like the server; ends only by cancellation."""
-        loop = asyncio.get_running_loop()
         while True:
-            started = loop.time()
             self._nudge.clear()
             try:
                 await (self._watch() if self._version else self._list())
@@ -141,17 +148,18 @@ class Informer:
                 self._on_trouble(error)
             except KubeError as error:
                 # A watch that ran for a while and broke is no repeated failure: it is resumed at once.
-                ran = self._phase is Phase.WATCHING and loop.time() - started > LASTED_SECONDS
+                ran = self._watched_seconds() > LASTED_SECONDS
                 self._failures = 1 if ran else self._failures + 1
                 self._on_trouble(error)
             else:
-                if loop.time() - started > LASTED_SECONDS:
+                if self._watched_seconds() > LASTED_SECONDS:
                     self._failures = 0
                 elif self._phase is Phase.WATCHING:
                     self._failures += 1  # a server that ends each watch at once must not be hammered
             self._restarts += 1
-            if loop.time() - started > QUIET_SECONDS:
+            if self._watched_seconds() > QUIET_SECONDS:
                 self._failures = min(self._failures, 1)
+            self._watching_since = None
             await self._back_off()
 
     async def _back_off(self) -> None:
@@ -160,7 +168,7 @@ class Informer:
             return
         self._phase = Phase.BACKING_OFF
         try:
-            async with asyncio.timeout(RELIST.delay(self._failures - 1, self._chance)):
+            async with asyncio.timeout(self._relist.delay(self._failures - 1, self._chance)):
                 await self._nudge.wait()
         except TimeoutError:
             return
@@ -196,7 +204,7 @@ class Informer:
     async def _watch(self, *, initial_events: bool = False) -> None:
         scope = self._scope
         if not initial_events:
-            self._phase = Phase.WATCHING
+            self._begin_watching()
         request = requests.watch(
             scope.resource,
             namespace=scope.namespace,
@@ -214,7 +222,7 @@ class Informer:
                     self._take_event(event)
                 elif event.type == "BOOKMARK" and event.initial_events_end:
                     self._finish_list(found, event.object.metadata.resource_version)
-                    self._phase = Phase.WATCHING
+                    self._begin_watching()
                     found = None
                 elif event.type in ("ADDED", "MODIFIED"):
                     self._take_listed(event.object, found)
@@ -234,18 +242,26 @@ class Informer:
         name = name_of(listed)
         found.add(name)
         old = self._store.get(*name)
-        if old is None or old.metadata.resource_version != listed.metadata.resource_version:
+        if old is not None and old.version > listed.version > 0:
+            self._older[name] = listed  # a write of ours is newer, or the server went back: the list's version tells
+        elif old is None or old.metadata.resource_version != listed.metadata.resource_version:
             self._store.put(listed)
             self._on_change(old, listed, Change.SEEN)
 
     def _finish_list(self, found: set[Name], version: str) -> None:
         self._version = version
-        self._store.restart(self._scope.name, int(version) if version.isdecimal() else 0)
+        listed_at = int(version) if version.isdecimal() else 0
+        went_back = listed_at < self._store.progress(self._scope.name)
+        self._store.restart(self._scope.name, listed_at)
+        for listed in self._older.values():
+            if went_back:
+                self._on_change(self._store.put(listed), listed, Change.SEEN)
+        self._older.clear()
         for name in self._store.names_in(self._scope.name):
-            if name not in found:
+            known = self._store.get(*name)
+            if name not in found and known is not None and (went_back or known.version <= listed_at or not listed_at):
                 self._on_change(self._store.remove(name), None, Change.MISSING)
         self._store.mark_synced(self._scope.name)
-        self._failures = 0
         self._synced.set()
         self._on_healthy()
 
@@ -271,10 +287,20 @@ class Informer:
                 self._store.remove(name)
                 self._on_change(old, None, Change.MISSING)
             return
-        if old is not None and old.metadata.uid == found.metadata.uid and found.version <= old.version > 0:
+        if old is not None and 0 < found.version <= old.version:
             return  # the echo of a write of ours, or older than one
         self._store.put(found)
         self._on_change(old, found, Change.SEEN)
+
+    def _begin_watching(self) -> None:
+        self._phase = Phase.WATCHING
+        self._watching_since = asyncio.get_running_loop().time()
+
+    def _watched_seconds(self) -> float:
+        """How long the watch that has just ended lasted; 0 if none had begun."""
+        if self._watching_since is None:
+            return 0.0
+        return asyncio.get_running_loop().time() - self._watching_since
 
     def _heard(self) -> None:
         self._heard_at = asyncio.get_running_loop().time()

@@ -103,6 +103,10 @@ class Store:
         if version > self._progress.get(scope, 0):
             self._progress[scope] = version
 
+    def progress(self, scope: str) -> int:
+        """The newest version that the stream of this scope has shown."""
+        return self._progress.get(scope, 0)
+
     def restart(self, scope: str, version: int) -> None:
         """The stream of this scope begins anew at a version, maybe an older one (a restored etcd)."""
         self._progress[scope] = version

@@ -18,6 +18,7 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     since: str = ""
     lost_since: str = ""
     reason: str = ""
+    namespace_prefix: str = ""
 
 
 class IdentityRefused(ValueError):
@@ -49,6 +50,17 @@ class Book:
 
     def without(self, worker: str) -> Book:
         return replace(self, entries={name: entry for name, entry in self.entries.items() if name != worker})
+
+    def check_prefix(self, worker: str, prefix: str) -> None:
+        """Whether mirrors may live in these namespaces, while there are any.
+
+        Raises:
+            IdentityRefused: those that exist live in others.
+        """
+        known = self.entries.get(worker)
+        if known is not None and known.uid and known.namespace_prefix != prefix:
+            before = known.namespace_prefix or "none"
+            raise IdentityRefused(f"namespace-prefix was {before} and cannot change while Jobs are on this worker")
 
     def check_identity(self, worker: str, uid: str, *, management_uid: str, has_prefix: bool) -> None:
         """Whether this worker may be this cluster.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
+
+import msgspec
 
 from mirror.kube import requests
 from mirror.kube.client import Client
@@ -19,12 +21,13 @@ from mirror.runtime.store import Store
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.telemetry.metrics import Metrics
-from mirror.workers.book import Book, Entry, encode
+from mirror.workers.book import Book, encode
 from mirror.workers.connection import Connection, State
 from mirror.workers.spec import SECRET_SELECTOR, BadSecret, WorkerSpec, read_spec
 from mirror.workers.worker import Worker
 
 SETTLED_AFTER_SECONDS = 10.0
+READ_AGAIN_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class RegistrySettings:
 
 class Users(Protocol):
     """What the registry needs of the controllers."""
+
+    async def wait_until_sources_known(self) -> None: ...
 
     def is_known(self, worker: Worker, found: Object) -> bool: ...
 
@@ -121,15 +126,18 @@ class Registry:
 
     async def lead(self) -> None:
         """We are the leader now: what we know of workers is checked against the record, and recorded."""
+        while True:
+            try:
+                self._book = self._written = await self._read_book()
+                break
+            except KubeError as error:  # no reason to give the lead away: the next leader would meet the same
+                self.log.warning("workers not read", error=error)
+                await asyncio.sleep(READ_AGAIN_SECONDS)
         self._is_leading = True
-        self._book = self._written = await self._read_book()
         for worker in list(self.workers.values()):
-            entry = self._book.entry(worker.name)
-            if worker.uid and entry.uid and entry.uid != worker.uid:
-                worker.uid = ""
-                worker.suspect(KubeError("the record of this worker changed"))
+            worker.check_again()
             self._note(worker)
-        await self._write_book()
+        self._book_changed.set()
 
     async def wait_until_secrets_synced(self) -> None:
         await self._informer.wait_until_synced()
@@ -218,15 +226,24 @@ class Registry:
         return await self._connector(spec.name, spec.kubeconfig)
 
     async def accept_identity(self, worker: Worker, uid: str) -> None:
-        has_prefix = worker.namespace_of("") != ""  # the one in use, which its Secret may not say any more
+        prefix = worker.spec.namespace_prefix if worker.spec else ""
         management_uid = self._settings.management_uid
-        self._book.check_identity(worker.name, uid, management_uid=management_uid, has_prefix=has_prefix)
+        self._book.check_identity(worker.name, uid, management_uid=management_uid, has_prefix=bool(prefix))
+        if self.has_sources_on(worker.name):
+            self._book.check_prefix(worker.name, prefix)
         worker.uid = uid
         entry = self._book.entry(worker.name)
-        if entry.uid != uid:
-            self._book = self._book.with_entry(worker.name, Entry(uid, entry.state, entry.since, entry.lost_since))
+        if (entry.uid, entry.namespace_prefix) != (uid, prefix):
+            changed = msgspec.structs.replace(entry, uid=uid, namespace_prefix=prefix)
+            self._book = self._book.with_entry(worker.name, changed)
             if self._is_leading:
                 await self._write_book()
+
+    async def wait_until_sources_known(self) -> None:
+        await self.users.wait_until_sources_known()
+
+    def has_sources_on(self, worker: str) -> bool:
+        return self.users.has_sources_on(worker)
 
     def is_known(self, worker: Worker, found: Object) -> bool:
         return self.users.is_known(worker, found)
@@ -256,8 +273,14 @@ class Registry:
         same = (before.state, before.lost_since, before.reason) == (connection.state.value, lost_since, reason)
         if same or connection.state is State.CONNECTING:
             return
-        uid = before.uid or worker.uid
-        entry = Entry(uid, connection.state.value, _written(connection.since), lost_since, reason)
+        entry = msgspec.structs.replace(
+            before,
+            uid=before.uid or worker.uid,
+            state=connection.state.value,
+            since=_written(connection.since),
+            lost_since=lost_since,
+            reason=reason,
+        )
         self._book = self._book.with_entry(worker.name, entry)
         self._book_changed.set()
         if reason and reason != before.reason:
@@ -303,7 +326,7 @@ class Registry:
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
                 "metadata": {"name": name, "namespace": namespace},
-                "data": {key: text for key, text in data.items() if text is not None},
+                "data": {key: encode(entry) for key, entry in book.entries.items()},
             }
             await self._management.send(requests.create(CONFIGMAPS, body, namespace=namespace))
         self._written = book
@@ -320,6 +343,7 @@ def _written(moment: datetime | None) -> str:
 
 def _parsed(text: str) -> datetime | None:
     try:
-        return datetime.fromisoformat(text) if text else None
+        found = datetime.fromisoformat(text) if text else None
     except ValueError:
         return None
+    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found

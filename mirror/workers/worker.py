@@ -25,7 +25,7 @@ from mirror.runtime.store import Name, Store, name_of
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers.book import IdentityRefused
-from mirror.workers.connection import Connection
+from mirror.workers.connection import Connection, State
 from mirror.workers.spec import WorkerSpec
 
 HEARTBEAT_SECONDS = 10.0
@@ -54,7 +54,11 @@ class Surroundings(Protocol):
         """Raises IdentityRefused, or KubeError when it could not be recorded."""
         ...
 
+    async def wait_until_sources_known(self) -> None: ...
+
     def is_known(self, worker: Worker, found: Object) -> bool: ...
+
+    def has_sources_on(self, worker: str) -> bool: ...
 
     def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None: ...
 
@@ -90,11 +94,14 @@ class Worker:
         self._connected_with: bytes | None = None
         self._refused: KubeError | None = None
         self._unknown: set[Name] = set()
+        self._pruned_at = float("-inf")
         self._poke = asyncio.Event()
         self._no_spec_because = SECRET_GONE
         self._prefix = ""
         self.refusal = ""
         """Why its Secret is at fault, as an event's reason; empty when it is not."""
+        self._lost_by = ""
+        self._lost_with: WorkerSpec | None = None
         self._informers: tuple[Informer, ...] = ()
 
     @property
@@ -132,7 +139,8 @@ class Worker:
     def update(self, spec: WorkerSpec | None, *, because: str = SECRET_GONE) -> None:
         """Take what its Secret says now; None: there is none, or none that is of use."""
         before, self.spec, self._no_spec_because = self.spec, spec, because
-        if spec is not None and not self._informers:
+        # Where mirrors live cannot change under those that exist (``Registry.accept_identity`` refuses it).
+        if spec is not None and not (self._informers and self._around.has_sources_on(self.name)):
             self._prefix = spec.namespace_prefix
         if spec is None or before is None or _access(before) != _access(spec):
             self._poke.set()
@@ -159,6 +167,8 @@ class Worker:
                 await self._look()
                 if not self.connection.is_connected:
                     await self._wait_to_look_again()
+            # A mirror is judged by whether its source is known.
+            await self._around.wait_until_sources_known()
             self._informers = tuple(self._make_informers())
             async with asyncio.TaskGroup() as scope:
                 for informer, label in zip(self._informers, self._labels(), strict=True):
@@ -251,12 +261,33 @@ class Worker:
             for informer in self._informers:
                 informer.nudge()
 
+    def check_again(self) -> None:
+        """What was accepted of it while somebody else led is to be accepted anew, before anything is done there."""
+        if self.connection.is_connected:
+            self.connection = Connection(lost_since=self.connection.lost_since)
+        self._poke.set()
+
+    async def confirm_identity(self) -> None:
+        """Ask the cluster who it is, now.
+
+        Raises:
+            Unreachable: it is not the one that it was; it counts as lost from the next look on (D19).
+            KubeError: it does not say.
+        """
+        uid = await _cluster_uid(self.client)
+        if uid != self.uid:
+            self._poke.set()
+            raise Unreachable(f"worker {self.name} leads to another cluster")
+
     async def _close_client(self) -> None:
         client, self._client, self._connected_with = self._client, None, None
         if client is not None:
             await client.close()
 
     def _lose(self, because: str) -> None:
+        if self.connection.state is State.LOST and self._lost_by == self.refusal and self.spec is self._lost_with:
+            because = self.connection.because  # the same loss in other words is no news
+        self._lost_by, self._lost_with = self.refusal, self.spec
         self._move(self.connection.lost(self._around.clock.now(), because))
 
     def _move(self, connection: Connection) -> None:
@@ -284,10 +315,23 @@ class Worker:
         if self.mirrors.get(*name) is not None or self._around.is_known(self, found):
             return True
         if len(self._unknown) >= MOST_UNKNOWN:
+            self._forget_known()
+        if len(self._unknown) >= MOST_UNKNOWN:
             self._around.on_unknown_dropped(self)
             return False
         self._unknown.add(name)
         return True
+
+    def _forget_known(self) -> None:
+        """Those that were unknown and have a source by now; looked for once a second at most."""
+        now = self._around.clock.monotonic()
+        if now - self._pruned_at < 1.0:
+            return
+        self._pruned_at = now
+        known = {
+            name for name in self._unknown if (found := self.mirrors.get(*name)) and self._around.is_known(self, found)
+        }
+        self._unknown -= known
 
     def _on_change(self, old: Object | None, new: Object | None, change: Change) -> None:
         if new is None and old is not None:

@@ -196,22 +196,11 @@ def changed_body(name: str) -> Callable[[Json], None]:
     return lambda body: _put(body, path, value)
 
 
-PARTS = [
-    "parallelism",
-    "completions",
-    "suspend",
-    "backoffLimit",
-    "activeDeadlineSeconds",
-    "maxFailedIndexes",
-    "labels",
-    "annotations",
-    "templateLabels",
-    "templateAnnotations",
-    "nodeSelector",
-    "tolerations",
-    "schedulingGates",
-    "nodeAffinity",
-]
+PARTS = (
+    *("parallelism", "completions", "suspend", "backoffLimit", "activeDeadlineSeconds", "maxFailedIndexes"),
+    *("labels", "annotations", "templateLabels", "templateAnnotations"),
+    *("nodeSelector", "tolerations", "schedulingGates", "nodeAffinity"),
+)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -292,6 +281,9 @@ def test_a_mirror_that_its_own_queue_suspends_is_left_to_it() -> None:
     mirror = stored_mirror(source)
     mirror["spec"]["suspend"] = True
     assert applied(source, mirror)[0] is None
+    source["spec"]["parallelism"] = 9
+    _, patched = applied(source, mirror)
+    assert (patched["spec"]["parallelism"], patched["spec"]["suspend"]) == (9, True)
 
 
 def test_resuming_carries_directives_and_unsuspends_in_one_write() -> None:
@@ -362,9 +354,7 @@ def test_a_spec_is_skimmed(body: Json, manager: str | None, suspended: bool) -> 
     [
         pytest.param([], None, False, id="nothing"),
         pytest.param([condition(names.PLACED, AT, message="east")], "east", False, id="placed"),
-        pytest.param(
-            [condition(names.PLACED, AT, status="False", message="east")], None, False, id="not placed any more"
-        ),
+        pytest.param([condition(names.PLACED, AT, status="False", message="east")], None, False, id="no longer placed"),
         pytest.param([condition("Complete", AT)], None, True, id="complete"),
         pytest.param([condition("Failed", AT, status="False")], None, False, id="not failed"),
         pytest.param([condition("FailureTarget", AT)], None, False, id="not over yet"),

@@ -45,7 +45,7 @@ async def test_a_job_is_mirrored_followed_ended_and_removed() -> None:
 
 
 async def test_a_mirrored_job_costs_few_writes() -> None:
-    """§4: record, one status a state and one event on the management cluster; one create and one delete on the worker."""
+    """§4: a record, one status a state and one event here; one create and one delete on the worker."""
     async with two_workers() as (world, manager):
         world.create(job())
         await manager.settle()
@@ -174,20 +174,25 @@ async def test_what_is_undone_twice_is_reported_not_fought() -> None:
         assert "undone" in world.annotation(WAITING)
 
 
-async def test_a_refused_change_is_reported_once() -> None:
-    """D3, D9: the worker says 422; the source says so, and nothing is hammered."""
+async def test_a_refused_change_is_reported_and_tried_again_later() -> None:
+    """D9: the worker says 422; the source says so, nothing is hammered, and statuses flow on."""
     async with two_workers() as (world, manager):
         world.create(job())
         await manager.settle()
+        east = world.workers["east"]
+        east.arrange("patch", "jobs", Refused(422, "Invalid"), times=99)
+        world.edit(lambda body: body["spec"].update(parallelism=4))
+        await manager.settle(30)
         world.controller("east").start("train")
-
-        def move(body: Any) -> None:
-            body["spec"]["template"]["spec"]["schedulingGates"] = [{"name": "x"}]
-
-        world.edit(move)
-        await manager.settle(60)
-        assert len([sent for sent in world.workers["east"].writes() if sent.verb == "patch"]) == 0
+        await manager.settle()
+        assert len([sent for sent in east.writes() if sent.verb == "patch"]) == 1
+        assert "worker east refuses the change" in (world.annotation(WAITING) or "")
+        assert world.events().count("Refused") == 1
         assert world.source()["status"]["active"] == 1
+        east.restore()
+        await manager.settle(70)
+        assert world.mirror("east")["spec"]["parallelism"] == 4
+        assert world.annotation(WAITING) is None
 
 
 async def test_a_mirror_that_the_workers_own_queue_suspends_is_left_to_it() -> None:

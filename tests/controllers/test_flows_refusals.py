@@ -158,7 +158,6 @@ async def test_an_erased_record_is_restored_from_the_mirror() -> None:
     async with two_workers() as (world, manager):
         world.create(job())
         await manager.settle()
-        world.workers["east"].server  # noqa: B018 - the mirror is there
         world.edit(lambda body: body["status"].update(conditions=[]))
         await manager.settle()
         assert world.mirrors() == ["east"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -143,7 +144,7 @@ async def test_the_reason_to_wait_is_written_at_most_once_in_ten_seconds() -> No
             await manager.settle(1)
         writes = [sent.at for sent in world.management.writes() if sent.path.endswith("/jobs/train/status")]
         assert len(writes) >= 2
-        assert all(later - earlier >= 10 for earlier, later in zip(writes, writes[1:], strict=False))
+        assert all(later - earlier >= 10 for earlier, later in pairwise(writes))
         await manager.settle(11)
         assert world.annotation(WAITING) == "east: at capacity"
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from doubles.jobs import as_object, condition
 
+from mirror.adapters.job import Changes
 from mirror.adapters.job_status import StoredJob, has_started
+from mirror.decide.rules import decide
 from mirror.decide.seen import AboutPlace, Memory, Policy, Seen, Source, WorkerSight
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -70,3 +73,22 @@ def seen(
         about_place=about_place or AboutPlace(),
         **more,
     )
+
+
+def actions_of(found: Seen) -> list[str]:
+    """What the plan does, by name."""
+    return [type(action).__name__ for action in decide(found).actions]
+
+
+def remembering(**fields: object) -> Memory:
+    return replace(Memory("u"), **fields)  # type: ignore[arg-type]
+
+
+UNPLACED = source({})
+STARTED = source({"conditions": [PLACED], **RUNNING}, annotations=ON_EAST | {names.MIRROR_UID: "m"})
+FINISHED = source(
+    {"conditions": [*COMPLETE, PLACED], "startTime": BEFORE, "completionTime": BEFORE, "succeeded": 1},
+    annotations=ON_EAST | {names.MIRROR_UID: "m"},
+)
+SUSPENDED = source({"conditions": [PLACED]}, spec={"suspend": True})
+CHANGES = Changes(({"op": "add", "path": "/x", "value": 1},), "d1")

@@ -123,7 +123,7 @@ class ApiServer:
         uid: str = self.objects["namespaces", "", "kube-system"]["metadata"]["uid"]
         return uid
 
-    # -- for tests ------------------------------------------------------------------------------------------------------
+    # -- for tests ---------------------------------------------------------------------------------------------------
 
     def get(self, plural: str, name: str, namespace: str = "default") -> Body:
         return copy.deepcopy(self.objects[plural, namespace, name])
@@ -153,7 +153,7 @@ class ApiServer:
         self._history.clear()
         self._oldest = self._version
 
-    # -- requests -------------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------------------------
 
     def answer(self, request: Request) -> Body:
         """Carry out anything but a watch.
@@ -163,7 +163,7 @@ class ApiServer:
         """
         if request.path == "/version":
             return {"major": "1", "minor": str(self.minor)}
-        target, body = Target.of(request.path), json.loads(request.body) if request.body else None
+        target, body = Target.of(request.path), json.loads(request.body or b"{}")
         match request.method:
             case "GET" if not target.name:
                 return self._list(target, dict(request.query))
@@ -172,7 +172,7 @@ class ApiServer:
             case "POST":
                 return self._create(target, body)
             case "DELETE":
-                uid = (body or {}).get("preconditions", {}).get("uid")
+                uid = body.get("preconditions", {}).get("uid")
                 if uid not in (None, self._found(target)["metadata"]["uid"]):
                     raise Refused(409, "Conflict", "the uid is another")
                 return self._delete(target.key)

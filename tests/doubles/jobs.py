@@ -26,7 +26,7 @@ def job(
 ) -> Body:
     """A Job that asks to be mirrored."""
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}}
-    metadata = {"name": name, "namespace": namespace}
+    metadata: Body = {"name": name, "namespace": namespace}
     metadata |= {"annotations": dict(annotations or {}), "labels": dict(labels or {})}
     body: Body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template} | spec}
     if managed_by is not None:

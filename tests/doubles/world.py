@@ -64,7 +64,7 @@ class World:
         """Write a worker's Secret."""
         kubeconfig = base64.b64encode((leads_to or name).encode()).decode()
         plain = {names.PREFIX + key: value for key, value in (annotations or {}).items()}
-        metadata = {"name": name, "namespace": HOME, "annotations": plain, "labels": {names.WORKER: "true"}}
+        metadata: Body = {"name": name, "namespace": HOME, "annotations": plain, "labels": {names.WORKER: "true"}}
         metadata["labels"] |= labels or {}
         self.management.server.put("secrets", {"metadata": metadata, "data": {"kubeconfig": kubeconfig}})
 
@@ -87,7 +87,7 @@ class World:
             raise Unreachable("no such host")
         return client_of(self.workers[leads_to], name)
 
-    # -- what tests do and see --------------------------------------------------------------------------------------------
+    # -- what tests do and see ---------------------------------------------------------------------------------------
 
     def create(self, body: Body) -> Body:
         return self.management.server.put("jobs", body)

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import pytest
 from doubles.clock import LoopClock
@@ -142,7 +143,7 @@ async def test_a_supervised_task_is_started_again_with_growing_delays(caplog: py
         task = scope.create_task(supervise("it", work, log=Log("test"), on_restart=told.append), name="it")
         await asyncio.sleep(200)
         task.cancel()
-    gaps = [later - earlier for earlier, later in zip(starts, starts[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(starts)]
     assert 0.4 <= gaps[0] <= 0.6
     assert all(gap <= 36 for gap in gaps)
     assert gaps[5] > gaps[0] * 4
