@@ -33,7 +33,6 @@ SETTINGS: dict[str, Any] = {
     "management": {"qps": 0},
     "workers": {"qps": 0},
     "mirrors": {"retention": "0s"},
-    "log": {"level": "warning"},
     "leaderElection": {"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"},
 }
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

@@ -72,6 +72,7 @@ class Tools:
     carrying: job.Carrying
     create_namespaces: bool
     add: Callable[[Key], None]
+    add_when_quiet: Callable[[Key], None]
     ask_wish: Callable[[Object], Waiter | None]
     agree: Callable[[Object, Object], None]
     """Told of a source and the mirror that was just made of it."""
@@ -170,7 +171,7 @@ class Applier:
                 metrics.status_lag.observe(t.clock.monotonic() - arrived)
             if job.is_final(write.status):
                 self._log.info("final status stored", source=key, worker=seen.source.placed)
-                t.add(key)  # its mirror's retention begins
+                t.add_when_quiet(key)  # its mirror's retention begins; statuses of others go first
         if write.more:
             t.add(key)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,10 +47,15 @@ class Regarding:
 class EventRecorder:
     """Takes events at any time and sends them from tasks of its own; repeats within ten minutes are left out."""
 
-    def __init__(self, management: Client, *, clock: Clock, log: Log) -> None:
+    def __init__(
+        self, management: Client, *, clock: Clock, log: Log, turn: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         self._management = management
         self._clock = clock
         self._log = log
+        # Waits until nothing more urgent is to be sent.
+        self._turn = turn
+        self._is_flushing = False
         self._waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
         self._told: OrderedDict[tuple[str, str, str], float] = OrderedDict()
 
@@ -77,6 +83,7 @@ class EventRecorder:
 
     async def flush(self, seconds: float) -> None:
         """Give what is waiting a little time on the way out."""
+        self._is_flushing = True
         try:
             async with asyncio.timeout(seconds):
                 await self._waiting.join()
@@ -87,6 +94,8 @@ class EventRecorder:
         while True:
             body = await self._waiting.get()
             try:
+                if self._turn is not None and not self._is_flushing:
+                    await self._turn()
                 await self._management.send(requests.create(EVENTS, body, namespace=body["metadata"]["namespace"]))
             except KubeError as error:
                 self._log.debug("event not sent", reason=body["reason"], error=error)

@@ -76,7 +76,7 @@ class Mirroring:
         self._relist = asyncio.Event()
         self.sources = Store({BY_WORKER: load_index})
         self.queue: WorkQueue[Key] = WorkQueue(self._lane_of, clock=clock)
-        self.recorder = EventRecorder(management, clock=clock, log=log)
+        self.recorder = EventRecorder(management, clock=clock, log=log, turn=self.queue.wait_until_quiet)
         self._memories = Memories()
         self.placing = Placing(self._candidates, wake=self._add)
         self._caches = Caches(
@@ -104,6 +104,7 @@ class Mirroring:
                 carrying=settings.carrying,
                 create_namespaces=settings.create_namespaces,
                 add=self._add,
+                add_when_quiet=self.queue.add_when_quiet,
                 ask_wish=self._waiter,
                 agree=self._observer.agree,
             )

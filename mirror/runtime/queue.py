@@ -13,6 +13,7 @@ import heapq
 import itertools
 from collections import deque
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -21,6 +22,8 @@ from mirror.runtime.clock import Clock
 
 K = TypeVar("K", bound=Hashable)
 
+QUIET_KEYS = 4
+QUIET_WAIT_SECONDS = 15.0
 RETRY = Backoff(first=0.005, most=60.0)
 
 
@@ -65,6 +68,8 @@ class WorkQueue(Generic[K]):
         self._working: dict[K, tuple[str, float]] = {}
         self._in_work: dict[str, int] = {}
         self._failures: dict[K, int] = {}
+        self._later: dict[K, float] = {}  # wanted when it is quiet, oldest first; each is in ``_due``, too
+        self._quiet = asyncio.Event()
         self._delayed: list[tuple[float, int, K]] = []
         self._due: dict[K, float] = {}  # the valid entry of ``_delayed`` for each key; others are stale
         self._order = itertools.count()
@@ -79,6 +84,8 @@ class WorkQueue(Generic[K]):
         if self._closed or key in self._since:
             return
         self._due.pop(key, None)
+        self._later.pop(key, None)
+        self._quiet.clear()
         self._since[key] = self._clock.monotonic()
         if key not in self._working:
             self._make_ready(key)
@@ -94,6 +101,25 @@ class WorkQueue(Generic[K]):
         self._due[key] = due
         heapq.heappush(self._delayed, (due, next(self._order), key))
         self._set_timer()
+
+    def add_when_quiet(self, key: K) -> None:
+        """Want this key once little else is to be done, at the latest after a while: what nobody waits for."""
+        if self._is_quiet() or self._closed:
+            self.add(key)
+        elif key not in self._since and key not in self._later:
+            self._later[key] = self._clock.monotonic()
+            self.add_after(key, QUIET_WAIT_SECONDS)
+
+    async def wait_until_quiet(self) -> None:
+        """For work that has no key and that nobody waits for: until little else is to be done, or for a while."""
+        if self._is_quiet():
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(QUIET_WAIT_SECONDS):
+                await self._quiet.wait()
+
+    def _is_quiet(self) -> bool:
+        return len(self._since) + len(self._working) < QUIET_KEYS
 
     def retry(self, key: K, *, at_least_seconds: float = 0.0) -> float:
         """Want this key again after its own growing delay; return the delay in seconds."""
@@ -135,6 +161,10 @@ class WorkQueue(Generic[K]):
             del self._in_work[lane]
         if key in self._since:
             self._make_ready(key)
+        if self._is_quiet():
+            self._quiet.set()
+            if self._later:
+                self.add(next(iter(self._later)))
         self._wake()
 
     def close(self) -> None:

@@ -40,6 +40,8 @@ class Store:
         self._objects: dict[Name, Object] = {}
         self._functions = dict(indexes or {})
         self._by_index: dict[str, dict[str, set[Name]]] = {index: {} for index in self._functions}
+        # What each stored object was indexed by, so that taking it out costs no second look at it.
+        self._values: dict[str, dict[Name, tuple[str, ...]]] = {index: {} for index in self._functions}
         # The newest version that the stream of a scope (a namespace, or EVERYWHERE) has shown. An answer to a write
         # that is not newer tells nothing that the stream has not told already, a deletion since then included.
         self._progress: dict[str, int] = {}
@@ -74,29 +76,34 @@ class Store:
         """Store an object; return the one it replaces."""
         name = name_of(found)
         old = self._objects.get(name)
-        if old is not None:
-            self._unindex(name, old)
         self._objects[name] = found
         for index, function in self._functions.items():
-            for value in function(found):
-                self._by_index[index].setdefault(value, set()).add(name)
+            self._index(index, name, tuple(function(found)))
         return old
 
     def remove(self, name: Name) -> Object | None:
         """Forget an object; return it if it was there."""
         old = self._objects.pop(name, None)
-        if old is not None:
-            self._unindex(name, old)
+        for index in self._functions:
+            self._index(index, name, ())
         return old
 
-    def _unindex(self, name: Name, old: Object) -> None:
-        for index, function in self._functions.items():
-            for value in function(old):
-                names = self._by_index[index].get(value)
-                if names is not None:
-                    names.discard(name)
-                    if not names:
-                        del self._by_index[index][value]
+    def _index(self, index: str, name: Name, values: tuple[str, ...]) -> None:
+        """Let an index find an object by these values, and by no others."""
+        before = self._values[index].get(name, ())
+        if before == values:
+            return
+        by_value = self._by_index[index]
+        for value in before:
+            by_value[value].discard(name)
+            if not by_value[value]:
+                del by_value[value]
+        for value in values:
+            by_value.setdefault(value, set()).add(name)
+        if values:
+            self._values[index][name] = values
+        else:
+            del self._values[index][name]
 
     def advance(self, scope: str, version: int) -> None:
         """The stream of this scope has shown everything up to this version."""
