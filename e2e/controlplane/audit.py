@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +25,8 @@ class AuditEntry:
     name: str
     code: int
     uri: str
+    received: datetime
+    """When the API server had read it. Entries are in the order of the answers, more or less."""
     body: Any = None
     """What was sent, decoded; None unless the level is Request."""
 
@@ -56,6 +59,7 @@ def _entry(event: dict[str, Any]) -> AuditEntry:
     is_over = event["stage"] != "ResponseStarted"
     return AuditEntry(
         user=event["user"].get("username", ""),
+        received=datetime.fromisoformat(event["requestReceivedTimestamp"]),
         user_agent=event.get("userAgent", ""),
         verb=event["verb"],
         resource=about.get("resource", ""),

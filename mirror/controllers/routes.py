@@ -17,6 +17,7 @@ from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change
 from mirror.runtime.store import Store
 from mirror.telemetry.metrics import Metrics
+from mirror.workers.connection import State
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
@@ -55,7 +56,7 @@ class Routes:
         self._metrics = metrics
         self._managed_by = managed_by
         self._was_reachable: set[str] = set()
-        self._specs: dict[str, object] = {}
+        self._told_placement: dict[str, tuple[bool, bool, object]] = {}
         self.is_leading = False
 
     # -- sources --------------------------------------------------------------------------------------------------
@@ -166,8 +167,10 @@ class Routes:
             if is_reachable:
                 self.look_at_mirrors_of(worker)
                 self._sweep_soon(worker.name)
-        if is_reachable != was_reachable or self._specs.get(worker.name) != worker.spec:
-            self._specs[worker.name] = worker.spec
+        # A first look that ends as a loss counts too: until then waiting was not blamed on this worker.
+        matters = (is_reachable, worker.connection.state is State.CONNECTING, worker.spec)
+        if self._told_placement.get(worker.name) != matters:
+            self._told_placement[worker.name] = matters
             self._memories.forgive(worker.name)
             self._placing.wake_all()
 

@@ -1,17 +1,15 @@
 """From a kubeconfig, or the pod we run in, to ``Credentials``: the only module that knows kubernetes_asyncio.
 
 Used by ``connect``. What is taken from kubernetes_asyncio is how kubeconfig files are found and merged, how a user's
-static credentials become a header, the in-cluster convention, and Google's provider. What is not (certificates, token
-files, plugins) is done by ``tls`` and ``identities``: there the library leaves keys in temporary files, never reads a
-token again, and may wait for a plugin for ever (python.md §1.2). It is imported late, as that takes half a second.
+static credentials become a header, and the in-cluster convention. What is not (certificates, token files, plugins) is
+done by ``tls`` and ``identities``: there the library leaves keys in temporary files, never reads a token again, and may
+wait for a plugin for ever (python.md §1.2). It is imported late, as that takes half a second.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +18,7 @@ import yaml
 from mirror.kube import tls
 from mirror.kube.addresses import refuser
 from mirror.kube.credentials import Credentials, Endpoint, Identity, IdentitySource, IdentityUnavailable
-from mirror.kube.identities import Plugin, TokenFile, bearer
+from mirror.kube.identities import Plugin, TokenFile
 from mirror.kube.kubeconfig import Cluster, Kubeconfig, KubeconfigRefused, Policy, User, read_document
 
 if TYPE_CHECKING:
@@ -31,8 +29,6 @@ SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _NOT_YET = Identity(renew_at=-math.inf, expires_at=-math.inf)
 """Makes the first request ask the source."""
 _FILE_KEYS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-_PROVIDER_SECONDS = 30.0
-_LOOK_AGAIN_SECONDS = 60.0
 
 
 async def management_credentials(path: str, *, context: str = "") -> Credentials:
@@ -116,8 +112,6 @@ def _source(cluster: Cluster, user: User) -> IdentitySource | None:
         return TokenFile(user.token_file)
     if user.exec is not None:
         return Plugin(user.exec, cluster)
-    if user.auth_provider is not None and user.auth_provider.get("name") == "gcp":
-        return _GoogleProvider(cluster, user)
     return None
 
 
@@ -127,34 +121,12 @@ def _id_token(provider: Mapping[str, object]) -> str:
     Renewing is left out on purpose: the library sends the client secret over a connection whose certificate it does not
     check, or fails (python.md §1.2.9).
     """
-    if provider.get("name") == "gcp":
-        return ""
     config = provider.get("config")
     token = config.get("id-token") if isinstance(config, Mapping) else None
     if provider.get("name") != "oidc" or not isinstance(token, str) or not token:
-        fix = "use an exec plugin, such as kubelogin, or a token"
-        raise KubeconfigRefused("users[].user.auth-provider", "is neither gcp nor oidc with an id-token", fix)
+        fix = "use an exec plugin, such as kubelogin or gke-gcloud-auth-plugin, or a token"
+        raise KubeconfigRefused("users[].user.auth-provider", "is not oidc with an id-token", fix)
     return token
-
-
-class _GoogleProvider:
-    """The gcp provider: the library runs the command that the file names when the token in it has expired."""
-
-    def __init__(self, cluster: Cluster, user: User) -> None:
-        from kubernetes_asyncio.config.kube_config import KubeConfigLoader
-
-        document = _document({"server": cluster.server}, {"auth-provider": user.auth_provider})
-        self._loader = KubeConfigLoader(config_dict=document)
-
-    async def fetch(self) -> Identity:
-        from kubernetes_asyncio.config import ConfigException
-
-        try:
-            async with asyncio.timeout(_PROVIDER_SECONDS):
-                header = await self._loader.load_gcp_token()
-        except (ConfigException, OSError, ValueError, LookupError, TypeError, RuntimeError) as error:
-            raise IdentityUnavailable(f"the gcp provider failed: {type(error).__name__}") from error
-        return Identity(bearer(header.removeprefix("Bearer ")), renew_at=time.time() + _LOOK_AGAIN_SECONDS)
 
 
 def _service_account_credentials() -> Credentials:

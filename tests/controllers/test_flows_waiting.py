@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from doubles.jobs import job
 from doubles.world import WAITING, World, manager_of, two_workers
 
+from mirror.kube.client import Client
+from mirror.kube.errors import Unreachable
 from mirror.model import names
 
 pytestmark = pytest.mark.looptime
@@ -178,6 +181,22 @@ async def test_without_workers_a_job_says_so_and_the_first_one_takes_it() -> Non
         world.add_worker("east")
         await manager.settle(2)
         assert world.mirrors() == ["east"]
+
+
+async def test_a_worker_that_is_found_lost_at_its_first_look_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is being connected nothing is blamed on it; the verdict wakes who waits."""
+
+    async def connect_slowly(name: str, kubeconfig: bytes) -> Client:
+        await asyncio.sleep(1.0)
+        raise Unreachable("no such host")
+
+    world = World()
+    monkeypatch.setattr(world, "connect", connect_slowly)
+    async with manager_of(world) as manager:
+        world.register("east")
+        world.create(job())
+        await manager.settle(3)
+        assert world.annotation(WAITING) == "east: unreachable"
 
 
 async def test_a_worker_takes_only_the_namespaces_it_accepts() -> None:

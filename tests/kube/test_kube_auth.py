@@ -64,14 +64,10 @@ async def authorization(path: str, context: str = "") -> str:
         ({"tokenFile": "token"}, "Bearer from-file"),
         ({"token": "abc", "tokenFile": "token"}, "Bearer from-file"),
         ({"auth-provider": {"name": "oidc", "config": {"id-token": "a.b.c"}}}, "Bearer a.b.c"),
-        (
-            {"auth-provider": {"name": "gcp", "config": {"access-token": "g", "expiry": "2099-01-01T00:00:00Z"}}},
-            "Bearer g",
-        ),
         ({}, ""),
         (None, ""),
     ],
-    ids=["a token", "a password", "a token file", "a file beside a token", "OIDC", "Google", "nobody", "no user"],
+    ids=["a token", "a password", "a token file", "a file beside a token", "OIDC", "nobody", "no user"],
 )
 async def test_the_operator_may_use_every_way_to_log_in(
     tmp_path: Path, user: dict[str, Any] | None, expected: str
@@ -82,15 +78,10 @@ async def test_the_operator_may_use_every_way_to_log_in(
     assert await authorization(path) == expected
 
 
-async def test_an_expired_google_token_is_fetched_by_its_command(tmp_path: Path) -> None:
-    """The library runs it; when that fails, nothing is sent."""
-    answer_of_tool = '{"credential": {"access_token": "new", "token_expiry": "2099-01-01T00:00:00Z"}}'
-    provider = {"cmd-path": "/bin/echo", "cmd-args": f"'{answer_of_tool}'", "access-token": "old"}
-    provider["expiry"] = "2001-01-01T00:00:00Z"
-    user = {"auth-provider": {"name": "gcp", "config": provider}}
-    assert await authorization(written(tmp_path / "config", config("a", "https://a.example", user))) == "Bearer new"
-    provider["cmd-args"] = "nonsense"
-    with pytest.raises(Unreachable, match="gcp"):
+async def test_a_login_that_kubectl_has_dropped_is_refused(tmp_path: Path) -> None:
+    """kubectl removed the gcp provider in 1.26: its command is not run, and the plugin that replaces it is named."""
+    user = {"auth-provider": {"name": "gcp", "config": {"cmd-path": "/bin/false", "access-token": "old"}}}
+    with pytest.raises(KubeconfigRefused, match=r"auth-provider.*gke-gcloud-auth-plugin"):
         await authorization(written(tmp_path / "config", config("a", "https://a.example", user)))
 
 
