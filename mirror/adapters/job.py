@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
@@ -63,8 +62,7 @@ _PARTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Carrying:
+class Carrying(msgspec.Struct, frozen=True):
     """How sources are changed on their way (settings ``mirrors.strip`` and ``mirrors.set``)."""
 
     origin: str
@@ -93,8 +91,7 @@ _head = msgspec.json.Decoder(_Head | None)
 _status_head = msgspec.json.Decoder(_StatusHead | None)
 
 
-@dataclass(frozen=True, slots=True)
-class Brief:
+class Brief(msgspec.Struct, frozen=True):
     """What indexes and routes need of a status."""
 
     placed: str | None
@@ -177,8 +174,7 @@ def mirror_body(source: Object, *, namespace: str, carrying: Carrying) -> dict[s
     return body
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(msgspec.Struct, frozen=True):
     """What has to be written to a mirror so that it is as its source wants it."""
 
     operations: tuple[Mapping[str, Any], ...] = ()

@@ -7,8 +7,9 @@ nobody saw) is kept or supplied. Statuses that no mirror dictates are in ``job_s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from mirror.adapters.job_status_clean import MAX_INDEX_TEXT, Cleaned, clean
 from mirror.adapters.job_status_own import lost_status, placed_status, suspended_status, terminal, with_conditions
@@ -43,8 +44,7 @@ __all__ = [
 MAX_CLOCK_OFFSET_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Next:
+class Next(msgspec.Struct, frozen=True):
     """What to write now, and why."""
 
     status: Status | None
@@ -100,8 +100,7 @@ def next_status(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(msgspec.Struct, frozen=True):
     """Everything that the next status follows from."""
 
     stored: StoredJob

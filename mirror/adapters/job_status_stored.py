@@ -6,8 +6,9 @@ Stored conditions are kept as they are, in their order: other controllers on the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import msgspec
 
 from mirror.batch import conditions, times, views
 from mirror.batch.conditions import Condition, Verdict
@@ -21,8 +22,7 @@ _COUNTERS = ("active", "succeeded", "failed")
 _TIMES = ("startTime", "completionTime")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredJob:
+class StoredJob(msgspec.Struct, frozen=True):
     """A source's spec and status; build it with ``of``."""
 
     spec: Mapping[str, object]

@@ -6,8 +6,9 @@ Built by ``status_rules``; decides nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from mirror.batch import conditions, times, views
 from mirror.batch.conditions import COMPLETE, FAILED, SUSPENDED
@@ -16,8 +17,7 @@ from mirror.batch.quoting import json_texts
 _STORED_ZERO = times.instant(times.ZERO) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(msgspec.Struct, frozen=True):
     """What the rules ask of a Job's spec, with the API's defaults."""
 
     suspend: bool
@@ -44,8 +44,7 @@ class Spec:
         return self.is_indexed and self.completions == self.parallelism
 
 
-@dataclass(frozen=True, slots=True)
-class Uncounted:
+class Uncounted(msgspec.Struct, frozen=True):
     """Lists that are absent are None: the server prints them differently from empty ones."""
 
     succeeded: tuple[str, ...] | None
@@ -59,8 +58,7 @@ class Uncounted:
         return f'{{"Succeeded":{json_texts(self.succeeded)},"Failed":{json_texts(self.failed)}}}'
 
 
-@dataclass(frozen=True)
-class Status:
+class Status(msgspec.Struct, frozen=True, dict=True):
     """A status with its types; times are instants, because the API compares instants (V2)."""
 
     active: int
@@ -126,8 +124,7 @@ def _uncounted(value: Mapping[str, object]) -> Uncounted:
     return Uncounted(uids("succeeded"), uids("failed"))
 
 
-@dataclass(frozen=True)
-class StatusChange:
+class StatusChange(msgspec.Struct, frozen=True, dict=True):
     """The change flags of V1, beside both statuses and the spec."""
 
     spec: Spec

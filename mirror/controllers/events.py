@@ -7,7 +7,10 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from mirror.kube import requests
 from mirror.kube.client import Client
@@ -32,15 +35,42 @@ class Regarding:
     resource: Resource
     found: Object = field(repr=False)
 
-    def reference(self) -> dict[str, str]:
-        metadata = self.found.metadata
+
+class _Waiting(msgspec.Struct, frozen=True, gc=False):
+    """An event that is not sent yet. Thousands may wait: it keeps no object alive."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    reason: str
+    message: str
+    is_warning: bool
+    at: datetime
+
+    def body(self) -> dict[str, Any]:
+        at = self.at.strftime("%Y-%m-%dT%H:%M:%SZ")
         return {
-            "apiVersion": self.resource.api_version,
-            "kind": self.resource.kind,
-            "namespace": metadata.namespace,
-            "name": metadata.name,
-            "uid": metadata.uid,
-            "resourceVersion": metadata.resource_version,
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{self.name[:200]}.{secrets.token_hex(8)}", "namespace": self.namespace},
+            "involvedObject": {
+                "apiVersion": self.resource.api_version,
+                "kind": self.resource.kind,
+                "namespace": self.namespace,
+                "name": self.name,
+                "uid": self.uid,
+                "resourceVersion": self.version,
+            },
+            "type": "Warning" if self.is_warning else "Normal",
+            "reason": self.reason,
+            "message": self.message,
+            "source": {"component": COMPONENT},
+            "reportingComponent": COMPONENT,
+            "firstTimestamp": at,
+            "lastTimestamp": at,
+            "count": 1,
         }
 
 
@@ -56,7 +86,7 @@ class EventRecorder:
         # Waits until nothing more urgent is to be sent.
         self._turn = turn
         self._is_flushing = False
-        self._waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
+        self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue(MOST_WAITING)
         self._told: OrderedDict[tuple[str, str, str], float] = OrderedDict()
 
     def tell(self, regarding: Regarding, reason: str, message: str, *, is_warning: bool) -> None:
@@ -71,7 +101,7 @@ class EventRecorder:
         if len(self._told) > MOST_REMEMBERED:
             self._told.popitem(last=False)
         try:
-            self._waiting.put_nowait(self._body(regarding, reason, message, is_warning))
+            self._waiting.put_nowait(self._note(regarding, reason, message, is_warning))
         except asyncio.QueueFull:
             self._log.warning("event dropped", reason=reason)
 
@@ -92,33 +122,18 @@ class EventRecorder:
 
     async def _send(self) -> None:
         while True:
-            body = await self._waiting.get()
+            event = await self._waiting.get()
             try:
                 if self._turn is not None and not self._is_flushing:
                     await self._turn()
-                await self._management.send(requests.create(EVENTS, body, namespace=body["metadata"]["namespace"]))
+                await self._management.send(requests.create(EVENTS, event.body(), namespace=event.namespace))
             except KubeError as error:
-                self._log.debug("event not sent", reason=body["reason"], error=error)
+                self._log.debug("event not sent", reason=event.reason, error=error)
             finally:
                 self._waiting.task_done()
 
-    def _body(self, regarding: Regarding, reason: str, message: str, is_warning: bool) -> dict[str, Any]:
-        now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        reference = regarding.reference()
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {
-                "name": f"{reference['name'][:200]}.{secrets.token_hex(8)}",
-                "namespace": reference["namespace"],
-            },
-            "involvedObject": reference,
-            "type": "Warning" if is_warning else "Normal",
-            "reason": reason,
-            "message": message,
-            "source": {"component": COMPONENT},
-            "reportingComponent": COMPONENT,
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-        }
+    def _note(self, regarding: Regarding, reason: str, message: str, is_warning: bool) -> _Waiting:
+        about = regarding.found.metadata
+        version, at = about.resource_version, self._clock.now()
+        whom = (regarding.resource, about.namespace, about.name, about.uid, version)
+        return _Waiting(*whom, reason, message, is_warning, at)

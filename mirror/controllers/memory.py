@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from mirror.decide.seen import Memory
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from mirror.adapters import job
 from mirror.adapters.job_status import StoredJob, has_started
 from mirror.controllers.memory import Memories
@@ -22,6 +24,8 @@ from mirror.workers.worker import Worker
 # The index of sources that are recorded on a worker and not over, by worker: what counts as its load.
 BY_WORKER = "worker"
 FOREIGN_WRITES_FORGOTTEN_SECONDS = 60.0
+
+_encode = msgspec.json.Encoder().encode
 
 
 def load_index(found: Object) -> list[str]:
@@ -95,9 +99,9 @@ class Observer:
 
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
-        # Sources whose mirror was found to be as they want it, with what both looked like then: comparing two whole
-        # Jobs again for each status would be most of the work. Bounded by the sources that exist.
-        self._agreed: dict[str, tuple[object, ...]] = {}
+        # Sources whose mirror was found to be as they want it, with a hash of what both looked like then: comparing two
+        # whole Jobs again for each status would be most of the work. Bounded by the sources that exist.
+        self._agreed: dict[str, int] = {}
 
     def forget(self, uid: str) -> None:
         self._agreed.pop(uid, None)
@@ -197,17 +201,12 @@ class Observer:
         return memory
 
 
-def _looks(source: Object, mirror: Object) -> tuple[object, ...]:
-    """All that the comparison of a source with its mirror depends on."""
-    return (
-        source.metadata.generation,
-        source.labels,
-        {key: value for key, value in source.annotations.items() if not key.startswith(names.PREFIX)},
-        mirror.metadata.uid,
-        mirror.metadata.generation,
-        mirror.labels,
-        mirror.annotations,
-    )
+def _looks(source: Object, mirror: Object) -> int:
+    """All that the comparison of a source with its mirror depends on, as a hash: 64 bits tell two looks apart."""
+    here, there = source.metadata, mirror.metadata
+    annotations = {key: value for key, value in source.annotations.items() if not key.startswith(names.PREFIX)}
+    versions = (here.generation, there.uid, there.generation)
+    return hash(_encode((versions, here.labels, annotations, there.labels, there.annotations)))
 
 
 def _refused_now(source: Source, memory: Memory) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from mirror.adapters.job import Changes
 
 
-@dataclass(frozen=True, slots=True)
-class WriteSource:
+class WriteSource(msgspec.Struct, frozen=True):
     """One write to the source's ``/status``: the whole status, annotations, or both. None removes an annotation."""
 
     status: Mapping[str, Any] | None = None
@@ -24,52 +24,45 @@ class WriteSource:
     cut: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AskForPlace:
+class AskForPlace(msgspec.Struct, frozen=True):
     """Let it wait for a worker."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreateMirror:
+class CreateMirror(msgspec.Struct, frozen=True):
     """Create the mirror on the worker that is recorded."""
 
     worker: str
 
 
-@dataclass(frozen=True, slots=True)
-class FindMirror:
+class FindMirror(msgspec.Struct, frozen=True):
     """Ask the worker live for a mirror that should be there (D11)."""
 
     worker: str
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreLabels:
+class RestoreLabels(msgspec.Struct, frozen=True):
     """Put our labels back on a mirror that lost them (D11)."""
 
     worker: str
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class PatchMirror:
+class PatchMirror(msgspec.Struct, frozen=True):
     """Carry what the user changed (D9)."""
 
     worker: str
     changes: Changes
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteMirror:
+class DeleteMirror(msgspec.Struct, frozen=True):
     """Delete the mirror, if it is still this one."""
 
     worker: str
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tell:
+class Tell(msgspec.Struct, frozen=True):
     """An event on the source."""
 
     reason: str
@@ -80,8 +73,7 @@ class Tell:
 Action = WriteSource | AskForPlace | CreateMirror | FindMirror | RestoreLabels | PatchMirror | DeleteMirror | Tell
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What to do about one source, why, and when to look again without being woken."""
 
     because: str

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
+
+import msgspec
 
 from mirror.adapters.job import Changes
 from mirror.adapters.job_status import StoredJob
@@ -20,8 +21,7 @@ class Look(Enum):
     UNLABELLED = "unlabelled"
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """A worker that definitely refused a source's first create; ``until`` is monotonic seconds."""
 
     because: str
@@ -29,8 +29,7 @@ class Refusal:
     times: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(msgspec.Struct, frozen=True):
     """What this process knows of one source beyond the clusters' objects; losing it costs a look, never a wrong step.
 
     ``first_create``: this process recorded the placement and no create can have happened yet, so a refusal is one of
@@ -57,8 +56,7 @@ class Memory:
     foreign_written_at: float = float("-inf")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """The user's Job as stored on the management cluster."""
 
     found: Object
@@ -77,8 +75,7 @@ class Source:
         return self.found.metadata.deletion_timestamp is not None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSight:
+class WorkerSight(msgspec.Struct, frozen=True):
     """The worker that a source is placed on, as it is now."""
 
     name: str
@@ -88,16 +85,14 @@ class WorkerSight:
     because: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True):
     """Settings that decisions depend on; seconds. ``retention_seconds`` None = as long as the source."""
 
     lost_after_seconds: float = 900.0
     retention_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AboutPlace:
+class AboutPlace(msgspec.Struct, frozen=True):
     """What is known about a place for a source that has none."""
 
     given: str | None = None
@@ -109,8 +104,7 @@ class AboutPlace:
     """A worker that has a mirror of this unplaced source: its record was erased."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """Everything that one decision about one source looks at."""
 
     key: SourceKey
@@ -124,7 +118,7 @@ class Seen:
     mirror_is_stale: bool = False
     """The object of that name is the mirror of an earlier namesake."""
     changes: Changes | None = None
-    about_place: AboutPlace = field(default_factory=AboutPlace)
+    about_place: AboutPlace = AboutPlace()
     clock_offset_seconds: float | None = None
     refused_now: str = ""
     """The worker it is recorded on has definitely refused it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from random import Random
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from job_status_worlds import some_status
+from msgspec.structs import fields
 
 from mirror.adapters.job_status import Cleaned, clean
 from mirror.batch import indexes

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from job_status_worlds import NOW, some_history, some_worker_answer
+from msgspec.structs import replace
 
 from mirror.adapters.job_status import (
     Next,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from doubles.jobs import condition
+from msgspec.structs import replace
 from worlds import (
     BEFORE,
     CHANGES,

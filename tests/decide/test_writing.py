@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from worlds import MONOTONIC, ON_EAST, seen, source
 
 from mirror.decide.plan import WriteSource

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from doubles.jobs import as_object, condition
+from msgspec.structs import replace
 
 from mirror.adapters.job import Changes
 from mirror.adapters.job_status import StoredJob, has_started
