@@ -6,11 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Protocol, TypeVar
 
-from mirror.kube.errors import ApiError, Conflict, KubeError
+from mirror.kube.errors import ApiError, BadAnswer, Conflict, KubeError, OutcomeUnknown, ServerFailure, Unreachable
 from mirror.runtime.queue import Closed, Taken, WorkQueue
 from mirror.telemetry.logs import Log
 
 K = TypeVar("K", bound=Hashable)
+
+OUTAGE = (Unreachable, OutcomeUnknown, ServerFailure, BadAnswer)
+"""Errors that speak of a server or the way to it, not of the key: others meet the same, and it ends for all at once."""
+TELL_OUTAGE_SECONDS = 1.0
 
 Work = Callable[[K], Awaitable[float | None]]
 """Works on a key; returns seconds after which it wants to look again, or None."""
@@ -30,6 +34,17 @@ async def consume(queue: WorkQueue[K], work: Work[K], *, log: Log, observer: Obs
     """Work on keys until the queue is closed, then wait for those in work."""
     loop = asyncio.get_running_loop()
 
+    told_outage_at = float("-inf")
+
+    def is_news(key: K, error: KubeError) -> bool:
+        nonlocal told_outage_at
+        if isinstance(error, Conflict):
+            return queue.failures(key) >= 5  # it only says that our cache was behind; the watch brings what it lacked
+        if isinstance(error, OUTAGE) and loop.time() - told_outage_at < TELL_OUTAGE_SECONDS:
+            return False  # thousands of keys may meet it
+        told_outage_at = loop.time() if isinstance(error, OUTAGE) else told_outage_at
+        return True
+
     async def one(taken: Taken[K]) -> None:
         started = loop.time()
         try:
@@ -43,10 +58,9 @@ async def consume(queue: WorkQueue[K], work: Work[K], *, log: Log, observer: Obs
             again = await work(key)
         except KubeError as error:
             wait = error.retry_after_seconds if isinstance(error, ApiError) else None
-            delay = queue.retry(key, at_least_seconds=min(wait or 0.0, 60.0))
+            delay = queue.retry(key, at_least_seconds=min(wait or 0.0, 60.0), is_outage=isinstance(error, OUTAGE))
             observer.on_retry()
-            # A conflict only says that our cache was behind; the watch brings what it lacked.
-            level = log.debug if isinstance(error, Conflict) and queue.failures(key) < 5 else log.warning
+            level = log.warning if is_news(key, error) else log.debug
             level("will try again", key=key, error=f"{type(error).__name__}: {error}", in_seconds=round(delay, 3))
         except Exception as error:  # noqa: BLE001 - a bug in one key's work must not end everybody's
             delay = queue.retry(key, at_least_seconds=1.0)

@@ -25,6 +25,8 @@ K = TypeVar("K", bound=Hashable)
 QUIET_KEYS = 4
 QUIET_WAIT_SECONDS = 15.0
 RETRY = Backoff(first=0.005, most=60.0)
+OUTAGE_LOOK_SECONDS = 1.0
+"""During an outage one key is tried about this often, so that its end is seen."""
 
 
 class Closed(Exception):
@@ -58,8 +60,11 @@ class WorkQueue(Generic[K]):
     a key in ``_working`` and in ``_since`` was added while being worked on; ``_in_work[lane]`` counts ``_working``.
     """
 
-    def __init__(self, lane_of: Callable[[K], str], *, clock: Clock, lane_limit: int = 64) -> None:
+    def __init__(
+        self, lane_of: Callable[[K], str], *, clock: Clock, lane_limit: int = 64, backoff: Backoff = RETRY
+    ) -> None:
         self._lane_of = lane_of
+        self._backoff = backoff
         self._clock = clock
         self._lane_limit = lane_limit
         self._ready: dict[str, deque[K]] = {}
@@ -68,6 +73,9 @@ class WorkQueue(Generic[K]):
         self._working: dict[K, tuple[str, float]] = {}
         self._in_work: dict[str, int] = {}
         self._failures: dict[K, int] = {}
+        # Failed because a server was away: the first of them that goes well wakes the others.
+        self._in_outage: dict[K, None] = {}
+        self._next_outage_look = float("-inf")
         self._later: dict[K, float] = {}  # wanted when it is quiet, oldest first; each is in ``_due``, too
         self._quiet = asyncio.Event()
         self._delayed: list[tuple[float, int, K]] = []
@@ -121,16 +129,32 @@ class WorkQueue(Generic[K]):
     def _is_quiet(self) -> bool:
         return len(self._since) + len(self._working) < QUIET_KEYS
 
-    def retry(self, key: K, *, at_least_seconds: float = 0.0) -> float:
-        """Want this key again after its own growing delay; return the delay in seconds."""
+    def retry(self, key: K, *, at_least_seconds: float = 0.0, is_outage: bool = False) -> float:
+        """Want this key again after its own growing delay; return the delay in seconds.
+
+        With ``is_outage`` a server was away: it does not wait for its delay once another such key has gone well, and
+        one of them is tried every second.
+        """
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        delay = max(RETRY.delay(failures), at_least_seconds)
+        delay = max(self._backoff.delay(failures), at_least_seconds)
+        self._in_outage.pop(key, None)
+        if is_outage:
+            self._in_outage[key] = None
+            now = self._clock.monotonic()
+            if delay > OUTAGE_LOOK_SECONDS and now >= self._next_outage_look:
+                delay = max(OUTAGE_LOOK_SECONDS, at_least_seconds)
+                self._next_outage_look = now + delay
         self.add_after(key, delay)
         return delay
 
     def forget(self, key: K) -> None:
         """This key went well: its next failure starts with the shortest delay."""
         self._failures.pop(key, None)
+        if key in self._in_outage:
+            waiting, self._in_outage, self._next_outage_look = list(self._in_outage), {}, float("-inf")
+            for other in waiting:
+                if other != key and other in self._due:
+                    self.add(other)
 
     def failures(self, key: K) -> int:
         return self._failures.get(key, 0)

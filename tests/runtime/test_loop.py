@@ -181,3 +181,53 @@ async def test_jitter_stays_within_its_share() -> None:
     delays = [Backoff(first=10.0, most=60.0, jitter=0.3).delay(1, chance) for _ in range(200)]
     assert 7.0 <= min(delays) < 8.0
     assert 12.0 < max(delays) <= 13.0
+
+
+async def test_what_failed_in_an_outage_is_tried_as_soon_as_one_key_goes_well() -> None:
+    """One is tried every second; the others need not wait for delays that have grown to a minute."""
+    ends_at = 100.0
+
+    async def work(key: str) -> None:
+        done.append((key, asyncio.get_running_loop().time()))
+        if asyncio.get_running_loop().time() < ends_at:
+            raise Unreachable("connection refused")
+
+    done: list[tuple[str, float]] = []
+    keys = [f"k{number}" for number in range(50)]
+    async with consuming(work) as (queue, _):
+        for key in keys:
+            queue.add(key)
+        await asyncio.sleep(ends_at - 0.5)
+        tried = [at for _, at in done if at > 60]
+        assert max(later - earlier for earlier, later in pairwise(tried)) <= 1.1
+        assert len(tried) < 150
+        done.clear()
+        await asyncio.sleep(2.5)
+        assert {key for key, _ in done} == set(keys)
+
+
+async def test_another_keys_success_is_no_news_for_one_that_is_refused() -> None:
+    """Its delay is about itself."""
+    work = Script(a=[TooManyRequests(429)] * 12, b=[Unreachable("x")])
+    async with consuming(work) as (queue, _):
+        queue.add("a")
+        await asyncio.sleep(5)
+        before = len(work.times("a"))
+        queue.add("b")
+        await asyncio.sleep(1)
+        assert len(work.times("b")) == 2
+        assert len(work.times("a")) - before <= 1
+
+
+async def test_an_outage_is_told_once_a_second_however_many_keys_meet_it(caplog: pytest.LogCaptureFixture) -> None:
+    """A line a key and try would bury everything else."""
+
+    async def work(key: str) -> None:
+        raise Unreachable("connection refused")
+
+    async with consuming(work) as (queue, _):
+        for number in range(200):
+            queue.add(f"k{number}")
+        await asyncio.sleep(10)
+    told = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert 8 <= len(told) <= 11
