@@ -112,10 +112,8 @@ class Registry:
         self._to_start = asyncio.Queue()
         for worker in self.workers.values():
             self._to_start.put_nowait(worker)
-        for name, entry in self._book.entries.items():
-            if entry.lost_since and name not in self.workers:
-                self._add(name)
         async with asyncio.TaskGroup() as scope:
+            scope.create_task(self._remember_lost(), name="remember lost workers")
             watch = supervise("watch secrets", self._informer.run, log=self.log)
             scope.create_task(watch, name="watch secrets")
             scope.create_task(supervise("write workers", self._keep_book, log=self.log), name="write workers")
@@ -123,6 +121,13 @@ class Registry:
                 worker = await self._to_start.get()
                 task = scope.create_task(_contained(worker, self.log), name=f"worker {worker.name}")
                 self._tasks[worker.name] = task
+
+    async def _remember_lost(self) -> None:
+        """Those that were lost before we started and have no Secret go on being lost (D13)."""
+        await self._informer.wait_until_synced()
+        for name, entry in self._book.entries.items():
+            if entry.lost_since and name not in self.workers:
+                self._add(name)
 
     async def lead(self) -> None:
         """We are the leader now: what we know of workers is checked against the record, and recorded."""

@@ -100,6 +100,7 @@ class Worker:
         self._prefix = ""
         self.refusal = ""
         """Why its Secret is at fault, as an event's reason; empty when it is not."""
+        self._logged: State | None = None
         self._lost_by = ""
         self._lost_with: WorkerSpec | None = None
         self._informers: tuple[Informer, ...] = ()
@@ -294,7 +295,8 @@ class Worker:
         before, self.connection = self.connection, connection
         if (before.state, before.because) == (connection.state, connection.because):
             return
-        if before.state != connection.state:
+        if self._logged != connection.state:
+            self._logged = connection.state
             level = self._log.info if connection.is_connected else self._log.warning
             level("worker connection", state=connection.state.value, because=connection.because)
         self._around.on_transition(self)
