@@ -7,7 +7,8 @@ import gc
 import os
 import socket
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import tenacity
@@ -15,6 +16,9 @@ import tenacity
 from mirror.adapters import job
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
 from mirror.decide.seen import Policy
+from mirror.jobcontroller.metrics import JobMetrics
+from mirror.jobcontroller.process import Part, connect, settings_of
+from mirror.jobcontroller.rivals import Fought
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.connect import connect_management, connect_worker
@@ -58,12 +62,13 @@ async def run(
     except KubeconfigRefused as error:
         raise CannotStart(f"kubeconfig: {error}") from error
     try:
-        manager = await _build(settings, management, metrics=metrics, log=log)
-        health, readiness = manager.checks()
-        async with serve(settings.listen_address, metrics=metrics, health=health, readiness=readiness) as port:
-            on_listening(port)
-            log.info("started", listen=f"{settings.listen_address[0]}:{port}", origin=manager.origin)
-            await manager.run(stop)
+        async with _job_controller(settings, metrics=metrics) as jobs:
+            manager = await _build(settings, management, jobs=jobs, metrics=metrics, log=log)
+            health, readiness = manager.checks()
+            async with serve(settings.listen_address, metrics=metrics, health=health, readiness=readiness) as port:
+                on_listening(port)
+                log.info("started", listen=f"{settings.listen_address[0]}:{port}", origin=manager.origin)
+                await manager.run(stop)
     finally:
         await management.close()
         log.info("stopped")
@@ -78,6 +83,8 @@ class Manager:
     registry: Registry
     mirroring: Mirroring
     leadership: Leadership | None
+    jobs: Part | None
+    """Our Job controller, where the settings want it."""
     metrics: Metrics
     log: Log
     is_working: bool = False
@@ -93,6 +100,8 @@ class Manager:
                 scope.create_task(lag, name="measure loop lag"),
             ]
             leading = scope.create_task(self._lead(), name="lead")
+            if self.jobs is not None:
+                scope.create_task(self._run_jobs(self.jobs, stop), name="run job controller")
             stopping = scope.create_task(stop.wait(), name="wait for stop")
             await asyncio.wait({leading, stopping}, return_when=asyncio.FIRST_COMPLETED)
             # In this order: first nothing new is begun, then what was told is sent, then the watches end.
@@ -103,6 +112,14 @@ class Manager:
 
     async def _keep(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         await supervise(name, work, log=self.log, on_restart=self.metrics.on_task_restart)
+
+    async def _run_jobs(self, jobs: Part, stop: asyncio.Event) -> None:
+        """A Job controller that would have to fight ends alone (D20): mirroring has nothing to do with that."""
+        try:
+            await jobs.run(stop)
+        except* Fought as group:
+            jobs.ended_because = str(_first(group))
+            self.log.error("the job controller has ended", because=jobs.ended_because)
 
     async def _lead(self) -> None:
         if self.leadership is None:
@@ -138,10 +155,29 @@ class Manager:
         def leader() -> tuple[bool, str]:
             return True, "leading" if self.is_working else "standing by"
 
-        return {"loop": lambda: (True, "alive")}, {"sources": sources, "workers": workers, "leader": leader}
+        readiness = {"sources": sources, "workers": workers, "leader": leader}
+        return {"loop": lambda: (True, "alive")}, readiness | (self.jobs.checks() if self.jobs else {})
 
 
-async def _build(settings: Settings, management: Client, *, metrics: Metrics, log: Log) -> Manager:
+@asynccontextmanager
+async def _job_controller(settings: Settings, *, metrics: Metrics) -> AsyncIterator[Part | None]:
+    """Our Job controller, if it is wanted, with a client and limits of its own."""
+    if not settings.job_controller.enabled:
+        yield None
+        return
+    wanted = settings_of(settings, os.environ)
+    client = await connect(wanted, metrics=metrics)
+    try:
+        # The mirror counts Jobs of external controllers already.
+        counted = JobMetrics(metrics, counts_external=False)
+        yield Part(client, wanted, metrics=counted, process=metrics, clock=SystemClock(), log=Log("jobs"))
+    finally:
+        await client.close()
+
+
+async def _build(
+    settings: Settings, management: Client, *, metrics: Metrics, log: Log, jobs: Part | None = None
+) -> Manager:
     clock = SystemClock()
     uid = await _management_uid(management)
     origin = settings.origin or uid
@@ -172,7 +208,7 @@ async def _build(settings: Settings, management: Client, *, metrics: Metrics, lo
         retry_period_seconds=election.retry_period_seconds,
     )
     leadership = Leadership(management, lease, clock=clock, log=log) if election.enabled else None
-    manager = Manager(settings, origin, registry, mirroring, leadership, metrics, log)
+    manager = Manager(settings, origin, registry, mirroring, leadership, jobs, metrics, log)
     _refresh_on_scrape(manager, management)
     return manager
 
@@ -242,6 +278,13 @@ def _refresh_on_scrape(manager: Manager, management: Client) -> None:
                 metrics.watch_staleness(worker.name, job.RESOURCE.plural).set(silent)
 
     metrics.before_scrape(refresh)
+
+
+def _first(failure: BaseException) -> BaseException:
+    """What a group of failures began with."""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    return failure
 
 
 def tune_garbage_collection() -> None:

@@ -7,12 +7,16 @@ import gc
 from collections.abc import Iterator
 
 import pytest
+from doubles.clock import LoopClock
 from doubles.jobs import job
 from doubles.refusals import Refused, forbidden
 from doubles.transport import Fault, Wire, client_of, wire_to
 from doubles.world import HOME
 
 from mirror.app import Manager, _build, _management_uid
+from mirror.jobcontroller.metrics import JobMetrics
+from mirror.jobcontroller.process import JobControllerSettings, Part
+from mirror.jobcontroller.rivals import Fought
 from mirror.model.endings import CannotStart
 from mirror.runtime.leadership import LeadershipLost
 from mirror.settings.schema import LeaderElection, Settings
@@ -109,6 +113,55 @@ async def test_checks_say_what_is_ready() -> None:
             "leader": (True, "leading"),
         }
         assert b"jobmirror" in manager.metrics.render()[0]
+        stop.set()
+
+
+def with_jobs(manager: Manager, wire: Wire) -> Part:
+    """The manager runs its cluster's unmanaged Jobs, too."""
+    jobs = Part(
+        client_of(wire),
+        JobControllerSettings(),
+        metrics=JobMetrics(manager.metrics, counts_external=False),
+        process=manager.metrics,
+        clock=LoopClock(),
+        log=Log("jobs"),
+    )
+    manager.jobs = jobs
+    return jobs
+
+
+async def test_a_manager_runs_jobs_where_it_is_told_to() -> None:
+    """``jobController.enabled``: a Lease of its own, checks of its own, and one end for both."""
+    wire = wire_to("management")
+    manager = await manager_on(wire)
+    jobs, stop = with_jobs(manager, wire), asyncio.Event()
+    async with asyncio.TaskGroup() as scope:
+        scope.create_task(manager.run(stop), name="manager")
+        wire.server.put("jobs", job("theirs", managed_by=None, suspend=True))
+        await asyncio.sleep(5)
+        assert (manager.is_working, jobs.is_working) == (True, True)
+        assert {"jobs", "job-leader", "sources", "leader"} <= manager.checks()[1].keys()
+        assert holder(wire)
+        assert [event["involvedObject"]["name"] for event in wire.server.all("events")] == ["theirs"]
+        stop.set()
+    assert not wire.server.find("leases", "jobmirror-job-controller", "kube-system")["spec"]["holderIdentity"]
+
+
+async def test_a_fight_over_jobs_does_not_end_the_mirror() -> None:
+    """D20: the Job controller alone gives up, and readiness says so from then on."""
+    wire = wire_to("management")
+    manager = await manager_on(wire)
+    jobs, stop = with_jobs(manager, wire), asyncio.Event()
+
+    async def fight(_: asyncio.Event) -> None:
+        raise ExceptionGroup("work", [ExceptionGroup("leader's", [Fought("somebody else runs them")])])
+
+    jobs.run = fight  # type: ignore[method-assign]
+    async with asyncio.TaskGroup() as scope:
+        scope.create_task(manager.run(stop), name="manager")
+        await asyncio.sleep(5)
+        assert manager.is_working
+        assert manager.checks()[1]["job-leader"]() == (False, "somebody else runs them")
         stop.set()
 
 

@@ -8,7 +8,6 @@ the worker, over restarts too. Only what we carry is compared, never defaults or
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -20,8 +19,7 @@ Json = Any
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """One changeable place: its path, whether it is a map that others may add keys to, and when the API allows it."""
 
     name: str
@@ -37,7 +35,7 @@ class Part:
 def read(body: Json, path: tuple[str | int, ...]) -> Json:
     """The value at a path, or None where any step is missing."""
     for step in path:
-        if isinstance(body, Mapping) and isinstance(step, str):
+        if (type(body) is dict or isinstance(body, Mapping)) and type(step) is str:
             body = body.get(step)
         elif isinstance(body, list) and isinstance(step, int) and step < len(body):
             body = body[step]
@@ -46,19 +44,17 @@ def read(body: Json, path: tuple[str | int, ...]) -> Json:
     return body
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(msgspec.Struct, frozen=True):
     """What was carried of one part."""
 
     digest: str
     keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
+class Carried(msgspec.Struct, frozen=True):
     """What is, or was, carried of all parts."""
 
-    parts: Mapping[str, Sent] = field(default_factory=dict)
+    parts: Mapping[str, Sent] = {}
 
     def as_text(self) -> str:
         """The annotation's value."""
@@ -98,8 +94,7 @@ def contains(have: Json, want: Json) -> bool:
     return want is None or bool(have == want)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """One part of the mirror that is not as the source wants it."""
 
     part: Part

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from mirror.adapters import rule_names
 from mirror.adapters.carrying import (
     Carried,
     Difference,
@@ -98,13 +99,22 @@ class Brief(msgspec.Struct, frozen=True):
     is_finished: bool
 
 
+_NOTHING = Brief(placed=None, is_finished=False)
+
+
 def brief(found: Object) -> Brief:
     """Where it is recorded, and whether it is over, without decoding the rest."""
+    if b'"conditions"' not in bytes(found.status):
+        return _NOTHING
     head = _skim(_status_head, found.status)
     listed = (head.conditions if head else None) or ()
-    placed = next((c.message for c in listed if c.type == names.PLACED and c.status == "True"), None)
-    ended = any(c.type in ("Complete", "Failed") and c.status == "True" for c in listed)
-    return Brief(placed, ended)
+    placed, is_finished = None, False
+    for one in reversed(listed):
+        if one.status == "True" and one.type == names.PLACED:
+            placed = one.message
+        elif one.status == "True" and one.type in ("Complete", "Failed"):
+            is_finished = True
+    return Brief(placed, is_finished)
 
 
 def state(found: Object) -> str:
@@ -166,10 +176,11 @@ def mirror_body(source: Object, *, namespace: str, carrying: Carrying) -> dict[s
         },
         "spec": spec,
     }
-    values = part_values(body, parts_of(body))
+    parts = parts_of(body)
     body["metadata"]["annotations"] = {
         **body["metadata"]["annotations"],
-        names.CARRIED: carried_of(values, parts_of(body)).as_text(),
+        names.CARRIED: carried_of(part_values(body, parts), parts).as_text(),
+        **rule_names.for_mirror(source, spec),
     }
     return body
 
@@ -191,6 +202,7 @@ def changes(source: Object, mirror: Object, *, carrying: Carrying) -> Changes | 
     want_body = mirror_body(source, namespace=mirror.metadata.namespace, carrying=carrying)
     want_annotations = dict(want_body["metadata"]["annotations"])
     carried_text = want_annotations.pop(names.CARRIED)
+    want_annotations.pop(names.RULE_NAMES, None)  # fixed when it was created (D17)
     want_body["metadata"]["annotations"] = want_annotations
     if mirror.annotations.get(names.CARRIED) == carried_text and _is_intact(want_body, mirror):
         return None

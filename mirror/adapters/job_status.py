@@ -7,7 +7,8 @@ nobody saw) is kept or supplied. Statuses that no mirror dictates are in ``job_s
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
+from functools import cached_property
 
 import msgspec
 
@@ -84,9 +85,8 @@ def next_status(
         return Next(None, "finished: nothing of it changes any more")
     wanted = stored.wanted
     mirror = clean(mirror_status, completions=wanted.completions if wanted.is_indexed else None)
-    latest = times.of(now + timedelta(seconds=MAX_CLOCK_OFFSET_SECONDS))
-    skewed = abs(clock_offset_seconds or 0.0) > MAX_CLOCK_OFFSET_SECONDS or (mirror.newest_time or "") > latest
-    seen = _Seen(stored, mirror, times.of(now), mirror_suspended=mirror_suspended, clock_skewed=skewed, settled=settled)
+    skewed = abs(clock_offset_seconds or 0.0) > MAX_CLOCK_OFFSET_SECONDS or _is_ahead(mirror.newest_time, now)
+    seen = _Seen(stored, mirror, now, mirror_suspended=mirror_suspended, clock_skewed=skewed, settled=settled)
     is_missing_step = _missed_a_suspension(seen)
     status = served(_suspended_before(seen) if is_missing_step else _following(seen))
     obstacle = "already stored" if status == stored.status else stored.refusal(status)
@@ -100,26 +100,30 @@ def next_status(
     )
 
 
-class _Seen(msgspec.Struct, frozen=True):
+class _Seen(msgspec.Struct, frozen=True, dict=True):
     """Everything that the next status follows from."""
 
     stored: StoredJob
     mirror: Cleaned
-    now: str
+    at: datetime
     mirror_suspended: bool
     clock_skewed: bool
     settled: bool
 
     @property
+    def now(self) -> str:
+        return times.of(self.at)
+
+    @cached_property
     def verdict(self) -> Verdict | None:
         """The stored one wins: a Job cannot change its mind (V30–V33, V38)."""
         return self.stored.verdict or conditions.verdict(self.mirror.conditions)
 
-    @property
+    @cached_property
     def mirror_ended(self) -> bool:
         return conditions.is_finished(self.mirror.conditions)
 
-    @property
+    @cached_property
     def finishes(self) -> bool:
         """A final condition waits for every pod (M6)."""
         mirror = self.mirror
@@ -130,6 +134,11 @@ class _Seen(msgspec.Struct, frozen=True):
         """This write ends a stored suspension, so that startTime may move (V3, V37)."""
         suspension = _suspension(self)
         return suspension is not None and suspension["status"] == FALSE and self.stored.is_true(SUSPENDED)
+
+
+def _is_ahead(time: str | None, now: datetime) -> bool:
+    """Whether a worker's clock that said so is ahead of ours."""
+    return time is not None and times.seconds(time) > now.timestamp() + MAX_CLOCK_OFFSET_SECONDS
 
 
 def _reason(seen: _Seen) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -56,8 +57,8 @@ class Cleaned(msgspec.Struct, frozen=True):
     @property
     def newest_time(self) -> str | None:
         """The latest time that is mentioned."""
-        changed = (views.optional_text(one.get("lastTransitionTime")) for one in self.conditions)
-        return max((time for time in (self.start, self.completion, *changed) if time), default=None)
+        changed = [views.text(one.get("lastTransitionTime")) for one in self.conditions]
+        return max(self.start or "", self.completion or "", *changed) or None
 
 
 def clean(worker_status: object, *, completions: int | None) -> Cleaned:
@@ -105,12 +106,9 @@ class _Cutter:
 
     def time(self, value: object) -> str | None:
         if isinstance(value, str) and len(value) <= 64:
-            try:
-                seconds = times.seconds(value)
-            except times.BadTime:
-                seconds = -1
-            if 0 <= seconds <= _LAST_SECOND:
-                return times.text(seconds)
+            text = _usable_time(value)
+            if text is not None:
+                return text
         self._drop(value)
         return None
 
@@ -193,6 +191,16 @@ class _Cutter:
 
     def _drop(self, value: object) -> None:
         self.cut += value is not None
+
+
+@lru_cache(maxsize=4096)
+def _usable_time(value: str) -> str | None:
+    """As it is stored; None for what is no time, or one that nobody can mean."""
+    try:
+        seconds = times.seconds(value)
+    except times.BadTime:
+        return None
+    return times.text(seconds) if 0 <= seconds <= _LAST_SECOND else None
 
 
 def _says_nothing(name: str, status: str) -> bool:

@@ -11,15 +11,19 @@ from typing import Any, TypeAlias
 import msgspec
 
 from mirror.batch import conditions, times, views
-from mirror.batch.conditions import Condition, Verdict
+from mirror.batch.conditions import COMPLETE, FAILED, SUSPENDED, TRUE, Condition, Verdict
 from mirror.batch.status_change import Spec
-from mirror.batch.status_rules import check_status_update
+from mirror.batch.status_rules import check_change
 from mirror.model import names
 
 Status: TypeAlias = dict[str, Any]
 
 _COUNTERS = ("active", "succeeded", "failed")
 _TIMES = ("startTime", "completionTime")
+_LEFT_OUT_EMPTY = frozenset((*_COUNTERS, "completedIndexes", "conditions"))
+_UNDECIDED = frozenset((names.PLACED, SUSPENDED))
+"""Conditions that say nothing about how the Job ends."""
+_SAY_IT_STARTED = ("startTime", *_COUNTERS, "ready", "terminating", "completedIndexes", "failedIndexes")
 
 
 class StoredJob(msgspec.Struct, frozen=True):
@@ -30,6 +34,8 @@ class StoredJob(msgspec.Struct, frozen=True):
     """In the shape that the API serves (D20)."""
     wanted: Spec
     conditions: tuple[Condition, ...]
+    true: frozenset[object]
+    """The types of the conditions that are True."""
 
     @classmethod
     def of(cls, spec: Mapping[str, object], status: Mapping[str, object]) -> StoredJob:
@@ -39,9 +45,13 @@ class StoredJob(msgspec.Struct, frozen=True):
             BadTime: a time is none, which no API server serves.
         """
         # A time that is served as null is stored nevertheless, and the rules must know (V37).
-        nulls = {name: None for name in _TIMES if name in status and status[name] is None}
-        shaped = served(status) | nulls
-        return cls(spec, shaped, Spec.of(spec), tuple(conditions.of(shaped)))
+        shaped = served(status)
+        for name in _TIMES:
+            if name in status and status[name] is None:
+                shaped[name] = None
+        listed = tuple(conditions.of(shaped))
+        true = frozenset(one.get("type") for one in listed if one.get("status") == TRUE)
+        return cls(spec, shaped, Spec.of(spec), listed, true)
 
     @property
     def start(self) -> str | None:
@@ -53,21 +63,21 @@ class StoredJob(msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> Verdict | None:
-        return conditions.verdict(self.conditions)
+        return conditions.verdict(self.conditions) if self.true - _UNDECIDED else None
 
     @property
     def is_finished(self) -> bool:
-        return conditions.is_finished(self.conditions)
+        return COMPLETE in self.true or FAILED in self.true
 
     def is_true(self, type_name: str) -> bool:
-        return conditions.is_true(self.conditions, type_name)
+        return type_name in self.true
 
     def refusal(self, status: Mapping[str, object]) -> str:
         """Why the API would refuse this status; empty when it accepts.
 
         The statuses that we make are refused only where any would be: something stored contradicts itself.
         """
-        causes = check_status_update({"spec": self.spec, "status": self.status}, status)
+        causes = check_change(self.wanted, self.status, status)
         listed = "; ".join(f"{cause.field}: {cause.message}" for cause in causes)
         return listed and f"what is stored allows no such write: {listed}"
 
@@ -78,17 +88,17 @@ def served(status: Mapping[str, object]) -> Status:
     Raises:
         BadTime: a time is none.
     """
-    shaped = {name: value for name, value in status.items() if value is not None}
-    for name in _COUNTERS:
-        if not shaped.get(name):
-            shaped.pop(name, None)
+    shaped = {
+        name: value for name, value in status.items() if value or (value is not None and name not in _LEFT_OUT_EMPTY)
+    }
     for name in _TIMES:
         if isinstance(time := shaped.get(name), str):
             shaped[name] = times.stored(time)
-    shaped["conditions"] = [_served_condition(one) for one in conditions.of(status)]
-    for name in ("completedIndexes", "conditions"):
-        if not shaped.get(name):
-            shaped.pop(name, None)
+    listed = [_served_condition(one) for one in conditions.of(shaped)]
+    if listed:
+        shaped["conditions"] = listed
+    else:
+        shaped.pop("conditions", None)
     if isinstance(uncounted := shaped.get("uncountedTerminatedPods"), Mapping):
         shaped["uncountedTerminatedPods"] = {name: list(uids) for name, uids in uncounted.items() if uids}
     return shaped
@@ -114,9 +124,9 @@ def verdict(status: Mapping[str, object]) -> Verdict | None:
 
 def has_started(status: Mapping[str, object]) -> bool:
     """Whether anything of the Job has run, or been decided: a startTime, any counter, or a verdict (D11)."""
-    counters = ("startTime", *_COUNTERS, "ready", "terminating", "completedIndexes", "failedIndexes")
-    uncounted = views.mapping(status.get("uncountedTerminatedPods"))
-    return any(map(status.get, counters)) or any(uncounted.values()) or verdict(status) is not None
+    if any(map(status.get, _SAY_IT_STARTED)):
+        return True
+    return any(views.mapping(status.get("uncountedTerminatedPods")).values()) or verdict(status) is not None
 
 
 def placed_worker(status: Mapping[str, object]) -> str | None:

@@ -1,1 +1,1 @@
-"""What batch/v1 is, pure: index text, conditions, times, the rules of a status update. Knows no wire and no worker."""
+"""What batch/v1 is, pure: decoding, defaults, what a server sets and refuses, conditions, times, index text."""

@@ -14,6 +14,7 @@ from mirror.batch import conditions, times, views
 from mirror.batch.conditions import COMPLETE, FAILED, SUSPENDED
 from mirror.batch.quoting import json_texts
 
+_ENDS = conditions.STANDARD - {SUSPENDED}
 _STORED_ZERO = times.instant(times.ZERO) - 1
 
 
@@ -154,6 +155,19 @@ class StatusChange(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def changed_failed_indexes(self) -> bool:
         return self.old.failed_indexes != self.new.failed_indexes
+
+    @property
+    def is_about_counters(self) -> bool:
+        """Whether nothing changed but counters and uncounted pods, while the Job neither ends nor has ended."""
+        old, new = self.old, self.new
+        return (
+            old.conditions == new.conditions
+            and old.start == new.start
+            and old.completion == new.completion
+            and old.completed_indexes == new.completed_indexes
+            and old.failed_indexes == new.failed_indexes
+            and new.true.isdisjoint(_ENDS)
+        )
 
     @cached_property
     def is_resuming(self) -> bool:

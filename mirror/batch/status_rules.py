@@ -10,24 +10,15 @@ blocks an unrelated change.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from mirror.batch import indexes, times, views
 from mirror.batch.conditions import COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET
 from mirror.batch.quoting import json_text, quoted
 from mirror.batch.status_change import Spec, Status, StatusChange, Uncounted
+from mirror.batch.violations import DUPLICATE, INVALID, REQUIRED, Violation
 
-INVALID, REQUIRED, DUPLICATE = "FieldValueInvalid", "FieldValueRequired", "FieldValueDuplicate"
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """One cause of a refusal, as the server would give it."""
-
-    field: str
-    reason: str
-    message: str
+__all__ = ["Violation", "check_change", "check_status_update"]
 
 
 def check_status_update(job: Mapping[str, object], new_status: Mapping[str, object]) -> list[Violation]:
@@ -38,12 +29,15 @@ def check_status_update(job: Mapping[str, object], new_status: Mapping[str, obje
     Raises:
         BadTime: startTime or completionTime is no time (an API server answers 400 before it comes to these rules).
     """
-    change = StatusChange(
-        Spec.of(views.mapping(job.get("spec"))),
-        Status.of(views.mapping(job.get("status")), is_stored=True),
-        Status.of(new_status),
-    )
-    return [violation for rule in _RULES for violation in rule(change)]
+    spec, status = views.mapping(job.get("spec")), views.mapping(job.get("status"))
+    return check_change(Spec.of(spec), status, new_status)
+
+
+def check_change(spec: Spec, stored: Mapping[str, object], new_status: Mapping[str, object]) -> list[Violation]:
+    """As ``check_status_update``, for a spec that was read already."""
+    change = StatusChange(spec, Status.of(stored, is_stored=True), Status.of(new_status))
+    rules = _COUNTER_RULES if change.is_about_counters else _RULES
+    return [violation for rule in rules for violation in rule(change)]
 
 
 _Rule: TypeAlias = Callable[[StatusChange], Iterator[Violation]]
@@ -303,3 +297,6 @@ _RULES: tuple[_Rule, ...] = (
     _times_stay,
     _success_criteria_stay,
 )
+
+# What is left to ask when only counters changed and no end is in sight: most updates are such.
+_COUNTER_RULES: tuple[_Rule, ...] = (_counters_not_negative, _uncounted_once, _ready_are_active, _counters_do_not_sink)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mirror.cli.check_config import check_config
+from mirror.cli.job_controller import job_controller
 from mirror.cli.run import run
 from mirror.cli.version import print_version
 
@@ -15,5 +16,6 @@ def main() -> None:
 
 
 main.add_command(run)
+main.add_command(job_controller)
 main.add_command(check_config)
 main.add_command(print_version)

@@ -92,14 +92,19 @@ class Applier:
         self.arrived_at: dict[SourceKey, float] = {}
         """When a change of a source's mirror, or a new source, was first seen and not yet dealt with (monotonic)."""
 
-    async def apply(self, seen: Seen, actions: tuple[Action, ...]) -> None:
-        """Raises KubeError when a write did not go well."""
+    async def apply(self, seen: Seen, actions: tuple[Action, ...]) -> bool:
+        """Return whether a place was asked for and given at once: then the source is worth another look.
+
+        Raises:
+            KubeError: a write did not go well.
+        """
+        got_place = False
         for action in actions:
             match action:
                 case WriteSource():
                     await self._write_source(seen, action)
                 case AskForPlace():
-                    self._ask(seen)
+                    got_place = self._ask(seen)
                 case CreateMirror():
                     await self._create(seen, self._t.registry.worker(action.worker))
                 case FindMirror():
@@ -116,6 +121,7 @@ class Applier:
                     self._tell(seen, action.reason, action.message, is_warning=action.is_warning)
                 case _:
                     assert_never(action)
+        return got_place
 
     # -- management -----------------------------------------------------------------------------------------------
 
@@ -160,7 +166,8 @@ class Applier:
         if write.clears:
             t.memories.set(seen.source.uid, refused_on="")
             self._log.info("placement cleared", source=key, worker=seen.source.placed)
-        if write.clears or job.is_final(write.status):
+        is_final = job.is_final(write.status)
+        if write.clears or is_final:
             t.placing.serve_soon()  # a place is free; the echo of this write is no news to the watch any more
         if write.is_mirrored_status and seen.source.placed:
             metrics = t.metrics.worker(seen.source.placed)
@@ -169,22 +176,21 @@ class Applier:
             arrived = self.arrived_at.pop(key, None)
             if arrived is not None:
                 metrics.status_lag.observe(t.clock.monotonic() - arrived)
-            if job.is_final(write.status):
+            if is_final:
                 self._log.info("final status stored", source=key, worker=seen.source.placed)
                 t.add_when_quiet(key)  # its mirror's retention begins; statuses of others go first
         if write.more:
             t.add(key)
 
-    def _ask(self, seen: Seen) -> None:
+    def _ask(self, seen: Seen) -> bool:
         """Judged by what is stored now: the plan may have written before, and the user meanwhile."""
         found = self._t.sources.get(seen.key.namespace, seen.key.name)
         if found is None or found.metadata.uid != seen.source.uid or found.metadata.deletion_timestamp is not None:
-            return
+            return False
         if job.is_suspended(found) or job.brief(found).placed is not None:
-            return
+            return False
         waiter = self._t.ask_wish(found)
-        if waiter is not None and self._t.placing.ask(waiter) is not None:
-            self._t.add(seen.key)
+        return waiter is not None and self._t.placing.ask(waiter) is not None
 
     def _tell(self, seen: Seen, reason: str, message: str, *, is_warning: bool = True) -> None:
         self._t.recorder.tell(Regarding(job.RESOURCE, seen.source.found), reason, message, is_warning=is_warning)

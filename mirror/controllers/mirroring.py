@@ -9,7 +9,7 @@ from mirror.adapters import job
 from mirror.controllers.applying import Applier, Tools
 from mirror.controllers.events import EventRecorder, Regarding
 from mirror.controllers.memory import Memories
-from mirror.controllers.observing import BY_WORKER, Caches, Observer, candidates, load_index, wish_of
+from mirror.controllers.observing import BY_WORKER, BadAnnotation, Caches, Observer, candidates, load_index, wish_of
 from mirror.controllers.placing import Placing
 from mirror.controllers.routes import Routes, source_key
 from mirror.controllers.sweeping import Sweeper
@@ -20,7 +20,6 @@ from mirror.kube.objects import Object
 from mirror.kube.resources import SECRETS
 from mirror.model.keys import Key, MirrorKey
 from mirror.placement.candidates import Candidate
-from mirror.placement.selector import BadSelector
 from mirror.placement.waiting import Waiter
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
@@ -230,20 +229,22 @@ class Mirroring:
     async def _work_on(self, key: Key) -> float | None:
         if isinstance(key, MirrorKey):
             return await self._sweeper.work_on(key)
-        seen = self._observer.look(key)
-        if seen is None:
-            self.placing.settle(key)
-            return None
-        plan = decide(seen)
-        if not plan.wants_place:
-            self.placing.settle(key)
-        self._log.debug("decided", source=key, because=plan.because, actions=len(plan.actions))
-        await self._applier.apply(seen, plan.actions)
-        if seen.mirror is not None and not plan.actions:
-            self._applier.arrived_at.pop(key, None)  # the change was none for the source
-        if plan.remember:
-            self._memories.set(seen.source.uid, **dict(plan.remember))
-        return plan.again_after_seconds
+        while True:
+            seen = self._observer.look(key)
+            if seen is None:
+                self.placing.settle(key)
+                return None
+            plan = decide(seen)
+            if not plan.wants_place:
+                self.placing.settle(key)
+            self._log.debug("decided", source=key, because=plan.because, actions=len(plan.actions))
+            got_place = await self._applier.apply(seen, plan.actions)
+            if seen.mirror is not None and not plan.actions:
+                self._applier.arrived_at.pop(key, None)  # the change was none for the source
+            if plan.remember:
+                self._memories.set(seen.source.uid, **dict(plan.remember))
+            if not got_place:
+                return plan.again_after_seconds
 
     def _lane_of(self, key: Key) -> str:
         """The worker that the work on a key may have to wait for; none while it has no place."""
@@ -259,7 +260,7 @@ class Mirroring:
         memory = self._memories.of(found.metadata.uid)
         try:
             wish = wish_of(found, memory, self._clock.monotonic())
-        except BadSelector:
+        except BadAnnotation:
             return None
         return Waiter(found.metadata.creation_timestamp or "", source_key(found), found.metadata.uid, wish)
 

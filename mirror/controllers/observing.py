@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 
-from mirror.adapters import job
+from mirror.adapters import job, rule_names
 from mirror.adapters.job_status import StoredJob, has_started
+from mirror.batch.rule_names import BadRuleNames
 from mirror.controllers.memory import Memories
 from mirror.controllers.placing import Placing
 from mirror.decide.seen import AboutPlace, Memory, Policy, Seen, Source, WorkerSight
@@ -50,26 +52,36 @@ class Caches:
 
 def source_of(found: Object) -> Source:
     status = found.status_dict()
-    brief = job.brief(found)
     stored = StoredJob.of(found.spec_dict(), status)
     return Source(
         found=found,
         stored=stored,
-        is_suspended=job.is_suspended(found),
+        is_suspended=stored.wanted.suspend,
         is_finished=stored.is_finished,
         has_started=has_started(status),
-        placed=brief.placed,
+        placed=job.brief(found).placed,
     )
+
+
+class BadAnnotation(ValueError):
+    """An annotation of a source is malformed, so it is not placed; the text names it and says why."""
 
 
 def wish_of(found: Object, memory: Memory, now: float) -> Wish:
     """What a source asks of placement.
 
     Raises:
-        BadSelector: its annotation is malformed.
+        BadAnnotation: what it says cannot be understood.
     """
     text = found.annotations.get(names.WORKER_SELECTOR)
-    selector = parse_selector(text) if text else EVERY
+    try:
+        selector = parse_selector(text) if text else EVERY
+    except BadSelector as error:
+        raise BadAnnotation(f"annotation {names.WORKER_SELECTOR}: {error}") from error
+    try:
+        rule_names.check(found)
+    except BadRuleNames as error:
+        raise BadAnnotation(f"annotation {names.RULE_NAMES}: {error}") from error
     refused = frozenset(worker for worker, refusal in memory.refusals if refusal.until > now)
     return Wish(found.metadata.namespace, selector, refused)
 
@@ -115,20 +127,21 @@ class Observer:
         source = source_of(found)
         memory = self._recent(caches.memories.of(source.uid))
         monotonic = caches.clock.monotonic()
+        now = caches.clock.now()
         worker = caches.registry.worker(source.placed) if source.placed else None
+        sight = _sight(worker, now) if worker is not None else None
         mirror, is_stale = self._mirror_of(source, worker)
         return Seen(
             key=key,
             source=source,
-            now=caches.clock.now(),
+            now=now,
             monotonic=monotonic,
             policy=caches.policy,
             memory=memory,
-            worker=self._sight(worker),
+            worker=sight,
             mirror=mirror,
             mirror_is_stale=is_stale,
             changes=self._changes(source, mirror) if not is_stale else None,
-            clock_offset_seconds=_offset_of(worker),
             refused_now=_refused_now(source, memory),
             about_place=self._about_place(key, source, memory, monotonic),
         )
@@ -142,8 +155,8 @@ class Observer:
         found_on = self._where_found(source) if not refused_now else None
         try:
             wish = wish_of(source.found, memory, now)
-        except BadSelector as error:
-            return AboutPlace(bad_annotation=f"annotation {names.WORKER_SELECTOR}: {error}", found_on=found_on)
+        except BadAnnotation as error:
+            return AboutPlace(bad_annotation=str(error), found_on=found_on)
         given = caches.placing.given_to(key, source.uid)
         why = ""
         if given is None and caches.registry.have_settled():
@@ -164,17 +177,6 @@ class Observer:
             if mirror is not None and not is_stale:
                 return worker.name
         return None
-
-    def _sight(self, worker: Worker | None) -> WorkerSight | None:
-        if worker is None:
-            return None
-        connection = worker.connection
-        return WorkerSight(
-            name=worker.name,
-            is_reachable=worker.is_reachable,
-            lost_for_seconds=connection.lost_for_seconds(self._caches.clock.now()),
-            because=connection.because or "connecting",
-        )
 
     def _changes(self, source: Source, mirror: Object | None) -> job.Changes | None:
         if mirror is None or source.is_finished or source.is_deleting or job.brief(mirror).is_finished:
@@ -214,7 +216,12 @@ def _refused_now(source: Source, memory: Memory) -> str:
     return memory.refused_on if memory.refused_on and memory.refused_on == source.placed else ""
 
 
-def _offset_of(worker: Worker | None) -> float | None:
-    if worker is None or not worker.is_reachable:
-        return None
-    return worker.client.clock_offset_seconds
+def _sight(worker: Worker, now: datetime) -> WorkerSight:
+    connection, is_reachable = worker.connection, worker.is_reachable
+    return WorkerSight(
+        name=worker.name,
+        is_reachable=is_reachable,
+        lost_for_seconds=connection.lost_for_seconds(now),
+        because=connection.because or "connecting",
+        clock_offset_seconds=worker.client.clock_offset_seconds if is_reachable else None,
+    )

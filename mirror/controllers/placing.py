@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from mirror.model.keys import SourceKey
 from mirror.placement.candidates import Candidate, Wish
@@ -15,8 +17,7 @@ MOST_GIVEN = 256
 """So many places are given out and not recorded yet; the rest is served as those are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """A place that was given out and is not recorded on the source yet."""
 
     uid: str

@@ -85,7 +85,7 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def wants_place(self) -> bool:
         """Whether the source waits for a place, or uses the one that it was given."""
-        return any(
-            isinstance(action, AskForPlace) or (isinstance(action, WriteSource) and action.records is not None)
-            for action in self.actions
-        )
+        for action in self.actions:
+            if isinstance(action, AskForPlace) or (isinstance(action, WriteSource) and action.records is not None):
+                return True
+        return False

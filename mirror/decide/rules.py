@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
+from mirror.adapters import job, rule_names
 from mirror.adapters.job_status import (
     lost_status,
     next_status,
@@ -203,14 +204,14 @@ def follow(seen: Seen) -> Plan | None:
     worker, mirror = seen.worker, seen.mirror
     if worker is None or mirror is None:
         return None
-    mirror_status = mirror.status_dict()
+    mirror_status = rule_names.named(mirror, mirror.status_dict())
     ended_for = _seconds_since_end(mirror_status, seen.now)
     following = next_status(
         seen.source.stored,
         mirror_status,
         now=seen.now,
         mirror_suspended=_mirror_is_suspended(seen),
-        clock_offset_seconds=seen.clock_offset_seconds,
+        clock_offset_seconds=worker.clock_offset_seconds,
         settled=ended_for >= SETTLED_SECONDS,
     )
     problem, patch = _problem_and_patch(seen)
@@ -285,7 +286,7 @@ def _age_seconds(seen: Seen) -> float:
 
 
 def _mirror_is_suspended(seen: Seen) -> bool:
-    return bool(seen.mirror is not None and seen.mirror.spec_dict().get("suspend"))
+    return seen.mirror is not None and job.is_suspended(seen.mirror)
 
 
 def _seconds_since_end(status: Mapping[str, object], now: datetime) -> float:

@@ -83,6 +83,7 @@ class WorkerSight(msgspec.Struct, frozen=True):
     """Connected, and its mirrors are all known."""
     lost_for_seconds: float = 0.0
     because: str = ""
+    clock_offset_seconds: float | None = None
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -119,6 +120,5 @@ class Seen(msgspec.Struct, frozen=True):
     """The object of that name is the mirror of an earlier namesake."""
     changes: Changes | None = None
     about_place: AboutPlace = AboutPlace()
-    clock_offset_seconds: float | None = None
     refused_now: str = ""
     """The worker it is recorded on has definitely refused it."""

@@ -104,6 +104,11 @@ class Client:
     def server(self) -> str:
         return self._credentials.endpoint.server
 
+    @property
+    def is_saturated(self) -> bool:
+        """Whether requests wait for the rate limit right now."""
+        return self._limiter.is_saturated
+
     def describe(self) -> ClientState:
         return ClientState(self.name, self.server, self._limiter.describe(), self._clock_offset)
 
@@ -119,7 +124,7 @@ class Client:
             ApiError: the server refused it; a subclass by meaning.
         """
         if not self._limiter.acquire_nowait(urgent=request.urgent):
-            await self._limiter.acquire(urgent=request.urgent)
+            await self._limiter.acquire(urgent=request.urgent, rank=request.rank, flow=request.flow)
         with _Counted(self, request) as counted:
             answer = await self._exchange(request)
             counted.code = str(answer.status)
@@ -143,7 +148,7 @@ class Client:
             ApiError: the server refused it.
         """
         if not self._limiter.acquire_nowait(urgent=request.urgent):
-            await self._limiter.acquire(urgent=request.urgent)
+            await self._limiter.acquire(urgent=request.urgent, rank=request.rank, flow=request.flow)
         ends_at = asyncio.get_running_loop().time() + request.deadline_seconds
         async with contextlib.AsyncExitStack() as stack:
             opened = await self._open(request, stack, silent_seconds)

@@ -7,9 +7,11 @@ Whether a refused request is tried again is not decided here but in ``runtime/lo
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from mirror.kube.lines import Line
+from mirror.kube.requests import Rank
 
 LONGEST_PAUSE_SECONDS = 60.0
 
@@ -29,8 +31,8 @@ class LimiterState:
 class Limiter:
     """A token bucket of ``burst`` tokens, refilled with ``qps`` a second; ``qps=0`` means no limit.
 
-    Requests wait first come, first served. Urgent ones (leases, probes) neither wait nor take a token, not even during
-    a pause: being asked to slow down must not cost us the leadership.
+    Requests wait in a ``Line``. Urgent ones (leases, probes) neither wait nor take a token, not even during a pause:
+    being asked to slow down must not cost us the leadership.
     """
 
     def __init__(self, qps: float, burst: int, clock: Callable[[], float]) -> None:
@@ -43,9 +45,14 @@ class Limiter:
         self._counted_at = clock()
         self._paused_until = self._counted_at
         # Pending futures, and those cancelled an instant ago whose task has not run yet.
-        self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
+        self._waiters = Line()
         # Set exactly while somebody waits.
         self._alarm: asyncio.TimerHandle | None = None
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether somebody waits."""
+        return bool(self._waiters)
 
     def acquire_nowait(self, *, urgent: bool = False) -> bool:
         """Take a token if that needs no waiting; False, and nothing taken, if it does."""
@@ -55,7 +62,7 @@ class Limiter:
             return False
         return self._take(self._clock())
 
-    async def acquire(self, *, urgent: bool = False) -> float:
+    async def acquire(self, *, urgent: bool = False, rank: Rank = Rank.FIRST, flow: str = "") -> float:
         """Wait for a token and take it.
 
         Returns:
@@ -65,7 +72,7 @@ class Limiter:
             return 0.0
         began = self._clock()
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters[waiter] = None
+        self._waiters.join(waiter, rank, flow, began)
         if self._alarm is None:
             self._set_alarm(began)
         try:
@@ -119,24 +126,22 @@ class Limiter:
         self._alarm = asyncio.get_running_loop().call_later(delay, self._serve)
 
     def _serve(self) -> None:
-        """Hand out what there is, oldest first, and come back when the next token is due."""
+        """Hand out what there is, in the line's order, and come back when the next token is due."""
         self._alarm = None
         now = self._clock()
         while self._waiters:
-            waiter = next(iter(self._waiters))
-            if waiter.cancelled():
-                del self._waiters[waiter]
-                continue
-            if not self._take(now):
-                break
-            del self._waiters[waiter]
-            waiter.set_result(None)
+            waiter = self._waiters.whose_turn(now)
+            if not waiter.cancelled():
+                if not self._take(now):
+                    break
+                waiter.set_result(None)
+            self._waiters.leave(waiter)
         if self._waiters:
             self._set_alarm(now)
 
     def _give_up(self, waiter: asyncio.Future[None]) -> None:
         """A cancelled waiter leaves the queue, or hands its token back if it was served in the same moment."""
-        self._waiters.pop(waiter, None)
+        self._waiters.leave(waiter)
         if not waiter.cancelled() and self._qps:
             self._tokens = min(self._burst, self._tokens + 1.0)
         if self._alarm is not None:

@@ -15,25 +15,32 @@ JUNK = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises when a server sends something else than it should; RecursionError is for nests of brackets."""
 
 
-class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """Who owns an object."""
 
+    api_version: str = ""
     kind: str = ""
     name: str = ""
     uid: str = ""
-    controller: bool = False
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
 
 
 class Meta(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
-    """The part of ObjectMeta that we look at; managed fields are dropped on decoding."""
+    """ObjectMeta without its managed fields, which the server keeps when a write does not name them.
+
+    Everything else is here, since what a PUT leaves out is lost, a status PUT included (D12).
+    """
 
     name: str = ""
+    generate_name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     finalizers: list[str] | None = None

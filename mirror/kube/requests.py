@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -14,9 +17,21 @@ from mirror.model import names
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 DEADLINE_SECONDS = 15.0
 
+_AS_US = (("fieldManager", names.FIELD_MANAGER),)
+"""The query of what we write."""
+
 _encode = msgspec.json.Encoder().encode
+
+
+class Rank(IntEnum):
+    """Who goes first when requests wait for the rate limit."""
+
+    FIRST = 0
+    SECOND = 1
+    LAST = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +48,17 @@ class Request:
     deadline_seconds: float = DEADLINE_SECONDS
     urgent: bool = False
     """Leases and probes: not counted against the client-side rate limit."""
+    rank: Rank = Rank.FIRST
+    flow: str = ""
+    """On whose behalf it is asked; within a rank, flows take turns."""
+
+    def in_line(self, rank: Rank, flow: str = "") -> Request:
+        """The same request with another place among those that wait."""
+        return replace(self, rank=rank, flow=flow)
 
 
 def get(resource: Resource, name: str, *, namespace: str | None = None) -> Request:
-    return Request("get", "GET", resource.path(namespace, name))
+    return Request("get", "GET", _path(resource, namespace, name))
 
 
 def list_page(
@@ -55,7 +77,7 @@ def list_page(
         query.append(("continue", continue_token))
     elif resource_version:
         query.append(("resourceVersion", resource_version))
-    return Request("list", "GET", resource.path(namespace), tuple(query), deadline_seconds=60.0)
+    return Request("list", "GET", _collection(resource, namespace), tuple(query), deadline_seconds=60.0)
 
 
 def watch(
@@ -75,18 +97,24 @@ def watch(
         query += [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
     if resource_version:
         query.append(("resourceVersion", resource_version))
-    return Request("watch", "GET", resource.path(namespace), tuple(query), deadline_seconds=timeout_seconds + 30.0)
+    path = _collection(resource, namespace)
+    return Request("watch", "GET", path, tuple(query), deadline_seconds=timeout_seconds + 30.0)
 
 
 def create(resource: Resource, body: Mapping[str, Any] | bytes, *, namespace: str | None = None) -> Request:
     data = body if isinstance(body, bytes) else _encode(body)
-    query = (("fieldManager", names.FIELD_MANAGER),)
-    return Request("create", "POST", resource.path(namespace), query, data, JSON)
+    return Request("create", "POST", _collection(resource, namespace), _AS_US, data, JSON)
 
 
-def update(resource: Resource, name: str, body: Mapping[str, Any], *, namespace: str | None = None) -> Request:
-    query = (("fieldManager", names.FIELD_MANAGER),)
-    return Request("update", "PUT", resource.path(namespace, name), query, _encode(body), JSON)
+def update(
+    resource: Resource,
+    name: str,
+    body: Mapping[str, Any],
+    *,
+    namespace: str | None = None,
+    subresource: str | None = None,
+) -> Request:
+    return Request("update", "PUT", _path(resource, namespace, name, subresource), _AS_US, _encode(body), JSON)
 
 
 def json_patch(
@@ -97,9 +125,8 @@ def json_patch(
     namespace: str | None = None,
     subresource: str | None = None,
 ) -> Request:
-    query = (("fieldManager", names.FIELD_MANAGER),)
-    path = resource.path(namespace, name, subresource)
-    return Request("patch", "PATCH", path, query, _encode(operations), JSON_PATCH)
+    path = _path(resource, namespace, name, subresource)
+    return Request("patch", "PATCH", path, _AS_US, _encode(operations), JSON_PATCH)
 
 
 def merge_patch(
@@ -110,9 +137,16 @@ def merge_patch(
     namespace: str | None = None,
     subresource: str | None = None,
 ) -> Request:
-    query = (("fieldManager", names.FIELD_MANAGER),)
-    path = resource.path(namespace, name, subresource)
-    return Request("patch", "PATCH", path, query, _encode(body), MERGE_PATCH)
+    path = _path(resource, namespace, name, subresource)
+    return Request("patch", "PATCH", path, _AS_US, _encode(body), MERGE_PATCH)
+
+
+def strategic_merge_patch(
+    resource: Resource, name: str, body: Mapping[str, Any] | bytes, *, namespace: str | None = None
+) -> Request:
+    """A patch that knows how lists of this kind are merged; built-in kinds only."""
+    data = body if isinstance(body, bytes) else _encode(body)
+    return Request("patch", "PATCH", _path(resource, namespace, name), _AS_US, data, STRATEGIC_MERGE_PATCH)
 
 
 def delete(
@@ -121,4 +155,14 @@ def delete(
     options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
     if uid:
         options["preconditions"] = {"uid": uid}
-    return Request("delete", "DELETE", resource.path(namespace, name), (), _encode(options), JSON)
+    return Request("delete", "DELETE", _path(resource, namespace, name), (), _encode(options), JSON)
+
+
+_collection = lru_cache(maxsize=1024)(Resource.path)
+"""The path of a collection, which is the same for thousands of requests."""
+
+
+def _path(resource: Resource, namespace: str | None, name: str, subresource: str | None = None) -> str:
+    """The path of one object or of its subresource, as ``Resource.path`` has it."""
+    path = f"{_collection(resource, namespace)}/{quote(name, safe='')}"
+    return f"{path}/{subresource}" if subresource else path

@@ -10,8 +10,9 @@ import asyncio
 import errno
 import io
 import socket
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 from urllib.parse import urlencode
 
@@ -90,6 +91,7 @@ class HttpTransport:
         self._endpoint = endpoint
         self._proxy = URL(endpoint.proxy) if endpoint.proxy else None
         self._failures = _Failures()
+        self._path_prefix = URL(endpoint.server, encoded=True).raw_path.rstrip("/")
         self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
         self._calls = self._new_session(limit=_MOST_CALLS)
         self._watches = self._new_session(limit=0)
@@ -128,15 +130,8 @@ class HttpTransport:
         # The loop closes a transport's socket in its next turn.
         await asyncio.sleep(0)
 
-    @contextmanager
-    def _being_read(self, pool: aiohttp.ClientSession, response: aiohttp.ClientResponse) -> Iterator[None]:
-        reading = self._reading.setdefault(pool, set())
-        reading.add(response)
-        try:
-            yield
-        finally:
-            reading.discard(response)
-            response.close()
+    def _being_read(self, pool: aiohttp.ClientSession, response: aiohttp.ClientResponse) -> _Reading:
+        return _Reading(self._reading.setdefault(pool, set()), response)
 
     async def _end(self, pools: list[aiohttp.ClientSession]) -> None:
         """Close pools' connections and fail what is read from them; all of them, even if cancelled meanwhile."""
@@ -151,13 +146,10 @@ class HttpTransport:
     ) -> aiohttp.ClientResponse:
         if self._failures.closed:
             raise Unreachable("the client is closed")
-        url = self._endpoint.server + request.path
-        if request.query:
-            url += "?" + urlencode(request.query)
         body = request.body
         response = await session.request(
             request.method,
-            URL(url, encoded=True),
+            self._url(request),
             data=io.BytesIO(body) if body is not None and len(body) >= _LARGE_BODY_BYTES else body,
             headers=headers,
             allow_redirects=False,
@@ -169,6 +161,10 @@ class HttpTransport:
             response.close()
             raise BadAnswer("a compressed answer, though we accept none")
         return response
+
+    def _url(self, request: Request) -> URL:
+        base = _server_with(self._endpoint.server, request.query)
+        return base.with_path(self._path_prefix + request.path, encoded=True, keep_query=True)
 
     def _timeout(self, deadline_seconds: float) -> aiohttp.ClientTimeout:
         """Connecting ends before the caller's deadline does, so that "never sent" and "no answer" stay apart."""
@@ -216,6 +212,23 @@ class HttpTransport:
             made.close()
             raise
         return made
+
+
+class _Reading:
+    """A context in which a response is among those that are read; it is closed at the end."""
+
+    __slots__ = ("_among", "_response")
+
+    def __init__(self, among: set[aiohttp.ClientResponse], response: aiohttp.ClientResponse) -> None:
+        self._among = among
+        self._response = response
+
+    def __enter__(self) -> None:
+        self._among.add(self._response)
+
+    def __exit__(self, *_: object) -> None:
+        self._among.discard(self._response)
+        self._response.close()
 
 
 class _OpenedResponse:
@@ -289,6 +302,12 @@ async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
         if size > most_bytes:
             raise BadAnswer(f"an answer of more than {most_bytes} bytes")
     return b"".join(pieces)
+
+
+@lru_cache(maxsize=256)
+def _server_with(server: str, query: tuple[tuple[str, str], ...]) -> URL:
+    """The server's URL with a query. Most requests have the same one, and only their paths differ."""
+    return URL(f"{server}?{urlencode(query)}", encoded=True)
 
 
 def _brief(error: BaseException) -> str:

@@ -38,5 +38,6 @@ KUBECONFIG_KEY = "kubeconfig"
 # Objects in the manager's namespace.
 WORKERS_CONFIGMAP = "jobmirror-workers"
 LEASE = "jobmirror-manager"
+JOB_CONTROLLER_LEASE = "jobmirror-job-controller"
 
 FIELD_MANAGER = "jobmirror"

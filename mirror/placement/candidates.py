@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+
+import msgspec
 
 from mirror.placement.selector import EVERY, Selector
 
@@ -22,12 +23,11 @@ class Obstacle(StrEnum):
     FULL = "at capacity"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """One worker at this moment."""
 
     name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
     reachable: bool = True
     cordoned: bool = False
     misconfigured: bool = False
@@ -49,8 +49,7 @@ class Candidate:
         return not any(fnmatchcase(namespace, glob) for glob in self.closed_namespaces)
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(msgspec.Struct, frozen=True):
     """What a source asks of placement."""
 
     namespace: str
@@ -60,13 +59,16 @@ class Wish:
 
 def obstacle(wish: Wish, candidate: Candidate) -> Obstacle | None:
     """The first thing that speaks against this worker, the lasting ones first."""
-    checks = (
-        (not wish.selector.matches(candidate.labels), Obstacle.NOT_SELECTED),
-        (not candidate.accepts(wish.namespace), Obstacle.NAMESPACE),
-        (candidate.misconfigured, Obstacle.MISCONFIGURED),
-        (candidate.name in wish.refused_by, Obstacle.REFUSED),
-        (candidate.cordoned, Obstacle.CORDONED),
-        (not candidate.reachable, Obstacle.UNREACHABLE),
-        (candidate.is_full, Obstacle.FULL),
-    )
-    return next((reason for holds, reason in checks if holds), None)
+    if not wish.selector.matches(candidate.labels):
+        return Obstacle.NOT_SELECTED
+    if not candidate.accepts(wish.namespace):
+        return Obstacle.NAMESPACE
+    if candidate.misconfigured:
+        return Obstacle.MISCONFIGURED
+    if candidate.name in wish.refused_by:
+        return Obstacle.REFUSED
+    if candidate.cordoned:
+        return Obstacle.CORDONED
+    if not candidate.reachable:
+        return Obstacle.UNREACHABLE
+    return Obstacle.FULL if candidate.is_full else None

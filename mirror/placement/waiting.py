@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from mirror.model.keys import SourceKey
 from mirror.placement.candidates import Wish
 
 
-@dataclass(frozen=True, slots=True)
-class Waiter:
+class Waiter(msgspec.Struct, frozen=True):
     """One source that waits; ``since`` is its creation, as text that sorts by time."""
 
     since: str

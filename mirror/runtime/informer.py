@@ -87,6 +87,7 @@ class Informer:
         client: Callable[[], Client],
         on_change: Listener,
         accept: Callable[[Object], bool] = lambda _: True,
+        keep: Callable[[Object], Object] = lambda found: found,
         on_event: Callable[[WatchEvent], None] = lambda _: None,
         on_trouble: Callable[[KubeError], None] = lambda _: None,
         on_healthy: Callable[[], None] = lambda: None,
@@ -97,6 +98,8 @@ class Informer:
         self._client = client
         self._on_change = on_change
         self._accept = accept
+        # What of an accepted object is stored and told: a smaller one, say, or one that is decoded already.
+        self._keep = keep
         self._on_event = on_event
         self._on_trouble = on_trouble
         self._on_healthy = on_healthy
@@ -243,10 +246,13 @@ class Informer:
         found.add(name)
         old = self._store.get(*name)
         if old is not None and old.version > listed.version > 0:
-            self._older[name] = listed  # a write of ours is newer, or the server went back: the list's version tells
+            self._older[name] = self._keep(
+                listed
+            )  # a write of ours is newer, or the server went back: the list's version tells
         elif old is None or old.metadata.resource_version != listed.metadata.resource_version:
-            self._store.put(listed)
-            self._on_change(old, listed, Change.SEEN)
+            kept = self._keep(listed)
+            self._store.put(kept)
+            self._on_change(old, kept, Change.SEEN)
 
     def _finish_list(self, found: set[Name], version: str) -> None:
         self._version = version
@@ -289,8 +295,9 @@ class Informer:
             return
         if old is not None and 0 < found.version <= old.version:
             return  # the echo of a write of ours, or older than one
-        self._store.put(found)
-        self._on_change(old, found, Change.SEEN)
+        kept = self._keep(found)
+        self._store.put(kept)
+        self._on_change(old, kept, Change.SEEN)
 
     def _begin_watching(self) -> None:
         self._phase = Phase.WATCHING

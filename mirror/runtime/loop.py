@@ -20,6 +20,10 @@ Work = Callable[[K], Awaitable[float | None]]
 """Works on a key; returns seconds after which it wants to look again, or None."""
 
 
+class CacheBehind(KubeError):
+    """What we know is older than what we wrote: the watch will bring the rest, and the work is tried again."""
+
+
 class Observer(Protocol):
     """What the loop reports."""
 
@@ -38,20 +42,27 @@ async def consume(queue: WorkQueue[K], work: Work[K], *, log: Log, observer: Obs
 
     def is_news(key: K, error: KubeError) -> bool:
         nonlocal told_outage_at
-        if isinstance(error, Conflict):
+        if isinstance(error, Conflict | CacheBehind):
             return queue.failures(key) >= 5  # it only says that our cache was behind; the watch brings what it lacked
         if isinstance(error, OUTAGE) and loop.time() - told_outage_at < TELL_OUTAGE_SECONDS:
             return False  # thousands of keys may meet it
         told_outage_at = loop.time() if isinstance(error, OUTAGE) else told_outage_at
         return True
 
-    async def one(taken: Taken[K]) -> None:
-        started = loop.time()
-        try:
-            await _work_on(taken.key)
-        finally:
-            queue.done(taken.key)
+    async def one_after_the_other(first: Taken[K]) -> None:
+        """A key, and those after it for which there is room by then; a task for each would cost as much as the rest."""
+        taken: Taken[K] | None = first
+        while taken is not None:
+            key, started = taken.key, loop.time()
+            observer.on_taken(taken.waited_seconds)
+            try:
+                await _work_on(key)
+            except BaseException:
+                queue.done(key)
+                raise
+            taken = queue.done_and_take(key)
             observer.on_worked(loop.time() - started)
+            await asyncio.sleep(0)  # work that awaits nothing must not keep the loop to itself
 
     async def _work_on(key: K) -> None:
         try:
@@ -77,5 +88,4 @@ async def consume(queue: WorkQueue[K], work: Work[K], *, log: Log, observer: Obs
                 taken = await queue.take()
             except Closed:
                 return
-            observer.on_taken(taken.waited_seconds)
-            scope.create_task(one(taken), name=f"work on {taken.key}")
+            scope.create_task(one_after_the_other(taken), name="work on keys")

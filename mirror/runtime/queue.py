@@ -17,6 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import msgspec
+
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
 
@@ -33,8 +35,7 @@ class Closed(Exception):
     """The queue was closed: nothing will be taken from it any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Taken(Generic[K]):
+class Taken(msgspec.Struct, Generic[K], frozen=True):
     """A key that is now being worked on."""
 
     key: K
@@ -97,6 +98,7 @@ class WorkQueue(Generic[K]):
         self._since[key] = self._clock.monotonic()
         if key not in self._working:
             self._make_ready(key)
+            self._wake()
 
     def add_after(self, key: K, seconds: float) -> None:
         """Want this key after a delay; of several delays the earliest counts."""
@@ -179,6 +181,18 @@ class WorkQueue(Generic[K]):
 
     def done(self, key: K) -> None:
         """The work on a taken key has ended."""
+        self._end(key)
+        self._wake()
+
+    def done_and_take(self, key: K) -> Taken[K] | None:
+        """As ``done``, and whoever was working goes on with the key that is next, if there is one by now."""
+        self._end(key)
+        taken = None if self._closed else self._take_nowait()
+        if any(self._has_room(lane) for lane in self._turns):
+            self._wake()
+        return taken
+
+    def _end(self, key: K) -> None:
         lane, _ = self._working.pop(key)
         self._in_work[lane] -= 1
         if not self._in_work[lane]:
@@ -189,7 +203,6 @@ class WorkQueue(Generic[K]):
             self._quiet.set()
             if self._later:
                 self.add(next(iter(self._later)))
-        self._wake()
 
     def close(self) -> None:
         """Stop handing out keys."""
@@ -219,13 +232,12 @@ class WorkQueue(Generic[K]):
             keys = self._ready[lane] = deque()
             self._turns.append(lane)
         keys.append(key)
-        self._wake()
 
     def _take_nowait(self) -> Taken[K] | None:
         for _ in range(len(self._turns)):
             lane = self._turns[0]
             self._turns.rotate(-1)
-            if self._in_work.get(lane, 0) >= self._lane_limit:
+            if not self._has_room(lane):
                 continue
             keys = self._ready[lane]
             key = keys.popleft()
@@ -237,6 +249,9 @@ class WorkQueue(Generic[K]):
             self._in_work[lane] = self._in_work.get(lane, 0) + 1
             return Taken(key, lane, now - self._since.pop(key))
         return None
+
+    def _has_room(self, lane: str) -> bool:
+        return self._in_work.get(lane, 0) < self._lane_limit
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

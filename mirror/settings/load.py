@@ -15,7 +15,7 @@ import msgspec
 from mirror.model.durations import format_duration
 from mirror.model.text import clean
 from mirror.settings.rules import Rule, Wrong, shown, suggestion
-from mirror.settings.schema import LeaderElection, Part, Settings
+from mirror.settings.schema import JobController, LeaderElection, Part, Settings
 from mirror.settings.strict_yaml import read_yaml
 
 P = TypeVar("P", bound=Part)
@@ -108,8 +108,8 @@ def _read_value(kind: Any, raw: object, path: str, problems: list[Problem]) -> o
 
 
 def _check_together(settings: Settings) -> list[Problem]:
-    """Conditions over several keys, and keys that this version cannot honour."""
-    return [*_check_lease(settings.leader_election), *_check_job_controller(settings)]
+    """Conditions over several keys."""
+    return [*_check_lease(settings.leader_election), *_check_job_controller(settings.job_controller)]
 
 
 def _check_lease(lease: LeaderElection) -> list[Problem]:
@@ -126,8 +126,19 @@ def _check_lease(lease: LeaderElection) -> list[Problem]:
     return found
 
 
-def _check_job_controller(settings: Settings) -> list[Problem]:
-    """Accepting a switch that nothing obeys would be a lie."""
-    if not settings.job_controller.enabled:
-        return []
-    return [Problem("jobController.enabled", "this version has no Job controller of its own; set it to false")]
+def _check_job_controller(jobs: JobController) -> list[Problem]:
+    """A first delay is not beyond the longest."""
+    pairs = (
+        ("apiBackoff", jobs.api_backoff_seconds, "apiBackoffMax", jobs.api_backoff_max_seconds),
+        (
+            "podFailureBackoff",
+            jobs.pod_failure_backoff_seconds,
+            "maxPodFailureBackoff",
+            jobs.max_pod_failure_backoff_seconds,
+        ),
+    )
+    return [
+        Problem(f"jobController.{first}", f"must not be longer than {longest} ({format_duration(most)})")
+        for first, seconds, longest, most in pairs
+        if seconds > most
+    ]

@@ -30,6 +30,17 @@ ALLOW_NAMES = (
 )
 """What a worker's kubeconfig is refused for unless ``workers.allow`` names it (design §2)."""
 
+FEATURE_GATES = (
+    "JobBackoffLimitPerIndex",
+    "JobManagedBy",
+    "JobPodReplacementPolicy",
+    "JobSuccessPolicy",
+    "MutablePodResourcesForSuspendedJobs",
+    "MutableSchedulingDirectivesForSuspendedJobs",
+    "PodFailurePolicyName",
+)
+"""What of the designs the Job controller can be told to leave out."""
+
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DNS_LABEL = re.compile(_LABEL)
 _SUBDOMAIN = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
@@ -41,6 +52,7 @@ _MANAGED_BY_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%a-z]+\]|[^\[\]:\s/]*):(?P<port>[0-9]{1,5})")
 _ANNOTATIONS_BYTES = 256 * 1024
 _MOST = 1_000_000
+_MOST_PODS = 100_000
 
 
 class Wrong(Exception):
@@ -127,6 +139,12 @@ def _rate(value: object) -> float:
 
 def _burst(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
+        raise _Unexpected
+    return value
+
+
+def _pods(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_PODS:
         raise _Unexpected
     return value
 
@@ -232,18 +250,23 @@ def _list_of(item: Rule) -> Callable[[object], tuple[object, ...]]:
     return read
 
 
-def _allow(value: object) -> dict[str, bool]:
-    if not isinstance(value, dict):
-        raise _Unexpected
-    problems = []
-    for name, allowed in value.items():
-        if name not in ALLOW_NAMES:
-            problems.append((f".{name}", f"unknown key{suggestion(name, ALLOW_NAMES)}"))
-        elif not isinstance(allowed, bool):
-            problems.append((f".{name}", f"expected true or false, got {shown(allowed)}"))
-    if problems:
-        raise Wrong(*problems)
-    return dict(value)
+def _switches(known: tuple[str, ...]) -> Callable[[object], dict[str, bool]]:
+    """Some of the known names, each true or false."""
+
+    def read(value: object) -> dict[str, bool]:
+        if not isinstance(value, dict):
+            raise _Unexpected
+        problems = []
+        for name, on in value.items():
+            if name not in known:
+                problems.append((f".{name}", f"unknown key{suggestion(name, known)}"))
+            elif not isinstance(on, bool):
+                problems.append((f".{name}", f"expected true or false, got {shown(on)}"))
+        if problems:
+            raise Wrong(*problems)
+        return dict(value)
+
+    return read
 
 
 def _additions(item: Rule) -> Callable[[object], dict[str, str]]:
@@ -282,6 +305,7 @@ PATH = Rule("a path, or empty text", _path)
 SWITCH = Rule("true or false", _switch)
 RATE = Rule(f"a number ≥ 0 (0: unlimited) and ≤ {_MOST}", _rate)
 BURST = Rule(f"a whole number ≥ 1 and ≤ {_MOST}", _burst)
+PODS = Rule(f"a whole number ≥ 1 and ≤ {_MOST_PODS}", _pods)
 DURATION = Rule("a duration ≥ 0 such as 15m or 0s", _duration)
 PAUSE = Rule("a duration between 1ms and 24h, such as 10s", _pause)
 OPTIONAL_DURATION = Rule('a duration ≥ 0 such as 15m or 0s, or ""', _optional_duration)
@@ -292,7 +316,8 @@ NAMESPACES = Rule("a list of namespaces", _list_of(NAMESPACE))
 LISTEN = Rule("HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or :8080", _address)
 LOG_FORMAT = _one_of("text", "json")
 LOG_LEVEL = _one_of("debug", "info", "warning", "error")
-ALLOW = Rule("a mapping of names to true or false", _allow)
+ALLOW = Rule("a mapping of names to true or false", _switches(ALLOW_NAMES))
+GATES = Rule("a mapping of feature gates to true or false", _switches(FEATURE_GATES))
 KEY_GLOBS = Rule("a list of keys", _list_of(Rule("a key such as example.com/team or example.com/*", _key_glob)))
 LABELS = Rule("a mapping of labels", _additions(ORIGIN))
 ANNOTATIONS = Rule("a mapping of annotations", _additions(TEXT))

@@ -79,10 +79,23 @@ class Logging(Part, frozen=True):
     level: Annotated[str, rules.LOG_LEVEL] = "info"
 
 
-class JobController(Part, frozen=True):
-    """Our equivalent of the built-in Job controller (D20)."""
+class JobController(Limits, frozen=True):
+    """Our equivalent of the built-in Job controller (D20); its constants are upstream's (K2, K3)."""
 
     enabled: Annotated[bool, rules.SWITCH] = False
+    qps: Annotated[float, rules.RATE] = 20.0
+    burst: Annotated[int, rules.BURST] = 30
+    lease_namespace: Annotated[str, rules.NAMESPACE] = "kube-system"
+    feature_gates: Annotated[dict[str, bool], rules.GATES] = {}
+    batch_period_seconds: Annotated[float, rules.DURATION] = msgspec.field(name="batchPeriod", default=1.0)
+    api_backoff_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="apiBackoff", default=1.0)
+    api_backoff_max_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="apiBackoffMax", default=60.0)
+    pod_failure_backoff_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="podFailureBackoff", default=10.0)
+    max_pod_failure_backoff_seconds: Annotated[float, rules.PAUSE] = msgspec.field(
+        name="maxPodFailureBackoff", default=600.0
+    )
+    max_uncounted_pods: Annotated[int, rules.PODS] = 500
+    max_pod_create_delete_per_sync: Annotated[int, rules.PODS] = 500
 
 
 class Settings(Part, frozen=True):

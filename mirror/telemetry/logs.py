@@ -67,9 +67,26 @@ class Log:
         if not self._logger.isEnabledFor(level):
             return
         cause = fields.get("error") if traceback else None
-        exc_info = cause if isinstance(cause, BaseException) else None
         merged = {**self._fields, **fields} if self._fields else fields
-        self._logger.log(level, event, exc_info=exc_info, extra={_FIELDS: merged})
+        self._logger.handle(_record(self._logger.name, level, event, merged, cause))
+
+
+# What ``logging`` notes of a line beside what we say: the process and the thread, and no place in the code. Looking for
+# that in the stack would be most of a line's cost, and no format of ours shows it.
+_BLANK = vars(logging.LogRecord("", 0, "", 0, "", (), None))
+
+
+def _record(name: str, level: int, event: str, fields: dict[str, object], cause: object) -> logging.LogRecord:
+    """A record as ``logging`` would make it, for its handlers and anybody's."""
+    record = logging.LogRecord.__new__(logging.LogRecord)
+    made, now = vars(record), time.time()
+    made.update(_BLANK)
+    made["name"], made["levelno"], made["levelname"], made["msg"] = name, level, logging.getLevelName(level), event
+    made["created"], made["msecs"], made[_FIELDS] = now, int(now * 1000) % 1000, fields
+    made["relativeCreated"] = _BLANK["relativeCreated"] + (now - _BLANK["created"]) * 1000
+    if isinstance(cause, BaseException):
+        made["exc_info"] = type(cause), cause, cause.__traceback__
+    return record
 
 
 def set_up_logging(settings: Logging, stream: TextIO | None = None) -> None:
@@ -92,8 +109,9 @@ class TextLines(logging.Formatter):
     """``2026-01-31T12:00:00.250Z INFO  runtime.loop: mirror created job=team/train worker=east``"""
 
     def format(self, record: logging.LogRecord) -> str:
-        head = f"{_timestamp(record.created)} {record.levelname:<7} {_logger_name(record)}: {_event(record)}"
-        line = " ".join([head, *[f"{key}={_text_value(value)}" for key, value in _fields(record).items()]])
+        line = f"{_timestamp(record.created)} {record.levelname:<7} {_logger_name(record)}: {_event(record)}"
+        for key, value in _fields(record).items():
+            line += f" {key}={_text_value(value)}"
         return line + "".join(f"\n  | {part}" for part in _traceback(record).splitlines())
 
 
@@ -121,7 +139,7 @@ def _event(record: logging.LogRecord) -> str:
 
 
 def _text_value(value: object) -> str:
-    plain = _plain(value)
+    plain = value if type(value) is str else _plain(value)
     if not isinstance(plain, str):
         return json.dumps(plain)
     if len(plain) <= LONGEST and _BARE.fullmatch(plain):

@@ -18,11 +18,8 @@ def test_help_lists_the_commands() -> None:
     result = CliRunner().invoke(main, ["--help"])
 
     assert result.exit_code == 0
-    assert [name for name in ("run", "check-config", "version") if f"\n  {name} " in result.output] == [
-        "run",
-        "check-config",
-        "version",
-    ]
+    commands = ["run", "job-controller", "check-config", "version"]
+    assert [name for name in commands if f"\n  {name} " in result.output] == commands
 
 
 @pytest.mark.parametrize("command", sorted(main.commands))

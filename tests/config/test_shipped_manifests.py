@@ -120,6 +120,19 @@ def test_the_manager_has_these_rights_on_a_worker() -> None:
     }
 
 
+def test_the_job_controller_has_these_rights() -> None:
+    """What it needs to run Jobs without managedBy; it never writes a Job's spec, and reads no Secret."""
+    assert set(rights(CONFIG / "rbac" / "job-controller.yaml")) == {
+        *(("ClusterRole", "jobs", "*", verb) for verb in ("get", "list", "watch", "delete")),
+        ("ClusterRole", "jobs/status", "*", "update"),
+        ("ClusterRole", "jobs/finalizers", "*", "update"),
+        *(("ClusterRole", "pods", "*", verb) for verb in ("list", "watch", "create", "patch", "delete")),
+        *(("ClusterRole", "events", "*", verb) for verb in ("create", "patch")),
+        ("Role", "leases", "*", "create"),
+        *(("Role", "leases", names.JOB_CONTROLLER_LEASE, verb) for verb in ("get", "update")),
+    }
+
+
 @pytest.mark.parametrize("cluster", ["management", "worker"])
 def test_chosen_namespaces_need_no_cluster_role(cluster: str) -> None:
     """The namespaced variant grants the same rights by Roles alone; only creating namespaces is not among them."""

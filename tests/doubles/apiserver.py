@@ -16,15 +16,21 @@ from typing import Any
 from urllib.parse import unquote
 
 from doubles.patching import BadPatch, apply_json_patch, apply_merge_patch
+from doubles.pods import apply_strategic_patch, begin_deletion, may_go, set_pod_defaults
 from doubles.refusals import Refused, expired, not_found
 from mirror.adapters.job_status_stored import served
 from mirror.batch.status_rules import check_status_update
-from mirror.kube.requests import JSON_PATCH, Request
+from mirror.kube.requests import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Request
 
 Body = dict[str, Any]
 Name = tuple[str, str, str]
 """Plural, namespace, name."""
 
+PATCHES = {
+    JSON_PATCH: apply_json_patch,
+    MERGE_PATCH: apply_merge_patch,
+    STRATEGIC_MERGE_PATCH: apply_strategic_patch,
+}
 GENERATED = ("batch.kubernetes.io/controller-uid", "controller-uid", "batch.kubernetes.io/job-name", "job-name")
 
 
@@ -234,6 +240,8 @@ class ApiServer:
     def _create(self, target: Target, body: Body) -> Body:
         metadata = body["metadata"]
         namespace = target.namespace or ""
+        if "name" not in metadata:
+            metadata["name"] = metadata["generateName"] + uuid.uuid4().hex[:5]
         key = target.plural, namespace, metadata["name"]
         if namespace and ("namespaces", "", namespace) not in self.objects:
             raise not_found("namespaces", namespace)
@@ -245,6 +253,8 @@ class ApiServer:
         if target.plural == "jobs":
             body.pop("status", None)
             _set_defaults(body)
+        if target.plural == "pods":
+            set_pod_defaults(body)
         return self._store(key, body)
 
     def _update(self, target: Target, body: Body) -> Body:
@@ -254,7 +264,8 @@ class ApiServer:
             raise Refused(409, "Conflict", "the object has been modified")
         if body["metadata"].get("uid", stored["metadata"]["uid"]) != stored["metadata"]["uid"]:
             raise Refused(409, "Conflict", "the uid is another")
-        kept = ("uid", "creationTimestamp", "deletionTimestamp", "generation", "name", "namespace")
+        kept = ("uid", "creationTimestamp", "generation", "name", "namespace")
+        kept += ("deletionTimestamp", "deletionGracePeriodSeconds")
         body["metadata"] |= {name: stored["metadata"][name] for name in kept if name in stored["metadata"]}
         if target.subresource == "status":
             body["spec"] = stored["spec"]
@@ -275,13 +286,15 @@ class ApiServer:
     def _patch(self, target: Target, patch: Any, content_type: str | None) -> Body:
         stored = self._found(target)
         try:
-            patched = (apply_json_patch if content_type == JSON_PATCH else apply_merge_patch)(stored, patch)
+            patched = PATCHES[content_type or ""](stored, patch)
         except BadPatch as error:
             raise Refused(422, "Invalid", str(error)) from error
         return self._update(target, patched)
 
     def _delete(self, key: Name) -> Body:
         body = copy.deepcopy(self.objects[key])
+        if key[0] == "pods" and not begin_deletion(body, self._now()):
+            return self._store(key, body)
         if body["metadata"].get("finalizers"):
             body["metadata"].setdefault("deletionTimestamp", self._now())
             return self._store(key, body)
@@ -299,7 +312,7 @@ class ApiServer:
         body["metadata"]["resourceVersion"] = str(self._next_version())
         self.objects[key] = body
         self._tell(Happened(self._version, "MODIFIED" if before else "ADDED", key, body, before))
-        if body["metadata"].get("deletionTimestamp") and not body["metadata"].get("finalizers"):
+        if body["metadata"].get("deletionTimestamp") and may_go(body):
             self._delete(key)
         return copy.deepcopy(body)
 

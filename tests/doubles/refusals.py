@@ -10,7 +10,14 @@ class Refused(Exception):
     """The request is answered with a Status."""
 
     def __init__(
-        self, code: int, reason: str, message: str = "", *, about_name: str = "", retry_after: int | None = None
+        self,
+        code: int,
+        reason: str,
+        message: str = "",
+        *,
+        about_name: str = "",
+        retry_after: int | None = None,
+        cause: str = "FieldValueInvalid",
     ) -> None:
         super().__init__(code, reason, message)
         self.code = code
@@ -18,13 +25,14 @@ class Refused(Exception):
         self.message = message or reason
         self.about_name = about_name
         self.retry_after = retry_after
+        self.cause = cause
 
     @property
     def headers(self) -> dict[str, str]:
         return {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
 
     def status(self) -> dict[str, Any]:
-        details = {"name": self.about_name, "causes": [{"field": "spec", "reason": "FieldValueInvalid", "message": ""}]}
+        details = {"name": self.about_name, "causes": [{"field": "spec", "reason": self.cause, "message": ""}]}
         return {
             "apiVersion": "v1",
             "kind": "Status",

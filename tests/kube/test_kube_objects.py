@@ -114,3 +114,40 @@ def test_a_delete_names_whom_it_means() -> None:
 def test_what_people_see_of_an_error_quotes_no_object(error: ApiError, brief: str) -> None:
     """A 422 may contain the whole Job, and Jobs contain secrets (D18)."""
     assert error.brief == brief
+
+
+def test_metadata_comes_back_as_it_was() -> None:
+    """D12: a status PUT replaces it; managed fields alone are left out, which the server then keeps."""
+    owners = [
+        {"apiVersion": "a/v1", "kind": "K", "name": "n", "uid": "u", "controller": False, "blockOwnerDeletion": True},
+        {"apiVersion": "a/v1", "kind": "K", "name": "n", "uid": "v"},
+    ]
+    metadata = {
+        "name": "n",
+        "generateName": "n-",
+        "namespace": "team",
+        "uid": "u",
+        "resourceVersion": "7",
+        "generation": 2,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "deletionGracePeriodSeconds": 0,
+        "labels": {"a": "1"},
+        "annotations": {"b": "2"},
+        "finalizers": ["c"],
+        "ownerReferences": owners,
+    }
+    found = decode_object(msgspec.json.encode({"metadata": metadata | {"managedFields": [{}]}}))
+    assert msgspec.to_builtins(found.metadata) == metadata
+
+
+def test_a_strategic_merge_patch_and_a_status_put_are_requests_like_others() -> None:
+    """The one says so by its content type, the other by its path; a place in line is a copy's."""
+    patch = requests.strategic_merge_patch(PODS, "p", b"{}", namespace="team")
+    assert (patch.method, patch.content_type) == ("PATCH", "application/strategic-merge-patch+json")
+    assert patch.path == "/api/v1/namespaces/team/pods/p"
+    put = requests.update(JOBS, "j", {}, namespace="team", subresource="status")
+    assert (put.method, put.path) == ("PUT", "/apis/batch/v1/namespaces/team/jobs/j/status")
+    second = put.in_line(requests.Rank.SECOND, "flow")
+    assert (put.rank, put.flow, second.rank, second.flow) == (requests.Rank.FIRST, "", requests.Rank.SECOND, "flow")
+    assert second.path == put.path

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mirror.placement.candidates import Candidate, Obstacle, Wish, obstacle
 from mirror.placement.least_loaded import choose

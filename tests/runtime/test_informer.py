@@ -308,3 +308,23 @@ async def test_everything_that_passes_is_shown_before_it_is_judged() -> None:
         await asyncio.sleep(0.1)
         assert [event.object.metadata.name for event in watched.events] == ["not-ours"]
         assert watched.names() == set()
+
+
+async def test_what_is_kept_of_an_object_is_what_is_stored_and_told() -> None:
+    """A smaller one, say; from a list as from a watch, and only of what is accepted."""
+
+    class Slim(Object):
+        """Nothing but its metadata."""
+
+    def keep(found: Object) -> Object:
+        return Slim(found.metadata)
+
+    wire = wire_to("c")
+    async with watching(wire, "listed", keep=keep, accept=lambda found: found.metadata.name != "no") as watched:
+        wire.server.put("jobs", job("watched"))
+        wire.server.put("jobs", job("no"))
+        wire.server.edit("jobs", "listed", lambda body: body["spec"].update(parallelism=2))
+        await asyncio.sleep(1)
+        assert watched.names() == {"listed", "watched"}
+        assert all(isinstance(found, Slim) for found in watched.store)
+        assert watched.is_like_the_server() is False  # "no" is missing

@@ -13,7 +13,7 @@ from doubles.clock import LoopClock
 
 from mirror.kube.errors import Conflict, KubeError, TooManyRequests, Unreachable
 from mirror.runtime.backoff import Backoff
-from mirror.runtime.loop import consume
+from mirror.runtime.loop import CacheBehind, consume
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
@@ -97,6 +97,17 @@ async def test_work_may_ask_to_look_again() -> None:
         await asyncio.sleep(100)
         assert work.times("a") == pytest.approx([0, 30])
         assert counted.retries == 0
+
+
+async def test_a_cache_that_is_behind_is_waited_for_quietly(caplog: pytest.LogCaptureFixture) -> None:
+    """As after a conflict: the watch brings what it lacks, and nobody need be told."""
+    work = Script(a=[CacheBehind("x"), CacheBehind("x")])
+    with caplog.at_level("INFO"):
+        async with consuming(work) as (queue, counted):
+            queue.add("a")
+            await asyncio.sleep(1)
+            assert counted.retries == 2
+    assert caplog.records == []
 
 
 async def test_a_bug_in_one_keys_work_ends_nobody_elses(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from mirror.runtime.backoff import Backoff
 from mirror.runtime.queue import Closed, WorkQueue
 
 pytestmark = pytest.mark.looptime
@@ -124,6 +125,13 @@ async def test_failures_of_a_key_make_its_delay_grow_and_success_forgets_them() 
     assert queue.retry("b") == 0.005
     queue.forget("a")
     assert (queue.failures("a"), queue.retry("a")) == (0, 0.005)
+    queue.close()
+
+
+async def test_the_delays_of_failures_are_the_queues_own() -> None:
+    """A Job controller waits as long as upstream's: 1 s, 2 s, … 60 s (K2)."""
+    queue = WorkQueue[str](one_lane, clock=LoopClock(), backoff=Backoff(1.0, 60.0))
+    assert [queue.retry("a") for _ in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
     queue.close()
 
 

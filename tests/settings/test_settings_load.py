@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.settings.load import SettingsError, load, parse
-from mirror.settings.schema import Additions, Globs, Limits, Logging, Settings
+from mirror.settings.schema import Additions, Globs, JobController, Limits, Logging, Settings
 
 
 def read(text: str) -> Settings:
@@ -56,7 +56,19 @@ def test_every_key_can_be_set() -> None:
         leaderElection: {enabled: false, leaseDuration: 4s, renewDeadline: 3s, retryPeriod: 500ms}
         listen: "[::1]:0"
         log: {format: json, level: debug}
-        jobController: {enabled: false}
+        jobController:
+          enabled: true
+          qps: 50
+          burst: 60
+          leaseNamespace: home
+          featureGates: {JobSuccessPolicy: false}
+          batchPeriod: 0s
+          apiBackoff: 100ms
+          apiBackoffMax: 1s
+          podFailureBackoff: 250ms
+          maxPodFailureBackoff: 2s
+          maxUncountedPods: 10
+          maxPodCreateDeletePerSync: 20
     """
     )
 
@@ -85,7 +97,20 @@ def test_every_key_can_be_set() -> None:
     ) == (False, 4.0, 3.0, 0.5)
     assert settings.listen_address == ("::1", 0)
     assert Logging(format="json", level="debug") == settings.log
-    assert not settings.job_controller.enabled
+    assert settings.job_controller == JobController(
+        enabled=True,
+        qps=50.0,
+        burst=60,
+        lease_namespace="home",
+        feature_gates={"JobSuccessPolicy": False},
+        batch_period_seconds=0.0,
+        api_backoff_seconds=0.1,
+        api_backoff_max_seconds=1.0,
+        pod_failure_backoff_seconds=0.25,
+        max_pod_failure_backoff_seconds=2.0,
+        max_uncounted_pods=10,
+        max_pod_create_delete_per_sync=20,
+    )
 
 
 def test_empty_retention_is_not_zero() -> None:
@@ -150,7 +175,15 @@ def test_empty_retention_is_not_zero() -> None:
         ("workers: {allow: {loopback: 1}}", "workers.allow.loopback: expected true or false, got 1"),
         ("workers: {allow: {htp: true}}", "workers.allow.htp: unknown key (did you mean http?)"),
         ("workers: {allow: [exec]}", "workers.allow: expected a mapping of names to true or false, got a list"),
-        ("jobController: {enabled: true}", "jobController.enabled: this version has no Job controller of its own"),
+        ("jobController: {apiBackoff: 2m}", "jobController.apiBackoff: must not be longer than apiBackoffMax (1m)"),
+        (
+            "jobController: {maxPodFailureBackoff: 9s}",
+            "jobController.podFailureBackoff: must not be longer than maxPodFailureBackoff (9s)",
+        ),
+        ("jobController: {podFailureBackoff: 0s}", "jobController.podFailureBackoff: expected a duration between 1ms"),
+        ("jobController: {maxUncountedPods: 0}", "jobController.maxUncountedPods: expected a whole number ≥ 1"),
+        ("jobController: {featureGates: {JobManaged: false}}", "featureGates.JobManaged: unknown key (did you mean"),
+        ("jobController: {featureGates: {JobManagedBy: 0}}", "JobManagedBy: expected true or false, got 0"),
         # Unknown keys.
         ("workers: {qsp: 3}", "workers.qsp: unknown key (did you mean qps?)"),
         ("workers: {lost_after: 3}", "workers.lost_after: unknown key (did you mean lostAfter?)"),

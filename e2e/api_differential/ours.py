@@ -1,0 +1,59 @@
+"""What ``mirror/batch`` says of the same request, in the form of a server's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mirror.batch.warnings import warnings_of
+
+from e2e.api_differential.cases import Case, Kind
+from e2e.api_differential.steps import Json
+from e2e.api_differential.wire import Answer
+from mirror.batch import job_rules, strategy
+from mirror.batch.canonical import served
+from mirror.batch.gates import ApiGates
+from mirror.batch.refusal import invalid_status
+from mirror.batch.violations import Violation
+
+_UNKNOWN_UID = "00000000-0000-4000-8000-000000000000"
+_SOME_TIME = "2026-03-01T12:00:00Z"
+
+
+def answer(case: Case, real: Answer, *, namespace: str, gates: ApiGates) -> Answer:
+    """Our answer to a case. What the server makes up is taken from its answer: a generated name, the uid, the time."""
+    if case.kind is Kind.CREATE:
+        return _create(case.body, real, namespace, gates)
+    if case.kind is Kind.UPDATE:
+        return _update(case.body, case.start, gates)
+    return _write_status(case.body, case.start)
+
+
+def _create(body: Json, real: Answer, namespace: str, gates: ApiGates) -> Answer:
+    made_up = real.body.get("metadata") or {}
+    body["metadata"]["namespace"] = namespace
+    if not body["metadata"].get("name") and body["metadata"].get("generateName"):
+        body["metadata"]["name"] = made_up.get("name") or real.body["details"]["name"]
+    job = strategy.prepare_create(
+        body, uid=made_up.get("uid", _UNKNOWN_UID), now=made_up.get("creationTimestamp", _SOME_TIME), gates=gates
+    )
+    if violations := job_rules.check_create(job, gates=gates):
+        return _refused(body, violations)
+    return Answer(201, served(job), tuple(warnings_of(job, None)))
+
+
+def _update(body: Json, old: Json, gates: ApiGates) -> Answer:
+    job = strategy.prepare_update(body, old, gates=gates)
+    if violations := job_rules.check_update(job, old, gates=gates):
+        return _refused(body, violations)
+    return Answer(200, served(job), tuple(warnings_of(job, old)))
+
+
+def _write_status(body: Json, old: Json) -> Answer:
+    job = strategy.prepare_status_update(body, old)
+    if violations := job_rules.check_status_write(job, old):
+        return _refused(body, violations)
+    return Answer(200, served(job))
+
+
+def _refused(body: Json, violations: Sequence[Violation]) -> Answer:
+    return Answer(422, dict(invalid_status(body["metadata"].get("name", ""), violations)))

@@ -1,0 +1,153 @@
+"""Volumes of all kinds, good ones and broken ones."""
+
+from __future__ import annotations
+
+from e2e.api_differential.steps import Json
+
+_OLD = (
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "azureDisk",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "scaleIO",
+    "storageos",
+)
+PLAIN_VOLUMES: tuple[Json, ...] = (
+    {"name": "v-empty", "emptyDir": {}},
+    {"name": "v-none"},
+    {"name": "v-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
+    {"name": "v-config", "configMap": {"name": "c", "items": [{"key": "a", "path": "b/c"}]}},
+    {"name": "v-secret", "secret": {"secretName": "s", "optional": True}},
+    {"name": "v-claim", "persistentVolumeClaim": {"claimName": "p"}},
+    {"name": "v-host", "hostPath": {"path": "/tmp"}},
+    {"name": "v-down", "downwardAPI": {"items": [{"path": "l", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
+    {"name": "v-all", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}, {"configMap": {"name": "c"}}]}},
+    {"name": "v-nfs", "nfs": {"server": "s", "path": "/p"}},
+    {"name": "v-repo", "gitRepo": {"repository": "r", "directory": "d"}},
+    {
+        "name": "v-csi",
+        "csi": {"driver": "d.example", "volumeAttributes": {"a": "b"}, "nodePublishSecretRef": {"name": "s"}},
+    },
+    {"name": "v-image", "image": {"reference": "r.example/a"}},
+    {"name": "v-iscsi", "iscsi": {"targetPortal": "1.2.3.4", "iqn": "iqn.2001-04.com.example:a", "lun": 0}},
+    {"name": "v-gce", "gcePersistentDisk": {"pdName": "p", "partition": 1}},
+    {"name": "v-aws", "awsElasticBlockStore": {"volumeID": "v"}},
+    {"name": "v-gluster", "glusterfs": {"endpoints": "e", "path": "p"}},
+    {"name": "v-flocker", "flocker": {"datasetName": "d"}},
+    {"name": "v-rbd", "rbd": {"monitors": ["m"], "image": "i"}},
+    {"name": "v-cinder", "cinder": {"volumeID": "v", "secretRef": {"name": "s"}}},
+    {"name": "v-ceph", "cephfs": {"monitors": ["m"]}},
+    {"name": "v-quobyte", "quobyte": {"registry": "r:1,s:2", "volume": "v", "tenant": "t"}},
+    {"name": "v-fc", "fc": {"targetWWNs": ["w"], "lun": 2}},
+    {"name": "v-fc-2", "fc": {"wwids": ["w"]}},
+    {"name": "v-flex", "flexVolume": {"driver": "d", "options": {"a": "b", "example.com/x": ""}}},
+    {"name": "v-file", "azureFile": {"secretName": "s", "shareName": "n"}},
+    {"name": "v-disk", "azureDisk": {"diskName": "d", "diskURI": "https://x"}},
+    {"name": "v-managed", "azureDisk": {"diskName": "d", "diskURI": "/subscriptions/x", "kind": "Managed"}},
+    {"name": "v-vsphere", "vsphereVolume": {"volumePath": "p"}},
+    {"name": "v-photon", "photonPersistentDisk": {"pdID": "p"}},
+    {"name": "v-portworx", "portworxVolume": {"volumeID": "v"}},
+    {"name": "v-scale", "scaleIO": {"gateway": "g", "system": "s", "volumeName": "v", "secretRef": {"name": "s"}}},
+    {"name": "v-storage", "storageos": {"volumeName": "v", "volumeNamespace": "n", "secretRef": {"name": "s"}}},
+)
+
+_ITEMS: tuple[Json, ...] = (
+    {"key": "", "path": ""},
+    {"key": "a", "path": "/x"},
+    {"key": "a", "path": "../x", "mode": 512},
+    {"key": "a", "path": "..x"},
+)
+BROKEN_VOLUMES: tuple[Json, ...] = (
+    {"name": "", "emptyDir": {}},
+    {"name": "Bad_Name", "emptyDir": {}},
+    {"name": "v-empty", "emptyDir": {}},
+    {"name": "two", "emptyDir": {}, "hostPath": {"path": "/x"}},
+    {"name": "v-path", "hostPath": {"path": "/a/../b"}},
+    {"name": "v-path", "hostPath": {"path": "", "type": "Odd"}},
+    {"name": "v-secret-2", "secret": {}},
+    {"name": "v-secret-2", "secret": {"secretName": "s", "items": _ITEMS, "defaultMode": -1}},
+    {"name": "v-claim-2", "persistentVolumeClaim": {"claimName": ""}},
+    {"name": "v-big", "emptyDir": {"sizeLimit": "-1"}},
+    {"name": "v-mode", "configMap": {"name": "c", "defaultMode": 4096}},
+    {"name": "v-mode", "configMap": {"name": "", "items": _ITEMS}},
+    {"name": "v-down-2", "downwardAPI": {"items": [{"path": "", "fieldRef": {"fieldPath": "spec.nodeName"}}]}},
+    {
+        "name": "v-down-2",
+        "downwardAPI": {
+            "defaultMode": 512,
+            "items": [
+                {"path": "../a"},
+                {"path": "b", "resourceFieldRef": {"resource": "limits.cpu"}},
+                {"path": "c", "resourceFieldRef": {"containerName": "main", "resource": "limits.cpu"}, "mode": 999},
+                {
+                    "path": "d",
+                    "fieldRef": {"fieldPath": "metadata.name"},
+                    "resourceFieldRef": {"containerName": "main", "resource": "limits.cpu"},
+                },
+            ],
+        },
+    },
+    {"name": "v-projected", "projected": {}},
+    {
+        "name": "v-projected",
+        "projected": {
+            "defaultMode": 999,
+            "sources": [
+                {"secret": {"name": ""}},
+                {"configMap": {"name": "c", "items": [{"key": "a", "path": "same"}]}},
+                {"secret": {"name": "s", "items": [{"key": "a", "path": "same"}]}},
+                {"serviceAccountToken": {"path": "", "expirationSeconds": 5}},
+                {"serviceAccountToken": {"path": "t", "expirationSeconds": 2**33}},
+                {"secret": {"name": "s"}, "configMap": {"name": "c"}},
+                {},
+            ],
+        },
+    },
+    {"name": "v-nfs-2", "nfs": {"server": "", "path": "relative"}},
+    {"name": "v-csi", "csi": {"driver": ""}},
+    {"name": "v-csi", "csi": {"driver": "a_b", "nodePublishSecretRef": {"name": ""}}},
+    {"name": "v-repo", "gitRepo": {"repository": ""}},
+    {"name": "v-repo", "gitRepo": {"repository": "r", "directory": "../x"}},
+    {"name": "v-iscsi", "iscsi": {"targetPortal": "", "iqn": "", "lun": 300}},
+    {"name": "v-ephemeral", "ephemeral": {}},
+    {"name": "v-ephemeral", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+    {
+        "name": "v-ephemeral",
+        "ephemeral": {
+            "volumeClaimTemplate": {
+                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+            }
+        },
+    },
+    {"name": "v-image", "image": {"reference": ""}},
+    {"name": "v-image", "image": {"reference": "r:1", "pullPolicy": "Odd"}},
+    *({"name": "v-nothing", kind: {}} for kind in _OLD),
+    {"name": "v-gce", "gcePersistentDisk": {"pdName": "p", "partition": 256}},
+    {"name": "v-aws", "awsElasticBlockStore": {"volumeID": "v", "partition": -1}},
+    {"name": "v-flocker", "flocker": {"datasetName": "a/b", "datasetUUID": "u"}},
+    {"name": "v-quobyte", "quobyte": {"registry": "r:1,nowhere,", "volume": ""}},
+    {"name": "v-quobyte", "quobyte": {"registry": "r:1", "volume": "v", "tenant": "t" * 65}},
+    {"name": "v-fc", "fc": {"targetWWNs": ["w"]}},
+    {"name": "v-fc", "fc": {"targetWWNs": ["w"], "wwids": ["w"], "lun": 256}},
+    {"name": "v-flex", "flexVolume": {"driver": "d", "options": {"x.Kubernetes.io/a": "b", "k8s.io": "", "ok": ""}}},
+    {"name": "v-disk", "azureDisk": {"diskName": "d", "diskURI": "x", "kind": "Odd", "cachingMode": "Odd"}},
+    {"name": "v-disk", "azureDisk": {"diskName": "d", "diskURI": "x", "kind": "Managed"}},
+    {"name": "v-storage", "storageos": {"volumeName": "Bad_", "volumeNamespace": "Bad_", "secretRef": {}}},
+    {"name": "v-cinder", "cinder": {"volumeID": "v", "secretRef": {}}},
+    {"name": "v-iscsi", "iscsi": {"targetPortal": "p", "iqn": "bad", "lun": 1, "chapAuthSession": True}},
+    {
+        "name": "v-iscsi",
+        "iscsi": {"targetPortal": "p", "iqn": "iqn.2001-04.com.example:a", "lun": 1, "initiatorName": "x"},
+    },
+)

@@ -1,0 +1,78 @@
+"""Where ours differs from upstream on purpose, each with its reason; ``docs/job-controller.md`` tells it to people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Differences of one scenario that are meant. Every line that differs must contain one of its side's texts."""
+
+    because: str
+    upstream: tuple[str, ...] = ()
+    ours: tuple[str, ...] = ()
+
+
+_FINISH_WHILE_SUSPENDED = (
+    "Q13: upstream clears startTime when a Job is suspended, and cannot store the end of a Job without one: it retries "
+    "until the Job is resumed. Ours sets startTime again with the interim condition, so the Job ends at once."
+)
+_ONE_ENTRY_PER_TYPE = (
+    "Q14: an interim condition that somebody wrote as False is replaced where upstream appends a second entry of the "
+    "same type, which a strategic-merge patch of the status could then no longer tell apart."
+)
+_GARBAGE_COLLECTOR_FIRST = (
+    "J2, A12: on a foreground deletion the garbage collector deletes the pods while the controller takes their "
+    "finalizers; a pod whose deletion is seen first counts as failed. Which comes first is chance, with upstream too."
+)
+_RACE = ('uncounted={"failed": ["p1", "p2"]}', "failed=2 ready=0", "ready=0 startTime=T1 terminating=")
+
+EXPLAINED: dict[str, Explained] = {
+    "a-job-of-many-pods": Explained(
+        "N3: upstream loses the event Completed of a Job with 25 Normal events or more, since its event client drops "
+        "what exceeds a bucket of 25. Ours always tells how a Job ended.",
+        ours=("Normal Completed ×1",),
+    ),
+    "the-limit-is-lowered-while-suspended": Explained(
+        _FINISH_WHILE_SUSPENDED,
+        upstream=("refused 422", "FailureTarget=True"),
+        ours=("FailureTarget=True",),
+    ),
+    "a-suspended-job-shrinks-to-what-is-done": Explained(
+        _FINISH_WHILE_SUSPENDED,
+        upstream=("refused 422", "SuccessCriteriaMet=True"),
+        ours=("SuccessCriteriaMet=True",),
+    ),
+    "a-failure-target-that-is-false": Explained(
+        _ONE_ENTRY_PER_TYPE,
+        upstream=("[FailureTarget=False Mine: because times=[]] [FailureTarget=True",),
+        ours=("[FailureTarget=True",),
+    ),
+    "success-criteria-that-are-not-met": Explained(
+        _ONE_ENTRY_PER_TYPE,
+        upstream=("[SuccessCriteriaMet=False Mine: because times=[]] [SuccessCriteriaMet=True",),
+        ours=("[SuccessCriteriaMet=True",),
+    ),
+    "a-pod-that-was-counted-as-failed-succeeds": Explained(
+        "Q16: upstream counts a pod's success towards completions though it is already down as failed, and so stores "
+        "Complete with succeeded=0. Ours lets it stay failed, and runs another pod.",
+        upstream=("SuccessCriteriaMet=True", "Normal Completed"),
+        ours=(
+            "create p2",
+            "  ",
+            "status active=1 failed=1",
+            "job generation=1 active=1 failed=1",
+            "p2 Pending",
+            "Created pod: p2",
+        ),
+    ),
+    "deleted-with-orphans-left": Explained(
+        "J2: the garbage collector may orphan the pods before the controller has looked at the deletion, which it then "
+        "shows as active=0. Which comes first is chance, with upstream too.",
+        upstream=("status ready=0 startTime=T1",),
+        ours=("status ready=0 startTime=T1",),
+    ),
+    "deleted-in-the-foreground": Explained(_GARBAGE_COLLECTOR_FIRST, upstream=_RACE, ours=_RACE),
+    "a-pod-succeeds-while-its-job-goes": Explained(_GARBAGE_COLLECTOR_FIRST, upstream=_RACE, ours=_RACE),
+}

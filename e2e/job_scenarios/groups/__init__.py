@@ -1,0 +1,41 @@
+"""The scripts, one module per theme. Importing this fills ``scenario.SCENARIOS``."""
+
+from e2e.job_scenarios.groups import (
+    backoff,
+    deadline,
+    deletion,
+    failure_policy,
+    indexed,
+    managed_by,
+    neighbours,
+    outages,
+    ownership,
+    parallel,
+    per_index,
+    plain,
+    refusals,
+    replacement,
+    success_policy,
+    suspending,
+    tracking,
+)
+
+__all__ = [
+    "backoff",
+    "deadline",
+    "deletion",
+    "failure_policy",
+    "indexed",
+    "managed_by",
+    "neighbours",
+    "outages",
+    "ownership",
+    "parallel",
+    "per_index",
+    "plain",
+    "refusals",
+    "replacement",
+    "success_policy",
+    "suspending",
+    "tracking",
+]

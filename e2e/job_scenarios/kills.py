@@ -1,0 +1,149 @@
+"""``python -m e2e.job_scenarios.kills``: kills ours by SIGKILL at any moment of any scenario; nothing must come of it.
+
+Scenarios are played once undisturbed, which gives the state of each after each stimulus; then again and again while the
+controller is killed and started, at random moments and right after it has written something. A script gives its next
+stimulus only once the state is that of the undisturbed run, and the last state is compared as well. States hold Jobs,
+statuses and pods without times and events (``trace.state_of``): a restart forgets backoffs (B5), and events in flight.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from e2e.job_scenarios import groups
+from e2e.job_scenarios.playing import CatchUpFor, Played, play
+from e2e.job_scenarios.scenario import SCENARIOS, Scenario
+from e2e.job_scenarios.side import KINDS, Side
+from e2e.job_scenarios.sightings import Place
+from e2e.job_scenarios.stage import CatchUp, Stage
+from e2e.job_scenarios.trace import state_of
+
+_CATCH_UP_SECONDS = 100.0
+_LONGEST_LIFE_SECONDS = 4.0
+_MOST_WRITES = 40
+_LOG_SHOWN = 4000
+
+States = defaultdict[str, list[tuple[str, ...]]]
+"""By scenario, its state before each step and at its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a campaign has shown."""
+
+    kills: int
+    played: int
+    problems: tuple[str, ...]
+    """What differs from the undisturbed run, or went wrong."""
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        return "\n".join(
+            (*self.problems, f"{self.kills} kills, {self.played} scenarios, {len(self.problems)} problems")
+        )
+
+
+async def campaign(chosen: Sequence[Scenario], *, kills: int, seed: int) -> Outcome:
+    """Play these scenarios until the controller has been killed so often."""
+    chance = random.Random(seed)
+    states: States = defaultdict(list)
+    done = played = 0
+    async with Side.start("kills", KINDS["ours"]) as side:
+        problems = _problems(await play(side, chosen, catch_up=_recording(states)))
+        able = [one for one in chosen if not any(text.startswith(f"{one.name}:") for text in problems)]
+        while able and done < kills:
+            killer = asyncio.create_task(_kill(side, chance, kills - done), name="killer")
+            found = await play(side, able, catch_up=_demanding(states), suffix=f"-{done}")
+            killer.cancel()
+            done += await killer
+            played += len(found)
+            problems += _problems(found)
+        if "Traceback" in side.controller.log.read_text(errors="replace"):
+            problems.append("its log has a traceback:\n" + side.controller.last_words(_LOG_SHOWN))
+    return Outcome(done, played, tuple(problems))
+
+
+async def _kill(side: Side, chance: random.Random, most: int) -> int:
+    """Kill and start it until cancelled, at most so often; return how often that was."""
+    done = 0
+    try:
+        while done < most:
+            if chance.random() < 0.5:
+                await asyncio.sleep(chance.uniform(0.0, _LONGEST_LIFE_SECONDS))
+            else:
+                await side.sightings.controller_writes(
+                    chance.randint(1, _MOST_WRITES), seconds=2 * _LONGEST_LIFE_SECONDS
+                )
+            await side.controller.kill()
+            side.controller.start()
+            done += 1
+    except asyncio.CancelledError:
+        if not side.controller.is_running:
+            side.controller.start()
+    return done
+
+
+def _recording(states: States) -> CatchUpFor:
+    """Notes the state before each step of the undisturbed run."""
+
+    def for_one(one: Scenario) -> CatchUp:
+        async def note(stage: Stage) -> None:
+            states[one.name].append(state_of(stage.place))
+
+        return note
+
+    return for_one
+
+
+def _demanding(states: States) -> CatchUpFor:
+    """Waits until the state before each step is that of the undisturbed run."""
+
+    def for_one(one: Scenario) -> CatchUp:
+        async def demand(stage: Stage) -> None:
+            wanted = states[one.name][len(stage.steps)]
+
+            def is_so(place: Place) -> bool:
+                return state_of(place) == wanted
+
+            try:
+                await stage.until_caught_up(is_so, seconds=_CATCH_UP_SECONDS)
+            except TimeoutError:
+                shown = "\n".join(("wanted:", *wanted, "is:", *state_of(stage.place)))
+                raise TimeoutError(f"the state is another\n{shown}") from None
+
+        return demand
+
+    return for_one
+
+
+def _problems(played: Sequence[Played]) -> list[str]:
+    return [f"{one.scenario.name}: {one.problem}" for one in played if one.problem]
+
+
+def main() -> int:
+    """Run the command; the exit code is 1 if something came of a kill."""
+    options = _arguments()
+    assert groups.__all__
+    chosen = [one for one in SCENARIOS.values() if one.is_for_kills]
+    chosen = [one for one in chosen if not options.names or one.name in options.names or one.group in options.names]
+    outcome = asyncio.run(campaign(chosen, kills=options.kills, seed=options.seed))
+    print(outcome.text)
+    return 1 if outcome.problems else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m e2e.job_scenarios.kills", description=__doc__)
+    parser.add_argument("names", nargs="*", help="scenarios or groups (all that can be killed)")
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

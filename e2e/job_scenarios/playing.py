@@ -1,0 +1,107 @@
+"""Plays scenarios on a side, all at once, since they mostly wait. Called by the tests, ``__main__`` and ``kills``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import aiohttp
+
+from e2e.controlplane.client import Refused
+from e2e.job_scenarios.scenario import Scenario
+from e2e.job_scenarios.side import CONTROLLER_USER, KINDS, NEIGHBOURS_USER, Side
+from e2e.job_scenarios.stage import CatchUp, Stage
+from e2e.job_scenarios.trace import Trace, make_trace
+from e2e.job_scenarios.writes import read_writes
+
+_BETWEEN_STARTS_SECONDS = 0.2
+_LONGEST_SECONDS = 420.0
+_PROBLEMS = (TimeoutError, AssertionError, Refused, aiohttp.ClientError, KeyError, ValueError, IndexError)
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A script that was played, or broke off."""
+
+    scenario: Scenario
+    stage: Stage
+    problem: str = ""
+
+
+CatchUpFor = Callable[[Scenario], CatchUp]
+
+
+async def play(
+    side: Side, scenarios: Iterable[Scenario], *, catch_up: CatchUpFor | None = None, suffix: str = ""
+) -> list[Played]:
+    """Play scripts: those that stop the controller together, after all others.
+
+    Args:
+        side: where.
+        scenarios: which.
+        catch_up: what each awaits before each stimulus, besides quiet.
+        suffix: of the namespaces' names, where the same side sees several rounds.
+    """
+    chosen = list(scenarios)
+    played: list[Played] = []
+    for has_outage in (False, True):
+        wave = [one for one in chosen if one.has_outage == has_outage]
+        side.expect_outages(len(wave))
+        async with asyncio.TaskGroup() as scope:
+            tasks = []
+            for one in wave:
+                waits = catch_up(one) if catch_up else None
+                tasks.append(scope.create_task(_play_one(side, one, waits, suffix), name=f"play {one.name}"))
+                await asyncio.sleep(_BETWEEN_STARTS_SECONDS)
+        played += [task.result() for task in tasks]
+    return played
+
+
+async def play_and_trace(side: Side, scenarios: Iterable[Scenario]) -> Mapping[str, Trace]:
+    """Play scripts and give their traces by the scenarios' names."""
+    played = await play(side, scenarios)
+    await side.flush_audit_log()
+    writes = read_writes(side.audit_log(), CONTROLLER_USER, neighbours=NEIGHBOURS_USER)
+    traces = {}
+    for one in played:
+        namespace = one.stage.namespace
+        trace = make_trace(
+            one.stage.place,
+            one.stage.steps,
+            writes.get(namespace, []),
+            tells_pods_apart=one.scenario.tells_pods_apart,
+        )
+        traces[one.scenario.name] = Trace(trace.lines, one.problem)
+    return traces
+
+
+async def play_on_both(
+    chosen: Iterable[Scenario], left: str, right: str
+) -> tuple[Mapping[str, Trace], Mapping[str, Trace]]:
+    """Play the same scripts on two new sides at the same time."""
+    chosen = list(chosen)
+    async with AsyncExitStack() as stack:
+        sides = [
+            await stack.enter_async_context(Side.start(name, KINDS[kind]))
+            for name, kind in (("left", left), ("right", right))
+        ]
+        async with asyncio.TaskGroup() as scope:
+            tasks = [scope.create_task(play_and_trace(side, chosen), name="play a side") for side in sides]
+        return tasks[0].result(), tasks[1].result()
+
+
+async def _play_one(side: Side, one: Scenario, waits: CatchUp | None, suffix: str) -> Played:
+    stage = Stage(side, one.name + suffix, catch_up=waits)
+    try:
+        async with asyncio.timeout(_LONGEST_SECONDS):
+            await side.make_namespace(stage.namespace)
+            await one.play(stage)
+            await stage.finish()
+    except _PROBLEMS as error:
+        if one.has_outage and not stage.had_outage:
+            await side.miss_outage()
+        step = stage.steps[-1].label if stage.steps else "the start"
+        return Played(one, stage, f"broke off after {step}: {type(error).__name__}: {error}")
+    return Played(one, stage)

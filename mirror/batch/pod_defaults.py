@@ -1,0 +1,135 @@
+"""Defaults of a pod template (D8), in place, on canonical objects.
+
+Called by ``defaults``. Defaults that only pods have (requests from limits, host ports) are not set in a template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mirror.batch import quantities
+from mirror.batch.canonical import Json
+from mirror.batch.images import LATEST, tag_of
+
+_FILE_MODE = 0o644
+_HOUR_SECONDS = 3600
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+
+_POD: Mapping[str, object] = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "schedulerName": "default-scheduler",
+}
+_PROBE: Mapping[str, object] = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_VOLUMES: Mapping[str, Mapping[str, object]] = {
+    "hostPath": {"type": ""},
+    "secret": {"defaultMode": _FILE_MODE},
+    "configMap": {"defaultMode": _FILE_MODE},
+    "downwardAPI": {"defaultMode": _FILE_MODE},
+    "projected": {"defaultMode": _FILE_MODE},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+    "azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"},
+}
+
+
+def fill(pod: Json) -> None:
+    """Set what the spec of a pod template lacks."""
+    _add(pod, _POD)
+    pod.setdefault("securityContext", {})
+    _pair_service_accounts(pod)
+    for volume in pod.get("volumes", ()):
+        _fill_volume(volume)
+    for name in ("initContainers", "containers", "ephemeralContainers"):
+        for container in pod.get(name) or ():
+            _fill_container(container)
+    _round(pod, "overhead")
+    if "resources" in pod:
+        _round_resources(pod["resources"])
+
+
+def _add(target: Json, defaults: Mapping[str, object]) -> None:
+    for name, value in defaults.items():
+        target.setdefault(name, value)
+
+
+def _pair_service_accounts(pod: Json) -> None:
+    """The old name of the field is served beside the new one, which wins."""
+    name = pod.get("serviceAccountName") or pod.get("serviceAccount")
+    if name:
+        pod["serviceAccountName"] = pod["serviceAccount"] = name
+
+
+def _fill_volume(volume: Json) -> None:
+    sources = [name for name in volume if name != "name"]
+    if not sources:
+        volume["emptyDir"] = {}
+    for name in sources:
+        _add(volume[name], _VOLUMES.get(name, {}))
+    if "image" in volume:
+        volume["image"].setdefault("pullPolicy", _pull_policy(volume["image"].get("reference", "")))
+    claim = volume.get("ephemeral", {}).get("volumeClaimTemplate")
+    if claim is not None:
+        claim["spec"].setdefault("volumeMode", "Filesystem")
+        _round_resources(claim["spec"]["resources"])
+    for file in _files(volume):
+        if "fieldRef" in file:
+            file["fieldRef"].setdefault("apiVersion", "v1")
+
+
+def _files(volume: Json) -> Iterator[Json]:
+    """Files with content of the downward API; tokens get their default on the way."""
+    yield from volume.get("downwardAPI", {}).get("items", ())
+    for source in volume.get("projected", {}).get("sources") or ():
+        yield from source.get("downwardAPI", {}).get("items", ())
+        if "serviceAccountToken" in source:
+            source["serviceAccountToken"].setdefault("expirationSeconds", _HOUR_SECONDS)
+
+
+def _fill_container(container: Json) -> None:
+    container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    for port in container.get("ports", ()):
+        port.setdefault("protocol", "TCP")
+    for variable in container.get("env", ()):
+        source = variable.get("valueFrom", {})
+        if "fieldRef" in source:
+            source["fieldRef"].setdefault("apiVersion", "v1")
+        if "fileKeyRef" in source:
+            source["fileKeyRef"].setdefault("optional", False)
+    _round_resources(container["resources"])
+    for name in _PROBES:
+        if name in container:
+            _add(container[name], _PROBE)
+            _fill_handler(container[name])
+    for handler in container.get("lifecycle", {}).values():
+        _fill_handler(handler)
+
+
+def _fill_handler(handler: Json) -> None:
+    if "httpGet" in handler:
+        handler["httpGet"].setdefault("path", "/")
+        handler["httpGet"].setdefault("scheme", "HTTP")
+    if "grpc" in handler and handler["grpc"]["service"] is None:
+        handler["grpc"]["service"] = ""
+
+
+def _pull_policy(image: str) -> str:
+    return "Always" if tag_of(image) == LATEST else "IfNotPresent"
+
+
+def _round_resources(resources: Json) -> None:
+    _round(resources, "limits")
+    _round(resources, "requests")
+
+
+def _round(owner: Json, name: str) -> None:
+    """Finer than a thousandth is rounded up."""
+    listed: Json = owner.get(name, {})
+    for resource, text in listed.items():
+        found = quantities.parse(text)
+        if found is not None:
+            listed[resource] = quantities.rounded_up(found).text

@@ -1,0 +1,118 @@
+"""Upstream's constants and the designs' feature gates, as an operator gives them: environment and flags become values.
+
+``process`` and ``app`` read them at the start. What they mean is said at ``decide.values``. Not here: the settings
+file of ``mirror run`` (``settings``), whose values are the defaults that the environment overrides.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+import msgspec
+
+from mirror.jobcontroller.decide.values import Constants, Gates
+
+ENVIRONMENT: Mapping[str, str] = {
+    "JOB_BATCH_PERIOD_SECONDS": "batch_period_seconds",
+    "JOB_API_BACKOFF_SECONDS": "api_backoff_seconds",
+    "JOB_API_BACKOFF_MAX_SECONDS": "api_backoff_max_seconds",
+    "JOB_POD_FAILURE_BACKOFF_SECONDS": "pod_failure_backoff_seconds",
+    "JOB_MAX_POD_FAILURE_BACKOFF_SECONDS": "max_pod_failure_backoff_seconds",
+    "JOB_MAX_UNCOUNTED_PODS": "max_uncounted_pods",
+    "JOB_MAX_POD_CREATE_DELETE_PER_SYNC": "max_pod_create_delete_per_sync",
+}
+GATES_VARIABLE = "JOB_FEATURE_GATES"
+GATES: Mapping[str, str] = {
+    "".join(word.capitalize() for word in field.split("_")): field for field in Gates.__struct_fields__
+}
+"""Field of ``Gates`` by the gate's name."""
+
+MOST_SECONDS = 24 * 3600.0
+MOST_PODS = 100_000
+_MAY_BE_ZERO = frozenset(("batch_period_seconds",))
+_NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?|\.[0-9]{1,9}")
+_PAIRS = (
+    ("JOB_API_BACKOFF_SECONDS", "JOB_API_BACKOFF_MAX_SECONDS"),
+    ("JOB_POD_FAILURE_BACKOFF_SECONDS", "JOB_MAX_POD_FAILURE_BACKOFF_SECONDS"),
+)
+
+
+class Refused(ValueError):
+    """A value that cannot be used; the text has one line per problem: which variable or gate, and the fix."""
+
+
+def read_constants(environment: Mapping[str, str], defaults: Constants = Constants()) -> Constants:  # noqa: B008 - frozen
+    """The constants, changed by what the environment says; an empty variable says nothing.
+
+    Raises:
+        Refused: a variable's value cannot be used.
+    """
+    problems: list[str] = []
+    given: dict[str, float] = {}
+    for variable, field in ENVIRONMENT.items():
+        text = environment.get(variable, "").strip()
+        if not text:
+            continue
+        try:
+            given[field] = _seconds(text, field) if field.endswith("_seconds") else _whole(text)
+        except Refused as refused:
+            problems.append(f"{variable}: {refused}, got {text[:40]!r}")
+    constants = msgspec.structs.replace(defaults, **given)
+    problems += _check_pairs(constants, given)
+    if problems:
+        raise Refused("\n".join(problems))
+    return constants
+
+
+def read_gates(text: str, defaults: Gates = Gates(), *, what: str = "--feature-gates") -> Gates:  # noqa: B008 - frozen
+    """Gates from ``A=false,B=true``; ``what`` is how messages call the place where it stood.
+
+    Raises:
+        Refused: a gate is not known, or is neither true nor false.
+    """
+    problems: list[str] = []
+    given: dict[str, bool] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if name not in GATES:
+            near = get_close_matches(name, GATES, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            problems.append(f"{what}: unknown gate {name[:60]!r} ({hint}known: {', '.join(sorted(GATES))})")
+        elif not equals or value.lower() not in ("true", "false"):
+            problems.append(f"{what}: {name} must be true or false, as in {name}=false, got {value[:40]!r}")
+        else:
+            given[GATES[name]] = value.lower() == "true"
+    if problems:
+        raise Refused("\n".join(problems))
+    return msgspec.structs.replace(defaults, **given)
+
+
+def _seconds(text: str, field: str) -> float:
+    seconds = float(text) if _NUMBER.fullmatch(text) else math.nan
+    least = 0.0 if field in _MAY_BE_ZERO else 0.001
+    if not least <= seconds <= MOST_SECONDS:
+        raise Refused(f"expected seconds between {least:g} and {MOST_SECONDS:g}, such as 1 or 0.25")
+    return seconds
+
+
+def _whole(text: str) -> int:
+    count = int(text) if text.isascii() and text.isdecimal() and len(text) <= 9 else 0
+    if not 1 <= count <= MOST_PODS:
+        raise Refused(f"expected a whole number between 1 and {MOST_PODS}, such as 500")
+    return count
+
+
+def _check_pairs(constants: Constants, given: Mapping[str, float]) -> list[str]:
+    """A first delay beyond the longest: whichever was given is named."""
+    problems = []
+    for first, most in _PAIRS:
+        if getattr(constants, ENVIRONMENT[first]) <= getattr(constants, ENVIRONMENT[most]):
+            continue
+        named = first if ENVIRONMENT[first] in given else most
+        limit = f"not be more than {most}" if named == first else f"not be less than {first}"
+        other = getattr(constants, ENVIRONMENT[most if named == first else first])
+        problems.append(f"{named}: must {limit} ({other:g}); change one of both")
+    return problems

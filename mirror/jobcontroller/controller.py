@@ -1,0 +1,221 @@
+"""The Job controller, put together: caches → handlers → queue → sync, with its tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from mirror.jobcontroller.claiming import Claimer
+from mirror.jobcontroller.consistency import Latecomers
+from mirror.jobcontroller.creating import Creator
+from mirror.jobcontroller.handlers import Handlers
+from mirror.jobcontroller.jobview import Jobs, keep_job
+from mirror.jobcontroller.memory import Memories
+from mirror.jobcontroller.orphans import OrphanKey, Orphans
+from mirror.jobcontroller.pace import Pace
+from mirror.jobcontroller.pods import PodIndex
+from mirror.jobcontroller.podview import CachedPod, keep_pod, may_matter
+from mirror.jobcontroller.podwrites import PodWrites
+from mirror.jobcontroller.ports import Events, Metrics
+from mirror.jobcontroller.removing import Remover
+from mirror.jobcontroller.statuses import StatusWrites
+from mirror.jobcontroller.syncing import Behaviour, Syncer, Tools
+from mirror.kube.client import Client
+from mirror.kube.objects import Object
+from mirror.kube.resources import JOBS, PODS
+from mirror.runtime.backoff import Backoff
+from mirror.runtime.clock import Clock
+from mirror.runtime.informer import Change, Informer, Listener, Scope
+from mirror.runtime.loop import consume
+from mirror.runtime.queue import WorkQueue
+from mirror.runtime.store import Store
+from mirror.runtime.supervise import supervise
+from mirror.telemetry.logs import Log
+
+RELIST = Backoff(first=0.8, most=4.0, jitter=0.3)
+BREATH_EVERY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """What the settings say that the controller needs."""
+
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    namespaces: tuple[str, ...] = ()
+    """None: all of the cluster."""
+    concurrent_syncs: int = 5
+    """Upstream's ``--concurrent-job-syncs`` (K1)."""
+
+
+def _nobody(old: Object | None, new: Object | None, change: Change) -> None:
+    """Nobody else is interested."""
+
+
+class JobController:
+    """Runs Jobs as kube-controller-manager does. Watches from the start; works from ``lead`` on."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: ControllerSettings,
+        *,
+        events: Events,
+        metrics: Metrics,
+        clock: Clock,
+        log: Log,
+        also: Listener = _nobody,
+    ) -> None:
+        """Put everything together.
+
+        Args:
+            also: who else is told of each change of a Job, after us.
+        """
+        self._log = log
+        self._metrics = metrics
+        self._also = also
+        self._is_leading = False
+        self._relist = asyncio.Event()
+        constants = settings.behaviour.constants
+        backoff = Backoff(constants.api_backoff_seconds, constants.api_backoff_max_seconds)
+        self.jobs = Jobs(heeds_managed_by=settings.behaviour.gates.job_managed_by)
+        self.pods = Store()
+        self.memories = Memories()
+        self._index = PodIndex()
+        limit = settings.concurrent_syncs
+        self.queue: WorkQueue[str] = WorkQueue(lambda _: "", clock=clock, lane_limit=limit, backoff=backoff)
+        self.orphan_queue: WorkQueue[OrphanKey] = WorkQueue(
+            lambda _: "", clock=clock, lane_limit=limit, backoff=backoff
+        )
+        latecomers = Latecomers(self.queue.add)
+        self._handlers = Handlers(
+            self.jobs,
+            self._index,
+            self.memories,
+            latecomers=latecomers,
+            queue=self.queue,
+            orphans=self.orphan_queue.add,
+            metrics=metrics,
+            clock=clock,
+            batch_seconds=constants.batch_period_seconds,
+        )
+        writes, pace = PodWrites(client, events), Pace(client)
+        self._orphans = Orphans(writes, self.jobs, self.pods, self._index, log=log)
+        self._syncer = Syncer(
+            Tools(
+                jobs=self.jobs,
+                pods=self.pods,
+                index=self._index,
+                memories=self.memories,
+                latecomers=latecomers,
+                claimer=Claimer(client, writes, self._index),
+                creator=Creator(writes, metrics=metrics, clock=clock),
+                remover=Remover(writes, clock=clock),
+                statuses=StatusWrites(client, metrics),
+                events=events,
+                metrics=metrics,
+                clock=clock,
+                log=log,
+                add_after=self.queue.add_after,
+                turn=pace.turn,
+                may_put_off=pace.may_put_off,
+            ),
+            settings.behaviour,
+        )
+        self.informers = tuple(
+            informer
+            for namespace in settings.namespaces or (None,)
+            for informer in self._make_informers(client, namespace)
+        )
+
+    def _make_informers(self, client: Client, namespace: str | None) -> tuple[Informer, Informer]:
+        jobs = Informer(
+            Scope(JOBS, namespace),
+            self.jobs.store,
+            client=lambda: client,
+            on_change=self._on_job,
+            keep=keep_job,
+            relist=RELIST,
+        )
+        pods = Informer(
+            Scope(PODS, namespace),
+            self.pods,
+            client=lambda: client,
+            on_change=self._handlers.on_pod,
+            accept=may_matter,
+            keep=keep_pod,
+            relist=RELIST,
+        )
+        return jobs, pods
+
+    # -- life -----------------------------------------------------------------------------------------------------
+
+    async def watch(self) -> None:
+        """Keep the caches, until cancelled."""
+        while True:
+            self._relist.clear()
+            async with asyncio.TaskGroup() as scope:
+                watches = []
+                for number, informer in enumerate(self.informers):
+                    name = f"watch {'pods' if number % 2 else 'jobs'} {number // 2}"
+                    watches.append(scope.create_task(supervise(name, informer.run, log=self._log), name=name))
+                await self._relist.wait()
+                for task in watches:
+                    task.cancel()
+
+    @property
+    def is_synced(self) -> bool:
+        return all(informer.is_synced for informer in self.informers)
+
+    async def wait_until_ready(self) -> None:
+        """Until all Jobs and pods are known."""
+        for informer in self.informers:
+            await informer.wait_until_synced()
+
+    async def lead(self) -> None:
+        """Do the work, until cancelled."""
+        self._list_anew()
+        await self.wait_until_ready()
+        await self._begin()
+        try:
+            async with asyncio.TaskGroup() as scope:
+                syncs = consume(self.queue, self._sync, log=self._log, observer=self._metrics.queue_observer("job"))
+                cleans = consume(
+                    self.orphan_queue,
+                    self._clean,
+                    log=self._log,
+                    observer=self._metrics.queue_observer("job_orphan_pod"),
+                )
+                scope.create_task(syncs, name="sync jobs")
+                scope.create_task(cleans, name="clean orphan pods")
+        finally:
+            self._is_leading = self._handlers.is_leading = False
+            self.queue.close()
+            self.orphan_queue.close()
+
+    def _list_anew(self) -> None:
+        """Whoever led until now may have written what a silent watch of ours has not brought."""
+        if self.is_synced:
+            for informer in self.informers:
+                informer.expire()
+            self._relist.set()
+
+    async def _begin(self) -> None:
+        """From now on changes name keys; everything that is there is taken as just come."""
+        self._is_leading = self._handlers.is_leading = True
+        for job in list(self.jobs):
+            self._handlers.job_came(job)
+        for number, pod in enumerate(list(self.pods)):
+            if isinstance(pod, CachedPod) and self.pods.get(pod.metadata.namespace, pod.metadata.name) is pod:
+                self._handlers.pod_came(pod)
+            if number % BREATH_EVERY == 0:
+                await asyncio.sleep(0)
+
+    def _on_job(self, old: Object | None, new: Object | None, change: Change) -> None:
+        self._handlers.on_job(old, new, change)
+        self._also(old, new, change)
+
+    async def _sync(self, key: str) -> None:
+        await self._syncer.sync(key)
+
+    async def _clean(self, key: OrphanKey) -> None:
+        await self._orphans.clean(key)

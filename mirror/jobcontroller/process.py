@@ -1,0 +1,287 @@
+"""The Job controller put together: client, cache, controller, events, TTL, Lease, and the watch for a rival (D20).
+
+``mirror job-controller`` runs it as a process of its own (``run``), ``mirror run`` as a part of the manager
+(``Part``). What a sync does is ``controller``'s business; how a process behaves is ``cli.process``'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import socket
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+
+from mirror.jobcontroller import constants
+from mirror.jobcontroller.controller import ControllerSettings, JobController
+from mirror.jobcontroller.decide.values import Constants, Gates
+from mirror.jobcontroller.events import JobEvents
+from mirror.jobcontroller.metrics import JobMetrics
+from mirror.jobcontroller.rivals import Rivals
+from mirror.jobcontroller.syncing import Behaviour
+from mirror.jobcontroller.ttl import TimeToLive
+from mirror.kube.client import Client
+from mirror.kube.connect import connect_management
+from mirror.kube.errors import KubeError, Unauthorized
+from mirror.kube.kubeconfig import KubeconfigRefused
+from mirror.kube.objects import Object
+from mirror.kube.resources import JOBS, PODS
+from mirror.model import names
+from mirror.model.endings import CannotStart
+from mirror.runtime.backoff import Backoff
+from mirror.runtime.clock import Clock, SystemClock
+from mirror.runtime.informer import Change
+from mirror.runtime.leadership import Leadership, LeaseSettings
+from mirror.runtime.supervise import supervise
+from mirror.settings.schema import LeaderElection, Limits, Settings
+from mirror.telemetry.logs import Log
+from mirror.telemetry.looplag import measure_loop_lag
+from mirror.telemetry.metrics import Metrics
+from mirror.telemetry.server import Check, serve
+from mirror.workers.worker import Unsupported, check_version
+
+FLUSH_SECONDS = 2.0
+"""Less than what lies between the renew deadline and the end of a lease: who leads next must not meet us."""
+
+
+OLDEST_MINOR = 29
+"""Of the clusters whose Jobs we run, as of workers."""
+ASK_AGAIN = Backoff(first=0.5, most=15.0)
+
+
+class JobControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator says."""
+
+    kubeconfig: str = ""
+    """Empty: in-cluster."""
+    limits: Limits = Limits(qps=20.0, burst=30)
+    listen: tuple[str, int] = ("127.0.0.1", 8081)
+    constants: Constants = Constants()
+    gates: Gates = Gates()
+    lease_namespace: str = "kube-system"
+    leader_election: LeaderElection = LeaderElection()
+    namespaces: tuple[str, ...] = ()
+
+
+def settings_of(settings: Settings, environment: Mapping[str, str]) -> JobControllerSettings:
+    """What the settings of ``mirror run`` say of it; the environment has the last word about constants and gates.
+
+    Raises:
+        CannotStart: a variable's value cannot be used.
+    """
+    ours = settings.job_controller
+    given = {field: getattr(ours, field) for field in Constants.__struct_fields__}
+    gates = Gates(**{constants.GATES[name]: on for name, on in ours.feature_gates.items()})
+    variable = constants.GATES_VARIABLE
+    try:
+        return JobControllerSettings(
+            kubeconfig=settings.kubeconfig,
+            limits=Limits(qps=ours.qps, burst=ours.burst),
+            constants=constants.read_constants(environment, Constants(**given)),
+            gates=constants.read_gates(environment.get(variable, ""), gates, what=variable),
+            lease_namespace=ours.lease_namespace,
+            leader_election=settings.leader_election,
+            namespaces=settings.namespaces,
+        )
+    except constants.Refused as refused:
+        raise CannotStart("; ".join(str(refused).splitlines())) from refused
+
+
+async def run(
+    settings: JobControllerSettings,
+    *,
+    metrics: Metrics,
+    stop: asyncio.Event,
+    on_listening: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Run the Job controller as a process until ``stop`` is set.
+
+    Raises:
+        CannotStart: the settings lead nowhere (no kubeconfig, credentials that are refused, a port that is taken).
+        LeadershipLost: another process may be working now; nothing of ours is any more.
+        Fought: kube-controller-manager's Job controller runs, too (D20).
+    """
+    log = Log("jobs")
+    gc.set_threshold(10_000, 20, 50)
+    client = await connect(settings, metrics=metrics)
+    try:
+        part = Part(client, settings, metrics=JobMetrics(metrics), process=metrics, clock=SystemClock(), log=log)
+        _refresh_on_scrape(part, metrics, client.name)
+        health: dict[str, Check] = {"loop": lambda: (True, "alive")}
+        async with serve(settings.listen, metrics=metrics, health=health, readiness=part.checks()) as port:
+            on_listening(port)
+            log.info("started", listen=f"{settings.listen[0]}:{port}", server=client.server)
+            async with asyncio.TaskGroup() as scope:
+                lag = scope.create_task(measure_loop_lag(metrics.loop_lag), name="measure loop lag")
+                freezing = scope.create_task(_freeze_when_ready(part), name="freeze")
+                asking = scope.create_task(_ask_who_is_there(client, log), name="ask for the version")
+                await part.run(stop)
+                for task in (lag, freezing, asking):
+                    task.cancel()
+    finally:
+        await client.close()
+        log.info("stopped")
+
+
+async def connect(settings: JobControllerSettings, *, metrics: Metrics) -> Client:
+    """A client with limits of its own.
+
+    Raises:
+        CannotStart: the kubeconfig leads nowhere.
+    """
+    try:
+        return await connect_management(settings.kubeconfig, limits=settings.limits, observer=metrics)
+    except KubeconfigRefused as error:
+        raise CannotStart(f"kubeconfig: {error}") from error
+
+
+class Part:
+    """One Job controller with all that it needs; watches at once, works while it leads."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: JobControllerSettings,
+        *,
+        metrics: JobMetrics,
+        process: Metrics,
+        clock: Clock,
+        log: Log,
+    ) -> None:
+        self._log = log
+        self._metrics = metrics
+        self._process = process
+        self._events = JobEvents(client, clock=clock, log=log)
+        self._rivals = Rivals(client, clock=clock, log=log)
+        self.controller = JobController(
+            client,
+            ControllerSettings(Behaviour(settings.constants, settings.gates), settings.namespaces),
+            events=self._events,
+            metrics=metrics,
+            clock=clock,
+            log=log,
+            also=self._on_job,
+        )
+        self._ttl = TimeToLive(client, self.controller.jobs.store, metrics=metrics, clock=clock, log=log)
+        metrics.watch_queue("job", self.controller.queue)
+        metrics.watch_queue("job_orphan_pod", self.controller.orphan_queue)
+        self._leadership = _leadership(client, settings, clock=clock, log=log)
+        self.is_working = False
+        self.ended_because = ""
+        """Set by whoever goes on without it."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Watch, lead, and end when told to; raises what the leader's work ends by."""
+        async with asyncio.TaskGroup() as scope:
+            watching = scope.create_task(self._keep("watch jobs", self.controller.watch), name="watch jobs")
+            leading = scope.create_task(self._lead(), name="lead jobs")
+            stopping = scope.create_task(stop.wait(), name="wait for stop of jobs")
+            await asyncio.wait({leading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            # In this order: first nothing new is begun, then what was told is sent, then the watches end.
+            leading.cancel()
+            await asyncio.wait({leading})
+            watching.cancel()
+            stopping.cancel()
+
+    def checks(self) -> dict[str, Check]:
+        """What it means to be ready."""
+
+        def jobs() -> tuple[bool, str]:
+            return self.controller.is_synced, "jobs and pods are known" if self.controller.is_synced else "listing"
+
+        def leader() -> tuple[bool, str]:
+            if self.ended_because:
+                return False, self.ended_because
+            return True, "leading" if self.is_working else "standing by"
+
+        return {"jobs": jobs, "job-leader": leader}
+
+    async def _keep(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        await supervise(name, work, log=self._log, on_restart=self._process.on_task_restart)
+
+    async def _lead(self) -> None:
+        if self._leadership is None:
+            await self._work()
+        else:
+            await self._leadership.run(self._work)
+
+    async def _work(self) -> None:
+        """The leader's work. What was told is sent before the Lease is given away."""
+        self.is_working = True
+        self._metrics.leader.set(1)
+        async with asyncio.TaskGroup() as around:
+            sending = around.create_task(self._events.run(), name="send events")
+            try:
+                await self._work_until_fought()
+            finally:
+                self.is_working = False
+                self._metrics.leader.set(0)
+                await self._events.flush(FLUSH_SECONDS)
+                sending.cancel()
+
+    async def _work_until_fought(self) -> None:
+        async with asyncio.TaskGroup() as scope:
+            scope.create_task(self._rivals.watch(), name="watch for a rival")
+            scope.create_task(self._ttl.lead(), name="time to live")
+            scope.create_task(self.controller.lead(), name="work on jobs")
+
+    def _on_job(self, old: Object | None, new: Object | None, change: Change) -> None:
+        self._rivals.on_job(old, new, change)
+        self._ttl.on_job(old, new, change)
+
+
+def _leadership(client: Client, settings: JobControllerSettings, *, clock: Clock, log: Log) -> Leadership | None:
+    election = settings.leader_election
+    if not election.enabled:
+        return None
+    lease = LeaseSettings(
+        settings.lease_namespace,
+        names.JOB_CONTROLLER_LEASE,
+        identity=f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}",
+        duration_seconds=election.lease_duration_seconds,
+        renew_deadline_seconds=election.renew_deadline_seconds,
+        retry_period_seconds=election.retry_period_seconds,
+    )
+    return Leadership(client, lease, clock=clock, log=log)
+
+
+async def _ask_who_is_there(client: Client, log: Log) -> None:
+    """Say once a while what keeps the server from answering: informers and the Lease try again in silence.
+
+    Raises:
+        CannotStart: waiting will not mend it.
+    """
+    failures = 0
+    while True:
+        try:
+            await check_version(client, OLDEST_MINOR)
+        except (Unsupported, Unauthorized) as error:
+            raise CannotStart(f"cluster at {client.server}: {error}") from error
+        except KubeError as error:
+            failures += 1
+            log.warning("the cluster does not answer", server=client.server, error=error)
+            await asyncio.sleep(ASK_AGAIN.delay(failures))
+        else:
+            return
+
+
+async def _freeze_when_ready(part: Part) -> None:
+    """What was loaded at the start stays: the collector need not look at it again (python.md §4.2)."""
+    await part.controller.wait_until_ready()
+    gc.collect()
+    gc.freeze()
+
+
+def _refresh_on_scrape(part: Part, metrics: Metrics, cluster: str) -> None:
+    """Gauges of what is known anyway are read when somebody asks."""
+
+    def refresh() -> None:
+        metrics.leader.set(part.is_working)
+        silent = [informer.describe().silent_for_seconds for informer in part.controller.informers]
+        for resource, seconds in ((JOBS, silent[0::2]), (PODS, silent[1::2])):  # they are made in pairs
+            metrics.watch_staleness(cluster, resource.plural).set(max(seconds))
+
+    metrics.before_scrape(refresh)

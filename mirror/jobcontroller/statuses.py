@@ -1,0 +1,79 @@
+"""Storing a Job's status (Q19), and counting what it says has finished (PM3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mirror.batch import indexes, views
+from mirror.jobcontroller.decide.values import Status
+from mirror.jobcontroller.jobview import INDEXED
+from mirror.jobcontroller.memory import JobMemory
+from mirror.jobcontroller.ports import Metrics
+from mirror.kube import requests
+from mirror.kube.client import Client
+from mirror.kube.objects import Object
+from mirror.kube.requests import Rank
+from mirror.kube.resources import JOBS
+
+
+class StatusWrites:
+    """The only writer of statuses."""
+
+    def __init__(self, client: Client, metrics: Metrics) -> None:
+        self._client = client
+        self._metrics = metrics
+
+    async def put(self, job: Object, memory: JobMemory, status: Status) -> Object:
+        """Store a status if the Job is still at the version that we know; return the Job as it is then.
+
+        The metadata goes along unchanged, since a status write replaces it, too (D12).
+
+        Raises:
+            Conflict: somebody was faster. The watch brings what they wrote, and the next sync looks at that.
+            KubeError: as ``Client.send``.
+        """
+        metadata = job.metadata
+        body = {
+            "apiVersion": JOBS.api_version,
+            "kind": JOBS.kind,
+            "metadata": metadata,
+            "spec": job.spec,
+            "status": status,
+        }
+        request = requests.update(JOBS, metadata.name, body, namespace=metadata.namespace, subresource="status")
+        stored = await self._client.send_object(request.in_line(Rank.SECOND, metadata.uid))
+        memory.written.wrote_job(stored.version)
+        return stored
+
+    def count(self, spec: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        """Count the pods and indexes that finished between two stored statuses."""
+        mode = views.text(spec.get("completionMode")) or "NonIndexed"
+        is_indexed = mode == INDEXED
+        succeeded = self._count_indexes(spec, before, after) if is_indexed else _grown(before, after, "succeeded")
+        for result, count in (("succeeded", succeeded), ("failed", _grown(before, after, "failed"))):
+            if count > 0:
+                self._metrics.on_pods_finished(mode, result, count)
+
+    def _count_indexes(self, spec: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
+        """Count finished indexes; return how many succeeded."""
+        limit = "global" if spec.get("backoffLimitPerIndex") is None else "perIndex"
+        completions = views.number(spec.get("completions"))
+        succeeded = _more_indexes(before, after, "completedIndexes", completions)
+        failed = _more_indexes(before, after, "failedIndexes", completions) if limit == "perIndex" else 0
+        for status, count in (("succeeded", succeeded), ("failed", failed)):
+            if count > 0:
+                self._metrics.on_indexes_finished(status, limit, count)
+        return succeeded
+
+
+def _grown(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> int:
+    return views.number(after.get(name)) - views.number(before.get(name))
+
+
+def _more_indexes(before: Mapping[str, Any], after: Mapping[str, Any], name: str, completions: int) -> int:
+    """How many more indexes a text names, within the completions: after a scale-down fewer may count."""
+    was, now = views.text(before.get(name)), views.text(after.get(name))
+    if was == now:
+        return 0
+    return indexes.count(indexes.read(now, completions)) - indexes.count(indexes.read(was, completions))

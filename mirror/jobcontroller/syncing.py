@@ -1,0 +1,264 @@
+"""One sync of one Job (Y1–Y18): look, assess, perform, track, store, strip, settle, store, tell.
+
+Every decision is ``decide``'s; every request is made by one of the writers. What a sync changed in the world is seen by
+the next one through the caches, which is why it remembers what it has asked for (``memory``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from mirror.jobcontroller.claiming import Claimer
+from mirror.jobcontroller.consistency import Latecomers
+from mirror.jobcontroller.creating import Creator
+from mirror.jobcontroller.decide.assess import assess
+from mirror.jobcontroller.decide.track import settle, track
+from mirror.jobcontroller.decide.values import (
+    Action,
+    Assessment,
+    Constants,
+    Done,
+    Gates,
+    Settled,
+    Snapshot,
+    Tracking,
+)
+from mirror.jobcontroller.jobview import INDEXED, NON_INDEXED, CachedJob, Jobs
+from mirror.jobcontroller.memory import JobMemory, Memories
+from mirror.jobcontroller.pods import PodIndex
+from mirror.jobcontroller.ports import Events, Metrics
+from mirror.jobcontroller.removing import Remover
+from mirror.jobcontroller.statuses import StatusWrites
+from mirror.kube.errors import KubeError
+from mirror.kube.objects import Object
+from mirror.kube.resources import JOBS
+from mirror.runtime.clock import Clock
+from mirror.runtime.loop import CacheBehind
+from mirror.runtime.store import Store
+from mirror.telemetry.logs import Log
+
+MOST_TOLD = 10_000
+
+
+class Behaviour(msgspec.Struct, frozen=True):
+    """Settings of a sync."""
+
+    constants: Constants = Constants()
+    gates: Gates = Gates()
+    server_knows_rule_names: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a syncer works with."""
+
+    jobs: Jobs
+    pods: Store
+    index: PodIndex
+    memories: Memories
+    latecomers: Latecomers
+    claimer: Claimer
+    creator: Creator
+    remover: Remover
+    statuses: StatusWrites
+    events: Events
+    metrics: Metrics
+    clock: Clock
+    log: Log
+    add_after: Callable[[str, float], None]
+    turn: Callable[[Constants], Constants]
+    """The constants for one turn: smaller ones while the rate limit is what everybody waits for."""
+    may_put_off: Callable[[], bool]
+    """Whether a status that the next sync will store anyway may wait for it."""
+
+
+@dataclass(slots=True)
+class _Sync:
+    """One sync under way."""
+
+    job: CachedJob
+    memory: JobMemory
+    spec: dict[str, Any]
+    action: Action = Action.RECONCILING
+
+
+class Syncer:
+    """Syncs Jobs, each by one task at a time."""
+
+    def __init__(self, tools: Tools, behaviour: Behaviour) -> None:
+        self._tools = tools
+        self._behaviour = behaviour
+        self._told_external: set[str] = set()
+
+    async def sync(self, key: str) -> None:
+        """Bring one Job forward.
+
+        Raises:
+            KubeError: something failed; what was done is done, and the key wants another try.
+        """
+        tools = self._tools
+        job = tools.jobs.get(key)
+        if job is None:
+            return  # Y2: its memory went with it (H3)
+        if self._is_external(job):
+            return
+        uid = job.metadata.uid
+        if job.brief.is_finished:
+            tools.memories.forget(uid)
+            return
+        memory = tools.memories.of(uid)
+        self._check_caches(job, memory)
+        if memory.is_finished:
+            tools.log.debug("finished, and not seen to be", key=key, uid=uid)
+            return
+        if job.brief.completion_mode not in (INDEXED, NON_INDEXED):
+            text = "Skipped Job sync because completion mode is unknown"
+            tools.events.tell(job, "Warning", "UnknownCompletionMode", text)
+            return
+        await self._measured(_Sync(job, memory, job.spec_dict()))
+
+    def _is_external(self, job: CachedJob) -> bool:
+        """Y3; asked here, since a queued key may name another Job by now (Q6)."""
+        manager = self._tools.jobs.manager_of(job)
+        if manager is None:
+            self._told_external.discard(job.metadata.uid)
+            return False
+        is_told = job.metadata.uid in self._told_external
+        if len(self._told_external) >= MOST_TOLD:
+            self._told_external.clear()
+        self._told_external.add(job.metadata.uid)
+        write = self._tools.log.debug if is_told else self._tools.log.info
+        text = "Skip syncing the job as it is managed by an external controller"
+        write(text, key=job.key, uid=job.metadata.uid, controllerName=manager)
+        return True
+
+    def _check_caches(self, job: CachedJob, memory: JobMemory) -> None:
+        """Y1: what we see must not be older than what we wrote.
+
+        Raises:
+            CacheBehind: it is.
+        """
+        tools = self._tools
+        behind = memory.written.behind(job.metadata.namespace, tools.jobs.store, tools.pods)
+        if behind is not None:
+            written = memory.written.job if behind is JOBS else memory.written.pods
+            tools.latecomers.wait(job.key, behind, written)
+            tools.metrics.on_stale_skip(behind.group, behind.plural)
+            raise CacheBehind(f"the watch of {behind.plural} has not shown our last write yet")
+
+    async def _measured(self, sync: _Sync) -> None:
+        began = self._tools.clock.monotonic()
+        result = "error"
+        try:
+            await self._sync(sync)
+            result = "success"
+        finally:
+            seconds = self._tools.clock.monotonic() - began
+            self._tools.metrics.on_synced(sync.job.brief.completion_mode, result, sync.action, seconds)
+
+    async def _sync(self, sync: _Sync) -> None:
+        snapshot = await self._look(sync)
+        assessment = assess(snapshot)
+        self._again(sync, assessment.again_after_seconds)
+        done, error = await self._perform(sync, assessment)
+        sync.action = assessment.action
+        tracking = track(snapshot, assessment, done)
+        self._again(sync, tracking.again_after_seconds)
+        stored = await self._store_first(sync, snapshot, tracking)
+        await self._strip_and_settle(sync, tracking, stored)
+        if error is not None:
+            raise error  # only now: the status is true whatever happened to the pods (Y18)
+
+    async def _look(self, sync: _Sync) -> Snapshot:
+        tools, job, memory = self._tools, sync.job, sync.memory
+        # Before the pods are listed, not after: what comes in between must not be met by an older list (Q2).
+        is_met = memory.expected.are_met(tools.clock.monotonic())
+        pods = await tools.claimer.claim(job, memory)
+        has_policy = sync.spec.get("podFailurePolicy") is not None
+        return Snapshot(
+            key=job.key,
+            uid=job.metadata.uid,
+            spec=sync.spec,
+            status=job.status_dict(),
+            annotations=job.annotations,
+            is_deleting=job.metadata.deletion_timestamp is not None,
+            pods=pods,
+            settled_failed=[pod.pod for pod in tools.index.failed_of(job.metadata.uid)] if has_policy else (),
+            expectations_met=is_met,
+            backoff=memory.backoff,
+            now=tools.clock.now(),
+            constants=tools.turn(self._behaviour.constants),
+            gates=self._behaviour.gates,
+            server_knows_rule_names=self._behaviour.server_knows_rule_names,
+        )
+
+    async def _perform(self, sync: _Sync, assessment: Assessment) -> tuple[Done, KubeError | None]:
+        """Delete or create, never both (Q20)."""
+        tools, job, memory = self._tools, sync.job, sync.memory
+        if assessment.deletes:
+            if assessment.strips_first:
+                deleted = await tools.remover.strip_and_delete(job, memory, assessment.deletes)
+            else:
+                deleted = await tools.remover.delete(job, assessment.deletes)
+            done = Done(deleted=deleted.count, deleted_ready=deleted.ready, complete=deleted.error is None)
+            return done, deleted.error
+        if assessment.births:
+            created = await tools.creator.create(
+                job, memory, sync.spec, assessment.births, reason=assessment.creation_reason
+            )
+            return Done(created=created.count, complete=created.error is None), created.error
+        return Done(), None
+
+    async def _store_first(self, sync: _Sync, snapshot: Snapshot, tracking: Tracking) -> Object:
+        """T9: what is about to lose its finalizer is on record first."""
+        tools = self._tools
+        for event in tracking.events:
+            tools.events.tell(sync.job, event.type, event.reason, event.message)
+        stored: Object = sync.job
+        if tracking.flush:
+            stored = await tools.statuses.put(sync.job, sync.memory, tracking.status)
+            tools.statuses.count(sync.spec, snapshot.status, tracking.status)
+        sync.memory.backoff = tracking.backoff
+        for action in tracking.policy_actions:
+            tools.metrics.on_policy_action(action, 1)
+        return stored
+
+    async def _strip_and_settle(self, sync: _Sync, tracking: Tracking, stored: Object) -> None:
+        """T10–T13."""
+        tools, job, memory = self._tools, sync.job, sync.memory
+        gone: frozenset[str] = frozenset()
+        error: KubeError | None = None
+        if tracking.removals:
+            stripped = await tools.remover.strip(job, memory, tracking.removals)
+            gone, error = stripped.uids, stripped.error
+        settled = settle(tracking, gone, tools.clock.now())
+        if settled.flush:
+            if not settled.is_finished and error is None and tools.may_put_off():
+                # Everybody waits for the rate limit: the uncounted uids on record let the next sync's first write do.
+                tools.add_after(job.key, self._behaviour.constants.batch_period_seconds)
+                return
+            await tools.statuses.put(stored, memory, settled.status)
+            tools.statuses.count(sync.spec, tracking.status, settled.status)
+            if settled.is_finished:
+                self._finish(job, memory, settled)
+        if error is not None:
+            raise error
+
+    def _finish(self, job: CachedJob, memory: JobMemory, settled: Settled) -> None:
+        """The end is stored: it is told, and not redone before the watch shows it."""
+        tools = self._tools
+        memory.is_finished = True
+        for event in settled.events:
+            tools.events.tell(job, event.type, event.reason, event.message)
+        result = "succeeded" if settled.verdict == "Complete" else "failed"
+        tools.metrics.on_finished(job.brief.completion_mode, result, settled.reason)
+        tools.log.info("job finished", key=job.key, uid=job.metadata.uid, result=result, reason=settled.reason)
+
+    def _again(self, sync: _Sync, seconds: float | None) -> None:
+        """At once, not when the sync has gone well: a deadline must not wait for a retry."""
+        if seconds is not None:
+            self._tools.add_after(sync.job.key, seconds)

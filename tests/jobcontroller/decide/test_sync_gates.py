@@ -1,0 +1,73 @@
+"""What happens with a gate off: what the versions did that had it off (G1, G3)."""
+
+from __future__ import annotations
+
+import pytest
+from syncs import NOW, Json, indexed, pod, pods, policy, running, snapshot, spec, sync
+
+from mirror.jobcontroller.decide.values import Gates, Pod
+
+WITHOUT_BOTH = Gates(job_pod_replacement_policy=False, job_managed_by=False)
+
+
+@pytest.mark.parametrize(
+    ("gates", "terminating", "is_finished"),
+    [
+        pytest.param(Gates(), 1, False, id="all on"),
+        pytest.param(Gates(job_pod_replacement_policy=False), None, False, id="not shown, but waited for"),
+        pytest.param(Gates(job_managed_by=False), 1, False, id="shown and waited for"),
+        pytest.param(WITHOUT_BOTH, None, True, id="neither"),
+    ],
+)
+def test_terminating_pods_without_gates(gates: Gates, terminating: int | None, is_finished: bool) -> None:
+    """TestDelayTerminalPhaseCondition; the interim condition is there always, since servers ask for it (V18)."""
+    whole = sync(snapshot(spec(backoffLimit=0, completions=2), [*pods(1), *pods(1, "Failed")], gates=gates))
+    assert (whole.status.get("terminating"), whole.settled.is_finished) == (terminating, is_finished)
+    assert whole.true_conditions[0] == ("FailureTarget", "BackoffLimitExceeded")
+
+
+def test_a_stored_number_of_terminating_pods_goes_with_its_gate() -> None:
+    whole = sync(snapshot(spec(), pods(1), status=running(1), gates=Gates(job_pod_replacement_policy=False)))
+    assert [status.get("terminating") for status in whole.writes] == [None]
+
+
+@pytest.mark.parametrize(
+    ("of", "found", "gates", "expected"),
+    [
+        pytest.param(
+            spec(podReplacementPolicy="Failed"),
+            pods(1, going=True, is_ready=False),
+            Gates(job_pod_replacement_policy=False),
+            (1, 1),
+            id="R1: Failed is not looked at; the pod is failed, and replaced",
+        ),
+        pytest.param(
+            spec(**policy()),
+            pods(1, going=True),
+            Gates(job_pod_replacement_policy=False),
+            (0, 0),
+            id="F5: a failure policy waits all the same",
+        ),
+        pytest.param(
+            indexed(2, backoffLimitPerIndex=0, backoffLimit=6),
+            [pod("Failed", index=0, finished=60), pod(index=1)],
+            Gates(job_backoff_limit_per_index=False),
+            (1, 1),
+            id="backoffLimitPerIndex is not looked at",
+        ),
+    ],
+)
+def test_fields_whose_gate_is_off(of: Json, found: list[Pod], gates: Gates, expected: tuple[int, int]) -> None:
+    """Births and failures."""
+    whole = sync(snapshot(of, found, status=running(len(found)), gates=gates))
+    assert (len(whole.assessment.births), whole.status.get("failed", 0)) == expected
+
+
+def test_success_policies_without_their_gate() -> None:
+    """Not looked at; and completions give no reason, as in the versions that had no success policies."""
+    of = indexed(2, successPolicy={"rules": [{"succeededIndexes": "0"}]})
+    off = Gates(job_success_policy=False)
+    assert sync(snapshot(of, [pod("Succeeded", index=0), pod(index=1)], gates=off)).true_conditions == []
+    whole = sync(snapshot(of, [pod("Succeeded", index=index) for index in (0, 1)], gates=off))
+    assert whole.true_conditions == [("SuccessCriteriaMet", ""), ("Complete", "")]
+    assert whole.assessment.facts.deadline_from == NOW
