@@ -36,7 +36,10 @@ test: check $(CONTROLPLANE) ## everything: check, and the end-to-end tests on re
 	$(PY) -m pytest e2e -q
 
 bench: $(READY) $(CONTROLPLANE) ## measure latency, throughput and cost on real control planes
+	$(call section,mirroring)
 	$(PY) -m e2e.bench
+	$(call section,Job controller)
+	$(PY) -m e2e.bench_jobs
 
 build-controlplane: ## compile kube-apiserver, etcd and the rest with Go, once per version
 	$(call section,control-plane binaries)

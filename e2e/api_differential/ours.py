@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mirror.batch.warnings import warnings_of
-
 from e2e.api_differential.cases import Case, Kind
 from e2e.api_differential.steps import Json
 from e2e.api_differential.wire import Answer
@@ -14,8 +12,10 @@ from mirror.batch.canonical import served
 from mirror.batch.gates import ApiGates
 from mirror.batch.refusal import invalid_status
 from mirror.batch.violations import Violation
+from mirror.batch.warnings import warnings_of
 
 _UNKNOWN_UID = "00000000-0000-4000-8000-000000000000"
+_SOME_SUFFIX = "bcdfg"
 _SOME_TIME = "2026-03-01T12:00:00Z"
 
 
@@ -32,7 +32,9 @@ def _create(body: Json, real: Answer, namespace: str, gates: ApiGates) -> Answer
     made_up = real.body.get("metadata") or {}
     body["metadata"]["namespace"] = namespace
     if not body["metadata"].get("name") and body["metadata"].get("generateName"):
-        body["metadata"]["name"] = made_up.get("name") or real.body["details"]["name"]
+        told = made_up.get("name") or real.body.get("details", {}).get("name")
+        # A server that panicked (C32) has told nothing.
+        body["metadata"]["name"] = told or f"{body['metadata']['generateName']}{_SOME_SUFFIX}"
     job = strategy.prepare_create(
         body, uid=made_up.get("uid", _UNKNOWN_UID), now=made_up.get("creationTimestamp", _SOME_TIME), gates=gates
     )

@@ -94,7 +94,7 @@ def _recording(states: States) -> CatchUpFor:
 
     def for_one(one: Scenario) -> CatchUp:
         async def note(stage: Stage) -> None:
-            states[one.name].append(state_of(stage.place))
+            states[one.name].append(_state(stage, stage.place))
 
         return note
 
@@ -109,17 +109,22 @@ def _demanding(states: States) -> CatchUpFor:
             wanted = states[one.name][len(stage.steps)]
 
             def is_so(place: Place) -> bool:
-                return state_of(place) == wanted
+                return _state(stage, place) == wanted
 
             try:
                 await stage.until_caught_up(is_so, seconds=_CATCH_UP_SECONDS)
             except TimeoutError:
-                shown = "\n".join(("wanted:", *wanted, "is:", *state_of(stage.place)))
+                shown = "\n".join(("wanted:", *wanted, "is:", *_state(stage, stage.place)))
                 raise TimeoutError(f"the state is another\n{shown}") from None
 
         return demand
 
     return for_one
+
+
+def _state(stage: Stage, place: Place) -> tuple[str, ...]:
+    """Each round has namespaces of its own, which messages name."""
+    return tuple(line.replace(f"{stage.namespace}/", "") for line in state_of(place))
 
 
 def _problems(played: Sequence[Played]) -> list[str]:

@@ -128,7 +128,8 @@ def job_line(names: Names, job: Json) -> str:
 def event_lines(names: Names, events: Sequence[Json]) -> list[str]:
     """The Job controller's events, sorted.
 
-    Refused creates are retried until a script goes on: those events are listed once, without their number. Where
+    Refused creates are retried until a script goes on, and a status write that is retried tells again that the Job was
+    suspended (W2): those events are listed once, without their number. Where
     similar events were combined (N3), which pods were still told one by one is a matter of who came first.
     """
     combined = {event["reason"] for event in events if event["message"].startswith("(combined")}
@@ -136,17 +137,18 @@ def event_lines(names: Names, events: Sequence[Json]) -> list[str]:
     for event in events:
         if event.get("source", {}).get("component") != "job-controller":
             continue
-        about, retried = event["involvedObject"], event["reason"] in ("FailedCreate", "FailedDelete")
+        about, retried = event["involvedObject"], event["reason"] in _RETRIED
         times = "" if retried else f" ×{event.get('count', 1)}"
         message = names.text(event["message"] + " ").rstrip()
         if event["reason"] in combined:
             message = _COMBINED.sub("?", message)
         by = event.get("reportingComponent", "")
         lines.append(f"{event['type']} {event['reason']}{times} on {about['kind']}/{about['name']} by {by}: {message}")
-    once = {line for line in lines if " FailedCreate on " in line or " FailedDelete on " in line}
+    once = {line for line in lines if line.split()[1] in _RETRIED}
     return sorted([line for line in lines if line not in once] + list(once))
 
 
+_RETRIED = ("FailedCreate", "FailedDelete", "Suspended", "Resumed")
 _FLAGS = ("controller", "blockOwnerDeletion")
 
 

@@ -42,7 +42,8 @@ def scenario(
         cites: what it is about.
         has_outage: it uses ``Stage.outage``.
         is_for_kills: False when it acts during a backoff, which a restart forgets (B5), looks at events, which may die
-            with the controller, or at what lasts too short to be waited for while the controller is killed.
+            with the controller, or at what lasts too short to be waited for while the controller is killed, or
+            has a deadline, which passes while kills stretch the script.
         tells_pods_apart: see ``Scenario``.
     """
 

@@ -83,12 +83,12 @@ KINDS = {"upstream": Kind(upstream, f"{_NEIGHBOURS},{_TTL}"), "ours": Kind(ours,
 class Side:
     """A running control plane with its Job controller. Make one with ``start``."""
 
-    def __init__(self, cluster: Cluster, sightings: Sightings, controller: Program) -> None:
+    def __init__(self, cluster: Cluster, client: Client, sightings: Sightings, controller: Program) -> None:
         self.cluster = cluster
-        self.client: Client = cluster.client(user_agent="job-scenarios")
+        self.client = client
         self.sightings = sightings
         self.controller = controller
-        self.pulse = Pulse(self.client, sightings, _PROBES)
+        self.pulse = Pulse(client, sightings, _PROBES)
         self._probes = itertools.count()
         self._outages: Outages | None = None
 
@@ -106,12 +106,13 @@ class Side:
             controller = Program(kind.command(cluster, kubeconfig), scratch)
             watcher = cluster.client(user_agent="job-scenarios-watch")
             sightings = await stack.enter_async_context(Sightings.watching(watcher))
-            side = cls(cluster, sightings, controller)
+            client = cluster.client(user_agent="job-scenarios")
+            side = cls(cluster, client, sightings, controller)
             await side.client.create("/api/v1/namespaces", {"metadata": {"name": _PROBES}})
             stack.push_async_callback(controller.kill)
             controller.start()
             await side.until_it_works()
-            side.pulse = await stack.enter_async_context(Pulse.beating(side.client, sightings, _PROBES))
+            await stack.enter_async_context(side.pulse.beating())
             yield side
 
     async def until_it_works(self) -> None:

@@ -21,7 +21,9 @@ from e2e.job_scenarios.pulse import Pulse
 from e2e.job_scenarios.sightings import Place, Sightings
 
 _QUIET_SECONDS = 0.3
-"""What one sync writes comes in quicker succession than this."""
+_QUIET_LAGS = 4.0
+_MOST_QUIET_SECONDS = 6.0
+"""What one sync writes comes in quicker succession than this; the later the controller, the longer it may take."""
 _RESTLESS_SECONDS = 90.0
 _WAIT_SECONDS = 75.0
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -121,9 +123,8 @@ class Stage:
         began = time.monotonic()
         while time.monotonic() < began + _RESTLESS_SECONDS:
             changed_at = self.place.changed_at
-            if not self._is_outage:
-                await self._side.pulse.since(max(began, changed_at))
-            await asyncio.sleep(_QUIET_SECONDS)
+            lag = 0.0 if self._is_outage else await self._side.pulse.since(max(began, changed_at))
+            await asyncio.sleep(min(_QUIET_SECONDS + _QUIET_LAGS * lag, _MOST_QUIET_SECONDS))
             if self.place.changed_at == changed_at:
                 return
         raise TimeoutError(f"{self.namespace} does not come to rest")

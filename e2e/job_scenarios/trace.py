@@ -3,7 +3,7 @@
 Rules besides those of ``normal``: writes stand under the stimulus after which they came, in the server's order, but pod
 writes between two status writes happen at the same time and are sorted by pod, and what is about different Jobs stands
 apart. Writes that were refused for a conflict or hit nothing (409, 404), and patches of pods that changed nothing, are
-left out, being a matter of who came first; other refusals are shown once in a row.
+left out, being a matter of who came first; other refusals, which are tried again and again, are shown once.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def make_trace(place: Place, steps: Sequence[Step], writes: Sequence[Write], *, 
         lines.append(f"== {names.text(step.label + ' ').rstrip()}")
         within = [one for one in kept if step.began <= one.received and (until is None or one.received < until)]
         lines += _step_lines(names, within)
+    lines = _refusals_once(lines)
     lines += ["== jobs", *sorted(normal.job_line(names, job) for job in place.jobs.values())]
     lines += ["== pods", *sorted(normal.pod_line(names, pod) for pod in place.pods.values())]
     lines += ["== events", *normal.event_lines(names, list(place.events.values()))]
@@ -53,14 +54,20 @@ def make_trace(place: Place, steps: Sequence[Step], writes: Sequence[Write], *, 
 
 
 def state_of(place: Place) -> tuple[str, ...]:
-    """The settled state of a namespace without what a restart may change: times, and who is who among equals."""
+    """The settled state of a namespace without what a restart may change.
+
+    That is: times, who is who among equals, and what a Job counts while it is being deleted, since the garbage
+    collector goes on while the controller is away.
+    """
     names = Names(place, tells_pods_apart=False)
-    jobs = sorted(normal.job_line(names, _without_start(job)) for job in place.jobs.values())
+    jobs = sorted(normal.job_line(names, _for_state(job)) for job in place.jobs.values())
     return (*jobs, *sorted(normal.pod_line(names, pod) for pod in place.pods.values()))
 
 
-def _without_start(job: Json) -> Json:
+def _for_state(job: Json) -> Json:
     """Whether it was started is a fact; when is not."""
+    if "deletionTimestamp" in job["metadata"]:
+        return {**job, "status": {}}
     status = dict(job.get("status", {}))
     if "startTime" in status:
         status["startTime"] = "set"
@@ -81,8 +88,11 @@ def _blocks(names: Names, writes: Sequence[Write]) -> list[list[str]]:
     for is_pods, group in groupby(writes, key=lambda write: write.resource == "pods"):
         found = [_write_lines(names, write) for write in group]
         blocks += sorted(found, key=lambda block: block[0].split()[1]) if is_pods else found
-    refusals = [" refused " in block[0] for block in blocks]
-    return [block for number, block in enumerate(blocks) if not (refusals[number] and block in blocks[:number][-1:])]
+    return blocks
+
+
+def _refusals_once(lines: Sequence[str]) -> list[str]:
+    return [line for number, line in enumerate(lines) if " refused " not in line or line not in lines[:number]]
 
 
 def _job_of(write: Write) -> str:

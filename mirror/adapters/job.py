@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import msgspec
 
@@ -88,7 +88,17 @@ class _StatusHead(msgspec.Struct, gc=False):
     conditions: list[_Condition] | None = None
 
 
+class _Deciding(TypedDict, total=False):
+    suspend: Any
+    completions: Any
+    parallelism: Any
+    completionMode: Any
+    backoffLimitPerIndex: Any
+    successPolicy: Any
+
+
 _head = msgspec.json.Decoder(_Head | None)
+_deciding = msgspec.json.Decoder(_Deciding | None)
 _status_head = msgspec.json.Decoder(_StatusHead | None)
 
 
@@ -128,6 +138,12 @@ def is_final(status: Mapping[str, Any] | None) -> bool:
     """Whether a status says that the Job is over."""
     listed = (status or {}).get("conditions") or ()
     return any(c.get("type") in ("Complete", "Failed") and c.get("status") == "True" for c in listed)
+
+
+def deciding_spec(found: Object) -> Mapping[str, Any]:
+    """Those fields of a spec that decide about statuses (``batch.status_change.Spec``), without decoding the rest."""
+    head = _skim(_deciding, found.spec)
+    return found.spec_dict() if head is None else head
 
 
 def managed_by(found: Object) -> str | None:

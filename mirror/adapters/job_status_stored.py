@@ -5,7 +5,7 @@ Stored conditions are kept as they are, in their order: other controllers on the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -30,6 +30,7 @@ class StoredJob(msgspec.Struct, frozen=True):
     """A source's spec and status; build it with ``of``."""
 
     spec: Mapping[str, object]
+    """At least what ``Spec`` reads."""
     status: Mapping[str, Any]
     """In the shape that the API serves (D20)."""
     wanted: Spec
@@ -49,7 +50,7 @@ class StoredJob(msgspec.Struct, frozen=True):
         for name in _TIMES:
             if name in status and status[name] is None:
                 shaped[name] = None
-        listed = tuple(conditions.of(shaped))
+        listed = tuple(shaped.get("conditions", ()))
         true = frozenset(one.get("type") for one in listed if one.get("status") == TRUE)
         return cls(spec, shaped, Spec.of(spec), listed, true)
 
@@ -69,6 +70,11 @@ class StoredJob(msgspec.Struct, frozen=True):
     def is_finished(self) -> bool:
         return COMPLETE in self.true or FAILED in self.true
 
+    @property
+    def placed_worker(self) -> str | None:
+        """The worker that is recorded on the source (D5)."""
+        return _placed(self.conditions) if names.PLACED in self.true else None
+
     def is_true(self, type_name: str) -> bool:
         return type_name in self.true
 
@@ -78,8 +84,10 @@ class StoredJob(msgspec.Struct, frozen=True):
         The statuses that we make are refused only where any would be: something stored contradicts itself.
         """
         causes = check_change(self.wanted, self.status, status)
+        if not causes:
+            return ""
         listed = "; ".join(f"{cause.field}: {cause.message}" for cause in causes)
-        return listed and f"what is stored allows no such write: {listed}"
+        return f"what is stored allows no such write: {listed}"
 
 
 def served(status: Mapping[str, object]) -> Status:
@@ -131,5 +139,9 @@ def has_started(status: Mapping[str, object]) -> bool:
 
 def placed_worker(status: Mapping[str, object]) -> str | None:
     """The worker that is recorded on the source (D5)."""
-    placed = conditions.find(conditions.of(status), names.PLACED, conditions.TRUE)
+    return _placed(conditions.of(status))
+
+
+def _placed(listed: Sequence[Condition]) -> str | None:
+    placed = conditions.find(listed, names.PLACED, TRUE)
     return views.text(placed.get("message")) or None if placed else None

@@ -59,6 +59,9 @@ class Uncounted(msgspec.Struct, frozen=True):
         return f'{{"Succeeded":{json_texts(self.succeeded)},"Failed":{json_texts(self.failed)}}}'
 
 
+_NONE_UNCOUNTED = Uncounted(None, None)
+
+
 class Status(msgspec.Struct, frozen=True, dict=True):
     """A status with its types; times are instants, because the API compares instants (V2)."""
 
@@ -81,13 +84,13 @@ class Status(msgspec.Struct, frozen=True, dict=True):
         There, a time that is ``null`` is a zero time, which equals no time that a request could have, not even zero.
         """
         absent = _STORED_ZERO if is_stored else None
-        uncounted = status.get("uncountedTerminatedPods")
+        uncounted, number = status.get("uncountedTerminatedPods"), views.optional_number
         return cls(
-            active=views.number(status.get("active")),
-            succeeded=views.number(status.get("succeeded")),
-            failed=views.number(status.get("failed")),
-            ready=views.optional_number(status.get("ready")),
-            terminating=views.optional_number(status.get("terminating")),
+            active=number(status.get("active")) or 0,
+            succeeded=number(status.get("succeeded")) or 0,
+            failed=number(status.get("failed")) or 0,
+            ready=number(status.get("ready")),
+            terminating=number(status.get("terminating")),
             start=_instant(status["startTime"], absent) if "startTime" in status else None,
             completion=_instant(status["completionTime"], absent) if "completionTime" in status else None,
             completed_indexes=views.text(status.get("completedIndexes")),
@@ -118,11 +121,11 @@ def _instant(value: object, absent: int | None) -> int | None:
 
 
 def _uncounted(value: Mapping[str, object]) -> Uncounted:
-    def uids(name: str) -> tuple[str, ...] | None:
-        listed = value.get(name)
-        return tuple(map(views.text, listed)) if isinstance(listed, list | tuple) else None
+    return Uncounted(_uids(value.get("succeeded")), _uids(value.get("failed"))) if value else _NONE_UNCOUNTED
 
-    return Uncounted(uids("succeeded"), uids("failed"))
+
+def _uids(listed: object) -> tuple[str, ...] | None:
+    return tuple(map(views.text, listed)) if isinstance(listed, list | tuple) else None
 
 
 class StatusChange(msgspec.Struct, frozen=True, dict=True):
@@ -157,15 +160,20 @@ class StatusChange(msgspec.Struct, frozen=True, dict=True):
         return self.old.failed_indexes != self.new.failed_indexes
 
     @property
-    def is_about_counters(self) -> bool:
-        """Whether nothing changed but counters and uncounted pods, while the Job neither ends nor has ended."""
+    def is_plain_progress(self) -> bool:
+        """Whether only counters went on, in a Job that does not end: most changes are such, and no rule minds them."""
         old, new = self.old, self.new
         return (
-            old.conditions == new.conditions
+            0 <= (new.ready or 0) <= new.active
+            and new.succeeded >= old.succeeded >= 0
+            and new.failed >= old.failed >= 0
+            and (new.terminating or 0) >= 0
+            and (new.uncounted is None or not (new.uncounted.succeeded or new.uncounted.failed))
             and old.start == new.start
             and old.completion == new.completion
             and old.completed_indexes == new.completed_indexes
             and old.failed_indexes == new.failed_indexes
+            and old.conditions == new.conditions
             and new.true.isdisjoint(_ENDS)
         )
 

@@ -250,6 +250,9 @@ class Mirroring:
         """The worker that the work on a key may have to wait for; none while it has no place."""
         if isinstance(key, MirrorKey):
             return key.worker
+        recorded = self.sources.values(BY_WORKER, (key.namespace, key.name))
+        if recorded:
+            return recorded[0]
         found = self.sources.get(key.namespace, key.name)
         return (job.brief(found).placed if found else None) or ""
 

@@ -52,14 +52,14 @@ class Caches:
 
 def source_of(found: Object) -> Source:
     status = found.status_dict()
-    stored = StoredJob.of(found.spec_dict(), status)
+    stored = StoredJob.of(job.deciding_spec(found), status)
     return Source(
         found=found,
         stored=stored,
         is_suspended=stored.wanted.suspend,
         is_finished=stored.is_finished,
         has_started=has_started(status),
-        placed=job.brief(found).placed,
+        placed=stored.placed_worker,
     )
 
 

@@ -15,7 +15,7 @@ from mirror.model import names
 from mirror.model.keys import Key, MirrorKey, SourceKey
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change
-from mirror.runtime.store import Store
+from mirror.runtime.store import Store, name_of
 from mirror.telemetry.metrics import Metrics
 from mirror.workers.connection import State
 from mirror.workers.registry import Registry
@@ -82,15 +82,17 @@ class Routes:
             self._on_source_gone(old, is_certain=new is not None or change is Change.DELETED)
         if new is None:
             return
-        if job.is_suspended(new):
+        is_suspended = job.is_suspended(new)
+        is_another_spec = old is None or bytes(old.spec) != bytes(new.spec)
+        if is_suspended:
             self._applier.arrived_at.pop(key, None)  # what is measured begins when it may run
-        elif old is None or job.is_suspended(old):
+        elif is_another_spec and (old is None or job.is_suspended(old)):
             self._applier.arrived_at.setdefault(key, self._clock.monotonic())
         if old is not None and bytes(old.status) != bytes(new.status):
             self._on_foreign_status(old, new)
         if new.metadata.deletion_timestamp is not None:
             self._add_mirrors_of(new)
-        if _wants_no_place(old, new):
+        if is_suspended or _wants_no_place(old, new):
             self._placing.settle(key)
         if new.metadata.uid in self._applier.writing:
             self._applier.writing[new.metadata.uid] = new.version
@@ -148,7 +150,7 @@ class Routes:
         source = self._sources.get(namespace, metadata.name) if namespace is not None else None
         if source is not None:
             key = source_key(source)
-            is_over = job.brief(source).is_finished
+            is_over = not self._sources.values(BY_WORKER, name_of(source)) and job.brief(source).is_finished
             if new is not None and not is_over:
                 self._applier.arrived_at.setdefault(key, self._clock.monotonic())
             if new is not None or not is_over:
@@ -188,6 +190,6 @@ class Routes:
 
 def _wants_no_place(old: Object | None, new: Object) -> bool:
     """A source that waits for a place, or was given one, does not want it any more, or wants another (D21)."""
-    if new.metadata.deletion_timestamp is not None or job.is_suspended(new):
+    if new.metadata.deletion_timestamp is not None:
         return True
     return old is not None and old.annotations.get(names.WORKER_SELECTOR) != new.annotations.get(names.WORKER_SELECTOR)

@@ -20,6 +20,7 @@ from mirror.jobcontroller.ports import Events, Metrics
 from mirror.jobcontroller.removing import Remover
 from mirror.jobcontroller.statuses import StatusWrites
 from mirror.jobcontroller.syncing import Behaviour, Syncer, Tools
+from mirror.jobcontroller.together import Together
 from mirror.kube.client import Client
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS, PODS
@@ -98,8 +99,8 @@ class JobController:
             clock=clock,
             batch_seconds=constants.batch_period_seconds,
         )
-        writes, pace = PodWrites(client, events), Pace(client)
-        self._orphans = Orphans(writes, self.jobs, self.pods, self._index, log=log)
+        writes, pace, together = PodWrites(client, events), Pace(client), Together()
+        self._orphans = Orphans(writes, together, self.jobs, self.pods, self._index, log=log)
         self._syncer = Syncer(
             Tools(
                 jobs=self.jobs,
@@ -108,8 +109,8 @@ class JobController:
                 memories=self.memories,
                 latecomers=latecomers,
                 claimer=Claimer(client, writes, self._index),
-                creator=Creator(writes, metrics=metrics, clock=clock),
-                remover=Remover(writes, clock=clock),
+                creator=Creator(writes, together, metrics=metrics, clock=clock),
+                remover=Remover(writes, together, clock=clock),
                 statuses=StatusWrites(client, metrics),
                 events=events,
                 metrics=metrics,
@@ -206,7 +207,7 @@ class JobController:
             self._handlers.job_came(job)
         for number, pod in enumerate(list(self.pods)):
             if isinstance(pod, CachedPod) and self.pods.get(pod.metadata.namespace, pod.metadata.name) is pod:
-                self._handlers.pod_came(pod)
+                self._handlers.pod_found(pod)
             if number % BREATH_EVERY == 0:
                 await asyncio.sleep(0)
 

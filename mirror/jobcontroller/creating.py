@@ -19,7 +19,7 @@ from mirror.jobcontroller.jobview import CachedJob
 from mirror.jobcontroller.memory import JobMemory
 from mirror.jobcontroller.podwrites import PodWrites, is_namespace_ending, owner_reference
 from mirror.jobcontroller.ports import Metrics
-from mirror.jobcontroller.together import each
+from mirror.jobcontroller.together import Together
 from mirror.kube.errors import KubeError
 from mirror.runtime.clock import Clock
 
@@ -46,8 +46,9 @@ class Created:
 class Creator:
     """Performs."""
 
-    def __init__(self, writes: PodWrites, *, metrics: Metrics, clock: Clock) -> None:
+    def __init__(self, writes: PodWrites, together: Together, *, metrics: Metrics, clock: Clock) -> None:
         self._writes = writes
+        self._together = together
         self._metrics = metrics
         self._clock = clock
 
@@ -71,7 +72,7 @@ class Creator:
             return None
 
         while tried < len(births) and first_error is None:
-            ended = await each(births[tried : tried + size], one, name=f"create pods of {job.key}")
+            ended = await self._together.each(births[tried : tried + size], one, name=f"create pods of {job.key}")
             errors = [error for error in ended if error is not None and not is_namespace_ending(error)]
             tried, size = tried + len(ended), size * 2
             succeeded += sum(error is None for error in ended)

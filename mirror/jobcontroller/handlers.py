@@ -122,6 +122,14 @@ class Handlers:
         elif was.metadata.resource_version != now.metadata.resource_version:
             self._pod_changed(was, now)
 
+    def pod_found(self, pod: CachedPod) -> None:
+        """It was there when we began: whoever led before may have ended between its Job's end and the scan (Q24)."""
+        job = self._owner_of(pod) if pod.owner is not None else None
+        if job is not None and job.brief.is_finished:
+            self._clean_orphan(pod)
+        else:
+            self.pod_came(pod)
+
     def pod_came(self, pod: CachedPod) -> None:
         """H4."""
         if pod.pod.deleted is not None:

@@ -13,7 +13,7 @@ from mirror.jobcontroller.pods import PodIndex
 from mirror.jobcontroller.podview import CachedPod
 from mirror.jobcontroller.podwrites import PodWrites
 from mirror.jobcontroller.selector import Selector
-from mirror.jobcontroller.together import each
+from mirror.jobcontroller.together import Together
 from mirror.kube.errors import KubeError, NotFound
 from mirror.kube.resources import JOBS
 from mirror.runtime.store import Store
@@ -35,8 +35,11 @@ class OrphanKey:
 class Orphans:
     """Cleans."""
 
-    def __init__(self, writes: PodWrites, jobs: Jobs, pods: Store, index: PodIndex, *, log: Log) -> None:
+    def __init__(
+        self, writes: PodWrites, together: Together, jobs: Jobs, pods: Store, index: PodIndex, *, log: Log
+    ) -> None:
         self._writes = writes
+        self._together = together
         self._jobs = jobs
         self._pods = pods
         self._index = index
@@ -55,7 +58,7 @@ class Orphans:
             return
         found_pods = self._index.tracked(key.namespace, key.selector)
         if found_pods:
-            await each(found_pods, self._clean_quietly, name=f"clean {key}")
+            await self._together.each(found_pods, self._clean_quietly, name=f"clean {key}")
 
     async def _clean_quietly(self, pod: CachedPod) -> None:
         try:

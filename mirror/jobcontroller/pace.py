@@ -1,6 +1,6 @@
-"""How a sync behaves while requests wait for the rate limit: shorter turns, no write that another makes needless.
+"""How a sync behaves under a rate limit: turns that end in time, and no write that another makes needless.
 
-While nothing waits, everything is as upstream does it.
+Where the limit is far away, everything is as upstream does it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ class Pace:
         self._client = client
 
     def may_put_off(self) -> bool:
-        """Whether a status write that is not urgent should be left to the next one."""
+        """Whether a status write that is not urgent should be left to the next one: while requests wait."""
         return self._client.is_saturated
 
     def turn(self, constants: Constants) -> Constants:
-        """The constants of one turn. A big Job takes about as many pods as the limit lets through in some seconds."""
-        if not self._client.is_saturated:
+        """The constants of one turn: a big Job takes as many pods as the limit lets through in some seconds."""
+        limits = self._client.describe().limits
+        if not limits.qps:
             return constants
-        qps = self._client.describe().limits.qps
-        if not qps:
+        most = max(SHORTEST_TURN, int(limits.tokens), int(limits.qps * TURN_SECONDS))
+        if most >= max(constants.max_pod_create_delete_per_sync, constants.max_uncounted_pods):
             return constants
-        most = max(SHORTEST_TURN, int(qps * TURN_SECONDS))
         return msgspec.structs.replace(
             constants,
             max_pod_create_delete_per_sync=min(constants.max_pod_create_delete_per_sync, most),

@@ -9,7 +9,7 @@ from mirror.jobcontroller.decide.values import Pod
 from mirror.jobcontroller.jobview import CachedJob
 from mirror.jobcontroller.memory import JobMemory
 from mirror.jobcontroller.podwrites import PodWrites
-from mirror.jobcontroller.together import each
+from mirror.jobcontroller.together import Together
 from mirror.kube.errors import KubeError, NotFound
 from mirror.runtime.clock import Clock
 
@@ -39,8 +39,9 @@ class Stripped:
 class Remover:
     """Performs."""
 
-    def __init__(self, writes: PodWrites, *, clock: Clock) -> None:
+    def __init__(self, writes: PodWrites, together: Together, *, clock: Clock) -> None:
         self._writes = writes
+        self._together = together
         self._clock = clock
 
     async def delete(self, job: CachedJob, pods: Sequence[Pod]) -> Deleted:
@@ -55,7 +56,7 @@ class Remover:
                 return error
             return None
 
-        ended = await each(pods, one, name=f"delete pods of {job.key}")
+        ended = await self._together.each(pods, one, name=f"delete pods of {job.key}")
         return _deleted(pods, ended)
 
     async def strip_and_delete(self, job: CachedJob, memory: JobMemory, pods: Sequence[Pod]) -> Deleted:
@@ -72,7 +73,7 @@ class Remover:
                 return None if isinstance(error, NotFound) else error
             return None
 
-        ended = await each(pods, one, name=f"delete pods of {job.key}")
+        ended = await self._together.each(pods, one, name=f"delete pods of {job.key}")
         return _deleted(pods, ended)
 
     async def strip(self, job: CachedJob, memory: JobMemory, pods: Sequence[Pod]) -> Stripped:
@@ -87,7 +88,7 @@ class Remover:
                 return None if isinstance(error, NotFound) else error
             return None
 
-        ended = await each(pods, one, name=f"strip pods of {job.key}")
+        ended = await self._together.each(pods, one, name=f"strip pods of {job.key}")
         gone = frozenset(pod.uid for pod, error in zip(pods, ended, strict=True) if error is None)
         return Stripped(gone, _first(ended))
 

@@ -1,4 +1,4 @@
-"""Several requests of one sync at once, in bounded number; how each ended is an answer, not an exception."""
+"""Several requests of one sync at once; all syncs share a bounded number. How a request ended is an answer."""
 
 from __future__ import annotations
 
@@ -10,20 +10,43 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 AT_ONCE = 50
+"""Fewer than the client has connections: a sync that needs one request finds a free one beside those of big Jobs."""
+FEWEST = 8
 
 
-async def each(items: Sequence[T], work: Callable[[T], Awaitable[R]], *, name: str, at_once: int = AT_ONCE) -> list[R]:
-    """Work on all items, at most so many at a time; the results are in the items' order."""
-    if len(items) == 1:
-        return [await work(items[0])]
-    results: dict[int, R] = {}
-    numbered = iter(enumerate(items))
+class Together:
+    """What all syncs have under way at once.
 
-    async def take(waiting: Iterator[tuple[int, T]]) -> None:
-        for number, item in waiting:
-            results[number] = await work(item)
+    Who is alone may have ``AT_ONCE``; when others come, everybody's share shrinks as their requests end.
+    """
 
-    async with asyncio.TaskGroup() as scope:
-        for number in range(min(len(items), at_once)):
-            scope.create_task(take(numbered), name=f"{name} {number}")
-    return [results[number] for number in range(len(items))]
+    def __init__(self) -> None:
+        self._sharing = 0
+
+    async def each(self, items: Sequence[T], work: Callable[[T], Awaitable[R]], *, name: str) -> list[R]:
+        """Work on all items; the results are in the items' order."""
+        if len(items) == 1:
+            return [await work(items[0])]
+        results: dict[int, R] = {}
+        numbered = iter(enumerate(items))
+        self._sharing += 1
+        at_work = min(len(items), self._share())
+
+        async def take(waiting: Iterator[tuple[int, T]]) -> None:
+            nonlocal at_work
+            for number, item in waiting:
+                results[number] = await work(item)
+                if at_work > self._share():
+                    at_work -= 1
+                    return
+
+        try:
+            async with asyncio.TaskGroup() as scope:
+                for number in range(at_work):
+                    scope.create_task(take(numbered), name=f"{name} {number}")
+        finally:
+            self._sharing -= 1
+        return [results[number] for number in range(len(items))]
+
+    def _share(self) -> int:
+        return max(FEWEST, AT_ONCE // max(1, self._sharing))

@@ -62,6 +62,10 @@ class Store:
     def count(self, index: str, value: str) -> int:
         return len(self._by_index[index].get(value, ()))
 
+    def values(self, index: str, name: Name) -> tuple[str, ...]:
+        """The values by which an index finds an object, without a look at the object itself."""
+        return self._values[index].get(name, ())
+
     def names_in(self, scope: str) -> list[Name]:
         """All names of a scope: one namespace, or everywhere."""
         return [name for name in self._objects if scope in (EVERYWHERE, name[0])]

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from mirror.batch import conditions
-from mirror.batch.status_rules import Violation, check_status_update
+from mirror.batch.status_change import Spec, StatusChange
+from mirror.batch.status_change import Status as Typed
+from mirror.batch.status_rules import _RULES, Violation, check_status_update
 
 Status = dict[str, Any]
 
@@ -364,3 +368,37 @@ def test_a_status_that_breaks_a_rule_is_refused(
 def test_a_status_that_keeps_the_rules_is_accepted(spec: dict[str, Any], old: Status, new: Status) -> None:
     """The other side of each rule, and what is stored already blocks nothing (V1)."""
     assert check_status_update({"spec": spec, "status": old}, new) == []
+
+
+COUNTS = st.none() | st.integers(-1, 3)
+PARTS: dict[str, st.SearchStrategy[Any]] = {
+    **dict.fromkeys(("active", "succeeded", "failed", "ready", "terminating"), COUNTS),
+    **dict.fromkeys(("startTime", "completionTime"), st.sampled_from((None, EARLY, START))),
+    **dict.fromkeys(("completedIndexes", "failedIndexes"), st.sampled_from((None, "", "0", "0-9", "x"))),
+    UNCOUNTED: st.sampled_from((None, {}, {"failed": ["a"]}, {"failed": ["a", "a"], "succeeded": [""]})),
+    "conditions": st.lists(
+        st.sampled_from((*true(*sorted(conditions.STANDARD), "X"), *false("Suspended"))), max_size=3
+    ),
+}
+
+
+@given(
+    st.sampled_from((PLAIN, INDEXED, PER_INDEX, ELASTIC, {**PLAIN, "suspend": True, "successPolicy": {}})),
+    st.fixed_dictionaries({}, optional=PARTS),
+    st.fixed_dictionaries({}, optional=PARTS),
+)
+def test_plain_progress_breaks_no_rule(spec: dict[str, Any], old: Status, changes: Status) -> None:
+    """What is accepted without asking each rule would be accepted by each (V1)."""
+    typed = Typed.of(old, is_stored=True), Typed.of(old | changes)
+    change = StatusChange(Spec.of(spec), *typed)
+    assume(change.is_plain_progress)
+
+    assert [violation for rule in _RULES for violation in rule(change)] == []
+
+
+def test_counting_pods_is_plain_progress() -> None:
+    """The common case takes the short way."""
+    old = {"startTime": START, "active": 3, "ready": 1, "conditions": true("jobmirror.io/Placed")}
+    change = StatusChange(Spec.of(PLAIN), Typed.of(old, is_stored=True), Typed.of(old | {"ready": 2, "failed": 1}))
+
+    assert change.is_plain_progress

@@ -297,6 +297,16 @@ async def test_a_deleted_pod_that_no_sync_will_strip_is_cleaned(how: str) -> Non
     assert await bench.wanted() == {}
 
 
+async def test_a_pod_left_by_a_job_that_finished_unseen_is_cleaned() -> None:
+    """Q24: whoever led was killed between the Job's end and the scan of its pods; the pod comes as known already."""
+    bench = Bench()
+    job = cached_job(status=finished())
+    bench.jobs.store.put(job)
+    for pod in (cached_pod(owner=owned_by(job)), cached_pod("plain", owner=owned_by(job), tracked=False)):
+        bench.handlers.pod_found(pod)
+    assert bench.names_cleaned() == ["pod"]
+
+
 async def test_who_does_not_lead_only_keeps_the_index() -> None:
     """A standby names no keys; when it leads, all pods are taken as just come."""
     bench = Bench()

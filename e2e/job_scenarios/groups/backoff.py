@@ -57,7 +57,7 @@ async def the_backoff_doubles(stage: Stage) -> None:
     await stage.until(has("Complete"))
 
 
-@scenario("B5: failed + succeed pods: reset backoff delay")
+@scenario("B5: failed + succeed pods: reset backoff delay", is_for_kills=False)
 async def a_success_resets_the_backoff(stage: Stage) -> None:
     """What failed before a success does not delay."""
     await stage.create(job(completions=3, parallelism=2))

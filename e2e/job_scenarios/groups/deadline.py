@@ -7,7 +7,7 @@ from e2e.job_scenarios.scenario import scenario
 from e2e.job_scenarios.stage import Stage, has
 
 
-@scenario("chain 6; TestSyncJobPastDeadline")
+@scenario("chain 6; TestSyncJobPastDeadline", is_for_kills=False)
 async def a_deadline_ends_running_pods(stage: Stage) -> None:
     """Failed counts precede termination; Failed waits for it."""
     await stage.create(job(completions=2, parallelism=2, activeDeadlineSeconds=8))
@@ -19,7 +19,7 @@ async def a_deadline_ends_running_pods(stage: Stage) -> None:
     await stage.until(has("Failed"))
 
 
-@scenario("B3; activeDeadlineSeconds times-out before any pod starts")
+@scenario("B3; activeDeadlineSeconds times-out before any pod starts", is_for_kills=False)
 async def a_deadline_ends_unscheduled_pods(stage: Stage) -> None:
     """Unscheduled pods go at once, and the Job fails in the same sync or soon after."""
     await stage.create(job(node=None, activeDeadlineSeconds=5))
@@ -45,7 +45,9 @@ async def a_deadline_that_is_over_already(stage: Stage) -> None:
     await stage.until(has("Failed"))
 
 
-@scenario("W5; activeDeadlineSeconds is not triggered when Job is suspended; TestStartTimeUpdateOnResume")
+@scenario(
+    "W5; activeDeadlineSeconds is not triggered when Job is suspended; TestStartTimeUpdateOnResume", is_for_kills=False
+)
 async def a_deadline_while_suspended(stage: Stage) -> None:
     """It starts anew when the Job is resumed."""
     await stage.create(job(node=None, activeDeadlineSeconds=6))
@@ -74,7 +76,7 @@ async def deadline_and_backoff(stage: Stage) -> None:
     await stage.until(has("Failed"))
 
 
-@scenario("Y13, T7: an Indexed Job whose indexes are partly done")
+@scenario("Y13, T7: an Indexed Job whose indexes are partly done", is_for_kills=False)
 async def a_deadline_of_an_indexed_job(stage: Stage) -> None:
     """What succeeded stays counted."""
     await stage.create(indexed(3, activeDeadlineSeconds=8))

@@ -35,7 +35,7 @@ async def fail_job_on_a_condition(stage: Stage) -> None:
     await stage.until(has("Failed"))
 
 
-@scenario("chain 8b; F3; TestJobPodFailurePolicy: Ignore on pod conditions")
+@scenario("chain 8b; F3; TestJobPodFailurePolicy: Ignore on pod conditions", is_for_kills=False)
 async def a_disruption_is_ignored(stage: Stage) -> None:
     """Not counted, replaced after the backoff; the next failure counts."""
     await stage.create(_job(condition_rule("Ignore", "DisruptionTarget"), backoffLimit=0))
@@ -127,7 +127,7 @@ async def no_rule_matches(stage: Stage) -> None:
     await stage.until(has("Failed"))
 
 
-@scenario("F1: a policy without rules; D5")
+@scenario("F1: a policy without rules; D5", is_for_kills=False)
 async def a_policy_without_rules(stage: Stage) -> None:
     """It still makes replacement wait for the end of pods."""
     await stage.create(_job())

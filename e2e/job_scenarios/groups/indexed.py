@@ -30,7 +30,7 @@ async def five_indexes_two_at_a_time(stage: Stage) -> None:
     await stage.until(has("Complete"))
 
 
-@scenario("A7, B4; indexed job some failed pods")
+@scenario("A7, B4; indexed job some failed pods", is_for_kills=False)
 async def a_failed_index_is_run_again(stage: Stage) -> None:
     """Its replacement has the same index and comes after the backoff."""
     await stage.create(indexed_job(2))

@@ -20,7 +20,7 @@ async def replaced_while_terminating(stage: Stage) -> None:
     await stage.until(has("Complete"))
 
 
-@scenario("chain 13; R3; TestJobPodReplacementPolicy: NonIndexed, Failed")
+@scenario("chain 13; R3; TestJobPodReplacementPolicy: NonIndexed, Failed", is_for_kills=False)
 async def replaced_when_failed(stage: Stage) -> None:
     """Nothing is counted or created until it has failed."""
     await stage.create(job(podReplacementPolicy="Failed"))
@@ -46,7 +46,7 @@ async def an_index_is_replaced_while_terminating(stage: Stage) -> None:
     await stage.until(has("Complete"))
 
 
-@scenario("R3; indexed job with some pods deleted, podReplacementPolicy Failed")
+@scenario("R3; indexed job with some pods deleted, podReplacementPolicy Failed", is_for_kills=False)
 async def an_index_is_replaced_when_failed(stage: Stage) -> None:
     """The other index is not touched."""
     await stage.create(indexed(2, podReplacementPolicy="Failed"))
@@ -103,7 +103,7 @@ async def a_pod_vanishes_under_the_other_policy(stage: Stage) -> None:
     await stage.pods(1)
 
 
-@scenario("A5; more terminating pods than parallelism")
+@scenario("A5; more terminating pods than parallelism", is_for_kills=False)
 async def more_pods_terminate_than_may_run(stage: Stage) -> None:
     """Under policy Failed nobody comes until enough are gone."""
     await stage.create(job(completions=3, parallelism=3, podReplacementPolicy="Failed"))

@@ -42,8 +42,8 @@ def by_completions(snapshot: Snapshot, facts: Facts, active: int) -> Ending | No
 
 
 def is_by_completions(ending: Ending) -> bool:
-    """Whether it is a success for which no active pod was deleted."""
-    return ending.condition == SUCCESS_CRITERIA_MET and ending.reason != success_policy.REASON
+    """Whether it is a success for which no active pod was deleted: not one that somebody else wrote, which deletes."""
+    return ending.condition == SUCCESS_CRITERIA_MET and ending.reason in (COMPLETIONS.reason, "")
 
 
 def is_by_failure_policy(ending: Ending) -> bool:

@@ -101,6 +101,19 @@ def test_more_successes_than_asked_for_are_told_first() -> None:
     assert (whole.events, whole.status["succeeded"]) == (["TooManySucceededPods", "Completed"], 2)
 
 
+def test_indexes_that_were_scaled_away_are_not_too_many() -> None:
+    """V35 keeps their number in the counter."""
+    found = snapshot(indexed(2, parallelism=1), status=running(completedIndexes="0-4", succeeded=5))
+    whole = sync(found)
+    assert (whole.events, whole.status["succeeded"]) == (["Completed"], 5)
+
+
+def test_a_completion_time_that_is_stored_stays() -> None:
+    """V36: whoever wrote it before the Job was complete."""
+    whole = sync(snapshot(spec(), pods(1, "Succeeded"), status=running(completionTime=STARTED)))
+    assert whole.status["completionTime"] == STARTED
+
+
 def test_the_interim_condition_is_stored_before_finalizers_go() -> None:
     """T8, T9, F6: then the pods are counted, and only then the Job is finished."""
     whole = sync(snapshot(spec(backoffLimit=0), pods(1, "Failed"), status=running(1)))
@@ -239,6 +252,14 @@ def test_a_verdict_is_not_changed_by_its_own_deletions() -> None:
     again = sync(snapshot(of, [failed, *going], status=running()))
     assert calm.status["failedIndexes"] == again.status["failedIndexes"] == "0"
     assert calm.true_conditions == again.true_conditions == MAX_INDEXES[:1]
+
+
+def test_completions_that_were_reached_spare_nobody() -> None:
+    """No active pod was deleted for them, so whoever is being deleted has failed (R2), also after a walk cut short."""
+    stored = condition("SuccessCriteriaMet", reason="CompletionsReached", message="m")
+    status = running(terminating=1, succeeded=1, conditions=[stored])
+    whole = sync(snapshot(spec(), pods(1, going=True, is_ready=False), status=status))
+    assert (whole.status["failed"], whole.settled.is_finished) == (1, False)
 
 
 def test_pods_that_users_delete_fail_the_job_all_the_same() -> None:

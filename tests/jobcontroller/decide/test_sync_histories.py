@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from syncs import Json, indexed, spec
 from toycluster import NO_WAITING, Crashed, Refused, Toy, choose
 
+from mirror.batch import conditions
 from mirror.jobcontroller.decide.values import Constants, Gates
 
 Step: TypeAlias = tuple[str, int]
@@ -133,6 +134,9 @@ def counts_what_it_tracked(toy: Toy) -> None:
         assert status.get("succeeded", 0) == toy.tracked_successes
         if "podFailurePolicy" not in toy.spec:
             assert status.get("failed", 0) == toy.tracked_failures
+        wanted = toy.spec.get("completions", 1)
+        if conditions.is_true(status["conditions"], conditions.COMPLETE):
+            assert status.get("succeeded", 0) >= wanted
     assert status.get("succeeded", 0) <= toy.tracked_successes
     assert status.get("failed", 0) <= toy.tracked_failures
     assert status["uncountedTerminatedPods"] == {}

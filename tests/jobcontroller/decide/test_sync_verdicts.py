@@ -138,6 +138,34 @@ def restarting(phase: str, times_restarted: int) -> Pod:
         ),
         pytest.param(
             spec(**policy(FAIL_42)),
+            [],
+            {"settled_failed": pods(1, "Failed", code=42, has_finalizer=False, going=True)},
+            POLICY,
+            id="Y13: and that is being deleted",
+        ),
+        pytest.param(
+            spec(completions=2),
+            pods(1, "Succeeded", uid="a"),
+            {"status": running(uncountedTerminatedPods={"succeeded": ["a"]})},
+            [],
+            id="Y10: a success that is written down is not counted again",
+        ),
+        pytest.param(
+            spec(),
+            pods(1, "Succeeded", uid="a"),
+            {"status": running(uncountedTerminatedPods={"failed": ["a"]})},
+            [],
+            id="Q16: nor is what failed first",
+        ),
+        pytest.param(
+            spec(backoffLimit=1),
+            pods(1, "Failed", uid="a"),
+            {"status": running(uncountedTerminatedPods={"failed": ["a"]})},
+            [],
+            id="Y10: nor is a failure",
+        ),
+        pytest.param(
+            spec(**policy(FAIL_42)),
             pods(1, "Failed", code=42),
             {"expectations_met": False},
             [],
@@ -274,3 +302,13 @@ def test_verdict(of: Json, found: list[Pod], more: dict[str, Any], verdict: list
     whole = sync(snapshot(of, found, **{"status": running(), **more}))
     assert whole.true_conditions == verdict
     assert whole.settled.is_finished is (len(verdict) == 2)
+
+
+@pytest.mark.parametrize("reason", ["SuccessPolicy", "Mine"])
+def test_pods_that_a_success_deleted_have_not_failed(reason: str) -> None:
+    """Killed between the deletes and the status, whoever decided it: the next sync counts no failures."""
+    stored = running(2, 2, conditions=[condition("SuccessCriteriaMet", reason=reason)])
+    going = pods(2, going=True)
+    tracked = sync(snapshot(spec(completions=2, parallelism=2), going, status=stored)).tracking
+    assert tracked.status.get("failed", 0) == 0
+    assert not tracked.status["uncountedTerminatedPods"].get("failed")

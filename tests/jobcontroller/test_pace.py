@@ -1,0 +1,107 @@
+"""Under a rate limit: turns that end in time, and requests of many syncs side by side."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from doubles.transport import MemoryTransport, NoCount, wire_to
+
+from mirror.jobcontroller.decide.values import Constants
+from mirror.jobcontroller.pace import Pace
+from mirror.jobcontroller.together import AT_ONCE, FEWEST, Together
+from mirror.kube.client import Client
+from mirror.kube.credentials import Credentials, Endpoint, Identity
+from mirror.kube.limits import Limiter
+
+pytestmark = pytest.mark.looptime
+
+
+def pace(qps: float, burst: int) -> tuple[Pace, Limiter]:
+    wire = wire_to("c")
+    limiter = Limiter(qps, burst, wire.clock.monotonic)
+    credentials = Credentials(Endpoint("https://c", None), Identity())
+    client = Client("c", credentials, limiter, NoCount(), transport=MemoryTransport(wire), wall=wire.clock.wall)
+    return Pace(client), limiter
+
+
+@pytest.mark.parametrize(
+    ("qps", "burst", "most"),
+    [
+        pytest.param(0, 1, 500, id="no limit: upstream's caps"),
+        pytest.param(1000, 2000, 500, id="a limit that is far away"),
+        pytest.param(50, 100, 100, id="two seconds' worth"),
+        pytest.param(50, 300, 300, id="what is saved up may be spent"),
+        pytest.param(1, 1, 20, id="never fewer than pay for a status write"),
+    ],
+)
+async def test_a_turn_is_as_long_as_the_limit_allows(qps: float, burst: int, most: int) -> None:
+    """K3 caps both at 500; behind a limit such a sync would take minutes."""
+    constants = pace(qps, burst)[0].turn(Constants())
+    assert (constants.max_pod_create_delete_per_sync, constants.max_uncounted_pods) == (most, most)
+
+
+async def test_smaller_settings_stay() -> None:
+    """They are a user's wish."""
+    constants = pace(50, 100)[0].turn(Constants(max_uncounted_pods=7))
+    assert (constants.max_pod_create_delete_per_sync, constants.max_uncounted_pods) == (100, 7)
+
+
+async def test_a_status_may_be_put_off_only_while_requests_wait() -> None:
+    """T13 otherwise."""
+    found, limiter = pace(10, 1)
+    assert limiter.acquire_nowait()
+    assert not found.may_put_off()
+    async with asyncio.TaskGroup() as scope:
+        scope.create_task(limiter.acquire(), name="wait")
+        await asyncio.sleep(0)
+        assert found.may_put_off()
+
+
+class Measured:
+    """Work that takes a second, and how much of it went on at once."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+
+    async def __call__(self, item: int) -> int:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(1)
+        self.now -= 1
+        return item * 2
+
+
+async def test_results_are_in_the_items_order() -> None:
+    """Whatever ends first."""
+    assert await Together().each(range(120), Measured(), name="x") == [item * 2 for item in range(120)]
+    assert await Together().each([], Measured(), name="x") == []
+    assert await Together().each([4], Measured(), name="x") == [8]
+
+
+async def test_who_is_alone_has_many_at_once() -> None:
+    """But bounded."""
+    work = Measured()
+    await Together().each(range(120), work, name="x")
+    assert work.most == AT_ONCE
+
+
+async def test_shares_shrink_as_others_come() -> None:
+    """After one round the first has given up half of what it had, and all of them get through."""
+    together, first, second = Together(), Measured(), Measured()
+    async with asyncio.TaskGroup() as scope:
+        scope.create_task(together.each(range(300), first, name="a"), name="a")
+        await asyncio.sleep(0.5)
+        scope.create_task(together.each(range(300), second, name="b"), name="b")
+        await asyncio.sleep(1)
+        assert (first.now, second.now) == (AT_ONCE // 2, AT_ONCE // 2)
+    assert first.most == AT_ONCE
+
+
+async def test_nobody_gets_nothing() -> None:
+    """However many come."""
+    together, works = Together(), [Measured() for _ in range(20)]
+    async with asyncio.TaskGroup() as scope:
+        for number, work in enumerate(works):
+            scope.create_task(together.each(range(10), work, name=str(number)), name=str(number))
+    assert works[-1].most == FEWEST
