@@ -12,7 +12,7 @@ import msgspec
 
 from mirror.batch import conditions, times, views
 from mirror.batch.conditions import COMPLETE, FAILED, SUSPENDED, TRUE, Condition, Verdict
-from mirror.batch.status_change import Spec
+from mirror.batch.status_change import Spec, is_plain_progress
 from mirror.batch.status_rules import check_change
 from mirror.model import names
 
@@ -83,6 +83,8 @@ class StoredJob(msgspec.Struct, frozen=True):
 
         The statuses that we make are refused only where any would be: something stored contradicts itself.
         """
+        if is_plain_progress(self.status, status):
+            return ""
         causes = check_change(self.wanted, self.status, status)
         if not causes:
             return ""

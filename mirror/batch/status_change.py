@@ -15,6 +15,7 @@ from mirror.batch.conditions import COMPLETE, FAILED, SUSPENDED
 from mirror.batch.quoting import json_texts
 
 _ENDS = conditions.STANDARD - {SUSPENDED}
+_STEADY = ("startTime", "completionTime", "completedIndexes", "failedIndexes", "conditions")
 _STORED_ZERO = times.instant(times.ZERO) - 1
 
 
@@ -159,26 +160,27 @@ class StatusChange(msgspec.Struct, frozen=True, dict=True):
     def changed_failed_indexes(self) -> bool:
         return self.old.failed_indexes != self.new.failed_indexes
 
-    @property
-    def is_plain_progress(self) -> bool:
-        """Whether only counters went on, in a Job that does not end: most changes are such, and no rule minds them."""
-        old, new = self.old, self.new
-        return (
-            0 <= (new.ready or 0) <= new.active
-            and new.succeeded >= old.succeeded >= 0
-            and new.failed >= old.failed >= 0
-            and (new.terminating or 0) >= 0
-            and (new.uncounted is None or not (new.uncounted.succeeded or new.uncounted.failed))
-            and old.start == new.start
-            and old.completion == new.completion
-            and old.completed_indexes == new.completed_indexes
-            and old.failed_indexes == new.failed_indexes
-            and old.conditions == new.conditions
-            and new.true.isdisjoint(_ENDS)
-        )
-
     @cached_property
     def is_resuming(self) -> bool:
         """V3."""
         resumed = conditions.find(self.new.conditions, SUSPENDED, conditions.FALSE) is not None
         return SUSPENDED in self.old.true and resumed
+
+
+def is_plain_progress(stored: Mapping[str, object], new: Mapping[str, object]) -> bool:
+    """Whether only counters go on, in a Job that neither ends nor has ended: most changes are such, and no rule minds.
+
+    Looks at statuses as they are on the wire, with times that are some; what is no plain progress is nothing yet.
+    """
+    number = views.optional_number
+    active, ready = number(new.get("active")) or 0, number(new.get("ready")) or 0
+    return (
+        0 <= ready <= active
+        and (number(new.get("terminating")) or 0) >= 0
+        and (number(new.get("succeeded")) or 0) >= (number(stored.get("succeeded")) or 0) >= 0
+        and (number(new.get("failed")) or 0) >= (number(stored.get("failed")) or 0) >= 0
+        and not any(views.mapping(new.get("uncountedTerminatedPods")).values())
+        and all(stored.get(name) == new.get(name) for name in _STEADY)
+        and not any(stored.get(name, "") is None for name in ("startTime", "completionTime"))
+        and not any(one.get("type") in _ENDS for one in conditions.of(new))
+    )

@@ -36,7 +36,7 @@ def check_status_update(job: Mapping[str, object], new_status: Mapping[str, obje
 def check_change(spec: Spec, stored: Mapping[str, object], new_status: Mapping[str, object]) -> list[Violation]:
     """As ``check_status_update``, for a spec that was read already."""
     change = StatusChange(spec, Status.of(stored, is_stored=True), Status.of(new_status))
-    return [] if change.is_plain_progress else [violation for rule in _RULES for violation in rule(change)]
+    return [violation for rule in _RULES for violation in rule(change)]
 
 
 _Rule: TypeAlias = Callable[[StatusChange], Iterator[Violation]]
