@@ -10,6 +10,8 @@ from e2e.controlplane.client import Json
 
 NODE = "node-that-nobody-plays"
 """Pods bound to it are deleted gracefully: they stay until a script says that they are gone."""
+HELD = {"finalizers": ["example.com/hold"]}
+"""Metadata of a Job that somebody else keeps from going."""
 TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
 

@@ -22,11 +22,6 @@ _ONE_ENTRY_PER_TYPE = (
     "Q14: an interim condition that somebody wrote as False is replaced where upstream appends a second entry of the "
     "same type, which a strategic-merge patch of the status could then no longer tell apart."
 )
-_GARBAGE_COLLECTOR_FIRST = (
-    "J2, A12: on a foreground deletion the garbage collector deletes the pods while the controller takes their "
-    "finalizers; a pod whose deletion is seen first counts as failed. Which comes first is chance, with upstream too."
-)
-_RACE = ('uncounted={"failed": ["p1", "p2"]}', "failed=2 ready=0", "ready=0 startTime=T1 terminating=")
 
 EXPLAINED: dict[str, Explained] = {
     "a-job-of-many-pods": Explained(
@@ -67,12 +62,4 @@ EXPLAINED: dict[str, Explained] = {
             "Created pod: p2",
         ),
     ),
-    "deleted-with-orphans-left": Explained(
-        "J2: the garbage collector may orphan the pods before the controller has looked at the deletion, which it then "
-        "shows as active=0. Which comes first is chance, with upstream too.",
-        upstream=("status ready=0 startTime=T1",),
-        ours=("status ready=0 startTime=T1",),
-    ),
-    "deleted-in-the-foreground": Explained(_GARBAGE_COLLECTOR_FIRST, upstream=_RACE, ours=_RACE),
-    "a-pod-succeeds-while-its-job-goes": Explained(_GARBAGE_COLLECTOR_FIRST, upstream=_RACE, ours=_RACE),
 }

@@ -66,7 +66,7 @@ class Pulse:
         name, jobs = f"canary-{number}", f"/apis/batch/v1/namespaces/{self._namespace}/jobs"
         await self._client.create(jobs, job(name))
         await self._until_right(name, is_ready=False)
-        (pod,) = (pod for pod in self._place.pods.values() if _job_of(pod) == name)
+        pod = await self._pod_of(name)
         pods = f"/api/v1/namespaces/{self._namespace}/pods/{pod['metadata']['name']}/status"
         await asyncio.sleep(number * _STAGGER_SECONDS)
         for is_ready in itertools.cycle((True, False)):
@@ -88,9 +88,15 @@ class Pulse:
 
         await self._sightings.until(self._namespace, is_right, seconds=_LONGEST_SECONDS)
 
-    @property
-    def _place(self) -> Place:
-        return self._sightings[self._namespace]
+    async def _pod_of(self, name: str) -> Json:
+        """The canary's one pod; its watch may be later than that of Jobs."""
+
+        def found(place: Place) -> list[Json]:
+            return [pod for pod in place.pods.values() if _job_of(pod) == name]
+
+        await self._sightings.until(self._namespace, found, seconds=_LONGEST_SECONDS)
+        (pod,) = found(self._sightings[self._namespace])
+        return pod
 
 
 def _job_of(pod: Json) -> str:

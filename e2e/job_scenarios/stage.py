@@ -203,6 +203,21 @@ class Stage:
         async with self.stimulus(f"delete {name} {propagation}"):
             await self.client.delete(f"{self._jobs()}/{name}", propagation=propagation)
 
+    async def delete_while_held(self, name: str = "job", *, propagation: str) -> None:
+        """Delete a ``HELD`` Job so that its controller sees it before the garbage collector does, then let go.
+
+        Which of the two is first otherwise is chance: a pod whose deletion is seen first counts as failed (J2, A12).
+        """
+        await self.delete(name)
+        await self.delete(name, propagation=propagation)
+        await self.let_go(name)
+
+    async def let_go(self, name: str = "job") -> None:
+        """Nobody holds the Job any more."""
+        async with self.stimulus(f"let {name} go"):
+            body = {"metadata": {"$deleteFromPrimitiveList/finalizers": bodies.HELD["finalizers"]}}
+            await self.client.call("PATCH", f"{self._jobs()}/{name}", body, STRATEGIC)
+
     # -- stimuli to pods: the kubelet ---------------------------------------------------------------------------------
 
     async def run(self, *pods: str, is_ready: bool = True) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from e2e.job_scenarios.bodies import indexed, job
+from e2e.job_scenarios.bodies import HELD, indexed, job
 from e2e.job_scenarios.scenario import scenario
 from e2e.job_scenarios.stage import Stage, has
 
@@ -21,10 +21,10 @@ async def deleted_in_the_background(stage: Stage) -> None:
 @scenario("chain 10; A12, J2; TestOrphanPodsFinalizersClearedWithGC: Foreground")
 async def deleted_in_the_foreground(stage: Stage) -> None:
     """Finalizers go at once, active and terminating are written until the last pod is gone."""
-    await stage.create(job(completions=2, parallelism=2))
+    await stage.create(job(completions=2, parallelism=2, metadata=HELD))
     first, second = await stage.pods(2)
     await stage.run(first, second)
-    await stage.delete(propagation="Foreground")
+    await stage.delete_while_held(propagation="Foreground")
     await stage.gone(first)
     await stage.gone(second)
     await stage.until_gone()
@@ -33,19 +33,19 @@ async def deleted_in_the_foreground(stage: Stage) -> None:
 @scenario("chain 11; J2; TestOrphanPodsFinalizersClearedWithGC: Orphan; D16")
 async def deleted_with_orphans_left(stage: Stage) -> None:
     """Pods stay, without owner and finalizer."""
-    await stage.create(job(completions=2, parallelism=2))
+    await stage.create(job(completions=2, parallelism=2, metadata=HELD))
     await stage.run(*await stage.pods(2))
-    await stage.delete(propagation="Orphan")
+    await stage.delete_while_held(propagation="Orphan")
     await stage.until_gone()
 
 
 @scenario("chain 10: a pod ends while its Job is deleted in the foreground")
 async def a_pod_succeeds_while_its_job_goes(stage: Stage) -> None:
     """Its finalizer is gone, so it is not counted."""
-    await stage.create(job(completions=2, parallelism=2))
+    await stage.create(job(completions=2, parallelism=2, metadata=HELD))
     first, second = await stage.pods(2)
     await stage.run(first, second)
-    await stage.delete(propagation="Foreground")
+    await stage.delete_while_held(propagation="Foreground")
     await stage.succeed(first)
     await stage.gone(second)
     await stage.gone(first)
@@ -65,20 +65,20 @@ async def a_finished_job_is_deleted(stage: Stage) -> None:
 @scenario("A12: deleting and scaling up")
 async def a_deleting_job_creates_nothing(stage: Stage) -> None:
     """A finalizer of somebody holds the Job; more parallelism brings no pods."""
-    await stage.create(job(completions=3, parallelism=1, metadata={"finalizers": ["example.com/hold"]}))
+    await stage.create(job(completions=3, parallelism=1, metadata=HELD))
     (pod,) = await stage.pods(1)
     await stage.run(pod)
     await stage.delete()
     await stage.change(parallelism=3)
     await stage.gone(pod)
-    await stage.patch({"metadata": {"finalizers": None}})
+    await stage.let_go()
     await stage.until_gone()
 
 
 @scenario("A12, T3: pods that ended before the deletion was seen")
 async def deleted_while_a_pod_succeeds(stage: Stage) -> None:
     """Held by a finalizer of somebody: what ended with the tracking finalizer still counts."""
-    await stage.create(indexed(2, metadata={"finalizers": ["example.com/hold"]}))
+    await stage.create(indexed(2, metadata=HELD))
     zero, one = await stage.pods(2)
     async with stage.stimulus("succeed and delete"):
         await stage.succeed(zero)

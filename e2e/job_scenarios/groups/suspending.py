@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from e2e.job_scenarios.bodies import indexed, job
+from e2e.job_scenarios.bodies import HELD, indexed, job
 from e2e.job_scenarios.scenario import scenario
 from e2e.job_scenarios.stage import Stage, counts, has
 
@@ -128,10 +128,10 @@ async def a_suspended_job_shrinks_to_what_is_done(stage: Stage) -> None:
 @scenario("A12; suspending a deleted job")
 async def suspended_while_being_deleted(stage: Stage) -> None:
     """A deleting Job's condition does not change any more."""
-    await stage.create(job())
+    await stage.create(job(metadata=HELD))
     (pod,) = await stage.pods(1)
     await stage.run(pod)
-    await stage.delete(propagation="Foreground")
+    await stage.delete_while_held(propagation="Foreground")
     await stage.suspend()
     await stage.gone(pod)
     await stage.until_gone()
