@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -26,6 +27,12 @@ REPEAT_AFTER_SECONDS = 600.0
 MOST_WAITING = 20_000
 MOST_REMEMBERED = 10_000
 SENDERS = 4
+
+
+@lru_cache(maxsize=1024)
+def _clean(message: str) -> str:
+    """Thousands of events may wait that say the same."""
+    return clean(message, longest=1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +98,7 @@ class EventRecorder:
 
     def tell(self, regarding: Regarding, reason: str, message: str, *, is_warning: bool) -> None:
         """Record an event; dropped, with a log line, when too many are waiting."""
-        message = clean(message, longest=1000)
+        message = _clean(message)
         told = (regarding.found.metadata.uid, reason, message)
         now = self._clock.monotonic()
         if now - self._told.get(told, float("-inf")) < REPEAT_AFTER_SECONDS:

@@ -159,6 +159,8 @@ class Mirroring:
                 await self._relist.wait()
                 for task in watches:
                     task.cancel()
+            for informer in self.informers:
+                informer.expire()  # only now can none of them have taken another version
 
     async def _list_anew(self) -> None:
         """Whoever led until now may have written what a silent watch of ours has not brought (D2)."""

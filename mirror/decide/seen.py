@@ -29,7 +29,7 @@ class Refusal(msgspec.Struct, frozen=True):
     times: int = 1
 
 
-class Memory(msgspec.Struct, frozen=True):
+class Memory(msgspec.Struct, frozen=True, gc=False):
     """What this process knows of one source beyond the clusters' objects; losing it costs a look, never a wrong step.
 
     ``first_create``: this process recorded the placement and no create can have happened yet, so a refusal is one of

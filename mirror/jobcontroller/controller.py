@@ -162,6 +162,8 @@ class JobController:
                 await self._relist.wait()
                 for task in watches:
                     task.cancel()
+            for informer in self.informers:
+                informer.expire()  # only now can none of them have taken another version
 
     @property
     def is_synced(self) -> bool:

@@ -5,11 +5,16 @@ The structs are immutable by convention; spec and status are decoded on demand, 
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeVar
 
 import msgspec
 
 from mirror.kube.errors import BadAnswer
+
+T = TypeVar("T")
 
 JUNK = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises when a server sends something else than it should; RecursionError is for nests of brackets."""
@@ -100,20 +105,70 @@ def decode_object(raw: bytes | msgspec.Raw) -> Object:
         BadAnswer: it is not JSON, or has no usable metadata.
     """
     try:
-        return own(_decode(raw))
+        return own(decoded(_decode, raw))
     except JUNK as error:
         raise BadAnswer(f"not an object: {type(error).__name__}") from error
 
 
+def decoded(decode: Callable[[bytes | msgspec.Raw], T], raw: bytes | msgspec.Raw) -> T:
+    """What a decoder makes of a message, however deep it is nested: what is too deep to be read is left out.
+
+    Whoever may create an object chooses how deep its managed fields are, and may not stop a watch by it.
+
+    Raises:
+        JUNK: it is no message at all.
+    """
+    try:
+        return decode(raw)
+    except RecursionError:
+        return decode(_shallow(bytes(raw)))
+
+
+_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_MOST_DEPTH = 64
+
+
+def _shallow(raw: bytes) -> bytes:
+    """JSON in which maps and lists of a certain depth are empty."""
+    kept: list[bytes] = []
+    begin = depth = 0
+    for token in _TOKENS.finditer(raw):
+        mark = token.group()
+        if mark in (b"{", b"["):
+            depth += 1
+            if depth == _MOST_DEPTH:
+                kept.append(raw[begin : token.end()])
+        elif mark in (b"}", b"]"):
+            if depth == _MOST_DEPTH:
+                begin = token.start()
+            depth -= 1
+    kept.append(raw[begin:])
+    return b"".join(kept)
+
+
 def own(found: Object) -> Object:
-    """Replace the parts that point into a larger message by copies, in place: only for what was just decoded."""
+    """Replace the parts that point into a larger message by copies, in place: only for what was just decoded.
+
+    Texts that many objects have are kept once: namespaces, times of creation, values of labels.
+    """
     if found.spec is not _EMPTY:
         found.spec = found.spec.copy()
     if found.status is not _EMPTY:
         found.status = found.status.copy()
     if found.data is not _EMPTY:
         found.data = found.data.copy()
+    metadata = found.metadata
+    metadata.namespace = _kept_once(metadata.namespace)
+    if metadata.creation_timestamp is not None:
+        metadata.creation_timestamp = _kept_once(metadata.creation_timestamp)
+    if metadata.labels:
+        metadata.labels = {name: _kept_once(value) for name, value in metadata.labels.items()}
     return found
+
+
+@lru_cache(maxsize=8192)
+def _kept_once(text: str) -> str:
+    return text
 
 
 def _decode_part(raw: msgspec.Raw) -> dict[str, Any]:

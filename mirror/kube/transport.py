@@ -1,4 +1,4 @@
-"""HTTP to one cluster over aiohttp: two connection pools, socket options, and failures by what they prove.
+"""HTTP to one cluster over aiohttp: connection pools, socket options, and failures by what they prove.
 
 ``client`` is the only caller; it adds limits, credentials, deadlines and the meaning of answers. Tests put an in-memory
 implementation of ``Transport`` in this one's place.
@@ -26,6 +26,7 @@ from mirror.kube.requests import Request
 from mirror.kube.resolver import ThreadPerLookup
 
 _MOST_CALLS = 64
+_MOST_URGENT_CALLS = 4
 _READ_BYTES = 2**21
 """The default makes the reader stop and go at every 64 KiB of a list."""
 _KEEPALIVE_SECONDS = 30.0
@@ -84,7 +85,8 @@ class Transport(Protocol):
 class HttpTransport:
     """The real thing.
 
-    Calls and watches have a pool each: were it one, as many watches as it has places would block every call for ever.
+    Calls, watches and urgent calls have a pool each: were it one, as many watches as it has places would block every
+    call for ever, and slow answers to calls would cost a leader its lease.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -93,8 +95,7 @@ class HttpTransport:
         self._failures = _Failures()
         self._path_prefix = URL(endpoint.server, encoded=True).raw_path.rstrip("/")
         self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
-        self._calls = self._new_session(limit=_MOST_CALLS)
-        self._watches = self._new_session(limit=0)
+        self._open_pools()
         # The pools of before the last reconnect, where calls and watches may still be under way.
         self._retired: list[aiohttp.ClientSession] = []
         # What is being read, by pool. aiohttp does not tell a reader that its pool was closed: it would wait for ever.
@@ -102,7 +103,7 @@ class HttpTransport:
 
     async def exchange(self, request: Request, headers: CIMultiDict[str], most_bytes: int) -> Answer:
         with self._failures:
-            pool = self._calls
+            pool = self._urgent if request.urgent else self._calls
             response = await self._start(pool, request, headers)
             with self._being_read(pool, response):
                 return Answer(response.status, response.headers, await _read(response, most_bytes))
@@ -117,18 +118,25 @@ class HttpTransport:
 
     async def reconnect(self) -> None:
         outdated = self._retired
-        self._retired = [self._calls, self._watches]
-        self._calls = self._new_session(limit=_MOST_CALLS)
-        self._watches = self._new_session(limit=0)
+        self._retired = self._pools()
+        self._open_pools()
         await self._end(outdated)
 
     async def close(self) -> None:
         """Close every connection and wait until the sockets are gone; requests under way fail."""
         self._failures.closed = True
-        await self._end([self._calls, self._watches, *self._retired])
+        await self._end([*self._pools(), *self._retired])
         self._retired.clear()
         # The loop closes a transport's socket in its next turn.
         await asyncio.sleep(0)
+
+    def _open_pools(self) -> None:
+        self._calls = self._new_session(limit=_MOST_CALLS)
+        self._watches = self._new_session(limit=0)
+        self._urgent = self._new_session(limit=_MOST_URGENT_CALLS)
+
+    def _pools(self) -> list[aiohttp.ClientSession]:
+        return [self._calls, self._watches, self._urgent]
 
     def _being_read(self, pool: aiohttp.ClientSession, response: aiohttp.ClientResponse) -> _Reading:
         return _Reading(self._reading.setdefault(pool, set()), response)

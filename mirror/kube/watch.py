@@ -13,7 +13,7 @@ from mirror.kube import requests
 from mirror.kube.answers import Status, error_from_status
 from mirror.kube.client import Client
 from mirror.kube.errors import BadAnswer, KubeError
-from mirror.kube.objects import JUNK, Object, decode_object, own
+from mirror.kube.objects import JUNK, Object, decode_object, decoded, own
 from mirror.kube.requests import Request
 from mirror.kube.resources import Resource
 
@@ -73,7 +73,7 @@ def decode_event(line: bytes) -> WatchEvent:
         BadAnswer: it is no event at all.
     """
     try:
-        event = _decode_event_line(line)
+        event = decoded(_decode_event_line, line)
         own(event.object)
     except JUNK as error:
         raise _error_of(line) from error
@@ -141,7 +141,7 @@ async def list_pages(
 
 def _decode_page(body: bytes) -> _List:
     try:
-        return _decode_list(body)
+        return decoded(_decode_list, body)
     except JUNK as error:
         raise BadAnswer(f"not a list: {type(error).__name__}") from error
 

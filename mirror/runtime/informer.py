@@ -23,6 +23,9 @@ from mirror.kube.resources import Resource
 from mirror.kube.watch import WatchEvent, list_pages, watch
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.store import EVERYWHERE, Name, Store, name_of
+from mirror.telemetry.logs import Log
+
+_log = Log("watch")
 
 RELIST = Backoff(first=0.8, most=30.0, jitter=0.3)
 QUIET_SECONDS = 120.0
@@ -179,6 +182,7 @@ class Informer:
 
     async def _list(self) -> None:
         self._phase = Phase.LISTING
+        self._older.clear()  # of a list that broke off
         if self._can_stream_lists:
             try:
                 await self._watch(initial_events=True)
@@ -231,7 +235,8 @@ class Informer:
                     self._take_listed(event.object, found)
                 elif event.type == "DELETED":
                     found.discard(name_of(event.object))
-                    self._take_event(event)
+                    self._on_event(event)
+                    self._apply(event, event.object)  # the version to go on from is known once the list is whole
                 count += 1
                 if count % BREATH_EVERY == 0:
                     await asyncio.sleep(0)
@@ -240,15 +245,20 @@ class Informer:
             self._can_stream_lists = False
 
     def _take_listed(self, listed: Object, found: set[Name]) -> None:
+        try:
+            self._list_one(listed, found)
+        except Exception as error:  # noqa: BLE001 - a bug that one object brings to light must not end a watch
+            self._tell_bug(listed, error)
+
+    def _list_one(self, listed: Object, found: set[Name]) -> None:
         if not self._accept(listed):
             return
         name = name_of(listed)
         found.add(name)
         old = self._store.get(*name)
         if old is not None and old.version > listed.version > 0:
-            self._older[name] = self._keep(
-                listed
-            )  # a write of ours is newer, or the server went back: the list's version tells
+            # A write of ours is newer, or the server went back: the list's version tells.
+            self._older[name] = self._keep(listed)
         elif old is None or old.metadata.resource_version != listed.metadata.resource_version:
             kept = self._keep(listed)
             self._store.put(kept)
@@ -281,6 +291,16 @@ class Informer:
         self._store.advance(self._scope.name, found.version)
 
     def _apply(self, event: WatchEvent, found: Object) -> None:
+        try:
+            self._apply_one(event, found)
+        except Exception as error:  # noqa: BLE001 - as in ``_take_listed``
+            self._tell_bug(found, error)
+
+    def _tell_bug(self, found: Object, error: Exception) -> None:
+        kind = self._scope.resource.kind
+        _log.error("unexpected error", kind=kind, object="/".join(name_of(found)), error=error, traceback=True)
+
+    def _apply_one(self, event: WatchEvent, found: Object) -> None:
         name = name_of(found)
         old = self._store.get(*name)
         if event.type == "DELETED":

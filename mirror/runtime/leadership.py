@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import msgspec
 
 from mirror.kube import requests
-from mirror.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from mirror.kube.errors import AlreadyExists, BadAnswer, Conflict, KubeError, NotFound
 from mirror.kube.resources import LEASES
 from mirror.model.endings import MustEnd
 from mirror.runtime.clock import Clock
@@ -75,6 +75,8 @@ class Leadership:
         self._chance = random.Random()
         self._seen: Sighting | None = None
         self._body: dict[str, Any] = {}
+        # When the last write that gave us the lease was asked for: others count from when it was carried out.
+        self._held_since = 0.0
         self.is_leader = False
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -123,13 +125,11 @@ class Leadership:
 
     async def _renew_until_lost(self) -> None:
         """Return once the lease has not been renewed for the renew deadline, or is somebody else's."""
-        renewed_at = self._clock.monotonic()
         while True:
-            await asyncio.sleep(self._settings.retry_period_seconds)
-            left = renewed_at + self._settings.renew_deadline_seconds - self._clock.monotonic()
+            await asyncio.sleep(min(self._settings.retry_period_seconds, self._left()))
+            left = self._left()
             if left <= 0:
                 return
-            asked_at = self._clock.monotonic()
             try:
                 async with asyncio.timeout(left):
                     if not await self._try_to_take():
@@ -138,8 +138,10 @@ class Leadership:
                 continue
             except (KubeError, TimeoutError) as error:
                 self._log.warning("lease not renewed", error=error)
-                continue
-            renewed_at = asked_at
+
+    def _left(self) -> float:
+        """For how long the lease is ours without another renewal, in seconds; 0 if it is not."""
+        return max(0.0, self._held_since + self._settings.renew_deadline_seconds - self._clock.monotonic())
 
     async def _try_to_take(self) -> bool:
         """Write our name into the lease if it is free; False if somebody else holds it."""
@@ -152,19 +154,23 @@ class Leadership:
         if not may_take(self._seen, settings.identity, self._clock.monotonic()):
             return False
         wanted = requests.update(LEASES, settings.name, self._wanted(self._body), namespace=settings.namespace)
+        asked_at = self._clock.monotonic()
         try:
             self._remember(await self._send(wanted))
-        except Conflict:
-            self._body = {}  # somebody else wrote: look before the next try
+        except (Conflict, NotFound):
+            self._body = {}  # somebody else wrote or deleted it: look before the next try
             raise
+        self._held_since = asked_at
         return True
 
     async def _create(self) -> bool:
         create = requests.create(LEASES, self._wanted({}), namespace=self._settings.namespace)
+        asked_at = self._clock.monotonic()
         try:
             self._remember(await self._send(create))
         except AlreadyExists:
             return False
+        self._held_since = asked_at
         return True
 
     async def _release(self) -> None:
@@ -180,8 +186,7 @@ class Leadership:
 
     async def _send(self, request: requests.Request) -> dict[str, Any]:
         urgent = replace(request, urgent=True, deadline_seconds=self._settings.retry_period_seconds * 2)
-        answer: dict[str, Any] = msgspec.json.decode(await self._sender.send(urgent))
-        return answer
+        return _lease_of(await self._sender.send(urgent))
 
     def _remember(self, body: dict[str, Any]) -> None:
         self._body = body
@@ -206,6 +211,21 @@ class Leadership:
         }
         metadata = body.get("metadata") or {"name": settings.name, "namespace": settings.namespace}
         return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec | wanted}
+
+
+def _lease_of(answer: bytes) -> dict[str, Any]:
+    """A lease as it came.
+
+    Raises:
+        BadAnswer: it is none.
+    """
+    try:
+        found = msgspec.json.decode(answer, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadAnswer(f"not a lease: {type(error).__name__}") from error
+    if not all(isinstance(found.get(part) or {}, dict) for part in ("metadata", "spec")):
+        raise BadAnswer("not a lease: metadata or spec is no object")
+    return found
 
 
 async def _plain(work: Callable[[], Awaitable[None]]) -> None:

@@ -278,3 +278,21 @@ async def test_closing_does_not_wait_for_a_name(clients: Clients, monkeypatch: p
             await pending
     assert all(thread.daemon for thread in threading.enumerate() if thread.name.startswith("look up"))
     release.set()
+
+
+async def test_what_is_urgent_does_not_wait_behind_slow_answers(clients: Clients) -> None:
+    """A lease is renewed though every connection for calls is in use."""
+    release = asyncio.Event()
+
+    async def slow(received: Received, writer: asyncio.StreamWriter) -> None:
+        if received.target == "/slow":
+            await release.wait()
+        writer.write(answer(200))
+
+    async with serving(slow) as server:
+        client = clients.make(server.url)
+        pending = [asyncio.create_task(client.send(Request("get", "GET", "/slow"))) for _ in range(80)]
+        await server.arrivals(64)
+        assert await client.send(Request("get", "GET", "/lease", urgent=True)) == b"{}"
+        release.set()
+        await asyncio.gather(*pending)

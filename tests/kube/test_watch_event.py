@@ -103,3 +103,15 @@ def test_an_event_of_wrong_types_is_an_error_of_ours(kind: str, metadata: dict[s
         decode_event(line.encode()).object.spec_dict()
     except KubeError:
         return
+
+
+@pytest.mark.parametrize("depth", [10, 63, 64, 65, 100, 2_000, 100_000])
+@pytest.mark.parametrize("pair", ["{}", "[]"])
+def test_what_is_nested_too_deeply_is_left_out(depth: int, pair: str) -> None:
+    """Text that looks like nesting does not count."""
+    opening, closing = ('{"f:\\"{[":', "}") if pair == "{}" else ("[", "]")
+    deep = (opening * depth + '"x"' + closing * depth).encode()
+    metadata = b'{"name":"train","resourceVersion":"5","managedFields":[{"fieldsV1":' + deep + b'}],"uid":"u"}'
+    found = decode_event(b'{"type":"ADDED","object":{"spec":{"a":"}]"},"metadata":' + metadata + b',"status":{"b":1}}}')
+    assert (found.object.metadata.name, found.object.metadata.uid, found.object.version) == ("train", "u", 5)
+    assert (found.object.spec_dict(), found.object.status_dict()) == ({"a": "}]"}, {"b": 1})

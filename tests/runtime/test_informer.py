@@ -12,8 +12,10 @@ from doubles.jobs import as_object, job
 from doubles.refusals import Refused, forbidden
 from doubles.transport import Fault, Gone, Wire, client_of, wire_to
 
-from mirror.kube.errors import KubeError
+from mirror.kube.client import Client
+from mirror.kube.errors import KubeError, OutcomeUnknown
 from mirror.kube.objects import Object
+from mirror.kube.requests import Request
 from mirror.kube.resources import JOBS
 from mirror.kube.watch import WatchEvent
 from mirror.runtime.informer import Change, Informer, Phase, Scope
@@ -328,3 +330,73 @@ async def test_what_is_kept_of_an_object_is_what_is_stored_and_told() -> None:
         assert watched.names() == {"listed", "watched"}
         assert all(isinstance(found, Slim) for found in watched.store)
         assert watched.is_like_the_server() is False  # "no" is missing
+
+
+async def test_a_deletion_among_the_first_events_is_no_version_to_go_on_from() -> None:
+    """A list that breaks off half-way is begun anew, and what was listed before it may be gone."""
+    wire = wire_to("c")
+    for name in ("a", "b"):
+        wire.server.put("jobs", job(name))
+    half = HalfAList(client_of(wire))
+    watched = Watched(wire)
+    watched.informer._client = lambda: half  # type: ignore[assignment,return-value]
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(watched.informer.run(), name="informer")
+        await asyncio.sleep(5)
+        assert watched.informer.is_synced
+        assert watched.is_like_the_server()
+        task.cancel()
+
+
+class HalfAList:
+    """A client whose first watch shows one object and a deletion, and breaks."""
+
+    def __init__(self, real: Client) -> None:
+        self._real = real
+        self._first = True
+
+    @asynccontextmanager
+    async def stream(self, request: Request, *, silent_seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        async with self._real.stream(request, silent_seconds=silent_seconds) as lines:
+            is_first, self._first = self._first, False
+            yield self._half() if is_first else lines
+
+    async def _half(self) -> AsyncIterator[bytes]:
+        yield b'{"type":"ADDED","object":{"metadata":{"name":"gone","namespace":"default","resourceVersion":"2"}}}'
+        yield b'{"type":"DELETED","object":{"metadata":{"name":"x","namespace":"default","resourceVersion":"3"}}}'
+        raise OutcomeUnknown("the connection broke")
+
+
+async def test_a_bug_that_one_object_brings_to_light_does_not_end_the_watch() -> None:
+    """It is logged, and the other objects come."""
+
+    def accept(found: Object) -> bool:
+        if found.metadata.name == "odd":
+            raise OverflowError("date value out of range")
+        return True
+
+    async with watching(None, "a", "odd", "b", accept=accept) as watched:
+        assert (watched.informer.is_synced, watched.names()) == (True, {"a", "b"})
+        wire = watched.wire
+        wire.server.edit("jobs", "odd", lambda body: body["spec"].update(parallelism=2))
+        wire.server.put("jobs", job("c"))
+        await asyncio.sleep(0.1)
+        assert watched.names() == {"a", "b", "c"}
+        assert watched.verbs() == ["watch"]
+
+
+async def test_an_object_that_is_nested_too_deeply_is_seen_like_others() -> None:
+    """Whoever may create an object could stop the watch of all by its managed fields otherwise."""
+    deep: dict[str, Any] = {}
+    for _ in range(3_000):
+        deep = {"f:a": deep}
+    wire = wire_to("c")
+    line = b'{"type":"ADDED","object":{"metadata":{"name":"deep","namespace":"default","resourceVersion":"900",'
+    fields = b'{"f:a":' * 3_000 + b"{}" + b"}" * 3_000
+    line += b'"managedFields":[{"fieldsV1":' + fields + b"}]}}}"
+    async with watching(wire, "a") as watched:
+        for open_watch in wire.server.watches:
+            open_watch.lines.put_nowait(line + b"\n")
+        await asyncio.sleep(0.1)
+        assert watched.names() == {"a", "deep"}
+        assert watched.troubles == []

@@ -10,6 +10,7 @@ from doubles.clock import LoopClock
 from doubles.refusals import Refused
 from doubles.transport import Fault, Wire, client_of, wire_to
 
+from mirror.kube import requests
 from mirror.runtime.leadership import Leadership, LeadershipLost, LeaseSettings, Sighting, may_take
 from mirror.telemetry.logs import Log
 
@@ -220,3 +221,59 @@ async def test_an_api_server_that_hangs_at_the_start_only_delays() -> None:
         await asyncio.sleep(30)
         assert work.is_at_work
         await stopped(task)
+
+
+async def test_a_lease_that_was_deleted_is_made_again() -> None:
+    """By who holds it, unless somebody else was faster."""
+    wire = wire_to("c")
+    work = Worked()
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(candidate(wire, "me").run(work), name="me")
+        await asyncio.sleep(5)
+        wire.server.remove("leases", "lease", HOME)
+        await asyncio.sleep(60)
+        assert (work.is_at_work, len(work.begun), holder(wire)) == (True, 1, "me")
+        await stopped(task)
+
+
+class SlowToAcquire:
+    """The first write is carried out at once and answered late; no later one is answered."""
+
+    def __init__(self) -> None:
+        self.taken_at: float | None = None
+
+    async def send(self, request: requests.Request) -> bytes:
+        if request.verb == "get":
+            return b'{"metadata":{"name":"lease","resourceVersion":"1"},"spec":{"holderIdentity":""}}'
+        if self.taken_at is not None:
+            await asyncio.Event().wait()
+        self.taken_at = asyncio.get_running_loop().time()
+        await asyncio.sleep(3.9)
+        assert request.body is not None
+        return request.body
+
+
+async def test_the_first_term_counts_from_when_it_was_asked_for() -> None:
+    """Others count from when the lease was written, not from when we heard of it."""
+    sender, work = SlowToAcquire(), Worked()
+    settings = LeaseSettings(HOME, "lease", "me", duration_seconds=15.0, renew_deadline_seconds=10.0)
+    with pytest.raises(LeadershipLost):
+        await Leadership(sender, settings, clock=LoopClock(), log=Log("test")).run(work)
+    assert sender.taken_at is not None
+    assert work.ended[0] - sender.taken_at <= 10.1
+
+
+@pytest.mark.parametrize("answer", [b"<html>", b"[]", b'{"metadata":[1]}', b'{"spec":"x"}', b"[" * 5000, b"\xff"])
+async def test_an_answer_that_is_no_lease_is_a_failure_like_others(answer: bytes) -> None:
+    """Somebody on the way answered; the next try may meet the API server."""
+
+    class Junk:
+        async def send(self, request: requests.Request) -> bytes:
+            return answer
+
+    task = asyncio.create_task(
+        Leadership(Junk(), LeaseSettings(HOME, "lease", "me"), clock=LoopClock(), log=Log("test")).run(Worked())
+    )
+    await asyncio.sleep(30)
+    assert not task.done()
+    await stopped(task)
