@@ -13,6 +13,11 @@ class KubeError(Exception):
     """Any failure of a request."""
 
 
+def in_words(error: KubeError) -> str:
+    """An error in one line: what was being done, by its notes (``add_note``), the last one first; what went wrong."""
+    return ": ".join((*reversed(getattr(error, "__notes__", ())), f"{type(error).__name__}: {error}"))
+
+
 class Unreachable(KubeError):
     """No connection could be made: the request was certainly not carried out."""
 

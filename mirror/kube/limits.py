@@ -31,8 +31,8 @@ class LimiterState:
 class Limiter:
     """A token bucket of ``burst`` tokens, refilled with ``qps`` a second; ``qps=0`` means no limit.
 
-    Requests wait in a ``Line``. Urgent ones (leases, probes) neither wait nor take a token, not even during a pause:
-    being asked to slow down must not cost us the leadership.
+    Requests wait in a ``Line``. Urgent ones (leases, probes) do not, not even during a pause: being asked to slow down
+    must not cost us the leadership. They count nevertheless: others wait for the token that they took.
     """
 
     def __init__(self, qps: float, burst: int, clock: Callable[[], float]) -> None:
@@ -57,6 +57,9 @@ class Limiter:
     def acquire_nowait(self, *, urgent: bool = False) -> bool:
         """Take a token if that needs no waiting; False, and nothing taken, if it does."""
         if urgent:
+            self._refill(self._clock())
+            # A limit below what leases alone need would let nobody else pass.
+            self._tokens = max(-self._burst, self._tokens - min(1.0, self._qps))
             return True
         if self._waiters:
             return False

@@ -47,7 +47,7 @@ class Request:
     content_type: str | None = None
     deadline_seconds: float = DEADLINE_SECONDS
     urgent: bool = False
-    """Leases and probes: not counted against the client-side rate limit."""
+    """Leases and probes: do not wait for the client-side rate limit."""
     rank: Rank = Rank.FIRST
     flow: str = ""
     """On whose behalf it is asked; within a rank, flows take turns."""

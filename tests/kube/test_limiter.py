@@ -56,13 +56,31 @@ async def test_no_limit_means_no_waiting() -> None:
     assert await served_at(limiter(0, 1), 1000) == [0.0] * 1000
 
 
-async def test_urgent_requests_neither_wait_nor_take_a_token() -> None:
+async def test_urgent_requests_do_not_wait() -> None:
     """Leases get through an empty bucket and through a pause."""
     limits = limiter(1, 1)
     limits.pause(30)
-    assert limits.acquire_nowait(urgent=True)
-    assert await limits.acquire(urgent=True) == 0.0
-    assert limits.describe().tokens == 1.0
+    for _ in range(5):
+        assert limits.acquire_nowait(urgent=True)
+        assert await limits.acquire(urgent=True) == 0.0
+
+
+async def test_urgent_requests_count() -> None:
+    """Who comes after them waits as long as after others: the limit holds for all that is sent."""
+    limits = limiter(10, 2)
+    for _ in range(4):
+        assert limits.acquire_nowait(urgent=True)
+    assert await limits.acquire() == pytest.approx(0.3)
+
+
+async def test_what_is_urgent_leaves_others_something_of_a_tiny_limit() -> None:
+    """A lease is renewed every two seconds; a limit below that must not stop all work."""
+    limits = limiter(0.1, 1)
+    await limits.acquire()
+    for _ in range(100):
+        limits.acquire_nowait(urgent=True)
+        await asyncio.sleep(2)
+    assert limits.acquire_nowait()
 
 
 async def test_nobody_overtakes_who_waits() -> None:
