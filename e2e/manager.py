@@ -206,7 +206,8 @@ class ManagerProcess:
         """
         if self.is_running:
             self._program.send(signal.SIGTERM)
-            assert code == await self.wait_until_ended(seconds=STOP_SECONDS), self._program.last_words()
+            ended = await self.wait_until_ended(seconds=STOP_SECONDS)
+            assert ended == code, f"exit code {ended}\n{self._program.last_words()}"
         self.check_log()
 
     async def wait_until_ended(self, *, seconds: float = STOP_SECONDS) -> int:
