@@ -12,12 +12,15 @@ section = @printf '\n== %s  %s\n' "$$(date -u +%H:%M:%S)" "$(1)"
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench build-controlplane
+.PHONY: help demo demo-real test check bench build-controlplane
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) $(CONTROLPLANE) ## see it work: a management cluster, two workers, Jobs on their way
+demo: $(READY) ## see it work in seconds: a management cluster, two workers, Jobs on their way, all in one process
+	$(VENV)/bin/mirror demo
+
+demo-real: $(READY) $(CONTROLPLANE) ## the same on real control planes
 	$(PY) -m e2e.demo
 
 check: $(READY) ## the quick proof, about a minute: format, lint, types, imports, unit tests
@@ -29,9 +32,11 @@ check: $(READY) ## the quick proof, about a minute: format, lint, types, imports
 	$(call section,imports)
 	$(VENV)/bin/lint-imports --no-logo
 	$(call section,unit tests)
-	$(PY) -m pytest tests -q
+	$(PY) -m pytest tests -q -m "not slow"
 
-test: check $(CONTROLPLANE) ## everything: check, and the end-to-end tests on real control planes
+test: check $(CONTROLPLANE) ## everything: check, long random flows, and the end-to-end tests on real control planes
+	$(call section,long random flows)
+	$(PY) -m pytest tests -q -m slow
 	$(call section,end-to-end tests)
 	$(PY) -m pytest e2e -q
 
@@ -40,6 +45,8 @@ bench: $(READY) $(CONTROLPLANE) ## measure latency, throughput and cost on real 
 	$(PY) -m e2e.bench
 	$(call section,Job controller)
 	$(PY) -m e2e.bench_jobs
+	$(call section,embedded control plane)
+	$(PY) -m e2e.bench_embedded
 
 build-controlplane: ## compile kube-apiserver, etcd and the rest with Go, once per version
 	$(call section,control-plane binaries)

@@ -23,6 +23,7 @@ from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.connect import connect_management, connect_worker
 from mirror.kube.errors import Forbidden, KubeError, Unauthorized
+from mirror.kube.fields import knows_rule_names
 from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
 from mirror.kube.resources import NAMESPACES
 from mirror.model import names
@@ -146,7 +147,7 @@ class Manager:
         """What health and readiness mean."""
 
         def sources() -> tuple[bool, str]:
-            return self.mirroring.is_synced, f"{len(self.mirroring.sources)} sources"
+            return self.mirroring.informers.is_synced, f"{len(self.mirroring.sources)} sources"
 
         def workers() -> tuple[bool, str]:
             up = sum(worker.is_reachable for worker in self.registry.workers.values())
@@ -181,6 +182,7 @@ async def _build(
     clock = SystemClock()
     uid = await _management_uid(management)
     origin = settings.origin or uid
+    knows_names = await knows_rule_names(management, log=log)
 
     async def connect(name: str, kubeconfig: bytes) -> Client:
         allow = settings.workers.allow
@@ -195,9 +197,8 @@ async def _build(
         log=log,
         metrics=metrics,
     )
-    mirroring = Mirroring(
-        management, registry, _mirroring_settings(settings, origin), clock=clock, log=log, metrics=metrics
-    )
+    wanted = _mirroring_settings(settings, origin, server_knows_rule_names=knows_names)
+    mirroring = Mirroring(management, registry, wanted, clock=clock, log=log, metrics=metrics)
     election = settings.leader_election
     lease = LeaseSettings(
         settings.namespace,
@@ -213,7 +214,7 @@ async def _build(
     return manager
 
 
-def _mirroring_settings(settings: Settings, origin: str) -> MirroringSettings:
+def _mirroring_settings(settings: Settings, origin: str, *, server_knows_rule_names: bool) -> MirroringSettings:
     mirrors = settings.mirrors
     return MirroringSettings(
         managed_by=settings.managed_by,
@@ -223,6 +224,7 @@ def _mirroring_settings(settings: Settings, origin: str) -> MirroringSettings:
             strip_annotations=mirrors.strip.annotations,
             set_labels=tuple(mirrors.set.labels.items()),
             set_annotations=tuple(mirrors.set.annotations.items()),
+            server_knows_rule_names=server_knows_rule_names,
         ),
         policy=Policy(settings.workers.lost_after_seconds, mirrors.retention_seconds),
         closed_namespaces=("kube-*", settings.namespace),

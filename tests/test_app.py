@@ -54,7 +54,7 @@ async def test_one_of_two_managers_works_and_the_other_takes_over() -> None:
         scope.create_task(second.run(stop_second), name="two")
         await asyncio.sleep(15)
         assert (first.is_working, second.is_working) == (True, False)
-        assert second.mirroring.is_synced
+        assert second.mirroring.informers.is_synced
         stop_first.set()
         await one
         assert holder(wire) == ""

@@ -51,7 +51,7 @@ def _first_causes(real: Answer, ours: Answer) -> Iterator[str]:
 
 def _cause_differences(real: Answer, ours: Answer) -> Iterator[str]:
     theirs, mine = _ordered(real.causes), _ordered(ours.causes)
-    if len(theirs) == len(mine) and all(map(_is_same, theirs, mine)):
+    if len(theirs) == len(mine) and all(map(is_same, theirs, mine)):
         return
     yield from (f"cause: only theirs: {one}" for one in _only(theirs, mine))
     yield from (f"cause: only ours: {one}" for one in _only(mine, theirs))
@@ -62,7 +62,7 @@ def _only(these: Sequence[Cause], those: Sequence[Cause]) -> list[Cause]:
     left = list(those)
     only = []
     for one in these:
-        same = next((other for other in left if _is_same(one, other) or _is_same(other, one)), None)
+        same = next((other for other in left if is_same(one, other) or is_same(other, one)), None)
         if same is None:
             only.append(one)
         else:
@@ -80,7 +80,7 @@ def _ordered(causes: Iterable[Cause]) -> list[Cause]:
     return ordered
 
 
-def _is_same(theirs: Cause, mine: Cause) -> bool:
+def is_same(theirs: Cause, mine: Cause) -> bool:
     """E5: where the value is one of Go's own types, only what follows it counts."""
     if theirs == mine:
         return True

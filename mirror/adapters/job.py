@@ -71,6 +71,8 @@ class Carrying(msgspec.Struct, frozen=True):
     strip_annotations: tuple[str, ...] = ()
     set_labels: tuple[tuple[str, str], ...] = ()
     set_annotations: tuple[tuple[str, str], ...] = ()
+    server_knows_rule_names: bool = False
+    """The management cluster's stores names of rules (D17)."""
 
 
 class _Head(msgspec.Struct, rename="camel", gc=False):
@@ -196,7 +198,7 @@ def mirror_body(source: Object, *, namespace: str, carrying: Carrying) -> dict[s
     body["metadata"]["annotations"] = {
         **body["metadata"]["annotations"],
         names.CARRIED: carried_of(part_values(body, parts), parts).as_text(),
-        **rule_names.for_mirror(source, spec),
+        **rule_names.for_mirror(source, spec, server_knows_names=carrying.server_knows_rule_names),
     }
     return body
 

@@ -25,12 +25,17 @@ def check(source: Object) -> None:
         rule_names.names_of(source.spec_dict(), source.annotations)
 
 
-def for_mirror(source: Object, spec: Mapping[str, object]) -> dict[str, str]:
-    """The annotation that a new mirror gets; none for a source without names, or with names that broke since."""
+def for_mirror(source: Object, spec: Mapping[str, object], *, server_knows_names: bool = False) -> dict[str, str]:
+    """The annotation that a new mirror gets; none for a source without names, or with names that broke since.
+
+    Where the management cluster's server knows names, every rule has one: an empty map stands for the indexes (RN1).
+    """
     try:
         given = rule_names.names_of(spec, source.annotations)
     except BadRuleNames:
-        return {}
+        given = None
+    if given is None and server_knows_names and spec.get("podFailurePolicy") is not None:
+        given = {}
     return {} if given is None else {names.RULE_NAMES: rule_names.as_text(given)}
 
 

@@ -47,6 +47,11 @@ def _fill_modes(spec: Json, gates: ApiGates) -> None:
     policy = spec.get("podFailurePolicy")
     if gates.job_pod_replacement_policy:
         spec.setdefault("podReplacementPolicy", "TerminatingOrFailed" if policy is None else "Failed")
-    for rule in (policy or {}).get("rules") or ():
+    fill_conditions(spec)
+
+
+def fill_conditions(spec: Json) -> None:
+    """D6, which templates of Jobs have, too; in place."""
+    for rule in spec.get("podFailurePolicy", {}).get("rules") or ():
         for pattern in rule.get("onPodConditions", ()):
             pattern["status"] = pattern["status"] or "True"

@@ -1,21 +1,24 @@
 """How an API server prints values that are more than a word in its causes (E5).
 
 Types of the API machinery print as JSON; everything of batch and core prints with its internal names, absent things
-included. For the types of batch that is exact. A pod template prints with the fields of the wire under internal names,
-which differs in places from what a server prints; clients show such a value and do not read it.
+included (``go_forms``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mirror.batch.go_forms import IN_SECURITY_CONTEXT, names_of
 from mirror.batch.quoting import json_text
 from mirror.batch.schema import STRUCTS
 
 _MACHINERY = frozenset(("LabelSelector", "LabelSelectorRequirement", "ObjectMeta", "OwnerReference"))
+_WITH_METADATA = ("PodTemplateSpec", "PersistentVolumeClaimTemplate")
+"""Structs whose metadata prints in their midst."""
 _OURS = frozenset((("PodFailurePolicyRule", "name"),))
 """Fields that no server has; they are printed only where they are set."""
+_ZEROS = {"s": '""', "i": "0", "b": "false", "q": '"0"', "x": "0"}
 
 
 def labels_text(labels: Mapping[str, str] | None) -> str:
@@ -25,37 +28,43 @@ def labels_text(labels: Mapping[str, str] | None) -> str:
     return "{" + ",".join(f"{json_text(key)}:{json_text(labels[key])}" for key in sorted(labels)) + "}"
 
 
-def text(value: Any, kind: str) -> str:
-    """A canonical value of this type of ``schema``."""
+def text(value: Any, kind: str, structs: Mapping[str, Mapping[str, str]] = STRUCTS) -> str:
+    """A canonical value of this type of ``structs``."""
     base = kind.strip("*!")
     if value is None and (kind.startswith("*") or base[:1] in "[{"):
         return "null"
     if base.startswith("["):
-        return "[" + ",".join(text(one, base[1:-1]) for one in value) + "]"
+        return "[" + ",".join(text(one, base[1:-1], structs) for one in value) + "]"
     if base.startswith("{"):
         return labels_text(value)
-    if base in STRUCTS:
-        return _struct(value or {}, base)
+    if base in structs:
+        return "{" + ",".join(_parts(value or {}, base, structs)) + "}"
     return _scalar(value, base)
 
 
-def _struct(value: Mapping[str, Any], struct: str) -> str:
+def _parts(value: Mapping[str, Any], struct: str, structs: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    fields = structs[struct]
     if struct in _MACHINERY:
-        parts = [
-            f'"{name}":{text(value[name], kind)}'
-            for name, kind in STRUCTS[struct].items()
-            if value.get(name) is not None
-        ]
-    elif struct == "PodTemplateSpec":
-        meta = _struct(value.get("metadata") or {}, "ObjectMeta")[1:-1]
-        parts = [*([meta] if meta else []), f'"Spec":{text(value.get("spec"), "PodSpec")}']
-    else:
-        parts = [
-            f'"{name[0].upper()}{name[1:]}":{text(value.get(name), kind)}'
-            for name, kind in STRUCTS[struct].items()
-            if (struct, name) not in _OURS or name in value
-        ]
-    return "{" + ",".join(parts) + "}"
+        for name, kind in fields.items():
+            if value.get(name) is not None:
+                yield f'"{name}":{text(value[name], kind, structs)}'
+        return
+    if struct in _WITH_METADATA:
+        yield from _parts(value.get("metadata") or {}, "ObjectMeta", structs)
+    if struct == "PodSpec":
+        moved = {name: value.get(name) for name in IN_SECURITY_CONTEXT}
+        value = {**value, "securityContext": {**(value.get("securityContext") or {}), **moved}}
+    elif struct == "PodSecurityContext" and IN_SECURITY_CONTEXT[0] in value:
+        for name in IN_SECURITY_CONTEXT:
+            printed = text(value[name], structs["PodSpec"][name], structs)
+            yield f'"{name[0].upper()}{name[1:]}":{printed}'
+    for name, own in names_of(struct, tuple(fields)):
+        if not name:
+            yield f'"{own}":null'
+        elif name == "metadata" and struct in _WITH_METADATA:
+            continue
+        elif (struct, name) not in _OURS or name in value:
+            yield f'"{own}":{text(value.get(name), fields[name], structs)}'
 
 
 def _scalar(value: Any, kind: str) -> str:
@@ -65,4 +74,4 @@ def _scalar(value: Any, kind: str) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
-    return {"s": '""', "i": "0", "b": "false", "q": '"0"', "x": "0"}.get(kind, "null")
+    return _ZEROS.get(kind, "null")

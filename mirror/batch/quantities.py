@@ -43,10 +43,14 @@ class Quantity(msgspec.Struct, frozen=True):
         return _round_away(self.nano, NANO) // NANO
 
 
-@lru_cache(maxsize=4096)
 def parse(text: str) -> Quantity | None:
     """Read a quantity; None if it is none (an API server refuses such a body before it comes to any rule)."""
-    found = _SHAPE.fullmatch(text) if 0 < len(text) <= _LONGEST else None
+    return _parse(text) if 0 < len(text) <= _LONGEST else None  # what is longer is not worth remembering either
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> Quantity | None:
+    found = _SHAPE.fullmatch(text)
     if found is None or not (found[2] or found[3]):
         return None
     sign, whole, fraction, suffix = found[1], found[2].lstrip("0"), found[3] or "", found[4] or ""

@@ -1,8 +1,9 @@
 """The fields of a Job, down to the last field of its pod template, with their types.
 
 One struct a paragraph, one field a word: ``name=type``. Types: ``s`` text, ``i`` integer, ``b`` bool, ``q`` quantity,
-``t`` time, ``x`` number or text, ``?`` anything, ``[T]`` list, ``{T}`` map, a name: that struct. ``*``: absent is not
-the same as empty or zero; ``!``: it is served even if it is empty. ``canonical`` and ``printing`` read it.
+``t`` time, ``m`` time with microseconds, ``x`` number or text, ``f`` number, ``y`` bytes as base64, ``?`` anything,
+``T|U`` either, ``[T]`` list, ``{T}`` map, a name: that struct. ``*``: absent is not the same as empty or zero; ``!``:
+it is served even if it is empty. ``canonical`` and ``printing`` read it.
 
 Fields of gates that are off in 1.36 are not there, since a server drops them: lifecycle.stopSignal, schedulingGroup,
 clusterTrustBundle and podCertificate of projected volumes. ``podFailurePolicy.rules[].name`` is ours (RN1).
@@ -185,10 +186,11 @@ NodeSelectorRequirement: key=s! operator=s! values=[s]
 """
 
 
-def _read() -> dict[str, dict[str, str]]:
+def read(table: str) -> dict[str, dict[str, str]]:
+    """Struct → field → type, of a table like the one above."""
     structs: dict[str, dict[str, str]] = {}
     fields: dict[str, str] = {}
-    for word in _TABLE.split():
+    for word in table.split():
         if word.endswith(":"):
             fields = structs.setdefault(word[:-1], {})
         else:
@@ -197,5 +199,5 @@ def _read() -> dict[str, dict[str, str]]:
     return structs
 
 
-STRUCTS: Mapping[str, Mapping[str, str]] = _read()
+STRUCTS: Mapping[str, Mapping[str, str]] = read(_TABLE)
 """Struct → field → type, in the server's order."""

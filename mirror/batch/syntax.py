@@ -72,7 +72,7 @@ def search_domain_problems(value: str) -> list[str]:
 
 def prefix_problems(value: str) -> list[str]:
     """A generateName: a subdomain, of which the end is still to come."""
-    return subdomain_problems(value[:-1] + "a" if len(value) > 1 and value.endswith("-") else value)
+    return subdomain_problems(value[:-2] + "a" if len(value) > 1 and value.endswith("-") else value)
 
 
 @lru_cache(maxsize=1024)

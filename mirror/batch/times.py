@@ -90,6 +90,17 @@ def _remembered_stored(value: str) -> str:
     return text(seconds(value))
 
 
+def micro(value: str) -> str | None:
+    """The text of a time that is kept to the microsecond: ``2026-01-31T23:59:59.000001Z``; None for Go's zero time.
+
+    Raises:
+        BadTime: it is not a time.
+    """
+    whole, rest = divmod(instant(value), NANOSECONDS)
+    found = text(whole)
+    return None if found == ZERO and not rest else f"{found[:-1]}.{rest // 1000:06}Z"
+
+
 def of(moment: datetime) -> str:
     """The text of an aware datetime; a fraction of a second is cut off (M2)."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"

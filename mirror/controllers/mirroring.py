@@ -24,6 +24,7 @@ from mirror.placement.waiting import Waiter
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer, Scope
+from mirror.runtime.informers import Informers
 from mirror.runtime.loop import consume
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.store import Store
@@ -72,7 +73,6 @@ class Mirroring:
         self._registry = registry
         registry.users = self
         self._is_leading = False
-        self._relist = asyncio.Event()
         self.sources = Store({BY_WORKER: load_index})
         self.queue: WorkQueue[Key] = WorkQueue(self._lane_of, clock=clock)
         self.recorder = EventRecorder(management, clock=clock, log=log, turn=self.queue.wait_until_quiet)
@@ -131,59 +131,38 @@ class Mirroring:
             metrics=metrics,
             managed_by=settings.managed_by,
         )
-        self.informers = tuple(
-            Informer(
-                Scope(job.RESOURCE, namespace),
-                self.sources,
-                client=lambda: management,
-                on_change=self._routes.on_source,
-                accept=self._routes.is_ours,
-                on_event=self._routes.on_job_event,
-                relist=RELIST_SOURCES,
-            )
-            for namespace in settings.namespaces or (None,)
+        self.informers = Informers(
+            {
+                f"sources {number}": Informer(
+                    Scope(job.RESOURCE, namespace),
+                    self.sources,
+                    client=lambda: management,
+                    on_change=self._routes.on_source,
+                    accept=self._routes.is_ours,
+                    on_event=self._routes.on_job_event,
+                    relist=RELIST_SOURCES,
+                )
+                for number, namespace in enumerate(settings.namespaces or (None,))
+            },
+            log=log,
+            on_restart=metrics.on_task_restart,
         )
 
     # -- life -----------------------------------------------------------------------------------------------------
 
     async def watch(self) -> None:
         """Keep the cache of sources, until cancelled."""
-        while True:
-            self._relist.clear()
-            async with asyncio.TaskGroup() as scope:
-                watches = []
-                for number, informer in enumerate(self.informers):
-                    name = f"watch sources {number}"
-                    watch = supervise(name, informer.run, log=self._log, on_restart=self._metrics.on_task_restart)
-                    watches.append(scope.create_task(watch, name=name))
-                await self._relist.wait()
-                for task in watches:
-                    task.cancel()
-            for informer in self.informers:
-                informer.expire()  # only now can none of them have taken another version
-
-    async def _list_anew(self) -> None:
-        """Whoever led until now may have written what a silent watch of ours has not brought (D2)."""
-        if not self.is_synced:
-            return  # the list under way is fresh
-        for informer in self.informers:
-            informer.expire()
-        self._relist.set()
-
-    @property
-    def is_synced(self) -> bool:
-        return all(informer.is_synced for informer in self.informers)
+        await self.informers.run()
 
     async def wait_until_ready(self) -> None:
         """Until all sources are known and every worker had its first chance."""
-        for informer in self.informers:
-            await informer.wait_until_synced()
+        await self.informers.wait_until_synced()
         await self._registry.wait_until_secrets_synced()
         await self._registry.wait_until_settled()
 
     async def lead(self) -> None:
         """Do the work, until cancelled."""
-        await self._list_anew()
+        self.informers.list_anew()
         await self.wait_until_ready()
         await self._registry.lead()
         await self._registry.wait_until_settled()

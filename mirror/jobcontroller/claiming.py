@@ -37,11 +37,14 @@ class Claimer:
         Raises:
             KubeError: some pod could neither be adopted nor released; all were tried.
         """
-        uid, selector = job.metadata.uid, job.brief.selector
-        owned = self._index.open_of(uid)
+        selector = job.brief.selector
+        owned = self._index.open_of(job)
         mine = [pod for pod in owned if selector.matches(labels_of(pod))]
-        self._index.settle(uid, mine)
-        claimed = [_seen(pod.pod, memory) for pod in mine if not pod.is_settled]
+        over = [pod for pod in mine if pod.is_settled]
+        self._index.settle(job, over)
+        claimed = [pod.pod for pod in mine if not pod.is_settled] if over else [pod.pod for pod in mine]
+        if memory.removing:
+            claimed = [_seen(pod, memory) for pod in claimed]
         if job.metadata.deletion_timestamp is not None:
             return claimed
         errors: list[KubeError] = []
@@ -89,9 +92,14 @@ class Claimer:
         """The cache may be behind: a Job that is going must adopt nothing."""
         metadata = job.metadata
         request = requests.get(JOBS, metadata.name, namespace=metadata.namespace)
-        live = (await self._client.send_object(request)).metadata
+        not_seen = "can't recheck DeletionTimestamp: "
+        try:
+            live = (await self._client.send_object(request)).metadata
+        except KubeError as error:
+            raise AdoptionRefused(f"{not_seen}{error}") from error
         if live.uid != metadata.uid:
-            raise AdoptionRefused(f"original Job {job.key} is gone: got uid {live.uid}, wanted {metadata.uid}")
+            gone = f"original Job {job.key} is gone: got uid {live.uid}, wanted {metadata.uid}"
+            raise AdoptionRefused(not_seen + gone)
         if live.deletion_timestamp is not None:
             raise AdoptionRefused(f"{job.key} has just been deleted at {live.deletion_timestamp}")
 

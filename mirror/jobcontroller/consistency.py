@@ -5,6 +5,7 @@ Nothing here does any I/O: ``syncing`` asks, ``handlers`` tell what the watches 
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
 
 import msgspec
@@ -51,17 +52,21 @@ class Latecomers:
 
     def __init__(self, add: Callable[[str], None]) -> None:
         self._add = add
-        self._waiting: dict[Resource, dict[str, int]] = {JOBS: {}, PODS: {}}
+        # Invariant: each pair of ``_waiting`` is in its kind's heap; other entries there are out of date.
+        self._waiting: dict[tuple[Resource, str], int] = {}
+        self._heaps: dict[Resource, list[tuple[int, str]]] = {JOBS: [], PODS: []}
 
     def wait(self, key: str, resource: Resource, version: int) -> None:
         """The watch of this kind has to show this version first."""
-        self._waiting[resource][key] = version
+        if self._waiting.get((resource, key)) != version:
+            self._waiting[resource, key] = version
+            heapq.heappush(self._heaps[resource], (version, key))
 
     def on_seen(self, resource: Resource, version: int) -> None:
         """The watch of this kind shows this version."""
-        waiting = self._waiting[resource]
-        if not waiting:
-            return
-        for key in [key for key, wanted in waiting.items() if wanted <= version]:
-            del waiting[key]
-            self._add(key)
+        heap = self._heaps[resource]
+        while heap and heap[0][0] <= version:
+            wanted, key = heapq.heappop(heap)
+            if self._waiting.get((resource, key)) == wanted:
+                del self._waiting[resource, key]
+                self._add(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from mirror.jobcontroller.claiming import Claimer
@@ -27,10 +28,10 @@ from mirror.kube.resources import JOBS, PODS
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer, Listener, Scope
-from mirror.runtime.loop import consume
+from mirror.runtime.informers import Informers
+from mirror.runtime.loop import consume, is_unreachable
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.store import Store
-from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 
 RELIST = Backoff(first=0.8, most=4.0, jitter=0.3)
@@ -52,6 +53,11 @@ def _nobody(old: Object | None, new: Object | None, change: Change) -> None:
     """Nobody else is interested."""
 
 
+async def _unknown() -> bool:
+    """Nobody asks the server, so it is taken for one that does not know them."""
+    return False
+
+
 class JobController:
     """Runs Jobs as kube-controller-manager does. Watches from the start; works from ``lead`` on."""
 
@@ -65,17 +71,19 @@ class JobController:
         clock: Clock,
         log: Log,
         also: Listener = _nobody,
+        knows_rule_names: Callable[[], Awaitable[bool]] = _unknown,
     ) -> None:
         """Put everything together.
 
         Args:
             also: who else is told of each change of a Job, after us.
+            knows_rule_names: asks the server whether it does (D17), before the first sync.
         """
         self._log = log
         self._metrics = metrics
         self._also = also
+        self._knows_rule_names = knows_rule_names
         self._is_leading = False
-        self._relist = asyncio.Event()
         constants = settings.behaviour.constants
         backoff = Backoff(constants.api_backoff_seconds, constants.api_backoff_max_seconds)
         self.jobs = Jobs(heeds_managed_by=settings.behaviour.gates.job_managed_by)
@@ -111,7 +119,7 @@ class JobController:
                 claimer=Claimer(client, writes, self._index),
                 creator=Creator(writes, together, metrics=metrics, clock=clock),
                 remover=Remover(writes, together, clock=clock),
-                statuses=StatusWrites(client, metrics),
+                statuses=StatusWrites(client, metrics, settings.behaviour.gates),
                 events=events,
                 metrics=metrics,
                 clock=clock,
@@ -122,13 +130,16 @@ class JobController:
             ),
             settings.behaviour,
         )
-        self.informers = tuple(
-            informer
-            for namespace in settings.namespaces or (None,)
-            for informer in self._make_informers(client, namespace)
+        self.informers = Informers(
+            {
+                f"{what} {number}": informer
+                for number, namespace in enumerate(settings.namespaces or (None,))
+                for what, informer in self._make_informers(client, namespace).items()
+            },
+            log=log,
         )
 
-    def _make_informers(self, client: Client, namespace: str | None) -> tuple[Informer, Informer]:
+    def _make_informers(self, client: Client, namespace: str | None) -> dict[str, Informer]:
         jobs = Informer(
             Scope(JOBS, namespace),
             self.jobs.store,
@@ -146,47 +157,39 @@ class JobController:
             keep=keep_pod,
             relist=RELIST,
         )
-        return jobs, pods
+        return {"jobs": jobs, "pods": pods}
 
     # -- life -----------------------------------------------------------------------------------------------------
 
     async def watch(self) -> None:
         """Keep the caches, until cancelled."""
-        while True:
-            self._relist.clear()
-            async with asyncio.TaskGroup() as scope:
-                watches = []
-                for number, informer in enumerate(self.informers):
-                    name = f"watch {'pods' if number % 2 else 'jobs'} {number // 2}"
-                    watches.append(scope.create_task(supervise(name, informer.run, log=self._log), name=name))
-                await self._relist.wait()
-                for task in watches:
-                    task.cancel()
-            for informer in self.informers:
-                informer.expire()  # only now can none of them have taken another version
-
-    @property
-    def is_synced(self) -> bool:
-        return all(informer.is_synced for informer in self.informers)
+        await self.informers.run()
 
     async def wait_until_ready(self) -> None:
         """Until all Jobs and pods are known."""
-        for informer in self.informers:
-            await informer.wait_until_synced()
+        await self.informers.wait_until_synced()
 
     async def lead(self) -> None:
         """Do the work, until cancelled."""
-        self._list_anew()
+        self.informers.list_anew()
         await self.wait_until_ready()
+        self._syncer.server_knows_rule_names = await self._knows_rule_names()
         await self._begin()
         try:
             async with asyncio.TaskGroup() as scope:
-                syncs = consume(self.queue, self._sync, log=self._log, observer=self._metrics.queue_observer("job"))
+                syncs = consume(
+                    self.queue,
+                    self._sync,
+                    log=self._log,
+                    observer=self._metrics.queue_observer("job"),
+                    is_outage=is_unreachable,
+                )
                 cleans = consume(
                     self.orphan_queue,
                     self._clean,
                     log=self._log,
                     observer=self._metrics.queue_observer("job_orphan_pod"),
+                    is_outage=is_unreachable,
                 )
                 scope.create_task(syncs, name="sync jobs")
                 scope.create_task(cleans, name="clean orphan pods")
@@ -194,13 +197,6 @@ class JobController:
             self._is_leading = self._handlers.is_leading = False
             self.queue.close()
             self.orphan_queue.close()
-
-    def _list_anew(self) -> None:
-        """Whoever led until now may have written what a silent watch of ours has not brought."""
-        if self.is_synced:
-            for informer in self.informers:
-                informer.expire()
-            self._relist.set()
 
     async def _begin(self) -> None:
         """From now on changes name keys; everything that is there is taken as just come."""

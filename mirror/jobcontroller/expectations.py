@@ -39,6 +39,11 @@ class Expectations(msgspec.Struct, gc=False):
 
     def are_met(self, now: float) -> bool:
         """Nothing was asked for, all of it was seen, or it is so long ago that waiting would be wrong (Q3)."""
+        return self.seconds_left(now) is None
+
+    def seconds_left(self, now: float) -> float | None:
+        """How long what was not seen yet will be waited for; None when nothing is."""
         if self.asked_at is None or (self.creations <= 0 and self.deletions <= 0):
-            return True
-        return now - self.asked_at > TIMEOUT_SECONDS
+            return None
+        left = self.asked_at + TIMEOUT_SECONDS - now
+        return None if left < 0 else left

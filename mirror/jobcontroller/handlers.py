@@ -6,7 +6,6 @@ Told by the informers. While another process leads, only the index of pods is ke
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 
 from mirror.jobcontroller.consistency import Latecomers
 from mirror.jobcontroller.jobview import CachedJob, Jobs
@@ -70,7 +69,7 @@ class Handlers:
 
     def job_came(self, job: CachedJob) -> None:
         """H1."""
-        self._queue.add(job.key)
+        self._queue.add_after(job.key, 0)
         manager = self._jobs.manager_of(job)
         if manager is not None:
             self._metrics.on_external_job(manager)
@@ -82,18 +81,19 @@ class Handlers:
             self._scan_pods_of(new)
             return
         if old.metadata.generation != new.metadata.generation:
-            self._queue.add(new.key)
+            self._queue.add_after(new.key, 0)
         else:
             self._queue.add_after(new.key, self._batch_seconds)
         deadline, started = new.brief.deadline_seconds, new.brief.started_at
         if deadline is not None and started is not None and deadline != old.brief.deadline_seconds:
-            left = started + timedelta(seconds=deadline) - self._clock.now()
-            self._queue.add_after(new.key, left.total_seconds())
+            # In this order: a deadline may be longer than times can be late.
+            left = deadline - (self._clock.now() - started).total_seconds()
+            self._queue.add_after(new.key, left)
 
     def _job_gone(self, job: CachedJob) -> None:
         """H3."""
         self._memories.forget(job.metadata.uid)
-        self._queue.add(job.key)
+        self._queue.add_after(job.key, 0)
         self._scan_pods_of(job)
 
     def _scan_pods_of(self, job: CachedJob) -> None:
@@ -124,6 +124,7 @@ class Handlers:
 
     def pod_found(self, pod: CachedPod) -> None:
         """It was there when we began: whoever led before may have ended between its Job's end and the scan (Q24)."""
+        self._count_tracked(None, pod)
         job = self._owner_of(pod) if pod.owner is not None else None
         if job is not None and job.brief.is_finished:
             self._clean_orphan(pod)

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from mirror.jobcontroller.decide.jobs import read_time
 from mirror.jobcontroller.selector import MISSING, Selector, selector_of
 from mirror.kube.objects import JUNK, Object, OwnerReference
 from mirror.kube.resources import JOBS
@@ -33,7 +34,7 @@ class _Condition(msgspec.Struct, gc=False):
 
 
 class _Status(msgspec.Struct, gc=False, rename="camel"):
-    start_time: datetime | None = None
+    start_time: str | None = None
     conditions: list[_Condition] | None = None
 
 
@@ -46,6 +47,8 @@ class Brief(msgspec.Struct, frozen=True):
     started_at: datetime | None
     is_finished: bool
     selector: Selector
+    is_broken: bool = False
+    """Its spec cannot be read, so nobody knows what it asks for, or who manages it: it is left alone."""
 
 
 class CachedJob(Object, kw_only=True, gc=False):
@@ -64,17 +67,23 @@ _decode_status = msgspec.json.Decoder(_Status | None).decode
 
 def keep_job(found: Object) -> CachedJob:
     """What the cache keeps of a Job: everything, and its brief."""
+    is_broken = False
     try:
-        spec, status = _decode_spec(found.spec) or _Spec(), _decode_status(found.status) or _Status()
+        spec = _decode_spec(found.spec) or _Spec()
     except JUNK:
-        spec, status = _Spec(), _Status()  # not from an API server; the sync will say so
+        spec, is_broken = _Spec(), True
+    try:
+        status = _decode_status(found.status) or _Status()
+    except JUNK:
+        status = _Status()  # says nothing of the spec, which says whose the Job is
     brief = Brief(
         managed_by=spec.managed_by,
         completion_mode=spec.completion_mode or NON_INDEXED,
         deadline_seconds=spec.active_deadline_seconds,
-        started_at=status.start_time,
+        started_at=read_time(status.start_time),
         is_finished=any(one.type in ("Complete", "Failed") and one.status == "True" for one in status.conditions or ()),
         selector=selector_of(spec.selector),
+        is_broken=is_broken,
     )
     return CachedJob(found.metadata, found.spec, found.status, brief=brief)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from mirror.jobcontroller.consistency import Written
-from mirror.jobcontroller.decide.values import BackoffRecord
+from mirror.jobcontroller.decide.values import BackoffRecord, Enacted
 from mirror.jobcontroller.expectations import Expectations
 
 
@@ -21,8 +21,18 @@ class JobMemory(msgspec.Struct):
     written: Written = msgspec.field(default_factory=Written)
     backoff: BackoffRecord | None = None
     """As of the last stored status (B5)."""
+    enacted: Enacted | None = None
+    """As of the last look; None before the first."""
+    generation: int = 0
+    """Of the spec that it was looked at with."""
     is_finished: bool = False
     """We have stored its end, and the watch has not shown it yet (Y5, Q5)."""
+
+    def enacted_for(self, generation: int) -> Enacted | None:
+        """What was enacted, as a sync of this generation should see it: another spec may want another verdict."""
+        if self.enacted is None or self.generation == generation:
+            return self.enacted
+        return Enacted(None, self.enacted.uids)
 
 
 class Memories:
@@ -48,6 +58,11 @@ class Memories:
     def forget(self, uid: str) -> None:
         """The Job is gone or over. A sync under way goes on with what it has."""
         self._by_uid.pop(uid, None)
+
+    def forget_writes(self) -> None:
+        """What was written is undone: nobody will see it."""
+        for memory in self._by_uid.values():
+            memory.written, memory.is_finished = Written(), False
 
     def forget_all(self) -> None:
         self._by_uid.clear()

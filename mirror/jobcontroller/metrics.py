@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable
+from itertools import accumulate, repeat
+from operator import mul
 from typing import TypeVar
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -21,7 +23,8 @@ from mirror.telemetry.metrics import Metrics
 K = TypeVar("K", bound=Hashable)
 
 SYNC_SECONDS = tuple(0.004 * 2**power for power in range(15))
-QUEUE_SECONDS = tuple(1e-8 * 10**power for power in range(10))
+# Multiplied one by one, as upstream does: that makes labels such as ``9.999999999999999e-06``.
+QUEUE_SECONDS = tuple(accumulate(repeat(10.0, 9), mul, initial=1e-8))
 TTL_SECONDS = tuple(0.1 * 2**power for power in range(14))
 MOST_REASONS = 100
 
@@ -34,6 +37,7 @@ INTERNAL_REASONS = frozenset(
         "MaxFailedIndexesExceeded",
         rule_names.PLAIN_REASON,
         "SuccessPolicy",
+        "",  # of a success, with the gate JobSuccessPolicy off
     )
 )
 """Reasons of a finished Job that the controller itself gives (4.14); any other comes from a user."""
@@ -171,7 +175,9 @@ class JobMetrics:
         }
         self._queue_seconds = histogram("queue_duration_seconds", "How long a key waits in workqueue")
         self._work_seconds = histogram("work_duration_seconds", "How long the work on a key takes")
-        self._retries = Counter("workqueue_retries", "Keys tried again", ("name",), registry=self._metrics.registry)
+        self._retries = Counter(
+            "workqueue_retries", "Keys added after a delay", ("name",), registry=self._metrics.registry
+        )
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"job_controller_{name}", text, labels, registry=self._metrics.registry)
@@ -185,9 +191,9 @@ class QueueMetrics:
         self._waits = waits
         self._works = works
         self._retries = retries
-        self._describe: Callable[[], tuple[int, float]] = lambda: (0, 0.0)
+        self._describe: Callable[[], tuple[int, float, int]] = lambda: (0, 0.0, 0)
         self._taken = 0
-        self._counted_adds = 0
+        self._counted_adds = self._counted_delayed = 0
         # Of the work under way: how much there is, and the sum of when it began.
         self._working = 0
         self._begun_sum = 0.0
@@ -195,9 +201,9 @@ class QueueMetrics:
     def watch(self, queue: WorkQueue[K]) -> None:
         """Read its depth and ages from now on."""
 
-        def describe() -> tuple[int, float]:
+        def describe() -> tuple[int, float, int]:
             described = queue.describe()
-            return sum(described.ready.values()), described.longest_running_seconds
+            return sum(described.ready.values()), described.longest_running_seconds, queue.delayed_adds
 
         self._describe = describe
 
@@ -213,15 +219,17 @@ class QueueMetrics:
         self._begun_sum -= time.monotonic() - seconds
 
     def on_retry(self) -> None:
-        self._retries.inc()
+        """Not counted here: client-go takes each key that is added with a delay for a retry, so the queue counts."""
 
     def refresh(self) -> None:
         """Set what is read only when somebody asks."""
-        depth, longest_seconds = self._describe()
+        depth, longest_seconds, delayed = self._describe()
         unfinished = self._working * time.monotonic() - self._begun_sum if self._working else 0.0
         adds = max(0, self._taken + depth - self._counted_adds)
         self._counted_adds += adds
         self._bound["adds"].inc(adds)
+        self._retries.inc(delayed - self._counted_delayed)
+        self._counted_delayed = delayed
         for what, value in (
             ("depth", float(depth)),
             ("unfinished", max(0.0, unfinished)),

@@ -82,6 +82,8 @@ class Orphans:
         job = self._jobs.controlling(pod.metadata.namespace, owner)
         if job is None:
             return False
+        if job.brief.is_broken:
+            return True
         manager = self._jobs.manager_of(job)
         if manager is not None:
             self._log.debug(

@@ -26,11 +26,16 @@ class Pace:
         return self._client.is_saturated
 
     def turn(self, constants: Constants) -> Constants:
-        """The constants of one turn: a big Job takes as many pods as the limit lets through in some seconds."""
+        """The constants of one turn: a big Job takes as many pods as the limit lets through in some seconds.
+
+        While nobody waits they are the settings': there is nobody to let pass.
+        """
+        if not self._client.is_saturated:
+            return constants
         limits = self._client.describe().limits
         if not limits.qps:
             return constants
-        most = max(SHORTEST_TURN, int(limits.tokens), int(limits.qps * TURN_SECONDS))
+        most = max(SHORTEST_TURN, int(limits.qps * TURN_SECONDS))
         if most >= max(constants.max_pod_create_delete_per_sync, constants.max_uncounted_pods):
             return constants
         return msgspec.structs.replace(

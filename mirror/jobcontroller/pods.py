@@ -7,14 +7,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from mirror.jobcontroller.podview import CachedPod, labels_of
 from mirror.jobcontroller.selector import Selector
+from mirror.kube.objects import Object, OwnerReference
 from mirror.kube.resources import JOBS
 from mirror.runtime.store import Name, name_of
 
 _K = TypeVar("_K", bound=Hashable)
+
+
+class Controller(NamedTuple):
+    """The Job that a pod says it belongs to (O1).
+
+    A uid alone would do for honest people: who may write pods in some namespace can write any owner into them.
+    """
+
+    namespace: str
+    name: str
+    uid: str
 
 
 class ByLabel:
@@ -58,8 +70,8 @@ class PodIndex:
     """
 
     def __init__(self) -> None:
-        self._open: defaultdict[str, dict[Name, CachedPod]] = defaultdict(dict)
-        self._failed: defaultdict[str, dict[Name, CachedPod]] = defaultdict(dict)
+        self._open: defaultdict[Controller, dict[Name, CachedPod]] = defaultdict(dict)
+        self._failed: defaultdict[Controller, dict[Name, CachedPod]] = defaultdict(dict)
         self._settled: set[Name] = set()
         self._orphans = ByLabel()
         self._tracked = ByLabel()
@@ -72,23 +84,26 @@ class PodIndex:
         if new is not None:
             self._put(new, settled=stays)
 
-    def open_of(self, job_uid: str) -> list[CachedPod]:
+    def open_of(self, job: Object) -> list[CachedPod]:
         """The pods that a Job controls and that a sync of it has to look at."""
-        found = self._open.get(job_uid)
+        found = self._open.get(_as_controller(job))
         return list(found.values()) if found else []
 
-    def failed_of(self, job_uid: str) -> list[CachedPod]:
+    def failed_of(self, job: Object) -> list[CachedPod]:
         """The settled pods of a Job that failed."""
-        found = self._failed.get(job_uid)
+        found = self._failed.get(_as_controller(job))
         return list(found.values()) if found else []
 
-    def settle(self, job_uid: str, pods: Iterable[CachedPod]) -> None:
+    def settle(self, job: Object, pods: Iterable[CachedPod]) -> None:
         """A sync has looked at these: those that are over need not be looked at again."""
-        pods_open = self._open.get(job_uid)
+        controller = _as_controller(job)
+        pods_open = self._open.get(controller)
         for pod in pods:
+            if not pod.is_settled:
+                continue
             name = name_of(pod)
-            if pods_open is not None and pod.is_settled and pods_open.get(name) is pod:
-                _drop(self._open, job_uid, name)
+            if pods_open is not None and pods_open.get(name) is pod:
+                _drop(self._open, controller, name)
                 self._put(pod, settled=True)
 
     def orphans(self, namespace: str, selector: Selector) -> list[CachedPod]:
@@ -112,11 +127,11 @@ class PodIndex:
         elif owner.kind != JOBS.kind:
             return
         elif not settled:
-            self._open[owner.uid][name] = pod
+            self._open[_controller_of(pod, owner)][name] = pod
         else:
             self._settled.add(name)
             if pod.pod.phase == "Failed":
-                self._failed[owner.uid][name] = pod
+                self._failed[_controller_of(pod, owner)][name] = pod
 
     def _remove(self, pod: CachedPod) -> None:
         name, owner = name_of(pod), pod.owner
@@ -126,8 +141,17 @@ class PodIndex:
             self._orphans.remove(pod)
             return
         self._settled.discard(name)
-        _drop(self._open, owner.uid, name)
-        _drop(self._failed, owner.uid, name)
+        controller = _controller_of(pod, owner)
+        _drop(self._open, controller, name)
+        _drop(self._failed, controller, name)
+
+
+def _as_controller(job: Object) -> Controller:
+    return Controller(job.metadata.namespace, job.metadata.name, job.metadata.uid)
+
+
+def _controller_of(pod: CachedPod, owner: OwnerReference) -> Controller:
+    return Controller(pod.metadata.namespace, owner.name, owner.uid)
 
 
 def _drop(found: dict[_K, dict[Name, CachedPod]], key: _K, name: Name) -> None:

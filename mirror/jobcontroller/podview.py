@@ -26,6 +26,7 @@ from mirror.kube.objects import JUNK, Meta, Object, OwnerReference
 from mirror.kube.resources import JOBS
 
 _LARGEST_COUNT = 2**31 - 1
+_LONGEST_GRACE_SECONDS = 2**31 - 1
 
 
 class _Terminated(msgspec.Struct, gc=False, rename="camel"):
@@ -122,7 +123,8 @@ def pod_of(found: Object, slim: Meta) -> Pod:
         spec, status = _Spec(), _Status(phase="Unknown")  # not from an API server: neither active work nor an end
     phase = intern(status.phase or "Pending")
     if phase == "Succeeded" and not is_tracked:
-        return Pod(slim.uid, slim.name, slim.namespace, phase, has_finalizer=False, index=index)
+        deleted = _time(metadata.deletion_timestamp)  # who is going is not adopted any more (O2)
+        return Pod(slim.uid, slim.name, slim.namespace, phase, deleted=deleted, has_finalizer=False, index=index)
     sidecars = {one.name for one in spec.init_containers or () if one.restart_policy == "Always"}
     return Pod(
         uid=slim.uid,
@@ -132,7 +134,7 @@ def pod_of(found: Object, slim: Meta) -> Pod:
         node=intern(spec.node_name),
         created=_time(metadata.creation_timestamp),
         deleted=_time(metadata.deletion_timestamp),
-        grace_seconds=metadata.deletion_grace_period_seconds or 0,
+        grace_seconds=min(max(0, metadata.deletion_grace_period_seconds or 0), _LONGEST_GRACE_SECONDS),
         has_finalizer=is_tracked,
         index=index,
         index_failures=_count(annotations.get(INDEX_FAILURES)),

@@ -26,6 +26,7 @@ from mirror.jobcontroller.ttl import TimeToLive
 from mirror.kube.client import Client
 from mirror.kube.connect import connect_management
 from mirror.kube.errors import KubeError, Unauthorized
+from mirror.kube.fields import knows_rule_names
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS, PODS
@@ -152,6 +153,8 @@ class Part:
         log: Log,
     ) -> None:
         self._log = log
+        self._client = client
+        self._heeds_rule_names = settings.gates.pod_failure_policy_name
         self._metrics = metrics
         self._process = process
         self._events = JobEvents(client, clock=clock, log=log)
@@ -164,6 +167,7 @@ class Part:
             clock=clock,
             log=log,
             also=self._on_job,
+            knows_rule_names=self._knows_rule_names,
         )
         self._ttl = TimeToLive(client, self.controller.jobs.store, metrics=metrics, clock=clock, log=log)
         metrics.watch_queue("job", self.controller.queue)
@@ -190,7 +194,8 @@ class Part:
         """What it means to be ready."""
 
         def jobs() -> tuple[bool, str]:
-            return self.controller.is_synced, "jobs and pods are known" if self.controller.is_synced else "listing"
+            is_synced = self.controller.informers.is_synced
+            return is_synced, "jobs and pods are known" if is_synced else "listing"
 
         def leader() -> tuple[bool, str]:
             if self.ended_because:
@@ -227,6 +232,9 @@ class Part:
             scope.create_task(self._rivals.watch(), name="watch for a rival")
             scope.create_task(self._ttl.lead(), name="time to live")
             scope.create_task(self.controller.lead(), name="work on jobs")
+
+    async def _knows_rule_names(self) -> bool:
+        return self._heeds_rule_names and await knows_rule_names(self._client, log=self._log)
 
     def _on_job(self, old: Object | None, new: Object | None, change: Change) -> None:
         self._rivals.on_job(old, new, change)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from mirror.jobcontroller.decide.values import Pod
@@ -21,7 +21,7 @@ class Deleted:
     count: int = 0
     """Those that are gone or going, by us or by others."""
     ready: int = 0
-    """Ready ones among those that were tried."""
+    """Ready ones among those whose delete was tried."""
     error: KubeError | None = None
     """The first refusal."""
 
@@ -62,19 +62,32 @@ class Remover:
     async def strip_and_delete(self, job: CachedJob, memory: JobMemory, pods: Sequence[Pod]) -> Deleted:
         """Delete pods that must never count, so that the finalizer goes first (A1, A3)."""
         memory.expected.expect_deletions(len(pods), self._clock.monotonic())
+        untried: set[str] = set()
 
         async def one(pod: Pod) -> KubeError | None:
             try:
                 if pod.has_finalizer:
-                    await self._writes.strip(pod, flow=job.metadata.uid, memory=memory)
+                    untried.add(pod.uid)
+                    await self._strip_first(job, memory, pod)
+                    untried.discard(pod.uid)
                 await self._writes.delete(job, pod)
+            except NotFound:
+                untried.discard(pod.uid)
+                memory.expected.deletion_seen()
             except KubeError as error:
                 memory.expected.deletion_seen()  # nobody will see one
-                return None if isinstance(error, NotFound) else error
+                return error
             return None
 
         ended = await self._together.each(pods, one, name=f"delete pods of {job.key}")
-        return _deleted(pods, ended)
+        return _deleted(pods, ended, untried)
+
+    async def _strip_first(self, job: CachedJob, memory: JobMemory, pod: Pod) -> None:
+        try:
+            await self._writes.strip(pod, flow=job.metadata.uid, memory=memory)
+        except KubeError as error:
+            error.add_note("removing completion finalizer")
+            raise
 
     async def strip(self, job: CachedJob, memory: JobMemory, pods: Sequence[Pod]) -> Stripped:
         """Take the finalizer off pods that the stored status accounts for (T10)."""
@@ -83,9 +96,11 @@ class Remover:
         async def one(pod: Pod) -> KubeError | None:
             try:
                 await self._writes.strip(pod, flow=job.metadata.uid, memory=memory)
+            except NotFound:
+                return None  # the watch will say so, and until then the pod must not be counted again
             except KubeError as error:
                 memory.removing.discard(pod.uid)  # no update of it will come
-                return None if isinstance(error, NotFound) else error
+                return error
             return None
 
         ended = await self._together.each(pods, one, name=f"strip pods of {job.key}")
@@ -93,9 +108,9 @@ class Remover:
         return Stripped(gone, _first(ended))
 
 
-def _deleted(pods: Sequence[Pod], ended: Sequence[KubeError | None]) -> Deleted:
+def _deleted(pods: Sequence[Pod], ended: Sequence[KubeError | None], untried: Collection[str] = ()) -> Deleted:
     # A ready pod is subtracted even when its delete failed, as upstream does: ready must never exceed active (V29).
-    ready = sum(pod.is_ready for pod in pods)
+    ready = sum(pod.is_ready for pod in pods if pod.uid not in untried)
     return Deleted(sum(error is None for error in ended), ready, _first(ended))
 
 

@@ -42,11 +42,10 @@ class Selector:
     is_missing: bool = False
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        if self.is_missing:
-            return False
-        if any(labels.get(key) != value for key, value in self.labels):
-            return False
-        return all(one.accepts(labels) for one in self.requirements)
+        for key, value in self.labels:  # a loop, since this is asked for each pod by each sync
+            if labels.get(key) != value:
+                return False
+        return not self.is_missing and (not self.requirements or all(one.accepts(labels) for one in self.requirements))
 
     @property
     def pivot(self) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirror.batch import indexes, views
-from mirror.jobcontroller.decide.values import Status
+from mirror.jobcontroller.decide.values import Gates, Status
 from mirror.jobcontroller.jobview import INDEXED
 from mirror.jobcontroller.memory import JobMemory
 from mirror.jobcontroller.ports import Metrics
@@ -20,9 +20,10 @@ from mirror.kube.resources import JOBS
 class StatusWrites:
     """The only writer of statuses."""
 
-    def __init__(self, client: Client, metrics: Metrics) -> None:
+    def __init__(self, client: Client, metrics: Metrics, gates: Gates = Gates()) -> None:  # noqa: B008 - frozen
         self._client = client
         self._metrics = metrics
+        self._heeds_limit_per_index = gates.job_backoff_limit_per_index
 
     async def put(self, job: Object, memory: JobMemory, status: Status) -> Object:
         """Store a status if the Job is still at the version that we know; return the Job as it is then.
@@ -47,23 +48,23 @@ class StatusWrites:
         return stored
 
     def count(self, spec: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-        """Count the pods and indexes that finished between two stored statuses."""
+        """Count the pods and indexes that finished between two stored statuses; a 0 shows that there is a series."""
         mode = views.text(spec.get("completionMode")) or "NonIndexed"
         is_indexed = mode == INDEXED
         succeeded = self._count_indexes(spec, before, after) if is_indexed else _grown(before, after, "succeeded")
         for result, count in (("succeeded", succeeded), ("failed", _grown(before, after, "failed"))):
-            if count > 0:
-                self._metrics.on_pods_finished(mode, result, count)
+            self._metrics.on_pods_finished(mode, result, max(0, count))
 
     def _count_indexes(self, spec: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
         """Count finished indexes; return how many succeeded."""
-        limit = "global" if spec.get("backoffLimitPerIndex") is None else "perIndex"
+        has_own_limits = self._heeds_limit_per_index and spec.get("backoffLimitPerIndex") is not None
+        limit = "perIndex" if has_own_limits else "global"
         completions = views.number(spec.get("completions"))
         succeeded = _more_indexes(before, after, "completedIndexes", completions)
-        failed = _more_indexes(before, after, "failedIndexes", completions) if limit == "perIndex" else 0
-        for status, count in (("succeeded", succeeded), ("failed", failed)):
-            if count > 0:
-                self._metrics.on_indexes_finished(status, limit, count)
+        failed = _more_indexes(before, after, "failedIndexes", completions) if has_own_limits else 0
+        self._metrics.on_indexes_finished("succeeded", limit, max(0, succeeded))
+        if failed > 0:
+            self._metrics.on_indexes_finished("failed", limit, failed)
         return succeeded
 
 

@@ -6,7 +6,8 @@ the next one through the caches, which is why it remembers what it has asked for
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,8 @@ from mirror.runtime.store import Store
 from mirror.telemetry.logs import Log
 
 MOST_TOLD = 10_000
+EXPIRED_SECONDS = 0.1
+"""After their time expectations are surely no obstacle any more."""
 
 
 class Behaviour(msgspec.Struct, frozen=True):
@@ -49,7 +52,6 @@ class Behaviour(msgspec.Struct, frozen=True):
 
     constants: Constants = Constants()
     gates: Gates = Gates()
-    server_knows_rule_names: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,9 @@ class Syncer:
         self._tools = tools
         self._behaviour = behaviour
         self._told_external: set[str] = set()
+        self._turned_back = 0
+        self.server_knows_rule_names = False
+        """Learned before the first sync (D17)."""
 
     async def sync(self, key: str) -> None:
         """Bring one Job forward.
@@ -104,6 +109,9 @@ class Syncer:
         job = tools.jobs.get(key)
         if job is None:
             return  # Y2: its memory went with it (H3)
+        if job.brief.is_broken:
+            tools.log.debug("a spec that cannot be read", key=key, uid=job.metadata.uid)
+            return
         if self._is_external(job):
             return
         uid = job.metadata.uid
@@ -143,6 +151,10 @@ class Syncer:
             CacheBehind: it is.
         """
         tools = self._tools
+        turned_back = tools.jobs.store.turned_back + tools.pods.turned_back
+        if turned_back != self._turned_back:
+            self._turned_back = turned_back
+            tools.memories.forget_writes()
         behind = memory.written.behind(job.metadata.namespace, tools.jobs.store, tools.pods)
         if behind is not None:
             written = memory.written.job if behind is JOBS else memory.written.pods
@@ -163,15 +175,24 @@ class Syncer:
     async def _sync(self, sync: _Sync) -> None:
         snapshot = await self._look(sync)
         assessment = assess(snapshot)
+        sync.memory.enacted, sync.memory.generation = assessment.enacted, sync.job.metadata.generation
         self._again(sync, assessment.again_after_seconds)
         done, error = await self._perform(sync, assessment)
         sync.action = assessment.action
         tracking = track(snapshot, assessment, done)
         self._again(sync, tracking.again_after_seconds)
-        stored = await self._store_first(sync, snapshot, tracking)
-        await self._strip_and_settle(sync, tracking, stored)
+        with _saying("tracking status"):
+            stored = await self._store_first(sync, snapshot, tracking)
+            await self._strip_and_settle(sync, tracking, stored)
         if error is not None:
             raise error  # only now: the status is true whatever happened to the pods (Y18)
+        self._look_when_expectations_end(sync)
+
+    def _look_when_expectations_end(self, sync: _Sync) -> None:
+        """Nothing else may ever bring this key again, if what was asked for never comes (K4)."""
+        left = sync.memory.expected.seconds_left(self._tools.clock.monotonic())
+        if left is not None and not sync.memory.is_finished:
+            self._again(sync, left + EXPIRED_SECONDS)
 
     async def _look(self, sync: _Sync) -> Snapshot:
         tools, job, memory = self._tools, sync.job, sync.memory
@@ -187,13 +208,14 @@ class Syncer:
             annotations=job.annotations,
             is_deleting=job.metadata.deletion_timestamp is not None,
             pods=pods,
-            settled_failed=[pod.pod for pod in tools.index.failed_of(job.metadata.uid)] if has_policy else (),
+            settled_failed=[pod.pod for pod in tools.index.failed_of(job)] if has_policy else (),
             expectations_met=is_met,
             backoff=memory.backoff,
+            enacted=memory.enacted_for(job.metadata.generation),
             now=tools.clock.now(),
             constants=tools.turn(self._behaviour.constants),
             gates=self._behaviour.gates,
-            server_knows_rule_names=self._behaviour.server_knows_rule_names,
+            server_knows_rule_names=self.server_knows_rule_names,
         )
 
     async def _perform(self, sync: _Sync, assessment: Assessment) -> tuple[Done, KubeError | None]:
@@ -220,7 +242,8 @@ class Syncer:
             tools.events.tell(sync.job, event.type, event.reason, event.message)
         stored: Object = sync.job
         if tracking.flush:
-            stored = await tools.statuses.put(sync.job, sync.memory, tracking.status)
+            with _saying("adding uncounted pods to status"):
+                stored = await tools.statuses.put(sync.job, sync.memory, tracking.status)
             tools.statuses.count(sync.spec, snapshot.status, tracking.status)
         sync.memory.backoff = tracking.backoff
         for action in tracking.policy_actions:
@@ -241,7 +264,8 @@ class Syncer:
                 # Everybody waits for the rate limit: the uncounted uids on record let the next sync's first write do.
                 tools.add_after(job.key, self._behaviour.constants.batch_period_seconds)
                 return
-            await tools.statuses.put(stored, memory, settled.status)
+            with _saying("removing uncounted pods from status"):
+                await tools.statuses.put(stored, memory, settled.status)
             tools.statuses.count(sync.spec, tracking.status, settled.status)
             if settled.is_finished:
                 self._finish(job, memory, settled)
@@ -262,3 +286,13 @@ class Syncer:
         """At once, not when the sync has gone well: a deadline must not wait for a retry."""
         if seconds is not None:
             self._tools.add_after(sync.job.key, seconds)
+
+
+@contextmanager
+def _saying(what: str) -> Iterator[None]:
+    """An error in here says what was being done, in upstream's words."""
+    try:
+        yield
+    except KubeError as error:
+        error.add_note(what)
+        raise

@@ -22,11 +22,14 @@ class Together:
 
     def __init__(self) -> None:
         self._sharing = 0
+        # Shares shrink only as requests end: until then there would be more in all than connections.
+        self._places = asyncio.Semaphore(AT_ONCE)
 
     async def each(self, items: Sequence[T], work: Callable[[T], Awaitable[R]], *, name: str) -> list[R]:
         """Work on all items; the results are in the items' order."""
         if len(items) == 1:
-            return [await work(items[0])]
+            async with self._places:
+                return [await work(items[0])]
         results: dict[int, R] = {}
         numbered = iter(enumerate(items))
         self._sharing += 1
@@ -35,7 +38,8 @@ class Together:
         async def take(waiting: Iterator[tuple[int, T]]) -> None:
             nonlocal at_work
             for number, item in waiting:
-                results[number] = await work(item)
+                async with self._places:
+                    results[number] = await work(item)
                 if at_work > self._share():
                     at_work -= 1
                     return

@@ -20,13 +20,14 @@ from mirror.kube.resources import JOBS
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change
-from mirror.runtime.loop import consume
+from mirror.runtime.loop import consume, is_unreachable
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.store import Store
 from mirror.telemetry.logs import Log
 
 QUEUE = "ttl_jobs_to_delete"
 WORKERS = 5
+AGAIN_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 24 * 3600.0
 
 Name = tuple[str, str]
@@ -95,7 +96,8 @@ class TimeToLive:
         for found in self._jobs:
             self.on_job(None, found, Change.SEEN)
         try:
-            await consume(self.queue, self._work_on, log=self._log, observer=self._metrics.queue_observer(QUEUE))
+            observer = self._metrics.queue_observer(QUEUE)
+            await consume(self.queue, self._work_on, log=self._log, observer=observer, is_outage=is_unreachable)
         finally:
             self._is_leading = False
             self.queue.close()
@@ -127,8 +129,10 @@ class TimeToLive:
         )
         try:
             await self._sender.send(delete.in_line(Rank.SECOND))
-        except (NotFound, Conflict):
+        except NotFound:
             return None
-        self._metrics.on_expired(now - due)
+        except Conflict:
+            return AGAIN_SECONDS  # another of this name, or another change of this one: the next look will tell
+        self._metrics.on_expired(self._clock.now().timestamp() - due)
         self._log.info("deleted: its time to live is over", job=f"{metadata.namespace}/{metadata.name}")
         return None

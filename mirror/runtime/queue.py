@@ -87,6 +87,8 @@ class WorkQueue(Generic[K]):
         self._timer_due = 0.0
         self._waiter: asyncio.Future[None] | None = None
         self._closed = False
+        self.delayed_adds = 0
+        """How often a key was added by ``add_after`` so far, or for a retry; client-go's count of retries."""
 
     def add(self, key: K) -> None:
         """Want this key to be worked on, now."""
@@ -102,11 +104,14 @@ class WorkQueue(Generic[K]):
 
     def add_after(self, key: K, seconds: float) -> None:
         """Want this key after a delay; of several delays the earliest counts."""
+        if self._closed:
+            return
+        self.delayed_adds += 1
         if seconds <= 0:
             self.add(key)
             return
         due = self._clock.monotonic() + seconds
-        if self._closed or key in self._since or self._due.get(key, due + 1) <= due:
+        if key in self._since or self._due.get(key, due + 1) <= due:
             return
         self._due[key] = due
         heapq.heappush(self._delayed, (due, next(self._order), key))

@@ -45,6 +45,8 @@ class Store:
         # The newest version that the stream of a scope (a namespace, or EVERYWHERE) has shown. An answer to a write
         # that is not newer tells nothing that the stream has not told already, a deletion since then included.
         self._progress: dict[str, int] = {}
+        self.turned_back = 0
+        """How often a stream has begun anew before where it was: a backup was restored."""
         self._synced: set[str] = set()
 
     def __len__(self) -> int:
@@ -120,6 +122,7 @@ class Store:
 
     def restart(self, scope: str, version: int) -> None:
         """The stream of this scope begins anew at a version, maybe an older one (a restored etcd)."""
+        self.turned_back += version < self.progress(scope)
         self._progress[scope] = version
 
     def read_own_write(self, written: Object) -> bool:

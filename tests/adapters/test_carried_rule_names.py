@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from doubles.apiserver import ApiServer
+from doubles.clock import FixedClock
 from doubles.jobs import as_object, condition, job
 
 from mirror.adapters import rule_names
@@ -16,19 +17,20 @@ from mirror.model import names
 AT = "2026-03-01T12:00:00Z"
 CARRYING = Carrying("origin-1")
 MESSAGE = "Container main for pod default/p failed with exit code 42 matching FailJob rule at index 1"
-POLICY = {"rules": [{"action": "Ignore", "onPodConditions": []}, {"action": "FailJob", "onPodConditions": []}]}
+ON = {"onPodConditions": [{"type": "DisruptionTarget"}]}
+POLICY = {"rules": [{"action": "Ignore", **ON}, {"action": "FailJob", **ON}]}
 
 Json = dict[str, Any]
 
 
 def source(text: str | None = '{"1":"OutOfMemory"}', **more: Any) -> Json:
     annotations = {} if text is None else {names.RULE_NAMES: text}
-    return ApiServer("home", lambda: AT).put("jobs", job(annotations=annotations, podFailurePolicy=POLICY, **more))
+    return ApiServer("home", FixedClock(AT)).put("jobs", job(annotations=annotations, podFailurePolicy=POLICY, **more))
 
 
 def mirror_of(stored: Json) -> Json:
     body = mirror_body(as_object(stored), namespace="default", carrying=CARRYING)
-    return ApiServer("east", lambda: AT).put("jobs", copy.deepcopy(body))
+    return ApiServer("east", FixedClock(AT)).put("jobs", copy.deepcopy(body))
 
 
 def failed(reason: str = "PodFailurePolicy", message: str = MESSAGE) -> Json:
@@ -53,7 +55,7 @@ def test_a_mirror_carries_the_map() -> None:
 def test_names_in_the_spec_are_carried_for_workers_that_drop_the_field() -> None:
     """A management cluster may know the field where a worker does not."""
     stored = source(None)
-    stored["spec"]["podFailurePolicy"] = {"rules": [{"action": "Ignore"}, {"action": "FailJob", "name": "OutOfMemory"}]}
+    stored["spec"]["podFailurePolicy"] = {"rules": [POLICY["rules"][0], POLICY["rules"][1] | {"name": "OutOfMemory"}]}
 
     assert mirror_of(stored)["metadata"]["annotations"][names.RULE_NAMES] == '{"1":"OutOfMemory"}'
 
@@ -65,6 +67,27 @@ def test_a_mirror_without_names_has_no_map(text: str | None) -> None:
 
     assert names.RULE_NAMES not in mirror["metadata"]["annotations"]
     assert reasons(mirror, failed()) == ["PodFailurePolicy"] * 2
+
+
+@pytest.mark.parametrize("text", [None, "junk"], ids=["no map", "junk"])
+def test_where_the_server_knows_names_a_mirror_without_gets_indexes(text: str | None) -> None:
+    """D17, RN1: as a Job that runs there; the worker's server may know nothing of it."""
+    stored = source(text)
+    knowing = Carrying("origin-1", server_knows_rule_names=True)
+    body = mirror_body(as_object(stored), namespace="default", carrying=knowing)
+    mirror = ApiServer("east", FixedClock(AT)).put("jobs", copy.deepcopy(body))
+
+    assert mirror["metadata"]["annotations"][names.RULE_NAMES] == "{}"
+    assert reasons(mirror, failed()) == ["PodFailurePolicy_1"] * 2
+    assert changes(as_object(stored), as_object(mirror), carrying=knowing) is None
+
+
+def test_where_the_server_knows_names_other_jobs_get_no_map() -> None:
+    """Without failure policy there is no rule."""
+    stored = ApiServer("home", FixedClock(AT)).put("jobs", job())
+    body = mirror_body(as_object(stored), namespace="default", carrying=Carrying("o", server_knows_rule_names=True))
+
+    assert names.RULE_NAMES not in body["metadata"]["annotations"]
 
 
 def test_the_map_is_fixed_when_the_mirror_is_made() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from doubles.apiserver import ApiServer
+from doubles.clock import FixedClock
 from doubles.jobs import as_object, condition, job
 from doubles.patching import apply_json_patch
 
@@ -33,7 +34,7 @@ POD = ("spec", "template", "spec")
 
 def stored_source(**changes: Any) -> Json:
     """A source as its API server stores it: with defaults, generated labels and a uid."""
-    server = ApiServer("management", lambda: AT)
+    server = ApiServer("management", FixedClock(AT))
     body = job(labels={"app": "x"}, annotations={"team": "ml"}, parallelism=2, completions=4)
     body["spec"] |= changes
     return server.put("jobs", body)
@@ -42,7 +43,7 @@ def stored_source(**changes: Any) -> Json:
 def stored_mirror(source: Json, carrying: Carrying = CARRYING) -> Json:
     """Its mirror, as the worker's API server stores it."""
     body = mirror_body(as_object(source), namespace="default", carrying=carrying)
-    return ApiServer("east", lambda: AT).put("jobs", copy.deepcopy(body))
+    return ApiServer("east", FixedClock(AT)).put("jobs", copy.deepcopy(body))
 
 
 def made(source: Json, carrying: Carrying = CARRYING) -> Json:
@@ -137,7 +138,9 @@ def test_a_mirror_says_whose_it_is_and_where_it_lives() -> None:
 
 def test_a_manual_selector_keeps_the_labels_that_it_asks_for() -> None:
     """D4: without them the worker would refuse the Job."""
-    source = stored_source(manualSelector=True, selector={"matchLabels": {"job-name": "train"}})
+    labels = {"job-name": "train"}
+    template = {"metadata": {"labels": labels}, "spec": job()["spec"]["template"]["spec"]}
+    source = stored_source(manualSelector=True, selector={"matchLabels": labels}, template=template)
     _put(source, ("spec", "template", "metadata", "labels"), {"job-name": "train", "controller-uid": "u"})
     body = made(source)
     assert body["spec"]["selector"] == {"matchLabels": {"job-name": "train"}}

@@ -57,7 +57,7 @@ async def test_a_missing_namespace_is_made_where_that_is_allowed() -> None:
         world.create(job(namespace="ml"))
         await manager.settle()
         assert world.mirrors("train", "ml") == ["east"]
-        assert east.server.get("namespaces", "ml", "")["metadata"]["labels"] == {names.ORIGIN: world.origin}
+        assert east.server.get("namespaces", "ml", "")["metadata"]["labels"][names.ORIGIN] == world.origin
 
 
 @pytest.mark.parametrize(

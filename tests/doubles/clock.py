@@ -24,3 +24,16 @@ class LoopClock:
     def text(self) -> str:
         """Now, as the API writes times."""
         return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class FixedClock:
+    """One whose time stands still, for what needs no loop."""
+
+    def __init__(self, at: str) -> None:
+        self._at = datetime.fromisoformat(at)
+
+    def now(self) -> datetime:
+        return self._at
+
+    def monotonic(self) -> float:
+        return 0.0

@@ -1,4 +1,4 @@
-"""JSON Patch and merge patch, as far as our requests use them."""
+"""JSON Patch, as far as our requests use it."""
 
 from __future__ import annotations
 
@@ -21,19 +21,6 @@ def apply_json_patch(body: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
     for operation in operations:
         _apply(patched, operation)
     return patched
-
-
-def apply_merge_patch(body: Any, patch: Any) -> Any:
-    """A patched copy (RFC 7386)."""
-    if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
-    merged = dict(body) if isinstance(body, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = apply_merge_patch(merged.get(key), value)
-    return merged
 
 
 def _apply(body: Any, operation: Mapping[str, Any]) -> None:

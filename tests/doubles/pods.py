@@ -1,15 +1,12 @@
-"""What an API server, a node and the garbage collector do with pods; as much of it as a Job controller notices (Q26).
+"""What a node and the garbage collector do with pods; as much of it as a Job controller notices (Q26).
 
-``apiserver`` asks for the rules of deletion and of patches; tests play the node by hand with ``Node``.
+Tests play the node by hand with ``Node``.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-
-from doubles.patching import BadPatch
 
 if TYPE_CHECKING:
     from doubles.transport import Wire
@@ -18,60 +15,6 @@ Body = dict[str, Any]
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 NODE = "node-0"
-_PRIMITIVES = "$deleteFromPrimitiveList/finalizers"
-
-
-def set_pod_defaults(pod: Body) -> None:
-    """A new pod waits."""
-    pod["spec"].setdefault("terminationGracePeriodSeconds", 30)
-    pod["status"] = {"phase": "Pending"}
-
-
-def begin_deletion(pod: Body, now: str) -> bool:
-    """Mark a pod as being deleted; return whether it goes at once, as soon as it has no finalizer.
-
-    One that runs on a node keeps its grace until the node has ended it; others have none.
-    """
-    metadata = pod["metadata"]
-    runs = bool(pod["spec"].get("nodeName")) and pod["status"].get("phase") not in ("Succeeded", "Failed")
-    grace = pod["spec"]["terminationGracePeriodSeconds"] if runs else 0
-    metadata.setdefault("deletionTimestamp", now)
-    metadata.setdefault("deletionGracePeriodSeconds", grace)
-    return may_go(pod)
-
-
-def may_go(pod: Body) -> bool:
-    """Whether nothing keeps a pod that is being deleted."""
-    metadata = pod["metadata"]
-    return not metadata.get("finalizers") and not metadata.get("deletionGracePeriodSeconds")
-
-
-def apply_strategic_patch(body: Body, patch: Mapping[str, Any]) -> Body:
-    """A patched copy: the metadata of the patches that a Job controller sends (O4, O6).
-
-    Raises:
-        BadPatch: the patch names another uid.
-    """
-    patched = copy.deepcopy(body)
-    metadata, change = patched["metadata"], patch["metadata"]
-    if change.get("uid", metadata["uid"]) != metadata["uid"]:
-        raise BadPatch("metadata.uid: field is immutable")
-    owners: dict[str, Body] = {owner["uid"]: owner for owner in metadata.get("ownerReferences") or ()}
-    for owner in change.get("ownerReferences") or ():
-        if owner.get("$patch") == "delete":
-            owners.pop(owner["uid"], None)
-        else:
-            owners[owner["uid"]] = {**owners.get(owner["uid"], {}), **owner}
-    if sum(bool(owner.get("controller")) for owner in owners.values()) > 1:
-        raise BadPatch("metadata.ownerReferences: only one reference can have Controller set to true")
-    finalizers = [*(metadata.get("finalizers") or ())]
-    finalizers += [one for one in change.get("finalizers") or () if one not in finalizers]
-    finalizers = [one for one in finalizers if one not in change.get(_PRIMITIVES, ())]
-    for name, value in (("ownerReferences", list(owners.values())), ("finalizers", finalizers)):
-        metadata.pop(name, None)
-        if value:
-            metadata[name] = value
-    return patched
 
 
 class Node:

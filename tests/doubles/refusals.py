@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+from mirror.embedded.apiserver import failures
 
 
 class Refused(Exception):
@@ -43,8 +44,9 @@ class Refused(Exception):
             "details": details,
         }
 
-    def body(self) -> bytes:
-        return json.dumps(self.status()).encode()
+    def answer(self) -> failures.Refused:
+        """The same as the embedded server has it."""
+        return failures.Refused(self.status(), headers=tuple(self.headers.items()))
 
 
 def not_found(plural: str, name: str) -> Refused:

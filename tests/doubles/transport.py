@@ -1,50 +1,41 @@
-"""The wire between a client and an ``ApiServer``, with the faults of one."""
+"""The wire between clients and an ``ApiServer``, with the faults of one."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from email.utils import format_datetime
 from enum import Enum
 
-from multidict import CIMultiDict
-
-from doubles.apiserver import ApiServer, Target, Watching
+from doubles.apiserver import ApiServer
 from doubles.clock import LoopClock
-from doubles.refusals import Refused, expired
+from doubles.refusals import Refused
+from mirror.embedded import memory
+from mirror.embedded.apiserver.messages import Request
+from mirror.embedded.clocks import SkewedClock
+from mirror.embedded.faults.kinds import Expiry as Gone
+from mirror.embedded.faults.kinds import Loss
+from mirror.embedded.faults.targets import INSIDER, Target, Which
+from mirror.embedded.faults.ways import Faults
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity
-from mirror.kube.errors import OutcomeUnknown, Unreachable
 from mirror.kube.limits import Limiter
-from mirror.kube.requests import Request
-from mirror.kube.transport import Answer, Opened
 
-BOOKMARK_SECONDS = 60.0
-LATENCY_SECONDS = 0.001
+__all__ = ["Fault", "Gone", "MemoryTransport", "NoCount", "Sent", "Wire", "client_of", "wire_to"]
+
+LATENCY_SECONDS = 0.0005
+"""One way."""
 
 
 class Fault(Enum):
     """What can happen to one request."""
 
-    LOSE_ANSWER = "it is carried out, and the answer is lost"
-    HANG = "nothing ever comes back"
-    BREAK = "no connection"
-
-
-class Gone(Enum):
-    """The forms in which a server says that a version is too old."""
-
-    BY_CODE = "an answer 410, when the next watch begins"
-    BY_EVENT = "an ERROR event with code 410"
-    BY_REASON = "an ERROR event with the reason alone"
+    LOSE_ANSWER = Loss.LOSE_ANSWER
+    HANG = Loss.HANG
+    BREAK = Loss.NO_CONNECTION
 
 
 @dataclass(frozen=True)
 class Sent:
-    """One request that arrived."""
+    """One request that was sent."""
 
     at: float
     verb: str
@@ -56,182 +47,105 @@ class Sent:
 
 
 @dataclass
-class Arranged:
-    """A fault that waits for its request."""
-
-    verb: str
-    plural: str
-    what: Fault | Refused
-    times: int
-    name: str = ""
-
-    def suits(self, request: Request) -> bool:
-        target = Target.of(request.path) if request.path != "/version" else None
-        is_about = target is not None and target.plural == self.plural
-        return request.verb == self.verb and is_about and self.name in ("", target.name if target else "")
-
-
-@dataclass
 class Wire:
     """The way to one server, for all its clients."""
 
     server: ApiServer
     clock: LoopClock
     sent: list[Sent] = field(default_factory=list)
-    is_down: bool = False
-    is_hung: bool = False
-    ends_watches: bool = False
-    """Each watch ends as soon as it has sent what it begins with."""
-    clock_ahead_seconds: float = 0.0
-    _arranged: list[Arranged] = field(default_factory=list)
+    faults: Faults = field(default_factory=lambda: Faults(latency_seconds=LATENCY_SECONDS))
+
+    def __post_init__(self) -> None:
+        self._skewed = SkewedClock(self.clock)
+        self.way = memory.Wire(self.server.name, self._skewed, self.server)
+        self.faults.on_request = self._note
+        self.server.inner.faults = self.faults
+
+    def _note(self, request: Request, target: Target) -> None:
+        if request.peer != INSIDER:
+            verb = target.verb if target.plural else "get"
+            self.sent.append(Sent(self.clock.monotonic(), verb, request.path))
+
+    @property
+    def clock_ahead_seconds(self) -> float:
+        """How far the server's Date is ahead."""
+        return self._skewed.ahead_seconds
+
+    @clock_ahead_seconds.setter
+    def clock_ahead_seconds(self, seconds: float) -> None:
+        self._skewed.ahead_seconds = seconds
+
+    @property
+    def is_down(self) -> bool:
+        """Whether no new connection is possible; those that exist stay."""
+        return self.faults.is_down("")
+
+    @is_down.setter
+    def is_down(self, is_so: bool) -> None:
+        if is_so:
+            self.faults.refuse_connections()
+        else:
+            self.faults.restore_connections()
+
+    @property
+    def is_hung(self) -> bool:
+        """Whether nothing comes back any more."""
+        return self.faults.is_cut_off("")
+
+    @is_hung.setter
+    def is_hung(self, is_so: bool) -> None:
+        if is_so:
+            self.faults.cut_off()
+        else:
+            self.faults.heal()
+
+    @property
+    def ends_watches(self) -> bool:
+        return self.server.ends_watches
+
+    @ends_watches.setter
+    def ends_watches(self, is_so: bool) -> None:
+        self.server.ends_watches = is_so
 
     def arrange(self, verb: str, plural: str, what: Fault | Refused, *, times: int = 1, name: str = "") -> None:
         """The next such requests meet this."""
-        self._arranged.append(Arranged(verb, plural, what, times, name))
+        fault = what.value if isinstance(what, Fault) else what.answer()
+        self.faults.arrange(fault, Which(verb, plural, name), times=times)
 
     def restore(self) -> None:
         """All is well from now on."""
-        self.is_down = self.is_hung = False
-        self._arranged.clear()
+        self.faults.restore()
 
     def go_down(self) -> None:
         """No connection is possible, and those that exist break."""
-        self.is_down = True
-        self.break_watches()
+        self.faults.go_down()
 
     def break_watches(self) -> None:
-        self._each_watch(lambda watching: watching.lines.put_nowait(OutcomeUnknown("the connection broke")))
+        self.faults.cut_watches()
 
     def end_watches(self) -> None:
         """A clean end, as after ``timeoutSeconds``."""
-        self._each_watch(lambda watching: watching.lines.put_nowait(b""))
+        self.faults.end_watches()
+
+    def mute_watches(self, plural: str) -> None:
+        """Open watches of this kind say nothing any more."""
+        self.faults.mute_watches(plural=plural)
 
     def expire(self, form: Gone) -> None:
         """Open watches cannot go on from their version, and no other can from an earlier one."""
-        if form is Gone.BY_CODE:
-            self.end_watches()
-        else:
-            status = expired().status() if form is Gone.BY_EVENT else {"kind": "Status", "reason": "Expired"}
-            self._each_watch(lambda watching: watching.send("ERROR", status))
+        self.faults.expire_watches(form)
         self.server.compact()
 
     def writes(self) -> list[Sent]:
         """What was written, but for leases."""
         return [sent for sent in self.sent if sent.writes and "/leases" not in sent.path]
 
-    def _each_watch(self, do: Callable[[Watching], None]) -> None:
-        for watching in self.server.watches:
-            do(watching)
-        self.server.watches.clear()
 
-    def fault_of(self, request: Request) -> Fault | Refused | None:
-        found = next((arranged for arranged in self._arranged if arranged.suits(request)), None)
-        if found is None:
-            return None
-        found.times -= 1
-        if not found.times:
-            self._arranged.remove(found)
-        return found.what
-
-    def headers(self) -> dict[str, str]:
-        now = self.clock.now().timestamp() + self.clock_ahead_seconds
-        date = format_datetime(type(self.clock.now()).fromtimestamp(now, self.clock.now().tzinfo), usegmt=True)
-        return {"Content-Type": "application/json", "Date": date}
-
-    async def pass_on(self, request: Request) -> Fault | Refused | None:
-        """What meets this request on its way."""
-        self.sent.append(Sent(self.clock.monotonic(), request.verb, request.path))
-        fault = self.fault_of(request)
-        if self.is_hung or fault is Fault.HANG:
-            await asyncio.Event().wait()
-        if self.is_down or fault is Fault.BREAK:
-            raise Unreachable("connection refused")
-        await asyncio.sleep(LATENCY_SECONDS)
-        return fault
-
-
-@dataclass
-class _Coming:
-    """An answer whose body is still coming (``kube.transport.Opened``)."""
-
-    wire: Wire
-    watching: Watching | None
-    body: bytes
-    status: int
-    headers: Mapping[str, str]
-    ends_at: float = 0.0
-
-    async def chunk(self) -> bytes:
-        if self.watching is None:
-            body, self.body = self.body, b""
-            return body
-        while True:
-            try:
-                async with asyncio.timeout(min(BOOKMARK_SECONDS, self.ends_at - self.wire.clock.monotonic())):
-                    found = await self.watching.lines.get()
-            except TimeoutError:
-                if self.wire.clock.monotonic() >= self.ends_at - 0.001:  # timers are rounded
-                    return b""
-                self.watching.bookmark(self.wire.server.version)
-                continue
-            if self.wire.is_hung:
-                await asyncio.Event().wait()
-            if isinstance(found, BaseException):
-                raise found
-            return found
-
-
-class MemoryTransport:
+class MemoryTransport(memory.MemoryTransport):
     """``kube.transport.Transport`` over a ``Wire``."""
 
     def __init__(self, wire: Wire) -> None:
-        self._wire = wire
-        self.is_closed = False
-
-    async def exchange(self, request: Request, headers: CIMultiDict[str], most_bytes: int) -> Answer:
-        self._check_open()
-        fault = await self._wire.pass_on(request)
-        try:
-            if isinstance(fault, Refused):
-                raise fault
-            body = json.dumps(self._wire.server.answer(request)).encode()
-        except Refused as refused:
-            return Answer(refused.code, CIMultiDict({**self._wire.headers(), **refused.headers}), refused.body())
-        if fault is Fault.LOSE_ANSWER:
-            raise OutcomeUnknown("the answer was lost")
-        await asyncio.sleep(0)
-        return Answer(200, CIMultiDict(self._wire.headers()), body)
-
-    @asynccontextmanager
-    async def open(self, request: Request, headers: CIMultiDict[str]) -> AsyncIterator[Opened]:
-        self._check_open()
-        fault, wire = await self._wire.pass_on(request), self._wire
-        watching = None
-        try:
-            if isinstance(fault, Refused):
-                raise fault
-            watching = wire.server.open_watch(request)
-        except Refused as refused:
-            yield _Coming(wire, None, refused.body(), refused.code, {**wire.headers(), **refused.headers})
-            return
-        if wire.ends_watches:
-            watching.lines.put_nowait(b"")
-        ends_at = wire.clock.monotonic() + float(dict(request.query)["timeoutSeconds"])
-        try:
-            yield _Coming(wire, watching, b"", 200, wire.headers(), ends_at)
-        finally:
-            if watching in wire.server.watches:
-                wire.server.watches.remove(watching)
-
-    async def reconnect(self) -> None:
-        """Nothing is kept that could be stale."""
-
-    async def close(self) -> None:
-        self.is_closed = True
-
-    def _check_open(self) -> None:
-        if self.is_closed:
-            raise OutcomeUnknown("the client was closed")
+        super().__init__(wire.way)
 
 
 class NoCount:
@@ -256,4 +170,4 @@ def client_of(wire: Wire, name: str = "") -> Client:
 def wire_to(name: str, *, minor: int = 36, streams_lists: bool = True) -> Wire:
     """A new, empty server and the way to it; call it in the running loop."""
     clock = LoopClock()
-    return Wire(ApiServer(name, clock.text, minor=minor, streams_lists=streams_lists), clock)
+    return Wire(ApiServer(name, clock, minor=minor, streams_lists=streams_lists), clock)

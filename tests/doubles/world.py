@@ -70,7 +70,7 @@ class World:
 
     def annotate_worker(self, name: str, **annotations: str | None) -> None:
         def change(body: Body) -> None:
-            found = body["metadata"]["annotations"]
+            found = body["metadata"].setdefault("annotations", {})
             for key, value in annotations.items():
                 found[names.PREFIX + key] = value
                 if value is None:

@@ -49,6 +49,7 @@ def test_after_five_minutes_nobody_waits_any_more() -> None:
     expected.expect_creations(1, 10.0)
     assert not expected.are_met(310.0)
     assert expected.are_met(310.1)
+    assert (expected.seconds_left(110.0), expected.seconds_left(310.1)) == (200.0, None)
 
 
 def test_written_versions_are_waited_for_until_both_watches_have_shown_them() -> None:
@@ -85,6 +86,20 @@ def test_latecomers_are_wanted_when_their_watch_is_far_enough() -> None:
     late.on_seen(PODS, 5)
     late.on_seen(PODS, 5)
     assert wanted == ["a"]
+
+
+def test_who_waits_anew_waits_for_the_newer_version() -> None:
+    """It has written again meanwhile."""
+    wanted: list[str] = []
+    late = Latecomers(wanted.append)
+    for version in (5, 7, 7):
+        late.wait("a", PODS, version)
+    late.wait("b", PODS, 6)
+    late.on_seen(PODS, 6)
+    assert wanted == ["b"]
+    late.on_seen(PODS, 9)
+    late.on_seen(PODS, 10)
+    assert wanted == ["b", "a"]
 
 
 def test_a_forgotten_memory_goes_on_for_who_holds_it_and_comes_back_empty() -> None:

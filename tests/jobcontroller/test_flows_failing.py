@@ -19,6 +19,7 @@ from mirror.kube.limits import Limiter
 pytestmark = pytest.mark.looptime
 
 QUOTA = Refused(403, "Forbidden", 'pods "train-" is forbidden: exceeded quota')
+NO_WEBHOOK = Refused(500, "InternalError", 'Internal error occurred: failed calling webhook "x": no endpoints')
 CONFLICT = Refused(409, "Conflict", "the object has been modified")
 
 
@@ -26,14 +27,15 @@ def create_times(world: JobWorld) -> list[float]:
     return [one.at for one in world.wire.writes() if one.verb == "create" and "/pods" in one.path]
 
 
-async def test_refused_pods_are_tried_one_at_a_time_and_less_and_less_often() -> None:
+@pytest.mark.parametrize("refusal", [QUOTA, NO_WEBHOOK], ids=["quota", "webhook"])
+async def test_refused_pods_are_tried_one_at_a_time_and_less_and_less_often(refusal: Refused) -> None:
     """§5.13, A8, K2: one POST per attempt, after 1, 2, 4 s; the status is written all the same (Y18)."""
     async with job_world() as world:
-        world.wire.arrange("create", "pods", QUOTA, times=4)
+        world.wire.arrange("create", "pods", refusal, times=4)
         world.create(completions=5, parallelism=5)
         await world.settle(0.5)
         assert "startTime" in world.status()
-        assert world.told.events == [("Warning", "FailedCreate", f"Error creating: {QUOTA.message}")]
+        assert world.told.events == [("Warning", "FailedCreate", f"Error creating: {refusal.message}")]
         await world.settle(20)
         times = create_times(world)
         assert [round(later - sooner) for sooner, later in pairwise(times[:5])] == [1, 2, 4, 8]
@@ -55,7 +57,8 @@ async def test_in_a_namespace_that_ends_nothing_is_told_or_tried_again() -> None
 async def test_a_template_without_labels_makes_no_pods() -> None:
     """A10: an error, tried again, that says so nowhere but in the log."""
     async with job_world() as world:
-        world.create(manualSelector=True, selector={}, template={"spec": {"containers": [], "restartPolicy": "Never"}})
+        world.create()
+        world.edit(lambda body: body["spec"]["template"].update(metadata={}))
         await world.settle()
         assert create_times(world) == []
         assert world.told.counts["synced", "NonIndexed", "error", "pods_created"] >= 1
@@ -149,11 +152,72 @@ async def test_a_failed_delete_leaves_the_decision_for_the_next_sync() -> None:
         assert world.status()["failed"] == 2
 
 
+async def test_a_verdict_whose_status_is_refused_is_not_changed_by_its_deletions() -> None:
+    """Beyond upstream, where the pods that the deadline deleted exceed the backoff limit at the next try (Y13)."""
+    async with job_world() as world:
+        world.create(completions=2, parallelism=2, activeDeadlineSeconds=5, backoffLimit=0)
+        await world.settle(2)
+        for pod in world.pods():
+            world.node.run(pod)
+        await world.settle(2)
+        world.wire.arrange("update", "jobs", CONFLICT)
+        await world.settle(4)
+        assert world.conditions() == {"FailureTarget": "DeadlineExceeded"}
+        assert world.status()["failed"] == 2
+
+
+async def test_another_spec_may_take_back_a_verdict_that_is_not_stored() -> None:
+    """As upstream: the deletes are refused again and again, and a person gives the Job more time."""
+    async with job_world() as world:
+        world.create(completions=2, parallelism=2, activeDeadlineSeconds=5)
+        await world.settle(2)
+        world.wire.arrange("delete", "pods", Refused(500, "InternalError", "no"), times=99)
+        await world.settle(4)
+        assert world.told.reasons()["FailedDelete"] >= 2
+        world.set_spec(activeDeadlineSeconds=1000)
+        await world.settle(20)
+        assert world.conditions() == {}
+        assert len(world.active()) == 2
+
+
+async def test_what_was_asked_for_and_never_comes_is_given_up_after_five_minutes() -> None:
+    """K4: nothing else would bring the Job again."""
+    async with job_world() as world:
+        world.create()
+        await world.settle()
+        memory = world.controller.memories.of(world.job()["metadata"]["uid"])
+        memory.expected.expect_creations(1, world.wire.clock.monotonic())
+        world.edit(lambda job: job["metadata"].setdefault("labels", {}).update(touched="yes"))
+        await world.settle(2)
+        (pod,) = world.pods()
+        world.wire.server.edit("pods", pod, lambda body: body["metadata"].update(finalizers=[]))
+        world.wire.server.remove("pods", pod)
+        before = len(world.writes())
+        await world.settle(280)
+        assert "create pods" not in world.writes(before)
+        await world.settle(30)
+        assert "create pods" in world.writes(before)
+
+
+async def test_after_a_restored_backup_nothing_is_waited_for_that_is_gone() -> None:
+    """What we wrote and the end that we stored are undone, and versions are small again."""
+    async with job_world() as world:
+        world.create()
+        await world.settle()
+        memory = world.controller.memories.of(world.job()["metadata"]["uid"])
+        memory.written.wrote_job(10**9)
+        memory.is_finished = True
+        world.controller.jobs.store.restart("", world.controller.jobs.store.progress("") - 1)
+        world.node.succeed(world.pods()[0])
+        await world.settle(5)
+        assert "Complete" in world.conditions()
+
+
 async def test_while_the_watch_of_pods_is_silent_nothing_is_created_again() -> None:
     """Y1, Q1, Q20: what was created and is not seen yet is not missing."""
     async with job_world() as world:
         world.create(completions=3, parallelism=3)
-        world.wire.server.watches[:] = [one for one in world.wire.server.watches if one.plural != "pods"]
+        world.wire.mute_watches("pods")
         await world.settle(0.5)
         world.set_spec(activeDeadlineSeconds=1000)
         await world.settle(10)
@@ -167,7 +231,7 @@ async def test_a_finished_job_whose_update_is_late_is_not_redone() -> None:
         world.create()
         await world.settle()
         (pod,) = world.pods()
-        world.wire.server.watches[:] = [one for one in world.wire.server.watches if one.plural != "jobs"]
+        world.wire.mute_watches("jobs")
         world.node.succeed(pod)
         await world.settle()
         assert "Complete" in world.conditions()

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
+from cached import cached_job
 from doubles.jobworld import JobWorld, job_world
 from doubles.pods import TRACKING
 from doubles.transport import Fault
 
 from mirror.jobcontroller.controller import ControllerSettings
 from mirror.jobcontroller.decide.values import Gates
+from mirror.jobcontroller.jobview import keep_job
 from mirror.jobcontroller.syncing import Behaviour
+from mirror.kube.objects import Object
 
 pytestmark = pytest.mark.looptime
 
@@ -47,6 +51,67 @@ async def test_a_job_adopts_the_pods_that_its_selector_matches() -> None:
         world.node.succeed("two")
         await world.settle()
         assert "Complete" in world.conditions()
+
+
+@pytest.mark.parametrize("changes", [{"namespace": "elsewhere"}, {"owner": "other"}], ids=["namespace", "name"])
+async def test_a_pod_that_names_the_uid_of_a_job_is_not_the_jobs_by_that(changes: dict[str, str]) -> None:
+    """O1: who may write pods somewhere must not be able to complete somebody's Job."""
+    async with job_world() as world:
+        world.wire.server.put("namespaces", {"metadata": {"name": "elsewhere"}})
+        world.create(completions=1, parallelism=1, **MANUAL)
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "controller": True, "uid": world.job()["metadata"]["uid"]}
+        owner["name"] = changes.get("owner", "train")
+        foreign = {"namespace": changes.get("namespace", "default"), "ownerReferences": [owner]}
+        pod = orphan(world, "foreign", finalizers=[TRACKING], **foreign)["metadata"]
+        world.node.succeed(pod["name"], namespace=pod["namespace"])
+        await world.settle()
+        assert world.conditions() == {}
+        assert world.status()["active"] == 1
+
+
+@pytest.mark.parametrize("start", ["0000-01-01T00:00:00Z", "soon"])
+def test_a_status_that_cannot_be_read_says_nothing_of_the_spec(start: str) -> None:
+    """Who manages a Job, and which pods it wants, must not change by it."""
+    found = cached_job(managedBy="example.com/other", status={"startTime": start, "conditions": []}).brief
+    assert (found.managed_by, found.is_broken, found.selector.is_missing) == ("example.com/other", False, False)
+    assert found.started_at is not None
+    junk = cached_job(managedBy="example.com/other", status={"conditions": 7}).brief
+    assert (junk.managed_by, junk.started_at) == ("example.com/other", None)
+
+
+def test_a_spec_that_cannot_be_read_is_known_to_be() -> None:
+    """Whose it is, nobody knows."""
+    assert cached_job(managedBy=7).brief.is_broken
+
+
+async def test_a_job_whose_spec_cannot_be_read_is_left_alone() -> None:
+    """Its pods keep their owner and their finalizers."""
+    async with job_world() as world:
+        world.create()
+        await world.settle()
+        (pod,) = world.pods(tracked=True)
+        controller = world.controller
+        (seen,) = controller.jobs
+        broken = keep_job(Object(seen.metadata, msgspec.Raw(b'{"managedBy":7}'), seen.status))
+        controller.jobs.store.put(broken)
+        controller.queue.add(broken.key)
+        written = len(world.writes())
+        world.node.succeed(pod)
+        await world.settle()
+        assert world.writes(written) == []
+        assert world.pods(tracked=True) == [pod]
+
+
+async def test_an_orphan_that_is_going_is_not_adopted() -> None:
+    """O2: though it succeeded and is in nobody's way; the API would refuse, and the Job's syncs would all end there."""
+    async with job_world() as world:
+        orphan(world, "going", finalizers=["example.com/mine"])
+        world.wire.server.edit("pods", "going", lambda pod: pod["status"].update(phase="Succeeded"))
+        world.wire.server.remove("pods", "going")
+        world.create(parallelism=1, completions=1, **MANUAL)
+        await world.settle()
+        assert "patch pods" not in world.writes()
+        assert len(world.active()) == 1
 
 
 async def test_an_orphan_that_comes_later_is_adopted() -> None:
@@ -149,8 +214,7 @@ async def test_a_job_that_is_being_deleted_creates_nothing_and_strips_its_pods()
         for pod in world.pods():
             world.node.run(pod)
         await world.settle()
-        world.edit(lambda body: body["metadata"].update(finalizers=["foregroundDeletion"]))
-        world.wire.server.remove("jobs", "train")
+        world.wire.server.remove("jobs", "train", propagation="Foreground")
         await world.settle()
         assert world.pods(tracked=True) == []
         assert len(world.pods()) == 2
@@ -256,7 +320,7 @@ async def test_what_is_on_the_jobs_metadata_survives_our_status_writes() -> None
         world.set_spec(suspend=False)
         await world.settle()
         after = world.job()["metadata"]
-        changed = {"resourceVersion", "generation"}
+        changed = {"resourceVersion", "generation", "managedFields"}
         assert {name for name in before | after if before.get(name) != after.get(name)} == changed
         assert body["metadata"]["uid"] == after["uid"]
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 from doubles.jobworld import JobWorld, job_world
 
+from mirror.jobcontroller.controller import ControllerSettings
+from mirror.jobcontroller.decide.values import Gates
+from mirror.jobcontroller.syncing import Behaviour
+
 pytestmark = pytest.mark.looptime
 
 FIRST = ["create pods", "update jobs/status"]
@@ -56,6 +60,28 @@ async def test_a_quiet_job_costs_no_write() -> None:
         await world.settle()
         assert world.told.counts["synced", "NonIndexed", "success", "tracking"] >= 1
         assert len(world.writes()) == written
+
+
+async def test_a_job_that_only_fails_shows_its_successes_as_none() -> None:
+    """PM3: a counter that is there from the first status on can be asked for its increase."""
+    async with job_world() as world:
+        world.create(completionMode="Indexed")
+        await world.settle()
+        counts = world.told.counts
+        for key in (("pods finished", "Indexed", "succeeded"), ("pods finished", "Indexed", "failed")):
+            assert (key in counts, counts[key]) == (True, 0)
+        key = ("indexes finished", "succeeded", "global")
+        assert (key in counts, counts[key]) == (True, 0)
+
+
+async def test_without_its_gate_a_backoff_limit_per_index_counts_as_a_global_one() -> None:
+    """PM3: the label tells which limit was looked at."""
+    gates = Gates(job_backoff_limit_per_index=False)
+    async with job_world(ControllerSettings(Behaviour(gates=gates))) as world:
+        world.create(completionMode="Indexed", backoffLimitPerIndex=1)
+        await world.settle()
+        await finish_all(world)
+        assert world.told.counts["indexes finished", "succeeded", "global"] == 1
 
 
 async def test_a_work_queue_ends_with_the_pods_that_are_left() -> None:

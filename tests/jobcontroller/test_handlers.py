@@ -307,6 +307,41 @@ async def test_a_pod_left_by_a_job_that_finished_unseen_is_cleaned() -> None:
     assert bench.names_cleaned() == ["pod"]
 
 
+async def test_a_finished_pod_that_was_there_before_us_is_counted_before_it_is_counted_away() -> None:
+    """4.16: ``delete`` must never exceed ``add``."""
+    bench = Bench()
+    owner = owned_by(known(bench))
+    bench.handlers.is_leading = False
+    over = cached_pod(owner=owner, phase="Succeeded")
+    bench.pod(None, over)
+    bench.handlers.is_leading = True
+    bench.handlers.pod_found(over)
+    bench.pod(over, cached_pod(owner=owner, phase="Succeeded", version=2, tracked=False))
+    assert bench.told.counts["tracking finalizer", "add"] == 1
+    assert bench.told.counts["tracking finalizer", "delete"] == 1
+    bench.queue.close()
+
+
+async def test_a_finished_pod_that_is_going_lowers_the_deletions_that_are_expected() -> None:
+    """H4, H6: though little of it is kept, that it is being deleted is."""
+    bench = Bench()
+    job = known(bench)
+    memory = bench.memories.of("job-1")
+    memory.expected.expect_deletions(1, NOW)
+    bench.pod(None, cached_pod(owner=owned_by(job), phase="Succeeded", tracked=False, deletionTimestamp=AT))
+    assert memory.expected.are_met(NOW)
+    bench.queue.close()
+
+
+async def test_a_deadline_beyond_all_times_is_a_long_wait() -> None:
+    """An int64 of seconds: an error here would end the watch of all Jobs."""
+    bench = Bench()
+    status = {"startTime": AT}
+    old = known(bench, status=status)
+    bench.job(old, cached_job(status=status, version=2, activeDeadlineSeconds=2**63 - 1))
+    assert await bench.wanted() == {KEY: BATCH}
+
+
 async def test_who_does_not_lead_only_keeps_the_index() -> None:
     """A standby names no keys; when it leads, all pods are taken as just come."""
     bench = Bench()
@@ -315,7 +350,7 @@ async def test_who_does_not_lead_only_keeps_the_index() -> None:
     pod = cached_pod(owner=owned_by(job))
     bench.job(None, job)
     bench.pod(None, pod)
-    assert bench.pods.open_of("job-1") == [pod]
+    assert bench.pods.open_of(job) == [pod]
     assert await bench.wanted() == {}
 
 

@@ -9,6 +9,20 @@ from mirror.jobcontroller.metrics import JobMetrics
 from mirror.runtime.queue import WorkQueue
 from mirror.telemetry.metrics import Metrics
 
+UPSTREAMS_QUEUE_BUCKETS = [
+    "1e-08",
+    "1e-07",
+    "1e-06",
+    "9.999999999999999e-06",
+    "9.999999999999999e-05",
+    "0.001",
+    "0.01",
+    "0.1",
+    "1.0",
+    "10.0",
+    "+Inf",
+]
+
 
 def scrape(process: Metrics) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     text = process.render()[0].decode()
@@ -88,6 +102,28 @@ def test_scaling_down_takes_nothing_back(process: Metrics, jobs: JobMetrics) -> 
     assert value(process, "job_controller_job_pods_finished_total", **labels) == 0
 
 
+def test_a_success_without_reason_keeps_its_series(process: Metrics, jobs: JobMetrics) -> None:
+    """The gate JobSuccessPolicy off, and users who have taken all series for theirs."""
+    for number in range(module.MOST_REASONS + 1):
+        jobs.on_finished("Indexed", "failed", f"Mine{number}")
+    jobs.on_finished("Indexed", "succeeded", "")
+
+    labels = {"completion_mode": "Indexed", "result": "succeeded", "reason": ""}
+    assert value(process, "job_controller_jobs_finished_total", **labels) == 1
+
+
+def test_buckets_have_the_labels_of_upstreams_arithmetic(process: Metrics, jobs: JobMetrics) -> None:
+    """component-base multiplies by ten again and again; dashboards name buckets by these texts."""
+    observer = jobs.queue_observer("job")
+    observer.on_taken(0.1)
+    observer.on_worked(0.1)
+
+    for what in ("queue", "work"):
+        name = f"workqueue_{what}_duration_seconds_bucket"
+        bounds = [dict(key[1])["le"] for key in scrape(process) if key[0] == name]
+        assert sorted(bounds, key=float) == UPSTREAMS_QUEUE_BUCKETS
+
+
 def test_users_cannot_make_series_without_end(process: Metrics, jobs: JobMetrics) -> None:
     """Names of rules (RN2) and hand-written reasons (Q15) get a hundred series; upstream's own always have theirs."""
     for number in range(module.MOST_REASONS + 5):
@@ -112,18 +148,21 @@ def test_a_process_that_mirrors_counts_external_jobs_itself(process: Metrics) ->
 
 @pytest.mark.looptime
 async def test_a_queue_shows_what_is_in_it(process: Metrics, jobs: JobMetrics) -> None:
-    """``workqueue_*{name="job"}`` (PM4): depth, adds, waits, work, retries."""
+    """``workqueue_*{name="job"}`` (PM4): depth, adds, waits, work, and each delayed add as a retry."""
     queue: WorkQueue[str] = WorkQueue(lambda _: "", clock=LoopClock())
     jobs.watch_queue("job", queue)
     observer = jobs.queue_observer("job")
-    for key in ("a", "b", "c"):
-        queue.add(key)
+    queue.add("a")
+    queue.add_after("b", 0)
+    queue.add("c")
+    queue.add_after("c", 1)
     taken = await queue.take()
     observer.on_taken(taken.waited_seconds)
+    queue.retry("d")
     observer.on_retry()
 
     found = {name: n for (name, labels), n in scrape(process).items() if labels == {("name", "job")}}
-    assert (found["workqueue_depth"], found["workqueue_adds_total"], found["workqueue_retries_total"]) == (2, 3, 1)
+    assert (found["workqueue_depth"], found["workqueue_adds_total"], found["workqueue_retries_total"]) == (2, 3, 3)
     assert found["workqueue_queue_duration_seconds_count"] == 1
     assert found["workqueue_unfinished_work_seconds"] > 0
 

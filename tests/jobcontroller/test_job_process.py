@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 from doubles.clock import LoopClock
 from doubles.jobs import job
+from doubles.pods import Node
 from doubles.refusals import Refused
 from doubles.transport import Fault, Wire, client_of, wire_to
 
+from mirror.jobcontroller import process
 from mirror.jobcontroller.decide.values import Constants, Gates
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import JobControllerSettings, Part, _ask_who_is_there, settings_of
 from mirror.jobcontroller.rivals import Fought
+from mirror.kube.client import Client
 from mirror.model.endings import CannotStart
 from mirror.runtime.leadership import LeadershipLost
 from mirror.settings.schema import JobController, LeaderElection, Limits, Settings
@@ -85,6 +88,44 @@ async def test_without_election_it_works_at_once() -> None:
             "job-leader": (True, "leading"),
         }
         assert wire.server.all("leases") == []
+        stop.set()
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("knows", "gates", "reason"),
+    [
+        pytest.param(True, Gates(), "PodFailurePolicy_0", id="a server that stores names: every rule has one (RN1)"),
+        pytest.param(False, Gates(), "PodFailurePolicy", id="one that drops them"),
+        pytest.param(True, Gates(pod_failure_policy_name=False), "PodFailurePolicy", id="without the gate (RN4)"),
+    ],
+)
+async def test_it_asks_its_server_whether_it_knows_names_of_rules(
+    monkeypatch: pytest.MonkeyPatch, knows: bool, gates: Gates, reason: str
+) -> None:
+    """D17, RN1, RN2: once, before the first sync."""
+    asked: list[Client] = []
+
+    async def answer(client: Client, *, log: Log) -> bool:
+        asked.append(client)
+        return knows
+
+    monkeypatch.setattr(process, "knows_rule_names", answer)
+    wire = wire_to("home")
+    rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}
+    made = job(managed_by=None, podFailurePolicy={"rules": [rule]}, podReplacementPolicy="Failed")
+    wire.server.put("jobs", made)
+    part, stop = part_on(wire, gates=gates, leader_election=LeaderElection(enabled=False)), asyncio.Event()
+    async with asyncio.TaskGroup() as scope:
+        scope.create_task(part.run(stop), name="part")
+        await asyncio.sleep(2)
+        (pod,) = wire.server.all("pods")
+        Node(wire).fail(pod["metadata"]["name"], exit_code=42)
+        await asyncio.sleep(3)
+        (found,) = wire.server.all("jobs")
+        told = {one["type"]: one["reason"] for one in found["status"]["conditions"]}
+        assert told == {"FailureTarget": reason, "Failed": reason}
+        assert len(asked) == int(gates.pod_failure_policy_name)
         stop.set()
 
 

@@ -31,20 +31,38 @@ def pace(qps: float, burst: int) -> tuple[Pace, Limiter]:
         pytest.param(0, 1, 500, id="no limit: upstream's caps"),
         pytest.param(1000, 2000, 500, id="a limit that is far away"),
         pytest.param(50, 100, 100, id="two seconds' worth"),
-        pytest.param(50, 300, 300, id="what is saved up may be spent"),
         pytest.param(1, 1, 20, id="never fewer than pay for a status write"),
     ],
 )
 async def test_a_turn_is_as_long_as_the_limit_allows(qps: float, burst: int, most: int) -> None:
     """K3 caps both at 500; behind a limit such a sync would take minutes."""
-    constants = pace(qps, burst)[0].turn(Constants())
-    assert (constants.max_pod_create_delete_per_sync, constants.max_uncounted_pods) == (most, most)
+    found, limiter = pace(qps, burst)
+    limiter.pause(1)
+    async with asyncio.TaskGroup() as scope:
+        waiting = scope.create_task(limiter.acquire(), name="wait")
+        await asyncio.sleep(0)
+        constants = found.turn(Constants())
+        assert (constants.max_pod_create_delete_per_sync, constants.max_uncounted_pods) == (most, most)
+        waiting.cancel()
 
 
 async def test_smaller_settings_stay() -> None:
     """They are a user's wish."""
-    constants = pace(50, 100)[0].turn(Constants(max_uncounted_pods=7))
-    assert (constants.max_pod_create_delete_per_sync, constants.max_uncounted_pods) == (100, 7)
+    found, limiter = pace(50, 100)
+    limiter.pause(1)
+    async with asyncio.TaskGroup() as scope:
+        waiting = scope.create_task(limiter.acquire(), name="wait")
+        await asyncio.sleep(0)
+        constants = found.turn(Constants(max_uncounted_pods=7))
+        assert (constants.max_pod_create_delete_per_sync, constants.max_uncounted_pods) == (100, 7)
+        waiting.cancel()
+
+
+async def test_while_nobody_waits_turns_are_upstreams() -> None:
+    """Default limits, 500 pods: there is nobody to let pass, and what an operator has set is what is done."""
+    found, _ = pace(20, 30)
+    assert found.turn(Constants()) == Constants()
+    assert found.turn(Constants(max_uncounted_pods=900)) == Constants(max_uncounted_pods=900)
 
 
 async def test_a_status_may_be_put_off_only_while_requests_wait() -> None:
@@ -96,6 +114,17 @@ async def test_shares_shrink_as_others_come() -> None:
         await asyncio.sleep(1)
         assert (first.now, second.now) == (AT_ONCE // 2, AT_ONCE // 2)
     assert first.most == AT_ONCE
+
+
+async def test_all_together_never_have_more_than_one_alone() -> None:
+    """Shares shrink only as requests end; the connections are as many as they are."""
+    together, work = Together(), Measured()
+    async with asyncio.TaskGroup() as scope:
+        for number in range(5):
+            scope.create_task(together.each(range(100), work, name=str(number)), name=str(number))
+        for number in range(20):
+            scope.create_task(together.each([number], work, name="one"), name="one")
+    assert work.most == AT_ONCE
 
 
 async def test_nobody_gets_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from cached import GENERATED, cached_job, cached_pod, owned_by
 
 from mirror.jobcontroller.pods import PodIndex
@@ -12,6 +13,7 @@ JOB = cached_job()
 OWNER = owned_by(JOB)
 MINE = Selector(((GENERATED, "job-1"),))
 EVERY = selector_of({})
+MY_LABELS = {GENERATED: "job-1"}
 
 
 def names(pods: list[CachedPod]) -> list[str]:
@@ -31,19 +33,19 @@ def test_a_pod_is_open_until_a_sync_has_seen_it_finished_and_stripped() -> None:
     over = cached_pod("over", owner=OWNER, phase="Succeeded")
     done = cached_pod("done", owner=OWNER, phase="Succeeded", tracked=False)
     index = index_of(runs, over, done)
-    assert names(index.open_of("job-1")) == ["runs", "over", "done"]
-    index.settle("job-1", index.open_of("job-1"))
-    assert names(index.open_of("job-1")) == ["runs", "over"]
+    assert names(index.open_of(JOB)) == ["runs", "over", "done"]
+    index.settle(JOB, index.open_of(JOB))
+    assert names(index.open_of(JOB)) == ["runs", "over"]
 
 
 def test_only_failed_pods_are_kept_apart() -> None:
     """Y13-3: failure policies look at them."""
     pods = [cached_pod(phase, owner=OWNER, phase=phase, tracked=False) for phase in ("Succeeded", "Failed")]
     index = index_of(*pods)
-    assert index.failed_of("job-1") == []
-    index.settle("job-1", pods)
-    assert names(index.failed_of("job-1")) == ["Failed"]
-    assert index.open_of("job-1") == []
+    assert index.failed_of(JOB) == []
+    index.settle(JOB, pods)
+    assert names(index.failed_of(JOB)) == ["Failed"]
+    assert index.open_of(JOB) == []
 
 
 def test_a_settled_pod_stays_settled_while_nothing_of_interest_changes() -> None:
@@ -51,12 +53,12 @@ def test_a_settled_pod_stays_settled_while_nothing_of_interest_changes() -> None
     old = cached_pod(owner=OWNER, phase="Failed", tracked=False)
     new = cached_pod(owner=OWNER, phase="Failed", tracked=False, version=2)
     index = index_of(old)
-    index.settle("job-1", [old])
+    index.settle(JOB, [old])
     index.change(old, new)
-    assert index.open_of("job-1") == []
-    assert index.failed_of("job-1") == [new]
+    assert index.open_of(JOB) == []
+    assert index.failed_of(JOB) == [new]
     index.change(new, None)
-    assert index.failed_of("job-1") == []
+    assert index.failed_of(JOB) == []
 
 
 def test_a_settled_pod_that_is_relabelled_is_looked_at_again() -> None:
@@ -64,9 +66,9 @@ def test_a_settled_pod_that_is_relabelled_is_looked_at_again() -> None:
     old = cached_pod(owner=OWNER, phase="Failed", tracked=False)
     new = cached_pod(owner=OWNER, phase="Failed", tracked=False, version=2, labels={"app": "free"})
     index = index_of(old)
-    index.settle("job-1", [old])
+    index.settle(JOB, [old])
     index.change(old, new)
-    assert index.open_of("job-1") == [new]
+    assert index.open_of(JOB) == [new]
 
 
 def test_what_a_sync_saw_is_not_settled_when_it_changed_meanwhile() -> None:
@@ -74,8 +76,30 @@ def test_what_a_sync_saw_is_not_settled_when_it_changed_meanwhile() -> None:
     old = cached_pod(owner=OWNER, phase="Failed", tracked=False)
     index = index_of(old)
     index.change(old, cached_pod(owner=OWNER, phase="Failed", tracked=False, version=2, labels={"app": "free"}))
-    index.settle("job-1", [old])
-    assert len(index.open_of("job-1")) == 1
+    index.settle(JOB, [old])
+    assert len(index.open_of(JOB)) == 1
+
+
+@pytest.mark.parametrize(
+    ("namespace", "changes"),
+    [
+        pytest.param("elsewhere", {}, id="another namespace"),
+        pytest.param("default", {"name": "other"}, id="another name"),
+        pytest.param("default", {"kind": "Other"}, id="another kind"),
+        pytest.param("default", {"uid": "job-2"}, id="another uid"),
+    ],
+)
+@pytest.mark.parametrize("phase", ["Running", "Failed"])
+def test_a_pod_is_the_jobs_only_if_everything_of_its_owner_fits(
+    namespace: str, changes: dict[str, str], phase: str
+) -> None:
+    """O1: who may write pods in some namespace could otherwise complete, fail or block any Job whose uid is known."""
+    owner = owned_by(JOB, **changes)
+    foreign = cached_pod(owner=owner, phase=phase, tracked=phase == "Running", namespace=namespace, labels=MY_LABELS)
+    index = index_of(foreign)
+    assert index.open_of(JOB) == []
+    index.settle(JOB, [foreign])
+    assert index.failed_of(JOB) == []
 
 
 def test_orphans_are_found_by_a_selector_in_their_namespace() -> None:
@@ -94,7 +118,7 @@ def test_orphans_are_found_by_a_selector_in_their_namespace() -> None:
     assert names(index.orphans("default", both)) == ["bare"]
     index.change(bare, cached_pod("bare", owner=OWNER, version=2))
     assert names(index.orphans("default", MINE)) == []
-    assert names(index.open_of("job-1")) == ["owned", "bare"]
+    assert names(index.open_of(JOB)) == ["owned", "bare"]
 
 
 def test_tracked_pods_are_found_whoever_owns_them() -> None:
@@ -103,7 +127,7 @@ def test_tracked_pods_are_found_whoever_owns_them() -> None:
     done = cached_pod("done", owner=OWNER, phase="Succeeded", tracked=False)
     index = index_of(cached_pod("mine", owner=OWNER), foreign, done)
     assert names(index.tracked("default", MINE)) == ["mine", "foreign"]
-    assert names(index.open_of("job-1")) == ["mine", "done"]
+    assert names(index.open_of(JOB)) == ["mine", "done"]
 
 
 def test_nothing_is_left_when_all_pods_are_gone() -> None:
@@ -115,7 +139,7 @@ def test_nothing_is_left_when_all_pods_are_gone() -> None:
         cached_pod("d", owner=OWNER, phase="Succeeded", tracked=False),
     ]
     index = index_of(*pods)
-    index.settle("job-1", pods)
+    index.settle(JOB, pods)
     for pod in pods:
         index.change(pod, None)
     left = [vars(value) if hasattr(value, "__dict__") else value for value in vars(index).values()]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from cached import cached_job, cached_pod, owned_by
 
+from mirror.jobcontroller.decide.backoff import finish_time
 from mirror.jobcontroller.decide.values import Container, PodCondition
 from mirror.jobcontroller.podview import CachedPod, keep_pod, may_matter
 from mirror.kube.objects import Object, decode_object
@@ -107,6 +108,20 @@ def test_a_success_that_was_counted_keeps_hardly_more_than_its_name() -> None:
     assert len(tracked.pod.conditions) == 1
     assert bytes(counted.spec) == bytes(counted.status) == b"null"
     assert counted.annotations == {}
+
+
+def test_a_success_that_is_going_is_known_to_be() -> None:
+    """O2, H4: an orphan that is being deleted must not be adopted; the API would refuse it at each sync."""
+    pod = kept(status={"phase": "Succeeded"}, deletionTimestamp=TEXT).pod
+    assert (pod.deleted, pod.has_finalizer) == (AT, False)
+
+
+@pytest.mark.parametrize(("given", "kept_seconds"), [(2**63 - 1, 2**31 - 1), (-5, 0), (30, 30)])
+def test_a_grace_beyond_all_times_is_cut(given: int, kept_seconds: int) -> None:
+    """It is subtracted from a time (B6)."""
+    found = kept(status={"phase": "Running"}, deletionTimestamp=TEXT, deletionGracePeriodSeconds=given).pod
+    assert found.grace_seconds == kept_seconds
+    assert finish_time(found) <= AT
 
 
 def test_pods_share_what_is_the_same() -> None:

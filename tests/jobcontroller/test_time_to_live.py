@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 from doubles.clock import BEGIN, LoopClock
-from doubles.refusals import forbidden
+from doubles.refusals import Refused, forbidden
 from doubles.transport import Wire, client_of, wire_to
 
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.ttl import TimeToLive, due_at
+from mirror.kube.client import Client
 from mirror.kube.objects import Object, decode_object
+from mirror.kube.requests import Request
 from mirror.runtime.informer import Change
 from mirror.runtime.store import Store
 from mirror.telemetry.logs import Log
@@ -63,15 +65,32 @@ def test_a_finished_job_with_a_ttl_is_due(body: dict[str, Any], seconds: float |
     assert due == (None if seconds is None else BEGIN.timestamp() + seconds)
 
 
+class Slow:
+    """A client whose deletes take their time."""
+
+    def __init__(self, client: Client, delete_seconds: float) -> None:
+        self._client = client
+        self._delete_seconds = delete_seconds
+
+    async def send(self, request: Request) -> bytes:
+        if request.verb == "delete":
+            await asyncio.sleep(self._delete_seconds)
+        return await self._client.send(request)
+
+
 class Home:
     """A cluster, its cache, and the part that looks after it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, delete_seconds: float = 0.0) -> None:
         self.wire: Wire = wire_to("home")
         self.store = Store({})
         self.process = Metrics()
         self.ttl = TimeToLive(
-            client_of(self.wire), self.store, metrics=JobMetrics(self.process), clock=LoopClock(), log=Log("test")
+            Slow(client_of(self.wire), delete_seconds),
+            self.store,
+            metrics=JobMetrics(self.process),
+            clock=LoopClock(),
+            log=Log("test"),
         )
 
     def put(self, body: dict[str, Any]) -> None:
@@ -81,7 +100,9 @@ class Home:
 
     @property
     def is_there(self) -> bool:
-        return self.wire.server.find("jobs", "train") is not None
+        """And is to stay: in the foreground, a Job that is deleted waits for the garbage collector."""
+        found = self.wire.server.find("jobs", "train")
+        return found is not None and "deletionTimestamp" not in found["metadata"]
 
     def deletes(self) -> list[float]:
         return [sent.at for sent in self.wire.sent if sent.verb == "delete"]
@@ -107,6 +128,19 @@ async def test_it_goes_when_it_is_due() -> None:
         assert not home.is_there
     text = home.process.render()[0].decode()
     assert "ttl_after_finished_controller_job_deletion_duration_seconds_count 1.0" in text
+
+
+@pytest.mark.looptime
+async def test_the_metric_tells_when_it_was_gone() -> None:
+    """PM1: the server took seven seconds to delete it."""
+    home = Home(delete_seconds=7.0)
+    home.put(job())
+    async with home.leading():
+        await asyncio.sleep(30)
+    text = home.process.render()[0].decode()
+    name = "ttl_after_finished_controller_job_deletion_duration_seconds_sum"
+    late = next(float(line.split()[1]) for line in text.splitlines() if line.startswith(name))
+    assert 7 <= late < 8
 
 
 @pytest.mark.looptime
@@ -141,6 +175,19 @@ async def test_who_does_not_lead_deletes_nothing() -> None:
     home.put(job(ttl=0))
     await asyncio.sleep(60)
     assert home.wire.sent == []
+
+
+@pytest.mark.looptime
+async def test_a_job_that_changes_while_it_is_deleted_is_looked_at_again() -> None:
+    """A 409: its own precondition, or a change of its own that nobody sees coming."""
+    home = Home()
+    home.wire.arrange("delete", "jobs", Refused(409, "Conflict", "the object has been modified"))
+    home.put(job(ttl=0))
+    async with home.leading():
+        await asyncio.sleep(0.5)
+        assert len(home.deletes()) == 1
+        await asyncio.sleep(1)
+        assert len(home.deletes()) == 2
 
 
 @pytest.mark.looptime

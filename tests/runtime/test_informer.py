@@ -391,12 +391,11 @@ async def test_an_object_that_is_nested_too_deeply_is_seen_like_others() -> None
     for _ in range(3_000):
         deep = {"f:a": deep}
     wire = wire_to("c")
-    line = b'{"type":"ADDED","object":{"metadata":{"name":"deep","namespace":"default","resourceVersion":"900",'
+    raw = b'{"metadata":{"name":"deep","namespace":"default","resourceVersion":"900",'
     fields = b'{"f:a":' * 3_000 + b"{}" + b"}" * 3_000
-    line += b'"managedFields":[{"fieldsV1":' + fields + b"}]}}}"
+    raw += b'"managedFields":[{"fieldsV1":' + fields + b"}]}}"
     async with watching(wire, "a") as watched:
-        for open_watch in wire.server.watches:
-            open_watch.lines.put_nowait(line + b"\n")
+        wire.server.put_bytes("jobs", "deep", raw)
         await asyncio.sleep(0.1)
         assert watched.names() == {"a", "deep"}
         assert watched.troubles == []

@@ -11,9 +11,18 @@ from itertools import pairwise
 import pytest
 from doubles.clock import LoopClock
 
-from mirror.kube.errors import Conflict, KubeError, TooManyRequests, Unreachable
+from mirror.kube.errors import (
+    BadAnswer,
+    Conflict,
+    Forbidden,
+    KubeError,
+    OutcomeUnknown,
+    ServerFailure,
+    TooManyRequests,
+    Unreachable,
+)
 from mirror.runtime.backoff import Backoff
-from mirror.runtime.loop import CacheBehind, consume
+from mirror.runtime.loop import CacheBehind, IsOutage, consume, is_unreachable, is_unwell
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
@@ -58,10 +67,13 @@ class Script:
 
 
 @asynccontextmanager
-async def consuming(work: Callable[[str], Awaitable[float | None]]) -> AsyncIterator[tuple[WorkQueue[str], Counted]]:
+async def consuming(
+    work: Callable[[str], Awaitable[float | None]], *, is_outage: IsOutage = is_unwell
+) -> AsyncIterator[tuple[WorkQueue[str], Counted]]:
     queue, counted = WorkQueue[str](lambda _: "", clock=LoopClock()), Counted()
+    consuming = consume(queue, work, log=Log("test"), observer=counted, is_outage=is_outage)
     async with asyncio.TaskGroup() as scope:
-        scope.create_task(consume(queue, work, log=Log("test"), observer=counted), name="consume")
+        scope.create_task(consuming, name="consume")
         yield queue, counted
         queue.close()
 
@@ -242,3 +254,69 @@ async def test_an_outage_is_told_once_a_second_however_many_keys_meet_it(caplog:
         await asyncio.sleep(10)
     told = [record for record in caplog.records if record.levelname == "WARNING"]
     assert 8 <= len(told) <= 11
+
+
+NO_WEBHOOK = ServerFailure(500, "InternalError", 'Internal error occurred: failed calling webhook "x": no endpoints')
+
+
+@pytest.mark.parametrize(
+    ("error", "is_servers", "is_everybodys"),
+    [
+        pytest.param(Unreachable("connection refused"), True, True, id="no connection"),
+        pytest.param(ServerFailure(503), True, True, id="503 of a proxy before it"),
+        pytest.param(ServerFailure(504), True, True, id="504 of a proxy before it"),
+        pytest.param(OutcomeUnknown("no answer"), True, False, id="no answer: maybe this request takes long"),
+        pytest.param(BadAnswer("html"), True, False, id="a page"),
+        pytest.param(ServerFailure(503, "ServiceUnavailable", "shutting down"), True, False, id="503"),
+        pytest.param(ServerFailure(500), True, False, id="500 without explanation"),
+        pytest.param(ServerFailure(500, "ServerTimeout", "try again"), True, False, id="its storage does not answer"),
+        pytest.param(ServerFailure(500, "InternalError", "etcdserver: leader changed"), True, False, id="its storage"),
+        pytest.param(
+            ServerFailure(500, "InternalError", "rpc error: code = Unavailable"),
+            True,
+            False,
+            id="no way to its storage",
+        ),
+        pytest.param(NO_WEBHOOK, False, False, id="a webhook that fails says something about the key"),
+        pytest.param(ServerFailure(500, "InternalError", "no"), False, False, id="an internal error"),
+        pytest.param(Forbidden(403, "Forbidden", "quota"), False, False, id="a refusal"),
+    ],
+)
+async def test_which_errors_speak_of_a_server_that_is_away(
+    error: KubeError, is_servers: bool, is_everybodys: bool
+) -> None:
+    """Of any server, for a queue whose lanes are servers; and for one with a backoff that must be upstream's (K2)."""
+    assert (is_unwell(error), is_unreachable(error)) == (is_servers, is_everybodys)
+
+
+async def test_a_key_that_a_webhook_refuses_is_tried_less_and_less_often() -> None:
+    """Each second for ever would hammer a server that only says what it thinks of this key."""
+    work = Script(a=[NO_WEBHOOK] * 30)
+    async with consuming(work) as (queue, _):
+        queue.add("a")
+        await asyncio.sleep(300)
+        gaps = [round(later - earlier, 3) for earlier, later in pairwise(work.times("a"))]
+        assert gaps == sorted(gaps)
+        assert gaps[-1] == 60
+
+
+@pytest.mark.parametrize("error", [ServerFailure(503, "ServiceUnavailable"), OutcomeUnknown("no answer"), NO_WEBHOOK])
+async def test_where_backoffs_must_be_plain_only_a_server_out_of_reach_is_looked_after(error: KubeError) -> None:
+    """K2: the Job controller's keys wait for 1, 2, 4 … 60 s, whatever the server says."""
+    work = Script(a=[error] * 30)
+    async with consuming(work, is_outage=is_unreachable) as (queue, _):
+        queue.add("a")
+        await asyncio.sleep(300)
+        assert work.times("a")[-1] - work.times("a")[-2] == pytest.approx(60)
+
+
+async def test_what_was_being_done_is_told_with_the_error(caplog: pytest.LogCaptureFixture) -> None:
+    """As upstream chains its errors: the outermost first."""
+    error = Forbidden(403, "Forbidden", "no")
+    error.add_note("adding uncounted pods to status")
+    error.add_note("tracking status")
+    async with consuming(Script(a=[error])) as (queue, _):
+        queue.add("a")
+        await asyncio.sleep(1)
+    told = vars(caplog.records[0])["fields"]["error"]
+    assert told == "tracking status: adding uncounted pods to status: Forbidden: 403 Forbidden: no"

@@ -119,3 +119,15 @@ class StoreMachine(RuleBasedStateMachine):
 
 TestStoreIndexes = StoreMachine.TestCase
 TestStoreIndexes.settings = settings(max_examples=40, stateful_step_count=30)
+
+
+def test_a_stream_that_begins_anew_before_where_it_was_has_turned_back() -> None:
+    """A restored etcd: what was written since then is gone, and must not be waited for."""
+    store = Store()
+    store.advance(EVERYWHERE, 5)
+    store.restart(EVERYWHERE, 5)
+    store.restart(EVERYWHERE, 9)
+    store.restart("other", 1)
+    assert store.turned_back == 0
+    store.restart(EVERYWHERE, 3)
+    assert (store.turned_back, store.progress(EVERYWHERE)) == (1, 3)

@@ -31,7 +31,7 @@ def check_dns(field: str, pod: Json) -> Iterator[Violation]:
         detail = f"must not have more than {_MOST_SERVERS} nameservers"
         yield invalid(f"{field}.nameservers", json_texts(servers), detail)
     for position, server in enumerate(servers):
-        yield from _check_address(f"{field}.nameservers[{position}]", server)
+        yield from check_address(f"{field}.nameservers[{position}]", server)
     yield from _check_searches(f"{field}.searches", (config or {}).get("searches", ()))
     for position, option in enumerate((config or {}).get("options", ())):
         if not option.get("name"):
@@ -41,7 +41,7 @@ def check_dns(field: str, pod: Json) -> Iterator[Violation]:
 def check_host_aliases(field: str, pod: Json) -> Iterator[Violation]:
     """Lines for the hosts file."""
     for position, alias in enumerate(pod.get("hostAliases", ())):
-        yield from _check_address(f"{field}[{position}].ip", alias["ip"])
+        yield from check_address(f"{field}[{position}].ip", alias["ip"])
         for number, name in enumerate(alias.get("hostnames", ())):
             yield from invalid_texts(f"{field}[{position}].hostnames[{number}]", name, subdomain_problems(name))
 
@@ -68,7 +68,8 @@ def _check_searches(field: str, searches: Sequence[str]) -> Iterator[Violation]:
             yield from invalid_texts(f"{field}[{position}]", name, search_domain_problems(name))
 
 
-def _check_address(field: str, address: str) -> Iterator[Violation]:
+def check_address(field: str, address: str) -> Iterator[Violation]:
+    """An IP address, written without leading zeros and not as one of the other family."""
     if "%" not in address:
         plain = _ZEROS.sub("", address) if "." in address else address
         try:

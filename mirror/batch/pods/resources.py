@@ -79,7 +79,7 @@ def check_pod(field: str, pod: Json, claims: Set[str]) -> Iterator[Violation]:
 def _check_sum(field: str, pod: Json, kind: str) -> Iterator[Violation]:
     """The containers together may not request more; limits together count for huge pages only."""
     own = _read(pod["resources"].get(kind))
-    for name, needed in sorted(_sum(pod, kind).items()):
+    for name, needed in sorted(needed_by(pod, kind).items()):
         if kind == "limits" and not name.startswith(_HUGE_PAGES):
             continue
         if name in own and needed.nano > own[name].nano:
@@ -87,7 +87,7 @@ def _check_sum(field: str, pod: Json, kind: str) -> Iterator[Violation]:
             yield invalid_text(f"{field}.{kind}[{name}]", own[name].text, detail)
 
 
-def _sum(pod: Json, kind: str) -> dict[str, Quantity]:
+def needed_by(pod: Json, kind: str) -> dict[str, Quantity]:
     """What a pod needs: all main containers and sidecars, or one init container with the sidecars before it."""
     total: dict[str, Quantity] = {}
     sidecars: dict[str, Quantity] = {}
@@ -146,7 +146,7 @@ def _read(listed: Mapping[str, str] | None) -> dict[str, Quantity]:
 def _check_amount(field: str, name: str, amount: Quantity, *, is_request: bool = False) -> Iterator[Violation]:
     if amount.nano < 0:
         yield invalid_text(field, amount.text, NEGATIVE)
-    if (name in _COUNTED or _is_extended(name)) and not amount.is_whole:
+    if is_counted(name) and not amount.is_whole:
         yield invalid(field, json_text(amount.text), "must be an integer")
     if not is_request:
         yield from _check_pages(field, name, amount)
@@ -196,6 +196,11 @@ def _check_pod_name(field: str, name: str) -> Iterator[Violation]:
     if not found and name not in _OF_PODS and not name.startswith(_HUGE_PAGES):
         found = [not_supported(field, name, ("cpu", _HUGE_PAGES, "memory"))]
     yield from found
+
+
+def is_counted(name: str) -> bool:
+    """Whether there are only whole units of it."""
+    return name in _COUNTED or _is_extended(name)
 
 
 def _is_native(name: str) -> bool:

@@ -5,23 +5,34 @@ Called by the shell, which performs the answer and hands what became of it to ``
 
 from __future__ import annotations
 
-from itertools import chain
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from mirror.batch import indexes
 from mirror.jobcontroller.decide import backoff, deletion_order, indexed
-from mirror.jobcontroller.decide.ending import decide_ending, is_by_completions, seconds_to_deadline
+from mirror.jobcontroller.decide.ending import (
+    comes_after_deadline,
+    decide_ending,
+    is_by_completions,
+    seconds_to_deadline,
+)
 from mirror.jobcontroller.decide.facts import Facts, gather
-from mirror.jobcontroller.decide.values import Action, Assessment, Birth, Ending, Pod, Snapshot
+from mirror.jobcontroller.decide.values import Action, Assessment, Birth, Enacted, Ending, Pod, Snapshot
 
 
 def assess(snapshot: Snapshot) -> Assessment:
     """What to do with pods now."""
     facts, ending = _look(snapshot)
+    again = seconds_to_deadline(snapshot, facts)
     if ending is not None:
         # Pods that are not seen yet would keep their finalizers for ever, so ``track`` may yet drop this (Y15, Q3).
-        return Assessment(ending, deletes=tuple(facts.active), facts=facts)
-    again = seconds_to_deadline(snapshot, facts)
+        return Assessment(
+            ending,
+            deletes=tuple(facts.active),
+            again_after_seconds=again if comes_after_deadline(ending) else None,
+            enacted=_enacted(ending, facts),
+            facts=facts,
+        )
     if not snapshot.expectations_met or snapshot.is_deleting:
         return Assessment(None, again_after_seconds=again, facts=facts)
     if facts.job.is_suspended:
@@ -30,19 +41,40 @@ def assess(snapshot: Snapshot) -> Assessment:
 
 
 def _look(snapshot: Snapshot) -> tuple[Facts, Ending | None]:
-    """What is seen, and whether the Job ends, first without what deletions say, then with it.
+    """What is seen, and whether the Job ends, first without what our own deletions did, then with it.
 
     A verdict deletes the active pods before it is stored. If that is interrupted, they must not be taken for failures:
     they would turn the verdict into another one, or fail their indexes. Completions that were reached deleted nobody.
     """
-    sparing = gather(snapshot, spares_deleted=True)
-    ending = decide_ending(snapshot, sparing)
-    if ending is not None and not is_by_completions(ending):
-        return sparing, ending
-    if not any(pod.deleted is not None for pod in chain(snapshot.pods, snapshot.settled_failed)):
-        return sparing, ending
-    facts = gather(snapshot, spares_deleted=False)
+    spared = _maybe_ours(snapshot.pods) if snapshot.enacted is None else snapshot.enacted.uids
+    if spared:
+        facts = gather(snapshot, spared=spared)
+        ending = decide_ending(snapshot, facts)
+        if ending is not None and not is_by_completions(ending):
+            return facts, ending
+    facts = gather(snapshot)
     return facts, decide_ending(snapshot, facts)
+
+
+def _maybe_ours(pods: Sequence[Pod]) -> frozenset[str]:
+    """Pods that whoever ran before us may have deleted for a verdict; drains, preemptions and the like can be told.
+
+    What a person has deleted cannot. Nor do times tell who had failed before: a kubelet that is done with a pod, like
+    whoever deletes one that has ended, sets the time to now.
+    """
+    return frozenset(pod.uid for pod in pods if pod.deleted is not None and not _is_disrupted(pod))
+
+
+def _is_disrupted(pod: Pod) -> bool:
+    return any(one.type == "DisruptionTarget" and one.status == "True" for one in pod.conditions)
+
+
+def _enacted(ending: Ending, facts: Facts) -> Enacted:
+    """What is to be remembered of a verdict: that it stands, once it has cost pods, and which."""
+    uids = facts.judge.spared.union(pod.uid for pod in facts.active)
+    if not uids or is_by_completions(ending):
+        return Enacted()
+    return Enacted(None if ending.is_stored else ending, uids)
 
 
 def _suspend(facts: Facts, again: float | None) -> Assessment:

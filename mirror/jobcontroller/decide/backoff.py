@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from mirror.jobcontroller.decide.values import BackoffRecord, Constants, Pod
+from mirror.jobcontroller.decide.values import BackoffRecord, Constants, Container, Pod
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _MOST_DOUBLINGS = 62
@@ -52,11 +52,16 @@ def index_remaining_seconds(held: Pod | None, now: datetime, constants: Constant
 
 
 def _containers_ended(pod: Pod) -> datetime | None:
-    """The last end of a container that counts; None while any of them has not ended, or its end is not known."""
-    last: datetime | None = None
-    for one in pod.containers:
-        if one.is_init and not one.is_sidecar:
-            continue
+    """The last end of a container that counts, sidecars after the others, as upstream looks at them.
+
+    None while one has not ended or its end is not known; sidecars that have all ended tell it alone, though.
+    """
+    ended = _last_end((one for one in pod.containers if not one.is_init), None)
+    return _last_end((one for one in pod.containers if one.is_sidecar), ended)
+
+
+def _last_end(containers: Iterable[Container], last: datetime | None) -> datetime | None:
+    for one in containers:
         if one.finished_at is None:
             return None
         if last is None or one.finished_at > last:

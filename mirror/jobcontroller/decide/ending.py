@@ -46,6 +46,12 @@ def is_by_completions(ending: Ending) -> bool:
     return ending.condition == SUCCESS_CRITERIA_MET and ending.reason in (COMPLETIONS.reason, "")
 
 
+def comes_after_deadline(ending: Ending) -> bool:
+    """Whether the deadline was looked at, and had not passed, before this was decided (Y14)."""
+    is_late = ending.reason in (MAX_FAILED_INDEXES.reason, FAILED_INDEXES.reason, success_policy.REASON)
+    return is_late and not ending.is_stored
+
+
 def is_by_failure_policy(ending: Ending) -> bool:
     """Whether a FailJob rule has just decided so."""
     return not ending.is_stored and ending.reason.startswith(rule_names.PLAIN_REASON)
@@ -59,6 +65,11 @@ def stored_success(_: Snapshot, facts: Facts) -> Ending | None:
 def stored_failure(_: Snapshot, facts: Facts) -> Ending | None:
     """A failure that is stored stays one, with its reason, even one that somebody wrote by hand (Y13-2, Q15)."""
     return _stored(facts, FAILURE_TARGET)
+
+
+def enacted(snapshot: Snapshot, _: Facts) -> Ending | None:
+    """A verdict that has deleted pods stays one, though it could not be stored yet."""
+    return None if snapshot.enacted is None else snapshot.enacted.ending
 
 
 def failed_by_policy(snapshot: Snapshot, facts: Facts) -> Ending | None:
@@ -128,6 +139,7 @@ _Rule: TypeAlias = Callable[[Snapshot, Facts], Ending | None]
 RULES: tuple[_Rule, ...] = (
     stored_success,
     stored_failure,
+    enacted,
     failed_by_policy,
     past_backoff_limit,
     past_deadline,

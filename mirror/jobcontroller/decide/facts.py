@@ -20,12 +20,12 @@ class Judge(msgspec.Struct, frozen=True):
 
     policy: FailurePolicy | None
     replaces_only_failed: bool
-    spares_deleted: bool = False
-    """Nobody who is being deleted has failed (``assess`` says why)."""
+    spared: frozenset[str] = frozenset()
+    """Pods that have not failed, whatever they look like (``assess`` says why)."""
 
     def is_failed(self, pod: Pod) -> bool:
         """R1, R2: with one policy a pod fails as soon as it is deleted, with the other when it has ended."""
-        if self.spares_deleted and pod.deleted is not None:
+        if pod.uid in self.spared:
             return False
         if pod.phase == "Failed":
             return True
@@ -69,7 +69,7 @@ class Facts(msgspec.Struct, frozen=True):
     """Of the success policy."""
 
 
-def gather(snapshot: Snapshot, *, spares_deleted: bool) -> Facts:
+def gather(snapshot: Snapshot, *, spared: frozenset[str] = frozenset()) -> Facts:
     """Look at every pod once."""
     job, stored = Job.of(snapshot.spec, snapshot.gates), Stored.of(snapshot.status)
     active: list[Pod] = []
@@ -88,7 +88,7 @@ def gather(snapshot: Snapshot, *, spares_deleted: bool) -> Facts:
     has_success_policy = done is not None and snapshot.gates.job_success_policy
     met = success_policy.met_rule(snapshot.spec, done[1], job.size) if done and has_success_policy else None
     policy = FailurePolicy.of(snapshot.spec, snapshot.gates)
-    judge = Judge(policy, job.replaces_only_failed, spares_deleted=spares_deleted)
+    judge = Judge(policy, job.replaces_only_failed, spared)
     new_succeeded, new_failed = _new(job, stored, judge, leaving)
     uncounted = len(stored.uncounted_succeeded)
     return Facts(
@@ -104,17 +104,22 @@ def gather(snapshot: Snapshot, *, spares_deleted: bool) -> Facts:
         + sum(policy is None or policy.match(pod).is_counted for pod in new_failed)
         + len(stored.uncounted_failed),
         backoff=backoff.next_record(snapshot.backoff, new_succeeded, new_failed),
-        deadline_from=_deadline_from(job, stored, snapshot.now),
+        deadline_from=_deadline_from(job, stored, snapshot),
         indexes=_index_facts(job, stored, judge, done, active=active, leaving=leaving) if done else None,
         met_rule=met,
     )
 
 
-def _deadline_from(job: Job, stored: Stored, now: datetime) -> datetime | None:
-    """A Job that is about to be resumed starts now, whatever start time a suspension left (W3, W5)."""
+def _deadline_from(job: Job, stored: Stored, snapshot: Snapshot) -> datetime | None:
+    """A Job that is about to be resumed starts now, whatever start time a suspension left (W3, W5).
+
+    Versions without the gate looked at the time that was left, and failed a Job whose deadline had passed by it.
+    """
     if job.is_suspended:
         return None
-    return now if stored.is_suspended else stored.started_at() or now
+    if stored.is_suspended and snapshot.gates.mutable_scheduling_directives_for_suspended_jobs:
+        return snapshot.now
+    return stored.started_at() or snapshot.now
 
 
 def _new(job: Job, stored: Stored, judge: Judge, leaving: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:

@@ -6,7 +6,7 @@ Bodies come as the API serves them, defaults included; what is absent reads as i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -15,6 +15,7 @@ from mirror.batch.conditions import Condition
 from mirror.jobcontroller.decide.values import Gates
 
 _DEFAULT_BACKOFF_LIMIT = 6
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -116,4 +117,14 @@ class Stored(msgspec.Struct, frozen=True):
         return conditions.is_true(self.conditions, conditions.SUSPENDED)
 
     def started_at(self) -> datetime | None:
-        return None if self.start is None else datetime.fromisoformat(self.start)
+        return read_time(self.start)
+
+
+def read_time(text: str | None) -> datetime | None:
+    """A time of the API. What Go can say and Python cannot is the year 0: that is as long ago as can be."""
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return _LONG_AGO

@@ -118,6 +118,26 @@ class BackoffRecord(msgspec.Struct, frozen=True):
     last_failure: datetime | None = None
 
 
+class Ending(msgspec.Struct, frozen=True):
+    """That the Job ends, and why: its interim condition (Y13)."""
+
+    condition: str
+    """``FailureTarget`` or ``SuccessCriteriaMet``."""
+    reason: str
+    message: str
+    is_stored: bool = False
+    """The interim condition is in the stored status already."""
+
+
+class Enacted(msgspec.Struct, frozen=True):
+    """A verdict that pods were deleted for; in this process's memory from the deletes on (Y15)."""
+
+    ending: Ending | None = None
+    """None: the verdict is stored, or nobody knows it any more."""
+    uids: frozenset[str] = frozenset()
+    """Those pods. However they end, that is the verdict's doing and no failure of theirs."""
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """Everything that one sync looks at."""
 
@@ -137,6 +157,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Creations and deletions that this process has asked for have been seen (Y7)."""
     backoff: BackoffRecord | None
     now: datetime
+    enacted: Enacted | None = Enacted()
+    """None: the first look of this process, which cannot know what another did before it."""
     constants: Constants = Constants()
     gates: Gates = Gates()
     server_knows_rule_names: bool = False
@@ -150,17 +172,6 @@ class Action(StrEnum):
     TRACKING = "tracking"
     PODS_CREATED = "pods_created"
     PODS_DELETED = "pods_deleted"
-
-
-class Ending(msgspec.Struct, frozen=True):
-    """That the Job ends, and why: its interim condition (Y13)."""
-
-    condition: str
-    """``FailureTarget`` or ``SuccessCriteriaMet``."""
-    reason: str
-    message: str
-    is_stored: bool = False
-    """The interim condition is in the stored status already."""
 
 
 class Birth(msgspec.Struct, frozen=True):
@@ -187,6 +198,8 @@ class Assessment(msgspec.Struct, frozen=True):
     action: Action = Action.RECONCILING
     manages: bool = False
     """Whether pods were managed (Y16), so that the condition Suspended may change."""
+    enacted: Enacted = Enacted()
+    """To be remembered before anything is performed, in the place of what was."""
     facts: Any = None
     """``assess``'s own working set for ``track``; the shell passes it on and does not look at it."""
 

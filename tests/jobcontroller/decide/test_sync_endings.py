@@ -142,6 +142,39 @@ def test_a_failing_job_ends_once_its_pods_have() -> None:
     assert whole.settled.is_finished
 
 
+@pytest.mark.parametrize(
+    ("of", "found", "again"),
+    [
+        pytest.param(
+            indexed(2, successPolicy=FIRST_INDEX, activeDeadlineSeconds=90), [pod("Succeeded", index=0)], 30, id="(8)"
+        ),
+        pytest.param(
+            indexed(1, backoffLimitPerIndex=0, activeDeadlineSeconds=90), [pod("Failed", index=0)], 30, id="(7)"
+        ),
+        pytest.param(
+            indexed(2, backoffLimitPerIndex=0, maxFailedIndexes=0, activeDeadlineSeconds=90),
+            [pod("Failed", index=0)],
+            30,
+            id="(6)",
+        ),
+        pytest.param(spec(backoffLimit=0, activeDeadlineSeconds=90), pods(1, "Failed"), None, id="(4)"),
+    ],
+)
+def test_a_verdict_that_comes_after_the_deadlines_waits_for_it(of: Json, found: list[Pod], again: float | None) -> None:
+    """Y14: it may be dropped (Y15), and then the deadline must not be missed."""
+    whole = sync(snapshot(of, found, status=running(1), expectations_met=False))
+    assert whole.assessment.ending is not None
+    assert whole.assessment.again_after_seconds == again
+
+
+def test_a_start_in_the_year_0_is_long_ago() -> None:
+    """Go can say it, and an API server stores it."""
+    found = snapshot(spec(activeDeadlineSeconds=60), status=running() | {"startTime": "0000-01-01T00:00:00Z"})
+    ending = assess(found).ending
+    assert ending is not None
+    assert ending.reason == "DeadlineExceeded"
+
+
 def test_incomplete_deletes_keep_the_verdict_out_of_the_status() -> None:
     """Y15: pods that were not reached would keep their finalizers for ever."""
     found = [*pods(2), *pods(1, "Failed")]
@@ -238,7 +271,7 @@ def test_success_by_policy_does_not_fail_the_pods_it_deletes() -> None:
     of = indexed(3, backoffLimit=0, successPolicy=FIRST_INDEX)
     winner = pod("Succeeded", index=0)
     for lingering in (pod(index=1), pod(index=1, going=True, is_ready=False), pod("Failed", index=1, deleted=NOW)):
-        whole = sync(snapshot(of, [winner, lingering], status=running()))
+        whole = sync(snapshot(of, [winner, lingering], status=running(), enacted=None))
         assert (whole.true_conditions[0], whole.status.get("failed")) == (MET[0], None)
         assert {one.uid for one in whole.tracking.removals} == {winner.uid, lingering.uid}
 
@@ -249,7 +282,7 @@ def test_a_verdict_is_not_changed_by_its_own_deletions() -> None:
     failed = pod("Failed", index=0)
     calm = sync(snapshot(of, [failed, pod(index=1), pod(index=2)], status=running()))
     going = [pod(index=index, going=True, is_ready=False) for index in (1, 2)]
-    again = sync(snapshot(of, [failed, *going], status=running()))
+    again = sync(snapshot(of, [failed, *going], status=running(), enacted=None))
     assert calm.status["failedIndexes"] == again.status["failedIndexes"] == "0"
     assert calm.true_conditions == again.true_conditions == MAX_INDEXES[:1]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from syncs import NOW, Json, indexed, pod, pods, policy, running, snapshot, spec, sync
+from syncs import NOW, Json, condition, indexed, pod, pods, policy, running, snapshot, spec, sync
 
 from mirror.jobcontroller.decide.values import Gates, Pod
 
@@ -61,6 +61,30 @@ def test_fields_whose_gate_is_off(of: Json, found: list[Pod], gates: Gates, expe
     """Births and failures."""
     whole = sync(snapshot(of, found, status=running(len(found)), gates=gates))
     assert (len(whole.assessment.births), whole.status.get("failed", 0)) == expected
+
+
+@pytest.mark.parametrize(
+    ("gates", "verdicts", "again"),
+    [
+        pytest.param(Gates(), [], 30, id="it starts anew, whoever left the old start"),
+        pytest.param(
+            Gates(mutable_scheduling_directives_for_suspended_jobs=False),
+            ["Suspended", "FailureTarget", "Failed"],
+            None,
+            id="as the versions did that kept the start: the time of the suspension counts",
+        ),
+    ],
+)
+def test_the_deadline_of_a_resumed_job_that_kept_its_start(
+    gates: Gates, verdicts: list[str], again: float | None
+) -> None:
+    """W3, W5."""
+    suspended = condition("Suspended", reason="JobSuspended", message="Job suspended")
+    whole = sync(snapshot(spec(activeDeadlineSeconds=30), status=running(conditions=[suspended]), gates=gates))
+    assert ([type_name for type_name, _ in whole.true_conditions], whole.assessment.again_after_seconds) == (
+        verdicts,
+        again,
+    )
 
 
 def test_success_policies_without_their_gate() -> None:

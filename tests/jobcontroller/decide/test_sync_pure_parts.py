@@ -153,6 +153,24 @@ def test_finish_time(found: Pod, seconds: float) -> None:
     assert NOW - backoff.finish_time(found) == timedelta(seconds=seconds)
 
 
+@pytest.mark.parametrize(
+    ("main", "sidecar", "seconds"),
+    [
+        pytest.param(9, 4, 4, id="both ended: the later"),
+        pytest.param(4, 9, 4, id="both ended: the later, whichever it is"),
+        pytest.param(None, 4, 4, id="a sidecar alone tells it, as upstream looks at them one after the other"),
+        pytest.param(9, None, 3600, id="a sidecar goes on: nobody tells"),
+    ],
+)
+def test_finish_time_with_a_sidecar(main: float | None, sidecar: float | None, seconds: float) -> None:
+    """B6."""
+    containers = (
+        Container("main", finished_at=None if main is None else ago(main)),
+        Container("log", is_init=True, is_sidecar=True, finished_at=None if sidecar is None else ago(sidecar)),
+    )
+    assert NOW - backoff.finish_time(pod("Failed", containers=containers)) == timedelta(seconds=seconds)
+
+
 def test_a_pod_that_says_nothing_ended_long_ago() -> None:
     assert backoff.finish_time(pod(created=None)) < LONG_AGO
 

@@ -302,13 +302,3 @@ def test_verdict(of: Json, found: list[Pod], more: dict[str, Any], verdict: list
     whole = sync(snapshot(of, found, **{"status": running(), **more}))
     assert whole.true_conditions == verdict
     assert whole.settled.is_finished is (len(verdict) == 2)
-
-
-@pytest.mark.parametrize("reason", ["SuccessPolicy", "Mine"])
-def test_pods_that_a_success_deleted_have_not_failed(reason: str) -> None:
-    """Killed between the deletes and the status, whoever decided it: the next sync counts no failures."""
-    stored = running(2, 2, conditions=[condition("SuccessCriteriaMet", reason=reason)])
-    going = pods(2, going=True)
-    tracked = sync(snapshot(spec(completions=2, parallelism=2), going, status=stored)).tracking
-    assert tracked.status.get("failed", 0) == 0
-    assert not tracked.status["uncountedTerminatedPods"].get("failed")

@@ -24,6 +24,7 @@ from mirror.jobcontroller.decide.values import (
     Constants,
     Container,
     Done,
+    Enacted,
     Gates,
     Pod,
     PodCondition,
@@ -66,6 +67,7 @@ class Toy:
         """The numbers of requests before which the controller crashes, once each."""
         self.refused: Collection[int] = ()
         self._backoff: BackoffRecord | None = None
+        self._enacted: Enacted | None = None
         self._created = 0
 
     @property
@@ -84,12 +86,19 @@ class Toy:
 
     def end(self, pod: Pod, phase: str, code: int, *, has: str = "") -> None:
         containers = (Container("main", exit_code=code, finished_at=self.now),)
-        found = (PodCondition(has, "True", self.now),) if has else ()
+        kept = tuple(one for one in pod.conditions if one.type == "DisruptionTarget")
+        found = (PodCondition(has, "True", self.now),) if has else kept
         self._change(pod, phase=phase, containers=containers, conditions=found)
 
     def delete(self, pod: Pod) -> None:
         """What is unscheduled or has ended goes at once, unless a finalizer holds it."""
         if pod.deleted is None:
+            self._change(pod, deleted=self.now)
+
+    def evict(self, pod: Pod) -> None:
+        """As a drain does it: whoever sees the pod can tell."""
+        if pod.deleted is None:
+            self._change(pod, conditions=(*pod.conditions, PodCondition("DisruptionTarget", "True", self.now)))
             self._change(pod, deleted=self.now)
 
     def make_ready(self, pod: Pod) -> None:
@@ -108,7 +117,7 @@ class Toy:
 
     def restart(self) -> None:
         """All that the process remembered is lost."""
-        self._backoff = None
+        self._backoff = self._enacted = None
 
     def settle(self) -> None:
         """Sync until a sync changes nothing."""
@@ -127,6 +136,7 @@ class Toy:
             return
         seen = self._snapshot(expectations_met=expectations_met)
         assessment = assess(seen)
+        self._enacted = assessment.enacted
         tracking = track(seen, assessment, self._perform(assessment))
         self.log += [event.reason for event in tracking.events]
         if tracking.flush:
@@ -162,6 +172,7 @@ class Toy:
             settled_failed=[pod for pod in self.pods if pod.phase == "Failed" and not pod.has_finalizer],
             expectations_met=expectations_met,
             backoff=self._backoff,
+            enacted=self._enacted,
             now=self.now,
             constants=self.constants,
             gates=self.gates,

@@ -1,0 +1,133 @@
+"""A webhook of a case's own: an HTTPS server on loopback that answers admission reviews, and remembers them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from aiohttp import web
+
+from e2e.api_contract.api import Api
+from e2e.controlplane.certificates import Authority
+
+Json: TypeAlias = dict[str, Any]
+Decide: TypeAlias = Callable[[Json], Json]
+"""From the review's ``request`` to its ``response`` without uid; a ``status`` of HTTP or no answer: see ``Hook``."""
+
+NAME = "hook.contract.example.com"
+MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
+PROBE = "hook-probe"
+_AUTHORITY = Authority("contract webhooks")
+_PAIR = _AUTHORITY.issue_server(["127.0.0.1"])
+
+
+@dataclass(slots=True)
+class Hook:
+    """What is served at ``url``."""
+
+    decide: Decide
+    url: str = ""
+    http_status: int = 200
+    delay_seconds: float = 0.0
+    raw: bytes | None = None
+    """Sent instead of a review."""
+    requests: list[Json] = field(default_factory=list)
+    """Of every review, but those of the probe."""
+    probed: int = 0
+
+    @property
+    def client(self) -> Json:
+        """``clientConfig`` of a configuration."""
+        return {"url": self.url, "caBundle": base64.b64encode(_AUTHORITY.certificate).decode()}
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """One review."""
+        review = json.loads(await request.read())
+        asked = review["request"]
+        if asked.get("name") == PROBE:
+            self.probed += 1
+            return web.json_response(_review(asked, {"allowed": True}))
+        self.requests.append(asked)
+        await asyncio.sleep(self.delay_seconds)
+        if self.raw is not None:
+            return web.Response(status=self.http_status, body=self.raw)
+        if self.http_status != 200:
+            return web.Response(status=self.http_status, text="no")
+        return web.json_response(_review(asked, self.decide(asked)))
+
+
+def allow(request: Json) -> Json:
+    """Whatever it is."""
+    return {"allowed": True}
+
+
+def patching(*operations: Json) -> Decide:
+    """Allows, and changes the object by these operations of a JSON patch."""
+    patch = base64.b64encode(json.dumps(list(operations)).encode()).decode()
+    return lambda request: {"allowed": True, "patchType": "JSONPatch", "patch": patch}
+
+
+@asynccontextmanager
+async def serving(decide: Decide = allow) -> AsyncIterator[Hook]:
+    """A webhook that listens until the block is left."""
+    hook = Hook(decide)
+    application = web.Application()
+    application.router.add_post("/{tail:.*}", hook.answer)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=_tls())
+        await site.start()
+        assert site._server is not None
+        host, port = site._server.sockets[0].getsockname()  # type: ignore[attr-defined]
+        hook.url = f"https://{host}:{port}/hook"
+        yield hook
+    finally:
+        await runner.cleanup()
+
+
+async def configure(api: Api, hook: Hook, resource: str = VALIDATING, **fields: object) -> str:
+    """Make a configuration for config maps of the case's namespace, and wait until it works. Its name."""
+    name = f"OURS-{resource[:1]}{fields.pop('named', '')}"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}
+    webhook = {
+        "name": NAME,
+        "clientConfig": hook.client,
+        "rules": [rule],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "OURS"}},
+        **fields,
+    }
+    (await api.post(resource, {"metadata": {"name": name}, "webhooks": [webhook]})).ok(201)
+    if "objectSelector" not in fields and "rules" not in fields:
+        await probe(api, hook)
+    return name
+
+
+async def probe(api: Api, hook: Hook) -> None:
+    """Wait until the server asks the webhook: a real one learns of configurations a moment later."""
+    before = hook.probed
+    body = {"metadata": {"name": PROBE}}
+    await api.repeat(lambda: api.post("configmaps?dryRun=All", body), lambda answer: hook.probed > before)
+
+
+def _review(request: Json, response: Json) -> Json:
+    kind = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+    return {**kind, "response": {"uid": request["uid"], **response}}
+
+
+def _tls() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile() as both:
+        both.write(_PAIR.certificate + b"\n" + _PAIR.key)
+        both.flush()
+        context.load_cert_chain(both.name)
+    return context

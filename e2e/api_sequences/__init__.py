@@ -1,0 +1,1 @@
+"""Random sequences of requests to a real kube-apiserver and to the embedded server: both must say the same."""

@@ -1,0 +1,62 @@
+"""``mirror demo``: everything in one process, and a wave of sample Jobs on its way. What it shows is in ``planes``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+@click.command()
+@click.option("--workers", type=click.IntRange(1, 8), default=2, show_default=True, help="How many worker clusters.")
+def demo(workers: int) -> None:
+    """See it work: a management cluster, workers, the manager and sample Jobs, all in this process.
+
+    Nothing but Python is needed, and nothing is left behind. Ends by itself after some seconds.
+
+    Exit codes: 0 every Job ended as it should, 1 it did not.
+    """
+    from mirror.cli.process import exit_code_of
+
+    code = 1
+
+    async def work(stop: asyncio.Event) -> None:
+        nonlocal code
+        code = await _show(workers, stop)
+
+    raise SystemExit(exit_code_of(work) or code)
+
+
+async def _show(workers: int, stop: asyncio.Event) -> int:
+    # Not at the top: these take half a second, which `mirror --help` need not cost.
+    import time
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from rich.console import Console
+
+    from mirror.cli.embedded import logs_into, manager, unless_stopped
+    from mirror.planes import demonstration
+    from mirror.planes.fleet import fleet, worker_names
+    from mirror.planes.shape import Shape
+    from mirror.telemetry.metrics import Metrics
+
+    began, console, metrics = time.monotonic(), Console(), Metrics()
+    names = worker_names(workers)
+    with TemporaryDirectory(prefix="jobmirror-demo-") as folder, logs_into(Path(folder) / "log") as log:
+        console.print(f"Starting a management cluster and the workers {', '.join(names)} in this process …")
+        try:
+            async with fleet(names, Path(folder), Shape()) as made:
+                console.print(f"They are ready after {time.monotonic() - began:.1f} s. Starting the manager …")
+                settings = made.settings()
+                async with manager(settings, workers, metrics=metrics, stop=stop):
+                    rows = await unless_stopped(demonstration.play(made, settings.managed_by, console), stop)
+        except* TimeoutError:
+            console.print(log.read_text()[-4000:], "[red]It did not end in time.[/]", sep="\n")
+            rows = None
+    if rows is None:
+        return 1
+    return demonstration.report(rows, metrics, seconds=time.monotonic() - began, console=console)

@@ -1,0 +1,89 @@
+"""``mirror dev``: clusters and a manager to try things on, until Ctrl-C. How they are made is in ``planes``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from mirror.planes.fleet import Fleet
+    from mirror.planes.shape import Pods
+
+
+@click.command()
+@click.option("--workers", type=click.IntRange(1, 32), default=2, show_default=True, help="How many worker clusters.")
+@click.option(
+    "--pods",
+    type=click.Choice(("simulated", "process")),
+    default="simulated",
+    show_default=True,
+    help="process: containers' commands run on this machine, with your rights. Only for Jobs that you trust.",
+)
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where kubeconfigs, the log and all data are kept, and found again. Without it nothing is left behind.",
+)
+def dev(workers: int, pods: Pods, folder: Path | None) -> None:
+    """Run a management cluster, workers and the manager in this process, for your own kubectl, until Ctrl-C.
+
+    Exit codes: 0 stopped as told, 1 could not go on.
+    """
+    from tempfile import TemporaryDirectory
+
+    from mirror.cli.process import exit_code_of
+
+    async def work(stop: asyncio.Event) -> None:
+        await _serve(workers, pods, where, stop, keeps_data=folder is not None)
+
+    with TemporaryDirectory(prefix="jobmirror-dev-") as temporary:
+        where = folder or Path(temporary)
+        try:
+            where.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise click.ClickException(f"--dir {where}: {error.strerror}") from error
+        code = exit_code_of(work)
+    raise SystemExit(code)
+
+
+async def _serve(workers: int, pods: Pods, folder: Path, stop: asyncio.Event, *, keeps_data: bool) -> None:
+    # Not at the top: these take half a second, which `mirror --help` need not cost.
+    from mirror.cli.embedded import logs_into, manager
+    from mirror.planes.fleet import fleet, worker_names
+    from mirror.planes.shape import Shape
+    from mirror.telemetry.metrics import Metrics
+
+    clusters = fleet(worker_names(workers), folder, Shape(pods=pods), keeps_data=keeps_data)
+    with logs_into(folder / "log"):
+        async with clusters as made, manager(made.settings(), workers, metrics=Metrics(), stop=stop):
+            if not stop.is_set():
+                click.echo(_greeting(made))
+            await stop.wait()
+
+
+def _greeting(made: Fleet) -> str:
+    """Where things are, and three lines to try."""
+    from mirror.planes.samples import folder as samples
+
+    wide = max(map(len, ("management", *made.workers)))
+    clusters = [("management", made.management.url), *((name, one.url) for name, one in made.workers.items())]
+    listed = [f"  {name:<{wide}}  {url}  {made.kubeconfig(name)}" for name, url in clusters]
+    worker = next(iter(made.workers))
+    return "\n".join(
+        (
+            "Ready: a management cluster, its workers and the manager, all in this process.",
+            *listed,
+            "Jobs whose spec.managedBy is jobmirror.io/controller run on the workers. Try:",
+            "",
+            f"  export KUBECONFIG={made.kubeconfig()}",
+            f"  kubectl apply -f {samples()}/plain.yaml && kubectl get jobs --watch",
+            f"  kubectl --kubeconfig {made.kubeconfig(worker)} get jobs,pods",
+            "",
+            f"Log: {made.folder / 'log'}. Ctrl-C ends it.",
+        )
+    )

@@ -1,0 +1,281 @@
+"""Questions about access: who am I, may I, may somebody, what may I all, and whose token is this.
+
+They are created like objects and stored nowhere: each is an action in place of ``create``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from mirror.batch.syntax import label_value_problems, qualified_name_problems
+from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, invalid_texts, required
+from mirror.embedded.apiserver import answers, bodies, failures, managed, negotiation, options
+from mirror.embedded.apiserver.access.rules import Attributes
+from mirror.embedded.apiserver.access.tokens import Refusal
+from mirror.embedded.apiserver.failures import Json, bad_request
+from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.messages import Answer, Request, Response, User
+from mirror.embedded.apiserver.resources.base import Builtin
+from mirror.embedded.apiserver.resources.goprint import go_json
+from mirror.embedded.apiserver.strategy import Context
+
+if TYPE_CHECKING:
+    from mirror.embedded.apiserver.access.gate import Access
+    from mirror.embedded.apiserver.server import ApiServer
+
+Action: TypeAlias = Callable[["ApiServer", Kind, str, str, Request, Context], Awaitable[Answer]]
+
+_AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
+_encode = msgspec.json.Encoder().encode
+_NEITHER = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+_BOTH = "cannot be specified in combination with resourceAttributes"
+
+
+class _Review(Builtin):
+    """A question of this struct; it has no rules as an object since it never becomes one."""
+
+    def __init__(self, struct: str) -> None:
+        self.struct = struct
+
+
+def kinds() -> list[Kind]:
+    """What can be asked."""
+
+    def kind(group: str, name: str, *, is_namespaced: bool = False) -> Kind:
+        return Kind(
+            group,
+            "v1",
+            name,
+            f"{name.lower()}s",
+            _Review(name),
+            singular=name.lower(),
+            is_namespaced=is_namespaced,
+            verbs=("create",),
+        )
+
+    return [
+        kind(_AUTHENTICATION, "SelfSubjectReview"),
+        kind(_AUTHENTICATION, "TokenReview"),
+        kind(_AUTHORIZATION, "LocalSubjectAccessReview", is_namespaced=True),
+        kind(_AUTHORIZATION, "SelfSubjectAccessReview"),
+        kind(_AUTHORIZATION, "SelfSubjectRulesReview"),
+        kind(_AUTHORIZATION, "SubjectAccessReview"),
+    ]
+
+
+def actions(access: Access) -> Mapping[tuple[str, str, str], Action]:
+    """The answers, by resource, subresource (none) and method."""
+    all_answers: dict[str, Callable[[Access, Json, str, Context], Json]] = {
+        f"selfsubjectreviews.{_AUTHENTICATION}": _who_am_i,
+        f"tokenreviews.{_AUTHENTICATION}": _whose_token,
+        f"localsubjectaccessreviews.{_AUTHORIZATION}": _may_somebody_here,
+        f"selfsubjectaccessreviews.{_AUTHORIZATION}": _may_i,
+        f"selfsubjectrulesreviews.{_AUTHORIZATION}": _what_may_i,
+        f"subjectaccessreviews.{_AUTHORIZATION}": _may_somebody,
+    }
+    return {(resource, "", "POST"): _action(access, answer) for resource, answer in all_answers.items()}
+
+
+def _action(access: Access, answer: Callable[[Access, Json, str, Context], Json]) -> Action:
+    async def act(
+        server: ApiServer, kind: Kind, namespace: str, name: str, request: Request, context: Context
+    ) -> Response:
+        wanted = options.write_options(request)
+        content_type, validation = request.headers.get("content-type", ""), wanted.validation
+        decoded = bodies.decode(request.body, content_type, kind, validation)
+        body = kind.strategy.decode(decoded.body)
+        body["apiVersion"], body["kind"] = kind.api_version, kind.kind
+        _settle_namespace(kind, body["metadata"], namespace)
+        manager = options.manager_of(wanted, request.headers.get("user-agent", ""))
+        managed.track(body, None, kind, manager=manager, subresource="", now=context.now)
+        form = negotiation.format_of(request)
+        headers = answers.warning_headers(decoded.warnings) if decoded.warnings else ()
+        return answers.written(_encode(answer(access, body, namespace, context)), form, 201, headers)
+
+    return act
+
+
+def _settle_namespace(kind: Kind, meta: Json, namespace: str) -> None:
+    """Raises: Refused (400), the body names another one than the path."""
+    named = meta.pop("namespace", "")
+    if kind.is_namespaced:
+        meta["namespace"] = namespace
+        if named not in ("", namespace):
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def _who_am_i(access: Access, body: Json, namespace: str, context: Context) -> Json:
+    meta = {"creationTimestamp": context.now}
+    return {**_head(body), "metadata": meta, "status": {"userInfo": user_info(context.user)}}
+
+
+def _whose_token(access: Access, body: Json, namespace: str, context: Context) -> Json:
+    spec = body.get("spec") or {}
+    token = spec.get("token", "")
+    if not token:
+        raise bad_request("token is required for TokenReview in authentication")
+    status: Json
+    try:
+        found = access.verify(token, tuple(spec.get("audiences") or ()))
+    except Refusal as refusal:
+        status = {"user": {}, "error": f"[invalid bearer token, {refusal}]"}
+    else:
+        if found is None:
+            status = {"user": {}, "error": "invalid bearer token"}
+        else:
+            status = {
+                "authenticated": True,
+                "user": user_info(found.user),
+                "audiences": list(found.audiences),
+            }
+    return {**_asked(body), "status": status}
+
+
+def _may_i(access: Access, body: Json, namespace: str, context: Context) -> Json:
+    spec = body.get("spec") or {}
+    _refuse([*_check_spec(spec), *_check_empty(body)])
+    return {**_asked(body), "status": _decided(access, context.user, spec)}
+
+
+def _may_somebody(access: Access, body: Json, namespace: str, context: Context) -> Json:
+    spec = body.get("spec") or {}
+    _refuse([*_check_spec(spec, needs_user=True), *_check_empty(body)])
+    return {**_asked(body), "status": _decided(access, _named_user(spec), spec)}
+
+
+def _may_somebody_here(access: Access, body: Json, namespace: str, context: Context) -> Json:
+    spec, meta = body.get("spec") or {}, body.get("metadata") or {}
+    found = [*_check_spec(spec, needs_user=True), *_check_empty(body, but=("namespace",))]
+    wanted = spec.get("resourceAttributes")
+    if wanted is not None and wanted.get("namespace", "") != (meta.get("namespace") or ""):
+        given = wanted.get("namespace", "")
+        found.append(invalid_text("spec.resourceAttributes.namespace", given, "must match metadata.namespace"))
+    if (other := spec.get("nonResourceAttributes")) is not None:
+        printed = go_json(other, "NonResourceAttributes")
+        found.append(invalid("spec.nonResourceAttributes", printed, "disallowed on this kind of request"))
+    _refuse(found)
+    if namespace != (meta.get("namespace") or ""):
+        raise bad_request(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
+    return {**_asked(body), "status": _decided(access, _named_user(spec), spec)}
+
+
+def _what_may_i(access: Access, body: Json, namespace: str, context: Context) -> Json:
+    where = (body.get("spec") or {}).get("namespace", "")
+    if not where:
+        raise bad_request("no namespace on request")
+    rules, errors, is_complete = access.all_rules(context.user, where)
+    status: Json = {"resourceRules": [], "nonResourceRules": [], "incomplete": not is_complete}
+    for rule in rules:
+        shown = msgspec.to_builtins(rule)
+        if rule.resources:
+            status["resourceRules"].append(shown)
+        if rule.non_resource_urls:
+            status["nonResourceRules"].append(
+                {name: shown[name] for name in ("verbs", "nonResourceURLs") if name in shown}
+            )
+    if errors:
+        status["evaluationError"] = errors
+    return {**_head(body), "metadata": {}, "spec": {}, "status": status}
+
+
+def user_info(user: User) -> Json:
+    """A user as reviews show one."""
+    found: Json = {"username": user.name}
+    if user.uid:
+        found["uid"] = user.uid
+    if user.groups:
+        found["groups"] = list(user.groups)
+    if user.extra:
+        found["extra"] = {name: list(values) for name, values in user.extra.items()}
+    return found
+
+
+def _head(body: Json) -> Json:
+    return {"kind": body["kind"], "apiVersion": body["apiVersion"]}
+
+
+def _asked(body: Json) -> Json:
+    return {**_head(body), "metadata": body.get("metadata") or {}, "spec": body.get("spec") or {}}
+
+
+def _decided(access: Access, user: User, spec: Json) -> Json:
+    is_allowed, reason = access.decide(user, _attributes(spec))
+    return {"allowed": is_allowed, **({"reason": reason} if reason else {})}
+
+
+def _attributes(spec: Json) -> Attributes:
+    wanted = spec.get("resourceAttributes")
+    if wanted is None:
+        other = spec["nonResourceAttributes"]
+        # An empty path is no resource either.
+        return Attributes(other.get("verb", ""), path=other.get("path", "") or " ")
+    names = ("verb", "group", "resource", "subresource", "namespace", "name")
+    return Attributes(*(wanted.get(name, "") for name in names))
+
+
+def _named_user(spec: Json) -> User:
+    extra = {name.lower(): tuple(values or ()) for name, values in (spec.get("extra") or {}).items()}
+    return User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""), extra)
+
+
+def _check_spec(spec: Json, *, needs_user: bool = False) -> list[Violation]:
+    found: list[Violation] = []
+    wanted, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if wanted is not None and other is not None:
+        found.append(invalid("spec.nonResourceAttributes", go_json(other, "NonResourceAttributes"), _BOTH))
+    if wanted is None and other is None:
+        found.append(invalid("spec.resourceAttributes", "null", _NEITHER))
+    if needs_user and not spec.get("user") and not spec.get("groups"):
+        found.append(invalid_text("spec.user", "", "at least one of user or group must be specified"))
+    for name in ("fieldSelector", "labelSelector"):
+        if wanted is not None and wanted.get(name) is not None:
+            found.extend(_check_selector(f"spec.resourceAttributes.{name}", wanted[name], is_label=name[0] == "l"))
+    return found
+
+
+def _check_selector(field: str, selector: Json, *, is_label: bool) -> list[Violation]:
+    found: list[Violation] = []
+    raw, terms = selector.get("rawSelector", ""), selector.get("requirements") or ()
+    if raw and terms:
+        told = "may not specified at the same time as requirements"
+        found.append(invalid_text(f"{field}.rawSelector", raw, told))
+    if not raw and not terms:
+        told = f"when {field} is specified, requirements or rawSelector is required"
+        found.append(required(f"{field}.requirements", told))
+    for position, term in enumerate(terms):
+        found.extend(_check_term(f"{field}.requirements[{position}]", term, is_label=is_label))
+    return found
+
+
+def _check_term(field: str, term: Json, *, is_label: bool) -> list[Violation]:
+    found: list[Violation] = []
+    key, operator, values = term.get("key", ""), term.get("operator", ""), term.get("values") or ()
+    if not is_label and not key:
+        found.append(required(f"{field}.key", "must be specified"))
+    if operator in ("In", "NotIn") and not values:
+        found.append(required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+    if operator in ("Exists", "DoesNotExist") and values:
+        told = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        found.append(forbidden(f"{field}.values", told))
+    if is_label:
+        found.extend(invalid_texts(f"{field}.key", key, qualified_name_problems(key)))
+        for position, value in enumerate(values):
+            found.extend(invalid_texts(f"{field}.values[{position}]", value, label_value_problems(value)))
+    return found
+
+
+def _check_empty(body: Json, *, but: tuple[str, ...] = ()) -> list[Violation]:
+    meta = body.get("metadata") or {}
+    if not any(value for name, value in meta.items() if name not in ("managedFields", *but)):
+        return []
+    told = "must be empty except for namespace" if but else "must be empty"
+    return [invalid("metadata", _encode(meta).decode(), told)]
+
+
+def _refuse(violations: list[Violation]) -> None:
+    if violations:
+        # What the server has decoded does not know its kind any more.
+        raise failures.invalid("", _AUTHORIZATION, "", violations)

@@ -1,0 +1,152 @@
+"""The API server: who asks, for what, may they, and who answers. Knows no transport."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from random import Random
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from mirror.batch.gates import ALL_ON, ApiGates
+from mirror.embedded.apiserver import answers, changes, deleting, health, listing, watching, writing
+from mirror.embedded.apiserver.calls import Call
+from mirror.embedded.apiserver.failures import Refused, bad_request, internal, too_large
+from mirror.embedded.apiserver.kinds import Kind, Registry
+from mirror.embedded.apiserver.messages import Answer, Request, Response, User
+from mirror.embedded.apiserver.negotiation import PLAIN, format_of, format_of_errors
+from mirror.embedded.apiserver.paths import Target, target_of
+from mirror.embedded.apiserver.storage import Storage
+from mirror.embedded.apiserver.strategy import Context
+from mirror.embedded.apiserver.verbs import ActionKey, action_of, check_served, nowhere, verb_of
+from mirror.runtime.clock import Clock
+
+if TYPE_CHECKING:
+    from mirror.embedded.apiserver.access import Access
+    from mirror.embedded.apiserver.webhooks.admission import Admission
+    from mirror.embedded.podlogs import PodLogs
+
+__all__ = ["Action", "ActionKey", "ApiServer"]
+
+_log = logging.getLogger(__name__)
+
+LARGEST_BODY = 3 * 2**20
+
+Action: TypeAlias = "Callable[[ApiServer, Kind, str, str, Request, Context], Awaitable[Answer]]"
+
+
+class Hook(Protocol):
+    """Faults: what may happen to a request before and after it is answered."""
+
+    async def before(self, request: Request) -> None: ...
+
+    async def after(self, request: Request, answer: Answer) -> Answer: ...
+
+
+class ApiServer:
+    """Answers requests about everything that is in the registry."""
+
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        storage: Storage,
+        access: Access,
+        admission: Admission,
+        clock: Clock,
+        random: Random,
+        gates: ApiGates = ALL_ON,
+        actions: Mapping[ActionKey, Action] | None = None,
+        discover: Callable[[Request, Registry], Response | None] = lambda request, registry: None,
+    ) -> None:
+        self.registry = registry
+        self.storage = storage
+        self.access = access
+        self.admission = admission
+        self.clock = clock
+        self.random = random
+        self.gates = gates
+        self.actions = dict(actions or {})
+        self.faults: Hook | None = None
+        self.at_its_end: list[Callable[[], None]] = []
+        """Done by ``close``."""
+        self.logs: PodLogs | None = None
+        """What containers have written; None: nobody runs any."""
+        self._discover = discover
+
+    def close(self) -> None:
+        """Leave the storage alone from now on; another server may serve it."""
+        for end in self.at_its_end:
+            end()
+
+    async def handle(self, request: Request) -> Answer:
+        """Answer a request; what is wrong with it, or with us, is a ``Status``."""
+        try:
+            if self.faults is None:
+                return await self._answer(request)
+            await self.faults.before(request)
+            return await self.faults.after(request, await self._answer(request))
+        except Refused as refused:
+            return answers.of_refusal(refused, PLAIN, ())
+
+    async def _answer(self, request: Request) -> Answer:
+        try:
+            user = self.access.identify(request)
+            self.access.check_request(user, request)
+            target = target_of(request.path, self.registry)
+            if target is None:
+                return self._other(request)
+            return await self._of_objects(request, target, user)
+        except Refused as refused:
+            return answers.of_refusal(refused, format_of_errors(request), ())
+        except RecursionError:
+            # Some hundred levels; nothing is stored before all of it could be walked through.
+            return answers.of_status(bad_request("the object is nested too deeply").status)
+        except Exception as error:  # noqa: BLE001 - whatever a request does to us, its client gets an answer
+            _log.exception("request failed method=%s path=%s", request.method, request.path)
+            return answers.of_status(internal(type(error).__name__).status)
+
+    async def _of_objects(self, request: Request, target: Target, user: User) -> Answer:
+        verb = verb_of(request, target)
+        if len(request.body) > LARGEST_BODY:
+            raise too_large(f"Request entity too large: limit is {LARGEST_BODY}")
+        key = action_of(request, target, self.actions)
+        if key is not None:
+            return await self._act(self.actions[key], request, target, user)
+        check_served(target, verb, self.actions)
+        call = Call(
+            request, user, verb, target.kind, target.namespace, target.name, target.subresource, format_of(request)
+        )
+        if verb == "get":
+            return listing.get(self, call)
+        try:
+            return await self._done(call, is_watch_path=target.is_watch)
+        except Refused as refused:
+            return answers.of_refusal(refused, format_of_errors(request), call.warnings)
+
+    async def _done(self, call: Call, *, is_watch_path: bool) -> Answer:
+        match call.verb:
+            case "list":
+                return listing.list_objects(self, call)
+            case "watch":
+                return watching.watch(self, call, is_watch_path=is_watch_path)
+            case "create":
+                return await writing.create(self, call)
+            case "update":
+                return await writing.update(self, call)
+            case "patch":
+                return await writing.patch(self, call)
+            case "delete":
+                return await deleting.delete(self, call)
+            case _:
+                return await deleting.delete_collection(self, call)
+
+    async def _act(self, action: Action, request: Request, target: Target, user: User) -> Answer:
+        """A subresource, or an object, that is not just read and written."""
+        call = Call(request, user, "", target.kind, target.namespace, target.name, target.subresource, PLAIN)
+        is_dry_run = "All" in request.all_parameters.get("dryRun", ())
+        context = changes.context_of(self, call, is_dry_run=is_dry_run)
+        return await action(self, target.kind, target.namespace, target.name, request, context)
+
+    def _other(self, request: Request) -> Response:
+        """Paths that name no object."""
+        return health.answer(request) or self._discover(request, self.registry) or nowhere(request, self.registry)

@@ -1,0 +1,355 @@
+"""Whether a value is as a schema wants it, in the words of kube-apiserver (which validates as OpenAPI does). Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from mirror.batch.quoting import quoted
+from mirror.batch.violations import (
+    Violation,
+    duplicate,
+    invalid,
+    invalid_whole,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+)
+from mirror.embedded.apiserver.crds import formats
+from mirror.embedded.apiserver.crds.values import IS_OBJECT, Schema
+from mirror.embedded.apiserver.objects import encode
+
+_REPEATED_TWICE = re.compile(
+    r"(?<!\\)\((?:\?:)?(?P<what>\[(?:\\.|[^\]\\])+\]|\\.|[^()\[\]\\*+?|])(?P<inner>[*+])\)(?P<outer>[*+])"
+)
+_TYPE_INVALID = "FieldValueTypeInvalid"
+_LARGEST_PLAIN = 1e21
+"""Larger numbers are printed with an exponent."""
+_OF_OBJECTS = ("apiVersion", "kind", "metadata")
+
+
+def check(value: Any, schema: Schema, *, field: str = "", path: str = "") -> list[Violation]:
+    """What is wrong with a value.
+
+    Args:
+        value: any JSON.
+        schema: structural.
+        field: where the value is; before the path in fields.
+        path: what it is called in messages.
+    """
+    return list(_check(value, schema, _Place(field, path)))
+
+
+class _Place(NamedTuple):
+    root: str
+    path: str
+
+    def member(self, name: str) -> _Place:
+        return _Place(self.root, f"{self.path}.{name}" if self.path else name)
+
+    def item(self, number: int) -> _Place:
+        return _Place(self.root, f"{self.path}[{number}]")
+
+    @property
+    def field(self) -> str:
+        path = self.path.removeprefix(".")
+        if not path:
+            return self.root or "<nil>"
+        return f"{self.root}.{path}" if self.root else path
+
+
+def kind_of(value: Any) -> str:
+    """The JSON type of a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def _check(value: Any, schema: Schema, place: _Place) -> Iterator[Violation]:
+    yield from _check_type(value, schema, place)
+    if value is None:
+        yield from _check_enum(value, schema, place)
+        return
+    yield from _check_junctors(value, schema, place)
+    if isinstance(value, str):
+        yield from _check_text(value, schema, place)
+        yield from _check_format(value, schema, place)
+    elif kind_of(value) in ("integer", "number"):
+        yield from _check_number(value, schema, place)
+    elif isinstance(value, list):
+        yield from _check_list(value, schema, place)
+    yield from _check_enum(value, schema, place)
+    if isinstance(value, dict):
+        yield from _check_object(value, schema, place)
+
+
+def _types(schema: Schema) -> Sequence[str]:
+    if schema.get("x-kubernetes-int-or-string"):
+        return ("integer", "string")
+    return (schema["type"],) if schema.get("type") else ()
+
+
+def _check_type(value: Any, schema: Schema, place: _Place) -> Iterator[Violation]:
+    types = _types(schema)
+    found = kind_of(value)
+    if not types or found in types:
+        return
+    if found == "null":
+        if not schema.get("nullable"):
+            yield _wrong_type(place, ",".join(types), found)
+        return
+    if found == "number" and "integer" in types and value.is_integer():
+        return
+    if found == "integer" and "number" in types:
+        return
+    yield _wrong_type(place, ",".join(types), found)
+
+
+def _wrong_type(place: _Place, wanted: str, shown: str) -> Violation:
+    words = f"{place.path} in body must be of type {wanted}: {quoted(shown)}"
+    return Violation(place.field, _TYPE_INVALID, f"Invalid value: {quoted(shown)}: {words}")
+
+
+def _wrong(place: _Place, value: Any, words: str) -> Violation:
+    return invalid(place.field, shown(value), f"{place.path} in body {words}")
+
+
+def shown(value: Any) -> str:
+    """A value as refusals print it."""
+    if isinstance(value, str):
+        return quoted(value)
+    return number(value) if isinstance(value, int | float) else encode(value).decode()
+
+
+def number(value: float) -> str:
+    """A number (or a truth) as Go prints it."""
+    if float(value).is_integer() and abs(value) < _LARGEST_PLAIN:
+        return str(value).lower() if isinstance(value, bool) else str(int(value))
+    return repr(value)
+
+
+def _check_text(value: str, schema: Schema, place: _Place) -> Iterator[Violation]:
+    most, least, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
+    if most is not None and len(value) > most:
+        yield too_long(place.field, most)
+    elif least is not None and len(value) < least:
+        yield _wrong(place, value, f"should be at least {least} chars long")
+    elif pattern and (compiled := pattern_of(pattern)) is not None and not compiled.search(value):
+        yield _wrong(place, value, f"should match '{pattern}'")
+
+
+@lru_cache(maxsize=1024)
+def pattern_of(pattern: str) -> re.Pattern[str] | None:
+    """A regular expression of Go; None if Python cannot read it.
+
+    Python goes back and forth where Go does not, so a repetition of nothing but a repetition, which would take it
+    hours, is written as one: ``(a+)+`` matches what ``a+`` does.
+    """
+    pattern = pattern.replace(r"\z", r"\Z").replace("[[:alnum:]]", "[0-9A-Za-z]")
+    found = 1
+    while found:
+        pattern, found = _REPEATED_TWICE.subn(
+            lambda twice: twice["what"] + ("+" if twice["inner"] == twice["outer"] == "+" else "*"), pattern
+        )
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return None
+
+
+def _check_format(value: str, schema: Schema, place: _Place) -> Iterator[Violation]:
+    format_ = schema.get("format", "")
+    if format_ and not formats.fits(format_, value):
+        yield _wrong_type(place, format_, value)
+
+
+def _check_number(value: float, schema: Schema, place: _Place) -> Iterator[Violation]:
+    type_ = schema.get("type")
+    if type_ == "integer" and not float(value).is_integer():
+        words = f"Checked value must be of type integer (default format) in {place.path}"
+        yield invalid_whole("<nil>", f'"": {words}')
+    elif type_ == "integer" and schema.get("format") == "int32" and not -(2**31) <= value < 2**31:
+        words = f"Checked value must be of type integer with format int32 in {place.path}"
+        yield invalid_whole("<nil>", f'"": {words}')
+    multiple = schema.get("multipleOf")
+    if multiple and not _is_multiple(value, multiple):
+        yield _wrong(place, value, f"should be a multiple of {number(multiple)}")
+    most, least = schema.get("maximum"), schema.get("minimum")
+    if most is not None and (value >= most if schema.get("exclusiveMaximum") else value > most):
+        words = "should be less than" if schema.get("exclusiveMaximum") else "should be less than or equal to"
+        yield _wrong(place, value, f"{words} {number(most)}")
+    if least is not None and (value <= least if schema.get("exclusiveMinimum") else value < least):
+        words = "should be greater than" if schema.get("exclusiveMinimum") else "should be greater than or equal to"
+        yield _wrong(place, value, f"{words} {number(least)}")
+
+
+def _is_multiple(value: float, factor: float) -> bool:
+    if isinstance(value, int) and float(factor).is_integer():
+        return value % int(factor) == 0
+    ratio = value / factor
+    return math.isfinite(ratio) and ratio == int(ratio)
+
+
+def _check_list(value: list[Any], schema: Schema, place: _Place) -> Iterator[Violation]:
+    items = schema.get("items")
+    if isinstance(items, Mapping):
+        for position, one in enumerate(value):
+            yield from _check(one, items, place.item(position))
+    least, most = schema.get("minItems"), schema.get("maxItems")
+    if least is not None and len(value) < least:
+        yield invalid(place.field, len(value), f"{place.path} in body should have at least {least} items")
+    if most is not None and len(value) > most:
+        yield too_many(place.field, len(value), most)
+
+
+def _check_enum(value: Any, schema: Schema, place: _Place) -> Iterator[Violation]:
+    allowed = schema.get("enum")
+    if not allowed or any(_same(value, one) for one in allowed):
+        return
+    words = [one if isinstance(one, str) else encode(one).decode() for one in allowed]
+    if isinstance(value, str):
+        yield not_supported(place.field, value, words)
+        return
+    listed = ", ".join(map(quoted, words))
+    yield Violation(
+        place.field, "FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {listed}"
+    )
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _check_object(value: dict[str, Any], schema: Schema, place: _Place) -> Iterator[Violation]:
+    least, most = schema.get("minProperties"), schema.get("maxProperties")
+    if least is not None and len(value) < least:
+        yield invalid(place.field, len(value), f"{place.path} in body should have at least {least} properties")
+    if most is not None and len(value) > most:
+        yield too_many(place.field, len(value), most)
+    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+    if isinstance(additional, Mapping):
+        for name, one in value.items():
+            if name not in properties:
+                yield from _check(one, additional, place.member(name))
+    for name, inner in properties.items():
+        if name in value:
+            yield from _check(value[name], inner, place.member(name))
+    for name in schema.get("required") or ():
+        if name not in value:
+            yield required(place.member(name).field)
+
+
+def _check_junctors(value: Any, schema: Schema, place: _Place) -> Iterator[Violation]:
+    told = place.path or ""
+    anyone = schema.get("anyOf") or ()
+    if anyone and not any(_fits(value, one) for one in anyone):
+        yield invalid_whole(place.field, f'"": "{told}" must validate at least one schema (anyOf)')
+        yield from _best(value, anyone, place)
+    one_of = schema.get("oneOf") or ()
+    if one_of:
+        count = sum(_fits(value, one) for one in one_of)
+        if count != 1:
+            why = "Found none valid" if count == 0 else f"Found {count} valid alternatives"
+            yield invalid_whole(place.field, f'"": "{told}" must validate one and only one schema (oneOf). {why}')
+            if count == 0:
+                yield from _best(value, one_of, place)
+    every = schema.get("allOf") or ()
+    failed = 0
+    for one in every:
+        found = list(_check(value, one, place))
+        failed += bool(found)
+        yield from found
+    if failed:
+        none = ". None validated" if failed == len(every) else ""
+        yield invalid_whole(place.field, f'"": "{told}" must validate all the schemas (allOf){none}')
+    not_ = schema.get("not")
+    if not_ is not None and _fits(value, not_):
+        yield invalid_whole(place.field, f'"": "{told}" must not validate the schema (not)')
+
+
+def _fits(value: Any, schema: Schema) -> bool:
+    return next(_check(value, schema, _Place("", "")), None) is None
+
+
+def _best(value: Any, schemas: Sequence[Schema], place: _Place) -> Iterator[Violation]:
+    """What is wrong by the alternative by which least is."""
+    yield from min((list(_check(value, one, place)) for one in schemas), key=len)
+
+
+def check_lists(value: Any, schema: Schema, field: str = "") -> Iterator[Violation]:
+    """Items that may be there only once, in lists that are sets or maps."""
+    if isinstance(value, dict):
+        properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+        for name, one in value.items():
+            inner = properties.get(name, additional)
+            if isinstance(inner, Mapping):
+                yield from check_lists(one, inner, f"{field}.{name}" if field else name)
+    elif isinstance(value, list):
+        yield from _check_repeated(value, schema, field)
+        items = schema.get("items")
+        if isinstance(items, Mapping):
+            for position, one in enumerate(value):
+                yield from check_lists(one, items, f"{field}[{position}]")
+
+
+def _check_repeated(value: list[Any], schema: Schema, field: str) -> Iterator[Violation]:
+    key_of: Callable[[Any], Any]
+    match schema.get("x-kubernetes-list-type"):
+        case "set":
+            key_of = lambda one: one  # noqa: E731
+        case "map":
+            keys = schema.get("x-kubernetes-list-map-keys") or ()
+            items = (schema.get("items") or {}).get("properties") or {}
+            key_of = lambda one: _key(one, keys, items)  # noqa: E731
+        case _:
+            return
+    seen: set[bytes] = set()
+    for position, one in enumerate(value):
+        key = key_of(one)
+        raw = encode(key)
+        if raw in seen:
+            yield duplicate(f"{field}[{position}]", shown(key))
+        seen.add(raw)
+
+
+def _key(item: Any, keys: Sequence[str], properties: Mapping[str, Schema]) -> Any:
+    if not isinstance(item, dict):
+        return item
+    return {name: item.get(name, properties.get(name, {}).get("default")) for name in keys if name in item}
+
+
+def check_embedded(value: Any, schema: Schema, field: str = "") -> Iterator[Violation]:
+    """Objects within objects name their kind and version."""
+    if isinstance(value, list):
+        items = schema.get("items")
+        if isinstance(items, Mapping):
+            for position, one in enumerate(value):
+                yield from check_embedded(one, items, f"{field}[{position}]")
+        return
+    if not isinstance(value, dict):
+        return
+    if schema.get(IS_OBJECT):
+        for name in _OF_OBJECTS[:2]:
+            if not value.get(name):
+                yield required(f"{field}.{name}", "must not be empty")
+    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+    for name, one in value.items():
+        inner = properties.get(name, additional)
+        if isinstance(inner, Mapping):
+            yield from check_embedded(one, inner, f"{field}.{name}" if field else name)

@@ -1,0 +1,261 @@
+"""Objects of a kind that a definition defines: their strategy, made of one version of the definition. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from mirror.batch.quoting import quoted
+from mirror.batch.syntax import subdomain_problems
+from mirror.batch.violations import Violation, invalid
+from mirror.embedded.apiserver import schemas
+from mirror.embedded.apiserver.crds import checking, paths, values
+from mirror.embedded.apiserver.kinds import Column
+from mirror.embedded.apiserver.ownership import shapes
+from mirror.embedded.apiserver.resources import cells, meta
+from mirror.embedded.apiserver.strategy import Context, Json, Strategy, Update
+
+_STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
+_META = ("apiVersion", "kind", "metadata")
+_NAME = Column("Name", format="name", description=cells.NAME.description)
+_DEFAULT_COLUMN = {
+    "name": "Age",
+    "type": "date",
+    "jsonPath": ".metadata.creationTimestamp",
+    "description": cells.AGE.description,
+}
+
+
+class Custom(Strategy):
+    """A kind of a definition, in one version."""
+
+    allows_unconditional_update = False
+    selector_refusal = "field label not supported: {label}"
+    is_converted = True
+
+    def __init__(self, definition: Json, version: Json) -> None:
+        spec = definition["spec"]
+        self.is_namespaced = spec["scope"] == "Namespaced"
+        self._api_version = f"{spec['group']}/{version['name']}"
+        storage = next(one["name"] for one in spec["versions"] if one["storage"])
+        self._stored_as = f"{spec['group']}/{storage}"
+        self.schema: Mapping[str, Any] = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        self.shape = shapes.of_schema(self.schema)
+        subresources = version.get("subresources") or {}
+        self._has_status = subresources.get("status") is not None
+        self.scale: Json | None = subresources.get("scale")
+        self.subresources = {"status": Update(self._prepare_status, self._check_status)} if self._has_status else {}
+        wanted = version.get("additionalPrinterColumns") or [_DEFAULT_COLUMN]
+        self._columns = [(column, _column(column)) for column in wanted]
+        self.columns = (_NAME, *(column for _, column in self._columns))
+        self.selectable = {
+            one["jsonPath"][1:]: _field(one["jsonPath"]) for one in version.get("selectableFields") or ()
+        }
+        self._deprecation = _deprecation(spec, version)
+
+    # -- the form of a version ----------------------------------------------------------------------------------------
+
+    def prune(self, body: Json) -> list[str]:
+        """Take out what the schema does not know, in place; gives its paths, sorted."""
+        return sorted(values.prune(body, self.schema, is_root=True))
+
+    def decode(self, body: Json) -> Json:
+        found: Json = _copy(body)
+        found["metadata"] = schemas.canonical(found.get("metadata"), "ObjectMeta")
+        values.prune(found, self.schema, is_root=True)
+        return found
+
+    def default(self, body: Json, context: Context) -> None:
+        self._complete(body)
+
+    def from_stored(self, stored: Json) -> Json:
+        stored["apiVersion"] = self._api_version
+        values.prune(stored, self.schema, is_root=True)
+        self._complete(stored)
+        return stored
+
+    def to_stored(self, body: Json) -> Json:
+        return body | {"apiVersion": self._stored_as}
+
+    def _complete(self, body: Json) -> None:
+        for name in body.keys() - set(_META):
+            inner = (self.schema.get("properties") or {}).get(name)
+            if inner is not None and body[name] is None and not inner.get("nullable"):
+                del body[name]
+            elif inner is not None:
+                values.drop_nulls(body[name], inner)
+        values.default(body, self.schema)
+
+    # -- writes -------------------------------------------------------------------------------------------------------
+
+    def prepare_create(self, body: Json, context: Context) -> Json:
+        if self._has_status:
+            body.pop("status", None)
+        body["metadata"]["generation"] = 1
+        return body
+
+    def prepare_update(self, new: Json, old: Json, context: Context) -> Json:
+        new = super().prepare_update(new, old, context)
+        left_out = {"metadata", "status"} if self._has_status else {"metadata"}
+        generation = old["metadata"].get("generation", 0)
+        is_changed = _without(new, left_out) != _without(old, left_out)
+        new["metadata"]["generation"] = generation + 1 if is_changed else generation
+        return new
+
+    def check_create(self, body: Json, context: Context) -> Sequence[Violation]:
+        of_meta = meta.check_meta(
+            body["metadata"], name_problems=subdomain_problems, is_namespaced=self.is_namespaced, is_core=False
+        )
+        return [*of_meta, *self._check(body)]
+
+    def check_update(self, new: Json, old: Json, context: Context) -> Sequence[Violation]:
+        return [*meta.check_meta_update(new, old, is_core=False), *self._check(new)]
+
+    def warnings(self, new: Json, old: Json | None, context: Context) -> Sequence[str]:
+        told = [self._deprecation] if self._deprecation else []
+        before = () if old is None else old["metadata"].get("finalizers") or ()
+        added = sorted(set(new["metadata"].get("finalizers") or ()).difference(before, _STANDARD_FINALIZERS))
+        return [*told, *(_odd_finalizer(one) for one in added if "/" not in one)]
+
+    def _check(self, body: Json) -> Iterator[Violation]:
+        schema = {**self.schema, "required": [one for one in self.schema.get("required") or () if one not in _META]}
+        schema["properties"] = {
+            name: inner for name, inner in (self.schema.get("properties") or {}).items() if name not in _META
+        }
+        value = {name: one for name, one in body.items() if name not in _META}
+        yield from checking.check(value, schema)
+        yield from checking.check_embedded(value, schema)
+        yield from checking.check_lists(value, schema)
+        if self.scale is not None:
+            yield from _check_scale(body, self.scale)
+
+    def _prepare_status(self, new: Json, old: Json, context: Context) -> Json:
+        found: Json = {name: one for name, one in old.items() if name != "status"}
+        kept = ("managedFields", "resourceVersion")
+        found["metadata"] = {name: value for name, value in old["metadata"].items() if name != "managedFields"}
+        found["metadata"] |= {name: new["metadata"][name] for name in kept if name in new["metadata"]}
+        if "status" in new:
+            found["status"] = new["status"]
+        return found
+
+    def _check_status(self, new: Json, old: Json, context: Context) -> Sequence[Violation]:
+        schema = (self.schema.get("properties") or {}).get("status")
+        found = list(meta.check_meta_update(new, old, is_core=False))
+        if schema is not None and "status" in new:
+            found += checking.check(new["status"], schema, field="status")
+            found += checking.check_lists(new["status"], schema, "status")
+        if self.scale is not None:
+            found += _check_scale(new, self.scale)
+        return found
+
+    # -- tables -------------------------------------------------------------------------------------------------------
+
+    def cells(self, body: Json, now: datetime) -> list[object]:
+        return [body["metadata"]["name"], *(_cell(body, column, now) for column, _ in self._columns)]
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copy(one) for name, one in value.items()}
+    return [_copy(one) for one in value] if isinstance(value, list) else value
+
+
+def _without(body: Json, names: set[str]) -> Json:
+    return {name: one for name, one in body.items() if name not in names | {"apiVersion", "kind"}}
+
+
+def _column(column: Json) -> Column:
+    shown = column.get("description") or f"Custom resource definition column (in JSONPath format): {column['jsonPath']}"
+    return Column(column["name"], column["type"], column.get("format", ""), shown, column.get("priority", 0))
+
+
+def _cell(body: Json, column: Json, now: datetime) -> object:
+    found = paths.find(body, column["jsonPath"])
+    if not found or found[0] is None:
+        return None
+    value = found[0]
+    match column["type"]:
+        case "integer":
+            return int(value) if isinstance(value, int | float) else None
+        case "number":
+            return float(value) if isinstance(value, int | float) else None
+        case "boolean":
+            return value if isinstance(value, bool) else None
+        case "date":
+            return cells.since(value, now) if isinstance(value, str) else "<invalid>"
+        case _:
+            return ",".join(map(_text, found))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return checking.shown(value)
+
+
+def _field(path: str) -> Callable[[Json], str]:
+    def of(body: Json) -> str:
+        found = paths.find(body, path)
+        return _text(found[0]) if found else ""
+
+    return of
+
+
+def _odd_finalizer(name: str) -> str:
+    """Two writers may mean different things by a name without a domain."""
+    path = " including a path (/)" if "." in name else ""
+    better = f"prefer a domain-qualified finalizer name{path}"
+    return f"metadata.finalizers: {quoted(name)}: {better} to avoid accidental conflicts with other finalizer writers"
+
+
+def _deprecation(spec: Json, version: Json) -> str:
+    if not version.get("deprecated"):
+        return ""
+    said = version.get("deprecationWarning")
+    return str(said) if said else f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
+
+
+_LARGEST_SCALE = 2**31 - 1
+_GO_TYPES = {"string": "string", "boolean": "bool", "number": "float64", "array": "[]interface {}"}
+
+
+def _check_scale(body: Json, scale: Json) -> Iterator[Violation]:
+    for path in (scale["specReplicasPath"], scale["statusReplicasPath"]):
+        value, problem = _at(body, path, "integer", "int64")
+        if problem:
+            yield invalid(path, 0, f"{path} accessor error: {problem}")
+        elif value is not None and value < 0:
+            yield invalid(path, value, "should be a non-negative integer")
+        elif value is not None and value > _LARGEST_SCALE:
+            yield invalid(path, value, f"should be less than or equal to {_LARGEST_SCALE}")
+    selector = scale.get("labelSelectorPath")
+    if selector:
+        _, problem = _at(body, selector, "string", "string")
+        if problem:
+            yield invalid(selector, quoted(""), f"{selector} accessor error: {problem}")
+
+
+def _at(body: Json, path: str, wanted: str, in_go: str) -> tuple[Any, str]:
+    """The value at a simple path, None if there is none, and what is wrong with it or with the way to it."""
+    value: Any = body
+    for step in paths.names(path):
+        if not isinstance(value, dict):
+            return None, f"{_printed(value)} is of the type {_go_type(value)}, expected map[string]interface{{}}"
+        value = value.get(step)
+        if value is None:
+            return None, ""
+    if checking.kind_of(value) == wanted:
+        return value, ""
+    return None, f"{_printed(value)} is of the type {_go_type(value)}, expected {in_go}"
+
+
+def _go_type(value: Any) -> str:
+    return _GO_TYPES.get(checking.kind_of(value), "int64" if isinstance(value, int) else "map[string]interface {}")
+
+
+def _printed(value: Any) -> str:
+    """As Go prints a value."""
+    if isinstance(value, list):
+        return f"[{' '.join(map(_printed, value))}]"
+    return checking.number(value) if isinstance(value, int | float) else str(value)

@@ -1,0 +1,298 @@
+"""What is wrong with a definition, beside its schemas. The words of kube-apiserver. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mirror.batch.quoting import json_texts, quoted
+from mirror.batch.syntax import subdomain_problems
+from mirror.batch.violations import (
+    IMMUTABLE,
+    Violation,
+    duplicate,
+    forbidden,
+    invalid,
+    invalid_text,
+    not_supported_text,
+    required,
+)
+from mirror.embedded.apiserver.crds import paths
+from mirror.embedded.apiserver.crds.schema_rules import check_schema
+from mirror.embedded.apiserver.failures import Json
+from mirror.embedded.apiserver.webhooks.rules import dns_1035_problems
+
+_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS = (
+    "binary",
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "password",
+    "",
+)
+_MOST_SELECTABLE = 8
+_PROTECTED = re.compile(r"(^|\.)(k8s\.io|kubernetes\.io)$")
+_APPROVAL = "api-approved.kubernetes.io"
+
+
+def check_definition(body: Json) -> Iterator[Violation]:
+    """A new definition, or a changed one."""
+    spec = body["spec"]
+    yield from _check_spec(spec)
+    yield from _check_stored(body.get("status", {}).get("storedVersions"), spec)
+    if _PROTECTED.search(spec["group"]) and not (body["metadata"].get("annotations") or {}).get(_APPROVAL):
+        why = (
+            f'protected groups must have approval annotation "{_APPROVAL}", '
+            "see https://github.com/kubernetes/enhancements/pull/1111"
+        )
+        yield required(f"metadata.annotations[{_APPROVAL}]", why)
+    if spec.get("preserveUnknownFields"):
+        why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        yield invalid("spec.preserveUnknownFields", "true", why)
+
+
+def check_name(body: Json) -> Iterator[Violation]:
+    """A definition is called by what it defines."""
+    spec = body["spec"]
+    name = body["metadata"].get("name", "")
+    if name != f"{spec['names'].get('plural', '')}.{spec['group']}":
+        yield invalid_text("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+
+
+def check_change(new: Json, old: Json, *, is_established: bool) -> Iterator[Violation]:
+    """What stays as it is."""
+    fields: list[tuple[str, Any, Any]] = []
+    new_spec, old_spec = new["spec"], old["spec"]
+    if is_established:
+        fields.append(("spec.scope", new_spec["scope"], old_spec["scope"]))
+        fields.append(("spec.names.kind", new_spec["names"]["kind"], old_spec["names"]["kind"]))
+    fields.append(("spec.group", new_spec["group"], old_spec["group"]))
+    fields.append(("spec.names.plural", new_spec["names"]["plural"], old_spec["names"]["plural"]))
+    for field, value, before in fields:
+        if value != before:
+            yield invalid_text(field, value, IMMUTABLE)
+
+
+def _check_spec(spec: Json) -> Iterator[Violation]:
+    group, versions = spec["group"], spec.get("versions") or []
+    if not group:
+        yield required("spec.group")
+    elif problems := subdomain_problems(group):
+        yield invalid_text("spec.group", group, ",".join(problems))
+    elif "." not in group:
+        yield invalid_text("spec.group", group, "should be a domain with at least one dot")
+    if not spec["scope"]:
+        yield required("spec.scope")
+    elif spec["scope"] not in ("Cluster", "Namespaced"):
+        yield not_supported_text("spec.scope", spec["scope"], ("Cluster", "Namespaced"))
+    for position, version in enumerate(versions):
+        if not (version.get("schema") or {}).get("openAPIV3Schema"):
+            yield required(f"spec.versions[{position}].schema.openAPIV3Schema")
+    for position, version in enumerate(versions):
+        yield from _check_version_name(f"spec.versions[{position}].name", version["name"])
+        if not _is_shared(versions, "schema"):
+            yield from _check_version_schema(f"spec.versions[{position}].schema", version)
+        if not _is_shared(versions, "subresources"):
+            yield from _check_subresources(f"spec.versions[{position}].subresources", version)
+        if not _is_shared(versions, "additionalPrinterColumns"):
+            yield from _check_columns(f"spec.versions[{position}].additionalPrinterColumns", version)
+        if not _is_shared(versions, "selectableFields"):
+            yield from _check_selectable(f"spec.versions[{position}].selectableFields", version)
+    yield from _check_versions(versions)
+    if versions:
+        yield from _check_version_name("spec.version", versions[0]["name"])
+    yield from _check_names(spec["names"])
+    if versions:
+        first = versions[0]
+        if _is_shared(versions, "schema"):
+            yield from _check_version_schema("spec.validation", first)
+        if _is_shared(versions, "subresources"):
+            yield from _check_subresources("spec.subresources", first)
+        if _is_shared(versions, "additionalPrinterColumns"):
+            yield from _check_columns("spec.additionalPrinterColumns", first)
+        if _is_shared(versions, "selectableFields"):
+            yield from _check_selectable("spec.selectableFields", first)
+    yield from _check_conversion(spec.get("conversion") or {})
+
+
+def _is_shared(versions: Sequence[Json], name: str) -> bool:
+    """What is the same in all versions, kube-apiserver holds, and talks of, as a field of the spec."""
+    return all(version.get(name) == versions[0].get(name) for version in versions)
+
+
+def _check_version_name(field: str, name: str) -> Iterator[Violation]:
+    if problems := dns_1035_problems(name):
+        yield invalid_text(field, name, ",".join(problems))
+
+
+def _check_versions(versions: Sequence[Json]) -> Iterator[Violation]:
+    shown = json.dumps([_shown(version, versions) for version in versions], separators=(",", ":"))
+    if len({version["name"] for version in versions}) < len(versions):
+        yield invalid("spec.versions", shown, "must contain unique version names")
+    if sum(bool(version["storage"]) for version in versions) != 1:
+        yield invalid("spec.versions", shown, "must have exactly one version marked as storage version")
+
+
+def _shown(version: Json, versions: Sequence[Json]) -> Json:
+    """A version as Go prints it; what all share is not there."""
+    names = (
+        ("Schema", "schema"),
+        ("Subresources", "subresources"),
+        ("AdditionalPrinterColumns", "additionalPrinterColumns"),
+        ("SelectableFields", "selectableFields"),
+    )
+    head = {
+        "Name": version["name"],
+        "Served": version["served"],
+        "Storage": version["storage"],
+        "Deprecated": version.get("deprecated", False),
+        "DeprecationWarning": version.get("deprecationWarning"),
+    }
+    return head | {shown: None if _is_shared(versions, name) else version.get(name) for shown, name in names}
+
+
+def _check_version_schema(field: str, version: Json) -> Iterator[Violation]:
+    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    if schema:
+        has_status = (version.get("subresources") or {}).get("status") is not None
+        yield from check_schema(f"{field}.openAPIV3Schema", schema, has_status=has_status)
+
+
+def _check_subresources(field: str, version: Json) -> Iterator[Violation]:
+    scale = (version.get("subresources") or {}).get("scale")
+    if scale is None:
+        return
+    for name, start in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
+        place, path = f"{field}.scale.{name}", scale.get(name, "")
+        if not path:
+            yield required(place)
+        elif not paths.is_simple(path):
+            yield from _check_path(place, path)
+        elif not path.startswith(start):
+            yield invalid_text(place, path, f"should be a json path under {start[:-1]}")
+    path = scale.get("labelSelectorPath")
+    if path and not path.startswith((".spec.", ".status.")):
+        yield invalid_text(
+            f"{field}.scale.labelSelectorPath", path, "should be a json path under either .spec or .status"
+        )
+
+
+def _check_path(field: str, path: str) -> Iterator[Violation]:
+    if not path.startswith("."):
+        yield invalid_text(field, path, "must be a simple json path starting with .")
+        return
+    try:
+        paths.find({}, path)
+    except paths.NotAPath as error:
+        yield invalid_text(field, path, f"is an invalid jsonpath: {error}")
+
+
+def _check_columns(field: str, version: Json) -> Iterator[Violation]:
+    for position, column in enumerate(version.get("additionalPrinterColumns") or ()):
+        place, kinds = f"{field}[{position}]", ",".join(_COLUMN_TYPES)
+        if not column.get("name"):
+            yield required(f"{place}.name")
+        if not column.get("type"):
+            yield required(f"{place}.type", f"must be one of {kinds}")
+        elif column["type"] not in _COLUMN_TYPES:
+            yield invalid_text(f"{place}.type", column["type"], f"must be one of {kinds}")
+        if column.get("format", "") not in _COLUMN_FORMATS:
+            formats = ",".join(sorted(filter(None, _COLUMN_FORMATS)))
+            yield invalid_text(f"{place}.format", column["format"], f"must be one of {formats}")
+        if not column.get("jsonPath"):
+            yield required(f"{place}.JSONPath")
+        else:
+            yield from _check_path(f"{place}.JSONPath", column["jsonPath"])
+
+
+def _check_selectable(field: str, version: Json) -> Iterator[Violation]:
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    seen: set[str] = set()
+    for position, selectable in enumerate(version.get("selectableFields") or ()):
+        place, path = f"{field}[{position}].jsonPath", selectable.get("jsonPath", "")
+        if not path:
+            yield required(place)
+            continue
+        found: Any = schema
+        for name in paths.names(path) if paths.is_simple(path) else ["?"]:
+            found = (found.get("properties") or {}).get(name) if isinstance(found, dict) else None
+        if found is None and not path.startswith(".metadata"):
+            yield invalid_text(place, path, "is an invalid path: does not refer to a valid field")
+            continue
+        if path.startswith(".metadata"):
+            yield invalid_text(place, path, "must not point to fields in metadata")
+        if found is None or found.get("type") not in ("string", "boolean", "integer"):
+            why = (
+                "must point to a field of type string, boolean or integer. "
+                "Enum string fields and strings with formats are allowed."
+            )
+            yield invalid_text(place, path, why)
+        if path in seen:
+            yield duplicate(place, quoted(path))
+        seen.add(path)
+    if len(seen) > _MOST_SELECTABLE:
+        why = f"Too many: {len(seen)}: must have at most {_MOST_SELECTABLE} items"
+        yield Violation(field, "FieldValueTooMany", why)
+
+
+def _check_names(names: Json) -> Iterator[Violation]:
+    for name in ("plural", "singular", "kind", "listKind"):
+        if not names.get(name):
+            yield required(f"spec.names.{name}")
+    for name in ("plural", "singular"):
+        yield from _check_label(f"spec.names.{name}", names.get(name, ""))
+    for name in ("kind", "listKind"):
+        yield from _check_label(f"spec.names.{name}", names.get(name, "").lower(), names.get(name, ""))
+    for name in ("shortNames", "categories"):
+        for position, one in enumerate(names.get(name) or ()):
+            yield from _check_label(f"spec.names.{name}[{position}]", one)
+    if names.get("kind") and names.get("kind") == names.get("listKind"):
+        yield invalid_text("spec.names.listKind", names["listKind"], "kind and listKind may not be the same")
+
+
+def _check_label(field: str, label: str, shown: str = "") -> Iterator[Violation]:
+    if label and (problems := dns_1035_problems(label)):
+        words = ",".join(problems)
+        yield invalid_text(
+            field, shown or label, f"may have mixed case, but should otherwise match: {words}" if shown else words
+        )
+
+
+def _check_conversion(conversion: Json) -> Iterator[Violation]:
+    strategy = conversion.get("strategy", "")
+    if not strategy:
+        yield required("spec.conversion.strategy")
+    elif strategy == "Webhook":
+        yield forbidden("spec.conversion.strategy", "this server does not call webhooks that convert; use None")
+    elif strategy != "None":
+        yield not_supported_text("spec.conversion.strategy", strategy, ("None", "Webhook"))
+    elif conversion.get("webhook"):
+        yield forbidden("spec.conversion.webhookClientConfig", "should not be set when strategy is not set to Webhook")
+
+
+def _check_stored(stored: Sequence[str] | None, spec: Json) -> Iterator[Violation]:
+    if not stored:
+        yield invalid("status.storedVersions", "null", "must have at least one stored version")
+        return
+    left = list(stored)
+    for version in spec.get("versions") or ():
+        if version["storage"] and version["name"] not in stored:
+            yield invalid(
+                "status.storedVersions", json_texts(stored), f"must have the storage version {version['name']}"
+            )
+        if version["name"] in left:
+            left.remove(version["name"])
+    for name in left:
+        why = (
+            f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions "
+            f"until a storage migration ensures no data remains persisted in {name} and removes {name} from "
+            "status.storedVersions"
+        )
+        yield invalid_text(f"status.storedVersions[{stored.index(name)}]", name, why)

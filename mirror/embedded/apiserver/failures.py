@@ -1,0 +1,130 @@
+"""Every answer that is not what was asked for, as a ``Status`` with the words of kube-apiserver (E1–E6).
+
+Handlers raise ``Refused``; ``server`` makes a response of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from mirror.batch.quoting import quoted
+from mirror.batch.violations import Violation
+
+Json: TypeAlias = dict[str, Any]
+
+
+class Refused(Exception):
+    """The request is answered with this ``Status``."""
+
+    def __init__(self, status: Json, *, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(status.get("message", ""))
+        self.status = status
+        self.headers = headers
+
+    @property
+    def code(self) -> int:
+        """The HTTP status."""
+        return int(self.status["code"])
+
+    @property
+    def reason(self) -> str:
+        """``Status.reason``: NotFound, Conflict, …"""
+        return str(self.status.get("reason", ""))
+
+
+def failure(code: int, reason: str, message: str, details: Json | None = None) -> Json:
+    """The body of a Status."""
+    body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message}
+    if reason:
+        body["reason"] = reason
+    if details is not None:
+        body["details"] = {name: value for name, value in details.items() if value not in ("", None, [])}
+    body["code"] = code
+    return body
+
+
+def qualified(plural: str, group: str) -> str:
+    """``jobs.batch``, or ``pods`` in the core group; the same for kinds."""
+    return f"{plural}.{group}" if group else plural
+
+
+def not_found(plural: str, group: str, name: str) -> Refused:
+    """404: there is no such object."""
+    details = {"name": name, "group": group, "kind": plural}
+    return Refused(failure(404, "NotFound", f"{qualified(plural, group)} {quoted(name)} not found", details))
+
+
+def no_such_path() -> Refused:
+    """404: there is no such resource; a client library reads it as ``the server could not find …``."""
+    return Refused(failure(404, "NotFound", "the server could not find the requested resource", {}))
+
+
+def already_exists(plural: str, group: str, name: str) -> Refused:
+    """409 on create."""
+    details = {"name": name, "group": group, "kind": plural}
+    message = f"{qualified(plural, group)} {quoted(name)} already exists"
+    return Refused(failure(409, "AlreadyExists", message, details))
+
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def conflict(plural: str, group: str, name: str, why: str = MODIFIED) -> Refused:
+    """409 on a write that relied on something that is no longer so."""
+    details = {"name": name, "group": group, "kind": plural}
+    message = f"Operation cannot be fulfilled on {qualified(plural, group)} {quoted(name)}: {why}"
+    return Refused(failure(409, "Conflict", message, details))
+
+
+def invalid(kind: str, group: str, name: str, violations: Sequence[Violation]) -> Refused:
+    """422: every cause with its repetitions, and a message without them (E1, E2)."""
+    distinct = list(dict.fromkeys(f"{one.field}: {one.message}" for one in violations))
+    listed = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+    message = f"{qualified(kind, group)} {quoted(name)} is invalid" + (f": {listed}" if distinct else "")
+    causes = [{"reason": one.reason, "message": one.message, "field": one.field} for one in violations]
+    return Refused(failure(422, "Invalid", message, {"name": name, "group": group, "kind": kind, "causes": causes}))
+
+
+def bad_request(message: str) -> Refused:
+    """400."""
+    return Refused(failure(400, "BadRequest", message))
+
+
+def forbidden(plural: str, group: str, name: str, why: str) -> Refused:
+    """403 of an admission step; ``why`` follows the colon."""
+    what = qualified(plural, group)
+    message = f"{what} {quoted(name)} is forbidden: {why}" if name else f"{what} is forbidden: {why}"
+    return Refused(failure(403, "Forbidden", message, {"name": name, "group": group, "kind": plural}))
+
+
+def unauthorized() -> Refused:
+    """401."""
+    return Refused(failure(401, "Unauthorized", "Unauthorized"))
+
+
+def method_not_allowed() -> Refused:
+    """405."""
+    message = "the server does not allow this method on the requested resource"
+    return Refused(failure(405, "MethodNotAllowed", message, {}))
+
+
+def gone(message: str) -> Refused:
+    """410: this version is no longer kept."""
+    return Refused(failure(410, "Expired", message))
+
+
+def unsupported_media_type(message: str) -> Refused:
+    """415."""
+    return Refused(failure(415, "UnsupportedMediaType", message))
+
+
+def too_large(message: str) -> Refused:
+    """413."""
+    return Refused(failure(413, "RequestEntityTooLarge", message))
+
+
+def internal(message: str) -> Refused:
+    """500; the message must not hold anything that a client may not see."""
+    causes = [{"message": message}]
+    return Refused(failure(500, "InternalError", f"Internal error occurred: {message}", {"causes": causes}))

@@ -1,0 +1,42 @@
+"""Objects as the server prints them: members in the order of its types, those of maps by name, markup escaped.
+
+Only refusals of patches show whole objects, and say what is wrong in that order.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from mirror.embedded.apiserver.schemas import STRUCTS
+
+_MARKUP = re.compile("[<>&\u2028\u2029]")
+_FIRST = ("kind", "apiVersion")
+
+
+def in_order(value: Any, struct: str) -> Any:
+    """A copy of an object of this struct; empty: of a map of anything."""
+    if not isinstance(value, dict):
+        return value
+    fields = STRUCTS.get(struct, {})
+    names = [name for name in (*_FIRST, *fields) if name in fields and name in value] if fields else sorted(value)
+    others = [name for name in value if name not in names]
+    return {name: _value(value[name], fields.get(name, "")) for name in dict.fromkeys((*names, *others))}
+
+
+def _value(value: Any, kind: str) -> Any:
+    kind = kind.strip("*!")
+    if isinstance(value, list):
+        inner = kind[1:-1] if kind.startswith("[") else ""
+        return [_value(one, inner) for one in value]
+    if kind.startswith("{") and isinstance(value, dict):
+        return {name: _value(value[name], kind[1:-1]) for name in sorted(value)}
+    return in_order(value, kind)
+
+
+def text(value: Any) -> str:
+    """The JSON of a value."""
+    found = msgspec.json.encode(value).decode()
+    return _MARKUP.sub(lambda one: f"\\u{ord(one[0]):04x}", found)

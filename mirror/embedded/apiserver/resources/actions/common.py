@@ -1,0 +1,103 @@
+"""What actions have in common: reading a body, admission, and writing conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from mirror.embedded.apiserver import answers, bodies, objects, options, schemas
+from mirror.embedded.apiserver.failures import Json, bad_request, not_found
+from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.messages import Answer, Request, Response
+from mirror.embedded.apiserver.negotiation import format_of
+from mirror.embedded.apiserver.options import WriteOptions
+from mirror.embedded.apiserver.storage import Record
+from mirror.embedded.apiserver.strategy import Context
+from mirror.embedded.apiserver.webhooks.attributes import Attributes
+
+if TYPE_CHECKING:
+    from mirror.embedded.apiserver.server import ApiServer
+
+Action: TypeAlias = "Callable[[ApiServer, Kind, str, str, Request, Context], Awaitable[Answer]]"
+
+
+def read(request: Request, api_version: str, kind: str, *, namespace: str) -> tuple[Json, WriteOptions, list[str]]:
+    """The body of a POST to a subresource, canonical; its options; and what to warn of.
+
+    Args:
+        api_version: what the body must be, if it says.
+
+    Raises:
+        Refused: 400, 415, 422.
+    """
+    wanted = options.write_options(request)
+    content_type = request.headers.get("content-type", "")
+    decoded = bodies.decode_as(request.body, content_type, api_version, kind, kind, wanted.validation)
+    body = schemas.canonical(decoded.body, kind)
+    body.setdefault("metadata", {})
+    # Webhooks are told what was posted, which is another kind than that of the object.
+    body |= {"apiVersion": api_version, "kind": kind}
+    found = body["metadata"].get("namespace") or namespace
+    if found != namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    return body, wanted, decoded.warnings
+
+
+async def admit(
+    server: ApiServer, kind: Kind, subresource: str, place: tuple[str, str], body: Json, context: Context
+) -> tuple[Json, list[str]]:
+    """Let admission change and check what is posted to a subresource; gives what became of it, and warnings.
+
+    Raises:
+        Refused: as admission says.
+    """
+    attributes = Attributes(
+        operation="CREATE",
+        kind=kind,
+        subresource=subresource,
+        namespace=place[0],
+        name=place[1],
+        body=body,
+        old=None,
+        user=context.user,
+        is_dry_run=context.is_dry_run,
+        options={"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+    )
+    warnings = [*await server.admission.mutate(attributes), *await server.admission.validate(attributes)]
+    return attributes.body if attributes.body is not None else body, warnings
+
+
+def found(server: ApiServer, plural: str, namespace: str, name: str) -> Record:
+    """A stored object of core.
+
+    Raises:
+        Refused: 404.
+    """
+    record = server.storage.get(plural, namespace, name)
+    if record is None:
+        raise not_found(plural, "", name)
+    return record
+
+
+def success(request: Request, warnings: list[str]) -> Response:
+    """201 and a Status, as for all that is posted and not stored."""
+    status: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+    return answers.of_status(status, format_of(request), answers.warning_headers(warnings))
+
+
+def created(request: Request, body: Json, warnings: list[str]) -> Response:
+    """201 and what was made of the body."""
+    return answers.written(objects.encode(body), format_of(request), 201, answers.warning_headers(warnings))
+
+
+def set_condition(status: Json, condition: Json, now: str) -> None:
+    """In place: the condition is as given; the time of its last change stays if its status does."""
+    made = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
+    listed = status.setdefault("conditions", [])
+    for position, one in enumerate(listed):
+        if one["type"] == condition["type"]:
+            if one["status"] == condition["status"]:
+                made["lastTransitionTime"] = one["lastTransitionTime"]
+            listed[position] = made
+            return
+    listed.append(made)

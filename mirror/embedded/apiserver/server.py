@@ -1,0 +1,89 @@
+"""A whole API server, put together: every kind, its rules, who may do what, and the namespaces that always exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from random import Random
+from typing import Literal
+
+from mirror.batch import times
+from mirror.batch.gates import ALL_ON, ApiGates
+from mirror.embedded.apiserver import changes, discovery, resources
+from mirror.embedded.apiserver.access import Access
+from mirror.embedded.apiserver.core import ApiServer
+from mirror.embedded.apiserver.crds.definitions import Definitions
+from mirror.embedded.apiserver.failures import Json
+from mirror.embedded.apiserver.kinds import Registry
+from mirror.embedded.apiserver.messages import User
+from mirror.embedded.apiserver.resources import priorityclasses
+from mirror.embedded.apiserver.resources.actions import ACTIONS
+from mirror.embedded.apiserver.storage import Storage
+from mirror.embedded.apiserver.strategy import Context
+from mirror.embedded.apiserver.webhooks import configurations
+from mirror.embedded.apiserver.webhooks.admission import Admission
+from mirror.runtime.clock import Clock
+
+__all__ = ["ApiServer", "build"]
+
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+def build(
+    *,
+    clock: Clock,
+    random: Random,
+    gates: ApiGates = ALL_ON,
+    storage: Storage | None = None,
+    authorization: Literal["AlwaysAllow", "RBAC"] = "AlwaysAllow",
+    tokens: Mapping[str, User] | None = None,
+) -> ApiServer:
+    """An API server with everything there is. ``tokens`` are bearer tokens and whose they are."""
+    storage = storage if storage is not None else Storage()
+    registry = Registry()
+    access = Access(storage=storage, clock=clock, random=random, authorization=authorization, tokens=tokens or {})
+    for kind in (*resources.builtin(gates), *access.kinds(), *configurations.kinds()):
+        registry.add(kind)
+
+    def context() -> Context:
+        return Context(now=times.of(clock.now()), gates=gates)
+
+    server = ApiServer(
+        registry=registry,
+        storage=storage,
+        access=access,
+        admission=Admission(storage=storage, registry=registry, random=random, context=context),
+        clock=clock,
+        random=random,
+        gates=gates,
+        actions={**ACTIONS, **access.actions},
+        discover=partial(discovery.answer, gates=gates),
+    )
+    definitions = Definitions(server)
+    definitions.start()
+    server.at_its_end.append(definitions.stop)
+    create_first_objects(server)
+    access.bootstrap()
+    return server
+
+
+def create_first_objects(server: ApiServer) -> None:
+    """Those that every cluster has, unless they are there."""
+    bodies = [_namespace(name) for name in NAMESPACES] + priorityclasses.system()
+    for body in bodies:
+        kind = server.registry.by_kind(body["apiVersion"], body["kind"])
+        assert kind is not None
+        if server.storage.get(kind.stored_as, "", body["metadata"]["name"]) is None:
+            body["metadata"]["uid"] = changes.new_uid(server)
+            body["metadata"]["creationTimestamp"] = times.of(server.clock.now())
+            changes.store(server, kind, body, replacing=None)
+
+
+def _namespace(name: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    }

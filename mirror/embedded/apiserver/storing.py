@@ -1,0 +1,244 @@
+"""From a new object to a stored one: admission, the rules of its kind, and the write.
+
+Nothing is awaited between reading a record and writing it but admission, after which storage finds out whether the
+record is still the same; if it is not, the write starts over with what is there now. ``writing`` calls this for the
+verbs, actions on subresources for themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mirror.batch.quoting import quoted
+from mirror.batch.violations import Violation
+from mirror.embedded.apiserver import changes, managed, objects
+from mirror.embedded.apiserver.admitting import CREATE, UPDATE, attributes_of
+from mirror.embedded.apiserver.calls import Call
+from mirror.embedded.apiserver.failures import Json, Refused, already_exists, conflict, failure, invalid, not_found
+from mirror.embedded.apiserver.marking import is_to_go
+from mirror.embedded.apiserver.options import WriteOptions
+from mirror.embedded.apiserver.storage import Moved, Record
+from mirror.embedded.apiserver.strategy import Context, Strategy
+
+if TYPE_CHECKING:
+    from mirror.embedded.apiserver.server import ApiServer
+
+_GENERATED_TRIES = 8
+_MOST_RETRIES = 5
+"""Of writes that did not say which version they replace, when others write the same object meanwhile."""
+_LONGEST_NUMBER = 19
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A wanted change of one object."""
+
+    make: Callable[[Json | None, Context], Json]
+    """The new object, decoded and with defaults, made of the one that is there (a copy), if there is one."""
+    options: WriteOptions
+    manager: str
+    allows_create: bool = False
+    uid: str = ""
+    """The object must have it, if given."""
+    tracks_fields: bool = True
+    """Whether managedFields are still to be written."""
+
+
+async def changed(server: ApiServer, call: Call, change: Change) -> tuple[bytes, int]:
+    """Make the change; the object as it is served then, and 200 or 201. Also for actions on subresources.
+
+    Raises:
+        Refused: 404, 409, 422, and what admission says.
+    """
+    kind = call.kind
+    for _ in range(_MOST_RETRIES + 1):
+        context = changes.context_of(server, call, is_dry_run=change.options.is_dry_run)
+        record = server.storage.get(kind.stored_as, call.namespace, call.name)
+        if record is None and not change.allows_create:
+            raise not_found(kind.plural, kind.group, call.name)
+        if change.uid and (record.uid if record else "") != change.uid:
+            raise conflict(kind.plural, kind.group, call.name, _uid_differs(call, change, record))
+        try:
+            if record is not None:
+                return await _replaced(server, call, change, context, record), 200
+            return await _created_by_update(server, call, change, context), 201
+        except Moved:
+            continue
+    raise conflict(kind.plural, kind.group, call.name)
+
+
+async def _replaced(server: ApiServer, call: Call, change: Change, context: Context, record: Record) -> bytes:
+    """Raises: Moved if it is not what is stored any more."""
+    kind, strategy = call.kind, call.kind.strategy
+    old = objects.body_of(kind, record)
+    new = change.make(objects.body_of(kind, record), context)
+    if change.tracks_fields:
+        managed.track(new, old, kind, manager=change.manager, subresource=call.subresource, now=context.now)
+    attributes = attributes_of(call, UPDATE, new, old, change.options)
+    call.warnings.extend(await server.admission.mutate(attributes))
+    new = attributes.body or new
+    changes.drop_repeated_owners(new["metadata"], call.warnings, is_after_admission=True)
+    _check_version(call, new["metadata"], record, strategy)
+    changes.match_namespace(call, new["metadata"])
+    changes.keep_system_fields(new["metadata"], old["metadata"])
+    new["apiVersion"], new["kind"] = kind.api_version, kind.kind
+    way = call.way
+    new = way.prepare(new, old, context) if way else strategy.prepare_update(new, old, context)
+    found = way.check(new, old, context) if way else strategy.check_update(new, old, context)
+    changes.check_updated(call, new, old, found)
+    if not way:
+        call.warnings.extend(strategy.warnings(new, old, context))
+    attributes = attributes_of(call, UPDATE, new, old, change.options)
+    call.warnings.extend(await server.admission.validate(attributes))
+    new = changes.served(strategy, new)
+    if is_to_go(strategy, new, old):
+        return _gone(server, call, change, new, record)
+    new["metadata"]["resourceVersion"] = str(record.version)
+    if changes.same_but_for_times(new, old):
+        # Nobody may think that somebody else has written in the meantime.
+        if server.storage.get(kind.stored_as, call.namespace, call.name) is not record:
+            raise Moved
+        return objects.shown(kind, record)
+    if change.options.is_dry_run:
+        return objects.encoded(kind, new)
+    return objects.shown(kind, changes.store(server, kind, new, replacing=record))
+
+
+def _gone(server: ApiServer, call: Call, change: Change, new: Json, record: Record) -> bytes:
+    """The last finalizer went, and with it the object."""
+    new["metadata"]["resourceVersion"] = str(record.version)
+    if not change.options.is_dry_run:
+        changes.remove(server, call.kind, record)
+    return objects.encoded(call.kind, new)
+
+
+async def created(server: ApiServer, call: Call, body: Json, context: Context, wanted: WriteOptions) -> bytes:
+    """Store a new object, decoded, with defaults and managed fields; the object as it is served then.
+
+    Raises:
+        Refused: 409 if there is such an object already, 422, and what admission says.
+    """
+    kind = call.kind
+    attributes = attributes_of(call, CREATE, body, None, wanted)
+    call.warnings.extend(await server.admission.mutate(attributes))
+    body = attributes.body or body
+    changes.drop_repeated_owners(body["metadata"], call.warnings, is_after_admission=True)
+    prefix = body["metadata"].get("generateName", "")
+    if body["metadata"].get("name") or not prefix:
+        return await _stored(server, call, body, context, wanted)
+    raw = objects.encode(body)
+    for tries_left in reversed(range(_GENERATED_TRIES)):
+        attempt: Json = objects.decode(raw)
+        attempt["metadata"]["name"] = changes.generated_name(server, prefix)
+        if tries_left and server.storage.get(kind.stored_as, call.namespace, attempt["metadata"]["name"]) is not None:
+            continue
+        try:
+            return await _stored(server, call, attempt, context, wanted)
+        except Refused as refused:
+            if refused.reason != "AlreadyExists" or not tries_left:
+                raise
+    raise AssertionError("the last try ends it")
+
+
+async def _stored(server: ApiServer, call: Call, body: Json, context: Context, wanted: WriteOptions) -> bytes:
+    kind, strategy, meta = call.kind, call.kind.strategy, body["metadata"]
+    version = meta.pop("resourceVersion", "")
+    meta["uid"], meta["creationTimestamp"] = context.uid, context.now
+    body["apiVersion"], body["kind"] = kind.api_version, kind.kind
+    changes.match_namespace(call, meta)
+    body = strategy.prepare_create(body, context)
+    changes.check_created(call, body, strategy.check_create(body, context))
+    call.warnings.extend(strategy.warnings(body, None, context))
+    attributes = attributes_of(call, CREATE, body, None, wanted)
+    call.warnings.extend(await server.admission.validate(attributes))
+    body = changes.served(strategy, body)
+    name = body["metadata"]["name"]
+    existing = server.storage.get(kind.stored_as, body["metadata"].get("namespace", ""), name)
+    if existing is not None:
+        raise _exists(call, body, existing)
+    if wanted.is_dry_run:
+        if version:
+            body["metadata"]["resourceVersion"] = version
+        return objects.encoded(kind, body)
+    if version not in ("", "0"):
+        raise changes.version_on_create()
+    return objects.shown(kind, changes.store(server, kind, body, replacing=None))
+
+
+async def _created_by_update(server: ApiServer, call: Call, change: Change, context: Context) -> bytes:
+    """Raises: Moved if somebody else was quicker."""
+    body = change.make(None, context)
+    _check_number(body["metadata"].get("resourceVersion", ""))
+    # A dry run shows the version that was sent, as that of a create does.
+    forgotten = changes.SYSTEM_FIELDS if change.options.is_dry_run else (*changes.SYSTEM_FIELDS, "resourceVersion")
+    for name in forgotten:
+        body["metadata"].pop(name, None)
+    server.access.check(call.user, "create", call.kind, call.subresource, call.namespace, call.name, call.request.path)
+    if change.tracks_fields:
+        managed.track(body, None, call.kind, manager=change.manager, subresource="", now=context.now)
+    try:
+        return await created(server, call, body, context, change.options)
+    except Refused as refused:
+        if refused.reason == "AlreadyExists":
+            raise Moved(call.name) from refused
+        raise
+
+
+def _check_version(call: Call, meta: Json, record: Record, strategy: Strategy) -> None:
+    kind, version = call.kind, meta.get("resourceVersion", "")
+    if version in ("", "0"):
+        if not strategy.allows_unconditional_update:
+            problem = Violation(
+                "metadata.resourceVersion",
+                "FieldValueInvalid",
+                "Invalid value: 0: must be specified for an update",
+            )
+            raise invalid(kind.plural, kind.refused_group, call.name, [problem])
+        meta["resourceVersion"] = str(record.version)
+        return
+    _check_number(version)
+    if int(version) != record.version:
+        raise conflict(kind.plural, kind.group, call.name)
+
+
+def _check_number(version: str) -> None:
+    """Raises: Refused 500 for what is no version at all, as upstream does."""
+    if not version:
+        return
+    if not (version.isascii() and version.isdigit()):
+        raise Refused(failure(500, "", f"strconv.ParseUint: parsing {quoted(version)}: invalid syntax"))
+    if len(version) > _LONGEST_NUMBER:
+        raise Refused(failure(500, "", f"strconv.ParseUint: parsing {quoted(version)}: value out of range"))
+
+
+def _exists(call: Call, body: Json, existing: Record) -> Refused:
+    kind, meta = call.kind, body["metadata"]
+    is_generated = bool(meta.get("generateName"))
+    refused = already_exists(kind.plural, kind.refused_group if is_generated else kind.group, meta["name"])
+    if is_generated:
+        status = refused.status
+        status["message"] += ", the server was not able to generate a unique name for the object"
+        status["details"]["retryAfterSeconds"] = 1
+    if "deletionTimestamp" in objects.decode(existing.raw)["metadata"]:
+        refused.status["message"] = f"object is being deleted: {refused.status['message']}"
+    return refused
+
+
+def _uid_differs(call: Call, change: Change, record: Record | None) -> str:
+    key = storage_key(call) if not change.options.is_dry_run else storage_key(call).removeprefix("/registry")
+    found = record.uid if record else ""
+    return (
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+        f"Precondition failed: UID in precondition: {change.uid}, UID in object meta: {found}"
+    )
+
+
+def storage_key(call: Call) -> str:
+    """Where upstream keeps it in etcd; some messages show it."""
+    kind = call.kind
+    plural = "minions" if (kind.group, kind.plural) == ("", "nodes") else kind.plural
+    is_custom = not kind.strategy.struct or kind.group == "apiextensions.k8s.io"
+    place = f"{kind.group}/{plural}" if is_custom else plural
+    return "/".join(filter(None, ("/registry", place, call.namespace, call.name)))

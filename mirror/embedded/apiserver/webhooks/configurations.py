@@ -1,0 +1,91 @@
+"""The kinds by which users of a cluster tell of their webhooks (``admissionregistration.k8s.io/v1``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from mirror.batch.canonical import same
+from mirror.batch.violations import Violation
+from mirror.embedded.apiserver.kinds import Column, Kind
+from mirror.embedded.apiserver.resources import cells
+from mirror.embedded.apiserver.resources.base import Builtin
+from mirror.embedded.apiserver.strategy import Context, Json
+from mirror.embedded.apiserver.webhooks import rules
+
+GROUP, VERSION = "admissionregistration.k8s.io", "v1"
+_TIMEOUT_SECONDS, _PORT = 10, 443
+
+
+class Configurations(Builtin):
+    """Mutating or validating ones."""
+
+    is_namespaced = False
+    has_generation = True
+    columns = (
+        cells.NAME,
+        Column(
+            "Webhooks",
+            "integer",
+            description="Webhooks indicates the number of webhooks registered in this configuration",
+        ),
+        cells.AGE,
+    )
+
+    def __init__(self, struct: str, *, is_mutating: bool) -> None:
+        self.struct = struct
+        self._is_mutating = is_mutating
+
+    def default(self, body: Json, context: Context) -> None:
+        for webhook in body.get("webhooks") or ():
+            webhook.setdefault("failurePolicy", "Fail")
+            webhook.setdefault("matchPolicy", "Equivalent")
+            webhook.setdefault("namespaceSelector", {})
+            webhook.setdefault("objectSelector", {})
+            webhook.setdefault("timeoutSeconds", _TIMEOUT_SECONDS)
+            if self._is_mutating:
+                webhook.setdefault("reinvocationPolicy", "Never")
+            for rule in webhook.get("rules") or ():
+                rule.setdefault("scope", "*")
+            service = (webhook.get("clientConfig") or {}).get("service")
+            if service is not None:
+                service.setdefault("port", _PORT)
+
+    def prepare_update(self, new: Json, old: Json, context: Context) -> Json:
+        new = super().prepare_update(new, old, context)
+        if not same(new.get("webhooks"), old.get("webhooks")):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        return new
+
+    def check(self, body: Json, context: Context) -> Iterator[Violation]:
+        yield from rules.check_webhooks(body.get("webhooks") or (), is_mutating=self._is_mutating)
+
+    def cells(self, body: Json, now: datetime) -> list[object]:
+        return [body["metadata"]["name"], len(body.get("webhooks") or ()), cells.age(body, now)]
+
+
+MUTATING = Kind(
+    GROUP,
+    VERSION,
+    "MutatingWebhookConfiguration",
+    "mutatingwebhookconfigurations",
+    Configurations("MutatingWebhookConfiguration", is_mutating=True),
+    singular="mutatingwebhookconfiguration",
+    categories=("api-extensions",),
+    is_namespaced=False,
+)
+VALIDATING = Kind(
+    GROUP,
+    VERSION,
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    Configurations("ValidatingWebhookConfiguration", is_mutating=False),
+    singular="validatingwebhookconfiguration",
+    categories=("api-extensions",),
+    is_namespaced=False,
+)
+
+
+def kinds() -> list[Kind]:
+    """Both."""
+    return [MUTATING, VALIDATING]

@@ -1,0 +1,115 @@
+"""Create, update and patch: from a body or a patch to a stored object, as kube-apiserver's handlers do it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mirror.embedded.apiserver import answers, bodies, changes, managed, objects, options, patches
+from mirror.embedded.apiserver.calls import Call
+from mirror.embedded.apiserver.failures import Json, conflict, not_found
+from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.messages import Response
+from mirror.embedded.apiserver.options import WriteOptions
+from mirror.embedded.apiserver.storing import Change, changed, created
+from mirror.embedded.apiserver.strategy import Context
+
+if TYPE_CHECKING:
+    from mirror.embedded.apiserver.server import ApiServer
+
+
+async def create(server: ApiServer, call: Call) -> Response:
+    """Store a new object. Raises: Refused."""
+    wanted = options.write_options(call.request)
+    body = _decoded(call, wanted)
+    context = changes.context_of(server, call, is_dry_run=wanted.is_dry_run)
+    strategy, meta = call.kind.strategy, body["metadata"]
+    strategy.default(body, context)
+    for name in changes.SYSTEM_FIELDS:
+        meta.pop(name, None)
+    changes.match_namespace(call, meta)
+    changes.drop_repeated_owners(meta, call.warnings, is_after_admission=False)
+    manager = options.manager_of(wanted, call.user_agent)
+    managed.track(body, None, call.kind, manager=manager, subresource=call.subresource, now=context.now)
+    made = await created(server, call, body, context, wanted)
+    return answers.of_object(call, made, server.clock.now(), status=201)
+
+
+async def update(server: ApiServer, call: Call) -> Response:
+    """Put an object in place of the stored one. Raises: Refused."""
+    wanted = options.write_options(call.request)
+    body = _decoded(call, wanted)
+    meta = body["metadata"]
+    changes.match_namespace(call, meta)
+    changes.match_name(call, meta)
+    changes.drop_repeated_owners(meta, call.warnings, is_after_admission=False)
+    raw = objects.encode(body)
+
+    def make(_: Json | None, context: Context) -> Json:
+        made: Json = objects.decode(raw)
+        call.kind.strategy.default(made, context)
+        return made
+
+    change = Change(
+        make,
+        wanted,
+        options.manager_of(wanted, call.user_agent),
+        allows_create=call.kind.strategy.allows_create_on_update and not call.subresource,
+        uid=meta.get("uid", ""),
+    )
+    made, status = await changed(server, call, change)
+    return answers.of_object(call, made, server.clock.now(), status=status)
+
+
+async def patch(server: ApiServer, call: Call) -> Response:
+    """Change the stored object; by server-side apply, or create it. Raises: Refused."""
+    content_type = patches.type_of(call.request.headers.get("content-type", ""), call.kind)
+    is_apply = content_type == patches.APPLY_PATCH
+    wanted = options.write_options(call.request, is_patch=True, is_apply=is_apply)
+    manager = options.manager_of(wanted, call.user_agent)
+    data, kind, warnings = call.request.body, call.kind, call.warnings
+
+    def make(current: Json | None, context: Context) -> Json:
+        if is_apply:
+            decoded = patches.applied(
+                data,
+                current,
+                kind,
+                manager=manager,
+                force=wanted.force is True,
+                subresource=call.subresource,
+                now=context.now,
+                validation=wanted.validation,
+            )
+        elif current is None:
+            raise not_found(kind.plural, kind.group, call.name)
+        else:
+            decoded = patches.patched(content_type, data, current, kind, wanted.validation)
+        warnings.extend(one for one in decoded.warnings if one not in warnings)
+        body = _typed(kind, decoded.body)
+        kind.strategy.default(body, context)
+        meta = body["metadata"]
+        if current is None and meta.get("uid"):
+            why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
+            raise conflict(kind.plural, kind.group, call.name, why)
+        changes.match_namespace(call, meta)
+        changes.match_name(call, meta)
+        return body
+
+    allows_create = is_apply and not call.subresource
+    change = Change(make, wanted, manager, allows_create=allows_create, tracks_fields=not is_apply)
+    made, status = await changed(server, call, change)
+    return answers.of_object(call, made, server.clock.now(), status=status)
+
+
+def _decoded(call: Call, wanted: WriteOptions) -> Json:
+    content_type = call.request.headers.get("content-type", "")
+    decoded = bodies.decode(call.request.body, content_type, call.kind, wanted.validation)
+    call.warnings.extend(decoded.warnings)
+    return _typed(call.kind, decoded.body)
+
+
+def _typed(kind: Kind, decoded: Json) -> Json:
+    """The object with the fields of its kind, and with metadata."""
+    body = kind.strategy.decode(decoded)
+    body.setdefault("metadata", {})
+    return body

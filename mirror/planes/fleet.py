@@ -1,0 +1,101 @@
+"""A management cluster with workers, all in this process, and the settings of a manager for them.
+
+For ``mirror demo`` and ``mirror dev``: each cluster is served over HTTPS on this machine, its kubeconfig is a file in a
+folder, and the workers are registered by Secrets, as an operator would do it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from mirror.embedded.apiserver.failures import Refused
+from mirror.model import names
+from mirror.planes.plane import control_plane
+from mirror.planes.serving import Served, served
+from mirror.planes.shape import Shape
+from mirror.settings.schema import Settings, Workers
+
+MANAGEMENT = "management"
+NAMESPACE = "jobmirror-system"
+_FIRST_NAMES = ("east", "west", "north", "south")
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Clusters that are ready, and the folder with a kubeconfig of each."""
+
+    folder: Path
+    management: Served
+    workers: Mapping[str, Served]
+
+    def kubeconfig(self, name: str = MANAGEMENT) -> Path:
+        """The administrator's kubeconfig of one cluster."""
+        return self.folder / f"{name}.kubeconfig"
+
+    def settings(self) -> Settings:
+        """For a manager of this fleet."""
+        return Settings(
+            namespace=NAMESPACE,
+            kubeconfig=str(self.kubeconfig()),
+            listen="127.0.0.1:0",
+            workers=Workers(allow={"loopback": True}),
+        )
+
+
+def worker_names(count: int) -> tuple[str, ...]:
+    """``east``, ``west``, …"""
+    return tuple(_FIRST_NAMES[n] if n < len(_FIRST_NAMES) else f"worker-{n + 1}" for n in range(count))
+
+
+@asynccontextmanager
+async def fleet(
+    workers: Sequence[str], folder: Path, shape: Shape, *, keeps_data: bool = False
+) -> AsyncIterator[Fleet]:
+    """Run the clusters while the block runs.
+
+    Args:
+        workers: their names.
+        folder: where kubeconfigs go.
+        shape: what each cluster is made of; names and data are said here.
+        keeps_data: whether everything is kept in the folder, too, and found there the next time.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    async with AsyncExitStack() as stack:
+        found: dict[str, Served] = {}
+        for name in (MANAGEMENT, *workers):
+            data = folder / f"{name}.sqlite" if keeps_data else None
+            own = msgspec.structs.replace(shape, name=name, data=data)
+            plane = await stack.enter_async_context(control_plane(own))
+            found[name] = await stack.enter_async_context(served(plane))
+            found[name].write_kubeconfig(folder / f"{name}.kubeconfig")
+        management = found.pop(MANAGEMENT)
+        made = Fleet(folder, management, found)
+        await _register(made)
+        yield made
+
+
+async def _register(made: Fleet) -> None:
+    """Write the Secrets of the workers."""
+    api = made.management.plane.api
+    try:
+        await api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    except Refused as refused:
+        if refused.reason != "AlreadyExists":
+            raise
+    secrets = f"/api/v1/namespaces/{NAMESPACE}/secrets"
+    for name, worker in made.workers.items():
+        data = {"kubeconfig": base64.b64encode(worker.kubeconfig.encode()).decode()}
+        try:
+            await api.create(secrets, {"metadata": {"name": name, "labels": {names.WORKER: "true"}}, "data": data})
+        except Refused as refused:
+            if refused.reason != "AlreadyExists":
+                raise
+            await api.merge(f"{secrets}/{name}", {"data": data})

@@ -1,0 +1,48 @@
+"""A control plane on a port of this machine, with kubeconfigs for who wants to use it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mirror.embedded import certificates, kubeconfigs, web
+from mirror.embedded.apiserver.messages import MASTERS_GROUP
+from mirror.planes.plane import ControlPlane
+
+HOST = "127.0.0.1"
+ADMINISTRATOR = "kubernetes-admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A control plane that can be reached over HTTPS."""
+
+    plane: ControlPlane
+    url: str
+    kubeconfig: str
+    """The administrator's, as text."""
+
+    def write_kubeconfig(self, path: Path) -> Path:
+        """Put it into a file that only its owner can read; gives the path."""
+        kubeconfigs.write(path, self.kubeconfig)
+        return path
+
+
+@asynccontextmanager
+async def served(plane: ControlPlane, *, host: str = HOST, port: int = 0) -> AsyncIterator[Served]:
+    """Serve it while the block runs, on any free port unless told; kubeconfigs are valid as long as its data.
+
+    Raises:
+        CannotStart: the address cannot be listened on.
+    """
+    authority = certificates.kept_authority(plane.storage, plane.name, now=plane.clock.now())
+    tls = certificates.server_context(
+        authority.issue_server(certificates.names_for(host)), client_authority=authority.certificate
+    )
+    async with web.serve(plane, listen=(host, port), tls=tls, clock=plane.clock) as (_, found):
+        url = kubeconfigs.url(host, found)
+        user = authority.issue_client(ADMINISTRATOR, [MASTERS_GROUP])
+        text = kubeconfigs.kubeconfig(url, authority=authority.certificate, user=user, name=plane.name)
+        yield Served(plane, url, text)

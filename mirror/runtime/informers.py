@@ -1,0 +1,60 @@
+"""Several informers whose stores one process works from: run together, listed anew together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+
+from mirror.runtime.informer import Informer
+from mirror.runtime.supervise import supervise
+from mirror.telemetry.logs import Log
+
+
+class Informers:
+    """What a controller watches, by what it is called in logs."""
+
+    def __init__(
+        self, informers: Mapping[str, Informer], *, log: Log, on_restart: Callable[[str], None] | None = None
+    ) -> None:
+        self._informers = dict(informers)
+        self._log = log
+        self._on_restart = on_restart
+        self._relist = asyncio.Event()
+
+    def __iter__(self) -> Iterator[Informer]:
+        return iter(self._informers.values())
+
+    def __len__(self) -> int:
+        return len(self._informers)
+
+    @property
+    def is_synced(self) -> bool:
+        return all(informer.is_synced for informer in self)
+
+    async def wait_until_synced(self) -> None:
+        for informer in self:
+            await informer.wait_until_synced()
+
+    async def run(self) -> None:
+        """Keep the stores, until cancelled."""
+        while True:
+            self._relist.clear()
+            async with asyncio.TaskGroup() as scope:
+                watches = []
+                for what, informer in self._informers.items():
+                    name = f"watch {what}"
+                    watch = supervise(name, informer.run, log=self._log, on_restart=self._on_restart)
+                    watches.append(scope.create_task(watch, name=name))
+                await self._relist.wait()
+                for task in watches:
+                    task.cancel()
+            for informer in self:
+                informer.expire()  # only now can none of them have taken another version
+
+    def list_anew(self) -> None:
+        """Whoever led until now may have written what a silent watch of ours has not brought (D2)."""
+        if not self.is_synced:
+            return  # the list under way is fresh
+        for informer in self:
+            informer.expire()
+        self._relist.set()

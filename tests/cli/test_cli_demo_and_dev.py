@@ -1,0 +1,96 @@
+"""``mirror demo`` and ``mirror dev`` as real processes: what people see, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mirror.kube import requests
+from mirror.kube.connect import connect_management
+from mirror.kube.objects import Object
+from mirror.kube.resources import JOBS
+from mirror.planes.samples import EXPECTED
+from mirror.settings.schema import Limits
+from mirror.telemetry.metrics import Metrics
+
+COMMAND = (sys.executable, "-c", "from mirror.cli.main import main; main()")
+
+
+@pytest.mark.timeout(90)
+def test_the_demo_ends_well(tmp_path: Path) -> None:
+    """Every sample ends as it says, three of each; nothing is left behind."""
+    environment = {"TMPDIR": str(tmp_path), "PATH": "/usr/bin:/bin", "COLUMNS": "100"}
+    done = subprocess.run([*COMMAND, "demo"], capture_output=True, text=True, timeout=80, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    for name, end in EXPECTED.items():
+        assert len(re.findall(rf"^ ?{name}-[123] +(?:east|west) +{end} ", done.stdout, re.MULTILINE)) == 3, done.stdout
+    assert re.search(r"15 Jobs ended in [0-9.]+ s, .* on east, .* on west;", done.stdout)
+    assert list(tmp_path.iterdir()) == []
+
+
+@contextmanager
+def dev(*options: str) -> Iterator[list[str]]:
+    """``mirror dev`` that is ready; gives what it says. It has to end by Ctrl-C, and well."""
+    with subprocess.Popen([*COMMAND, "dev", *options], stdout=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stdout is not None
+            lines = []
+            while not (lines and lines[-1].startswith("Log: ")):
+                lines.append(running.stdout.readline())
+                assert lines[-1], lines
+            yield lines
+            running.send_signal(signal.SIGINT)
+            assert running.wait(15) == 0
+        finally:
+            running.kill()
+
+
+async def ask(kubeconfig: Path, request: requests.Request) -> Object:
+    """One request of the administrator."""
+    client = await connect_management(str(kubeconfig), limits=Limits(), observer=Metrics())
+    try:
+        return await client.send_object(request)
+    finally:
+        await client.close()
+
+
+@pytest.mark.timeout(90)
+def test_dev_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    """Kubeconfigs and three lines to try; with --dir, everything is there again the next time."""
+    options = ("--workers", "1", "--dir", str(tmp_path / "dev"))
+    kubeconfig = tmp_path / "dev" / "management.kubeconfig"
+    with dev(*options) as lines:
+        assert lines[0].startswith("Ready: ")
+        assert [line.split()[0] for line in lines[1:3]] == ["management", "east"]
+        tried = [line.split() for line in lines if line.startswith(("  kubectl", "  export"))]
+        assert len(tried) == 3
+        assert tried[0][1] == f"KUBECONFIG={kubeconfig}"
+        sample = yaml.safe_load(Path(tried[1][3]).read_text())
+        asyncio.run(ask(kubeconfig, requests.create(JOBS, sample, namespace="default")))
+    with dev(*options):
+        found = asyncio.run(ask(kubeconfig, requests.get(JOBS, "plain", namespace="default")))
+        assert found.metadata.name == "plain"
+
+
+def test_dev_says_what_is_wrong_with_its_folder(tmp_path: Path) -> None:
+    """In one line."""
+    (tmp_path / "file").write_text("")
+    done = subprocess.run(
+        [*COMMAND, "dev", "--dir", str(tmp_path / "file" / "under")],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: --dir ")

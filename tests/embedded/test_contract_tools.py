@@ -1,0 +1,116 @@
+"""What the contract and the sequences of requests are made of: normal forms, patterns, scripts, histories. Pure."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from e2e.api_contract.like import ABSENT, UID, Exactly, differences
+from e2e.api_contract.normal import Normal
+from e2e.api_contract.record import written
+from e2e.api_contract.suite import all_groups
+from e2e.api_sequences.requests import History, history, references
+
+_ONE = "0f0e0d0c-0b0a-4908-8706-050403020100"
+_OTHER = "1f0e0d0c-0b0a-4908-8706-050403020100"
+
+
+def test_equal_uids_stay_equal_and_others_differ() -> None:
+    """So that a uid which changes shows, though nobody knows it beforehand."""
+    normal = Normal()
+    said = normal.of({"a": _ONE, "b": f"uid {_OTHER}", "c": _ONE})
+    assert said == {"a": "<uid 1>", "b": "uid <uid 2>", "c": "<uid 1>"}
+    assert normal.of({"again": _OTHER}) == {"again": "<uid 2>"}
+
+
+def test_versions_are_told_in_order_and_those_of_lists_not_at_all() -> None:
+    """A list is of everybody's version."""
+    normal = Normal()
+    assert (
+        normal.of({"metadata": {"name": "a", "resourceVersion": "71"}})["metadata"]["resourceVersion"] == "<version 1>"
+    )
+    assert normal.of({"metadata": {"resourceVersion": "99"}})["metadata"]["resourceVersion"] == "<version of a list>"
+    assert (
+        normal.of({"metadata": {"name": "a", "resourceVersion": "72"}})["metadata"]["resourceVersion"] == "<version 2>"
+    )
+
+
+def test_times_of_long_ago_are_the_cases_own() -> None:
+    """Only what the server's clock has said is replaced."""
+    assert Normal().of("2001-01-01T00:00:00Z") == "2001-01-01T00:00:00Z"
+
+
+def test_generated_names_lose_their_ends() -> None:
+    """Also where they come again in a message."""
+    normal = Normal()
+    said = normal.of({"metadata": {"generateName": "job-", "name": "job-x7k2p"}})
+    assert said["metadata"]["name"] == "job-<generated>"
+    assert normal.of('jobs "job-x7k2p" not found') == 'jobs "job-<generated>" not found'
+
+
+def test_managed_fields_count_only_if_asked_for() -> None:
+    """And then in an order that does not hang on the second in which they were written."""
+    entries = [{"manager": "b", "operation": "Update"}, {"manager": "a", "operation": "Update"}]
+    assert Normal().of({"managedFields": entries}) == {}
+    assert [one["manager"] for one in Normal(keeps_managers=True).of({"managedFields": entries})["managedFields"]] == [
+        "a",
+        "b",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "wrong"),
+    [
+        pytest.param({"a": 1}, {"a": 1, "b": 2}, [], id="other fields may be there"),
+        pytest.param(Exactly(a=1), {"a": 1, "b": 2}, [".b: unexpected 2"], id="unless exactly these"),
+        pytest.param({"a": ABSENT}, {"a": 1}, [".a: must not be there: 1"], id="absent"),
+        pytest.param({"a": 1}, {}, [".a: missing"], id="missing"),
+        pytest.param([1], [1, 2], [": 2 items, not 1: [1, 2]"], id="lists are as long"),
+        pytest.param({"a": 1}, {"a": True}, [".a: true, expected 1"], id="true is no number"),
+        pytest.param({"uid": UID}, {"uid": _ONE}, [], id="a form"),
+    ],
+)
+def test_patterns(expected: object, found: object, wrong: list[str]) -> None:
+    """One line for each thing that is not as it should be."""
+    assert list(differences(expected, found)) == wrong
+
+
+def test_what_is_written_is_what_is_read() -> None:
+    """A recording changes nothing but what it adds."""
+    case = {
+        "case": "a b",
+        "before": [{"POST configmaps": {"metadata": {"name": "a"}}}],
+        "ask": "GET configmaps/a",
+        "says": {"status": 200, "body": {"text": "é: {x}\n'\"", "number": 1.5, "list": [1, "2", None, True]}},
+    }
+    steps = {"case": "c", "managers": True, "steps": [case | {"pick": ["body.a"]}, {"ask": "GET x", "fine": True}]}
+    assert yaml.safe_load(written(case) + written(steps)) == [case, steps]
+
+
+def test_the_contract_is_of_more_than_four_hundred_cases() -> None:
+    """Each with a name of its own."""
+    names = [str(case) for group in all_groups() for case in group.cases]
+    assert len(names) > 400
+    assert len(names) == len(set(names))
+
+
+def test_a_history_is_that_of_its_seed_and_number() -> None:
+    """Or what was found could not be found again."""
+    assert [history(1, number) for number in range(50)] == [history(1, number) for number in reversed(range(50))][::-1]
+    assert history(1, 2) != history(2, 2)
+
+
+def test_steps_refer_to_earlier_ones_only() -> None:
+    """Of 300 histories."""
+    for number in range(300):
+        for position, step in enumerate(history(3, number).steps):
+            assert all(one < position for one in references(step)), (number, position)
+
+
+def test_a_step_goes_unless_it_is_needed() -> None:
+    """References move with what they refer to."""
+    one = History(0, ({"ask": "A"}, {"ask": "B"}, {"ask": "C $(1.x)"}))
+    assert one.without(1) is None
+    shorter = one.without(0)
+    assert shorter is not None
+    assert shorter.steps == ({"ask": "B"}, {"ask": "C $(0.x)"})

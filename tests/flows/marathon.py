@@ -1,0 +1,67 @@
+"""Many random steps, by hand: ``python tests/flows/marathon.py --steps 1000000 [--seed N] [--processes N] [--shrink]``.
+
+The same machines as in ``test_everybody_at_once``, with seeds of its own, in turn. Ends with exit code 1 at the first
+history that breaks a rule, which is printed as a program; ``--shrink`` takes some minutes to make it short.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+STEPS, RUNS = 100, 20
+"""Of one history, and histories of one seed."""
+
+
+def main() -> int:
+    """Parse the arguments and run; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1000, help="the first; each has 2,000 steps")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--shrink", action="store_true")
+    options = parser.parse_args()
+    seeds = range(options.seed, options.seed + max(1, options.steps // (STEPS * RUNS)))
+    began, done = time.monotonic(), 0
+    with ProcessPoolExecutor(options.processes) as pool:
+        for number, failure in pool.map(partial(play, shrinks=options.shrink), seeds):
+            if failure:
+                print(f"seed {number}:\n{failure}")
+                pool.shutdown(cancel_futures=True)
+                return 1
+            done += STEPS * RUNS
+            print(f"{done} steps in {time.monotonic() - began:.0f} s (seed {number})", flush=True)
+    return 0
+
+
+def play(number: int, *, shrinks: bool) -> tuple[int, str]:
+    """Play the histories of one seed; what went wrong, or nothing."""
+    sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    import traceback
+
+    from flow_machine import Everybody
+    from flow_machine_jobs import Jobs
+    from hypothesis import HealthCheck, Phase, seed, settings
+    from hypothesis.stateful import run_state_machine_as_test
+
+    wanted = settings(
+        max_examples=RUNS,
+        stateful_step_count=STEPS,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink) if shrinks else (Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    try:
+        run_state_machine_as_test(seed(number)((Everybody, Jobs)[number % 2]), settings=wanted)
+    except BaseException as failure:  # noqa: BLE001 - whatever it is, it is the result
+        return number, "".join(traceback.format_exception(failure))
+    return number, ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

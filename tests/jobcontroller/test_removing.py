@@ -1,0 +1,81 @@
+"""What is said of pods that could not be deleted, or not even stripped (A1, A3, Y15)."""
+
+from __future__ import annotations
+
+import pytest
+from cached import cached_job
+from doubles.clock import LoopClock
+
+from mirror.jobcontroller.decide.values import Pod, PodCondition
+from mirror.jobcontroller.memory import JobMemory
+from mirror.jobcontroller.podwrites import PodWrites
+from mirror.jobcontroller.removing import Remover
+from mirror.jobcontroller.together import Together
+from mirror.kube.errors import Forbidden, KubeError, NotFound, in_words
+
+pytestmark = pytest.mark.looptime
+
+NO = Forbidden(403, "Forbidden", "no")
+GONE = NotFound(404, "NotFound", "gone", about_name="p")
+
+
+class Refusing(PodWrites):
+    """Refuses what it is told to."""
+
+    def __init__(self, *, strip: KubeError | None = None, delete: KubeError | None = None) -> None:
+        self._refusals = {"strip": strip, "delete": delete}
+
+    def _maybe(self, what: str) -> None:
+        if (error := self._refusals[what]) is not None:
+            raise error
+
+    async def strip(self, pod: Pod, *, flow: str, memory: JobMemory | None = None) -> None:
+        self._maybe("strip")
+
+    async def delete(self, job: object, pod: Pod) -> None:
+        self._maybe("delete")
+
+
+@pytest.mark.parametrize(
+    ("writes", "count", "ready"),
+    [
+        pytest.param(Refusing(), 1, 1, id="all is well"),
+        pytest.param(Refusing(delete=NO), 0, 1, id="the delete was tried: as upstream"),
+        pytest.param(Refusing(delete=GONE), 1, 1, id="it was gone before the delete"),
+        pytest.param(Refusing(strip=GONE), 1, 1, id="it was gone before anything"),
+        pytest.param(Refusing(strip=NO), 0, 0, id="it was left as it is"),
+    ],
+)
+async def test_a_ready_pod_is_taken_off_once_its_delete_was_tried(writes: PodWrites, count: int, ready: int) -> None:
+    """One whose finalizer could not even be removed is as ready as before."""
+    memory = JobMemory()
+    remover = Remover(writes, Together(), clock=LoopClock())
+    pod = Pod("u", "p", "default", "Running", conditions=(PodCondition("Ready", "True", None),))
+    found = await remover.strip_and_delete(cached_job(), memory, [pod])
+    assert (found.count, found.ready) == (count, ready)
+    assert memory.expected.are_met(0.0) is (writes._refusals != {"strip": None, "delete": None})
+
+
+@pytest.mark.parametrize(
+    ("strip", "gone", "awaited"),
+    [
+        pytest.param(None, True, True, id="removed: the watch will show it"),
+        pytest.param(GONE, True, True, id="the pod was gone: the watch will show that"),
+        pytest.param(NO, False, False, id="refused: nothing will be shown"),
+    ],
+)
+async def test_a_finalizer_that_is_gone_is_not_removed_again(
+    strip: KubeError | None, gone: bool, awaited: bool
+) -> None:
+    """Q1: a cache that is behind still shows it; each sync would count the pod anew."""
+    memory, pod = JobMemory(), Pod("u", "p", "default", "Succeeded")
+    stripped = await Remover(Refusing(strip=strip), Together(), clock=LoopClock()).strip(cached_job(), memory, [pod])
+    assert (stripped.uids == {"u"}, memory.removing == {"u"}) == (gone, awaited)
+
+
+async def test_a_finalizer_that_stays_is_told_in_upstreams_words() -> None:
+    """A3."""
+    remover = Remover(Refusing(strip=Forbidden(403, "Forbidden", "no")), Together(), clock=LoopClock())
+    found = await remover.strip_and_delete(cached_job(), JobMemory(), [Pod("u", "p", "default")])
+    assert found.error is not None
+    assert in_words(found.error) == "removing completion finalizer: Forbidden: 403 Forbidden: no"
