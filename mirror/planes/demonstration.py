@@ -14,6 +14,7 @@ from mirror.planes.showing import Row, row_of, shares, table_of
 from mirror.telemetry.metrics import Metrics
 
 SECONDS = 60.0
+PACE_SECONDS = 0.1
 LOOK_SECONDS = 0.1
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 _LATENCY = "jobmirror_create_to_copy_seconds"
@@ -28,6 +29,7 @@ async def play(fleet: Fleet, managed_by: str, console: Console) -> list[Row]:
     api = fleet.management.plane.api
     for body in sample_jobs(managed_by):
         await api.create(JOBS, body)
+        await asyncio.sleep(PACE_SECONDS)  # users come one by one, and three clusters share this one process
     with Live(console=console, refresh_per_second=8) as live:
         async with asyncio.timeout(SECONDS):
             while True:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
-from flow_world import MANAGER, FlowWorld, has_ended, placed
+from flow_world import MANAGER, FlowWorld, conditions, has_ended, placed
 
 from mirror.batch import indexes
 from mirror.embedded.apiserver.messages import Answer, Request
@@ -221,6 +221,8 @@ class Invariants:
         is_counted = any(uid in uids for uids in self.counted[owner].values()) or _is_index_done(job, pod)
         if "deletionTimestamp" in pod["metadata"] and job["spec"].get("suspend"):
             return  # what a suspension ends is not counted
+        if "deletionTimestamp" in pod["metadata"] and "SuccessCriteriaMet" in conditions(job):
+            return  # nor is what success ends, if it was active then (Z2)
         if any(rule["action"] == "Ignore" for rule in (job["spec"].get("podFailurePolicy") or {}).get("rules") or ()):
             return  # nor is what its user said to ignore
         if not is_counted and not has_ended(job) and "deletionTimestamp" not in job["metadata"]:

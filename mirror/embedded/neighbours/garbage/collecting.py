@@ -102,9 +102,10 @@ class Collector:
             async with room:
                 await self._drop_owners(dependent, {uid})
 
-        async with asyncio.TaskGroup() as scope:
-            for dependent in self._graph.dependents(uid):
-                scope.create_task(release(dependent), name="orphan")
+        releases = (release(dependent) for dependent in self._graph.dependents(uid))
+        for outcome in await asyncio.gather(*releases, return_exceptions=True):
+            if outcome is not None:
+                raise outcome  # a ``KubeError``, not a group of them: whichever it is, the key is tried again
         await self._remove_finalizer(owner, ORPHAN)
 
     # -- what is decided -----------------------------------------------------------------------------------------------

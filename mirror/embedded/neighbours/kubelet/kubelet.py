@@ -121,7 +121,8 @@ class Kubelet:
             if known.ids is not None or _phase(known.found) in podspec.FINAL:
                 known.ids = known.ids if known.ids is not None else _ids(known.found.status_dict())
                 await self._let_go(known.found)
-                _shrink(known.found)
+                if known.found is not None:  # it may have gone meanwhile
+                    _shrink(known.found)
                 return None
             self._take_up(uid, known, now)
         machine = known.machine
