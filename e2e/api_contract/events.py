@@ -46,11 +46,16 @@ class Events:
         return event
 
     async def expect(self, *said: str) -> list[Json]:
-        """Exactly these events come next, each told as ``ADDED name``; their objects."""
+        """Exactly these events come next, each told as ``ADDED name``; their objects.
+
+        Bookmarks come between them whenever the server likes.
+        """
         objects = []
         for number, one in enumerate(said):
             try:
                 event = await self.next()
+                while event["type"] == "BOOKMARK" != one:
+                    event = await self.next()
             except TimeoutError:
                 raise Wrong(f"no event within {_PATIENCE_SECONDS} s, expected {list(said[number:])}") from None
             if told(event) != one:
