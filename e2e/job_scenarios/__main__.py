@@ -12,9 +12,8 @@ from pathlib import Path
 
 from e2e.job_scenarios import groups
 from e2e.job_scenarios.explained import EXPLAINED
-from e2e.job_scenarios.playing import play_on_both
-from e2e.job_scenarios.report import compare
-from e2e.job_scenarios.scenario import SCENARIOS
+from e2e.job_scenarios.playing import find_differences
+from e2e.job_scenarios.scenario import SCENARIOS, Scenario
 from e2e.job_scenarios.side import KINDS
 from e2e.job_scenarios.trace import Trace
 
@@ -29,18 +28,18 @@ def main() -> int:
         if not options.names or one.name in options.names or one.group in options.names
     ]
     began = time.monotonic()
-    lefts, rights = asyncio.run(play_on_both(chosen, options.left, options.right))
+
+    def tell(one: Scenario, left: Trace, right: Trace) -> None:
+        if options.traces:
+            _write(options.traces, one.name, options.left, left, options.right, right)
+
+    found = asyncio.run(find_differences(chosen, options.left, options.right, tell=tell))
     print(f"{len(chosen)} scenarios in {time.monotonic() - began:.0f} s")
     unexplained = 0
-    for one in chosen:
-        if options.traces:
-            _write(options.traces, one.name, options.left, lefts[one.name], options.right, rights[one.name])
-        difference = compare(lefts[one.name], rights[one.name])
-        if difference is None:
-            continue
-        is_known = difference.is_explained_by(EXPLAINED.get(one.name))
+    for name, difference in found.items():
+        is_known = difference.is_explained_by(EXPLAINED.get(name))
         unexplained += not is_known
-        print(f"\n#### {one.name}: {EXPLAINED[one.name].because if is_known else one.cites}\n{difference.text}")
+        print(f"\n#### {name}: {EXPLAINED[name].because if is_known else SCENARIOS[name].cites}\n{difference.text}")
     print(f"\n{unexplained} of {len(chosen)} scenarios differ without an explanation")
     return 1 if unexplained else 0
 

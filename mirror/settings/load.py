@@ -15,7 +15,7 @@ import msgspec
 from mirror.model.durations import format_duration
 from mirror.model.text import clean
 from mirror.settings.rules import Rule, Wrong, shown, suggestion
-from mirror.settings.schema import JobController, LeaderElection, Part, Settings
+from mirror.settings.schema import Https, JobController, LeaderElection, Part, Settings
 from mirror.settings.strict_yaml import read_yaml
 
 P = TypeVar("P", bound=Part)
@@ -109,7 +109,11 @@ def _read_value(kind: Any, raw: object, path: str, problems: list[Problem]) -> o
 
 def _check_together(settings: Settings) -> list[Problem]:
     """Conditions over several keys."""
-    return [*_check_lease(settings.leader_election), *_check_job_controller(settings.job_controller)]
+    return [
+        *_check_lease(settings.leader_election),
+        *_check_https(settings.https),
+        *_check_job_controller(settings.job_controller),
+    ]
 
 
 def _check_lease(lease: LeaderElection) -> list[Problem]:
@@ -124,6 +128,14 @@ def _check_lease(lease: LeaderElection) -> list[Problem]:
         retry = format_duration(lease.retry_period_seconds)
         found.append(Problem("leaderElection.renewDeadline", f"must be longer than retryPeriod ({retry})"))
     return found
+
+
+def _check_https(https: Https) -> list[Problem]:
+    """A certificate and its key come together."""
+    if bool(https.cert_file) == bool(https.key_file):
+        return []
+    given, missing = ("certFile", "keyFile") if https.cert_file else ("keyFile", "certFile")
+    return [Problem(f"https.{missing}", f"must be set together with {given}")]
 
 
 def _check_job_controller(jobs: JobController) -> list[Problem]:

@@ -6,12 +6,15 @@ the file, of the field's name, or of other fields (those conditions are in ``loa
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from urllib.parse import urlsplit
 
 from mirror.model import names
 from mirror.model.durations import BadDuration, parse_duration
@@ -219,6 +222,31 @@ def _address(value: object) -> str:
     return text
 
 
+def _host(value: object) -> str:
+    text = _text(value)
+    with suppress(ValueError):
+        return str(ipaddress.ip_address(text))
+    if not _SUBDOMAIN.fullmatch(text.removeprefix("*.")):
+        raise _Unexpected
+    return text
+
+
+def _https_url(value: object) -> str:
+    text = _text(value)
+    if not text:
+        return text
+    try:
+        parts = urlsplit(text)
+        is_fine = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        raise _Unexpected from None
+    if parts.scheme != "https" or not is_fine or parts.username is not None or parts.query or parts.fragment:
+        raise _Unexpected
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise _Unexpected
+    return text.rstrip("/")
+
+
 def _key_glob(value: object) -> str:
     text = _text(value)
     if not _KEY_GLOB.fullmatch(text):
@@ -314,6 +342,8 @@ ORIGIN = Rule("a label value (at most 63 letters, digits, -, _ and .), or empty 
 NAMESPACE = Rule("the name of a namespace (at most 63 lower-case letters, digits and -)", _dns_label)
 NAMESPACES = Rule("a list of namespaces", _list_of(NAMESPACE))
 LISTEN = Rule("HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or :8080", _address)
+HOSTS = Rule("a list of DNS names and IP addresses", _list_of(Rule("a DNS name or an IP address", _host)))
+HTTPS_URL = Rule("an address such as https://jobs.example.com, or empty text", _https_url)
 LOG_FORMAT = _one_of("text", "json")
 LOG_LEVEL = _one_of("debug", "info", "warning", "error")
 ALLOW = Rule("a mapping of names to true or false", _switches(ALLOW_NAMES))

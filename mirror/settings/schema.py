@@ -32,6 +32,8 @@ class Workers(Limits, frozen=True):
     lost_after_seconds: Annotated[float, rules.DURATION] = msgspec.field(name="lostAfter", default=900.0)
     create_namespaces: Annotated[bool, rules.SWITCH] = False
     allow: Annotated[dict[str, bool], rules.ALLOW] = {}
+    renew_tokens: Annotated[bool, rules.SWITCH] = True
+    """Ask a worker for a new token, and store it in the worker's Secret, before the one we have ends."""
 
 
 class Globs(Part, frozen=True):
@@ -70,6 +72,48 @@ class LeaderElection(Part, frozen=True):
     lease_duration_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="leaseDuration", default=15.0)
     renew_deadline_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="renewDeadline", default=10.0)
     retry_period_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="retryPeriod", default=2.0)
+
+
+class Https(Part, frozen=True):
+    """The one TLS address that the webhook and ``access`` share; opened when one of them is enabled."""
+
+    listen: Annotated[str, rules.LISTEN] = ":8443"
+    cert_file: Annotated[str, rules.PATH] = ""
+    """PEM, the whole chain; empty together with ``key_file``: we are our own authority."""
+    key_file: Annotated[str, rules.PATH] = ""
+    names: Annotated[tuple[str, ...], rules.HOSTS] = ()
+    """DNS names and IP addresses beside those of our Services, for certificates that we make."""
+
+    @property
+    def listen_address(self) -> tuple[str, int]:
+        """Host (empty: every interface) and port (0: any free one)."""
+        return rules.split_address(self.listen)
+
+
+class Webhook(Part, frozen=True):
+    """Claims new Jobs of chosen namespaces, and checks our annotations (D16)."""
+
+    enabled: Annotated[bool, rules.SWITCH] = False
+
+
+class Access(Part, frozen=True):
+    """Logs, pods and events of mirrors for users that have no right on workers."""
+
+    enabled: Annotated[bool, rules.SWITCH] = False
+    url: Annotated[str, rules.HTTPS_URL] = ""
+    """Where users reach it; told to them in a ConfigMap."""
+
+
+class Page(Part, frozen=True):
+    """The page for people: workers, Jobs, timelines; without TLS or login, so not beyond this pod unless told to."""
+
+    enabled: Annotated[bool, rules.SWITCH] = False
+    listen: Annotated[str, rules.LISTEN] = "127.0.0.1:8081"
+
+    @property
+    def listen_address(self) -> tuple[str, int]:
+        """Host (empty: every interface) and port (0: any free one)."""
+        return rules.split_address(self.listen)
 
 
 class Logging(Part, frozen=True):
@@ -115,6 +159,10 @@ class Settings(Part, frozen=True):
     sweep: Sweep = Sweep()
     leader_election: LeaderElection = LeaderElection()
     listen: Annotated[str, rules.LISTEN] = "127.0.0.1:8080"
+    https: Https = Https()
+    webhook: Webhook = Webhook()
+    access: Access = Access()
+    page: Page = Page()
     log: Logging = Logging()
     job_controller: JobController = JobController()
 

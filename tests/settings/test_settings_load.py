@@ -9,7 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.settings.load import SettingsError, load, parse
-from mirror.settings.schema import Additions, Globs, JobController, Limits, Logging, Settings
+from mirror.settings.schema import (
+    Access,
+    Additions,
+    Globs,
+    Https,
+    JobController,
+    Limits,
+    Logging,
+    Page,
+    Settings,
+    Webhook,
+)
 
 
 def read(text: str) -> Settings:
@@ -47,7 +58,8 @@ def test_every_key_can_be_set() -> None:
         kubeconfig: /etc/mirror/kubeconfig
         namespaces: [team-a, team-b]
         management: {qps: 0, burst: 1}
-        workers: {qps: 2.5, burst: 7, lostAfter: 1h30m, createNamespaces: true, allow: {loopback: true, exec: false}}
+        workers: {qps: 2.5, burst: 7, lostAfter: 1h30m, createNamespaces: true, allow: {loopback: true, exec: false},
+                  renewTokens: false}
         mirrors:
           retention: 0s
           strip: {labels: [example.com/*], annotations: [a, "b?"]}
@@ -55,6 +67,10 @@ def test_every_key_can_be_set() -> None:
         sweep: {interval: 250ms}
         leaderElection: {enabled: false, leaseDuration: 4s, renewDeadline: 3s, retryPeriod: 500ms}
         listen: "[::1]:0"
+        https: {listen: "127.0.0.1:0", certFile: /tls/crt, keyFile: /tls/key, names: [jobs.example.com, "::1"]}
+        webhook: {enabled: true}
+        access: {enabled: true, url: "https://jobs.example.com:8443/"}
+        page: {enabled: true, listen: ":0"}
         log: {format: json, level: debug}
         jobController:
           enabled: true
@@ -96,6 +112,13 @@ def test_every_key_can_be_set() -> None:
         settings.leader_election.retry_period_seconds,
     ) == (False, 4.0, 3.0, 0.5)
     assert settings.listen_address == ("::1", 0)
+    assert settings.workers.renew_tokens is False
+    assert settings.https == Https(
+        listen="127.0.0.1:0", cert_file="/tls/crt", key_file="/tls/key", names=("jobs.example.com", "::1")
+    )
+    assert (settings.webhook, settings.page) == (Webhook(enabled=True), Page(enabled=True, listen=":0"))
+    assert settings.access == Access(enabled=True, url="https://jobs.example.com:8443")
+    assert (settings.https.listen_address, settings.page.listen_address) == (("127.0.0.1", 0), ("", 0))
     assert Logging(format="json", level="debug") == settings.log
     assert settings.job_controller == JobController(
         enabled=True,
@@ -184,6 +207,12 @@ def test_empty_retention_is_not_zero() -> None:
         ("jobController: {maxUncountedPods: 0}", "jobController.maxUncountedPods: expected a whole number ≥ 1"),
         ("jobController: {featureGates: {JobManaged: false}}", "featureGates.JobManaged: unknown key (did you mean"),
         ("jobController: {featureGates: {JobManagedBy: 0}}", "JobManagedBy: expected true or false, got 0"),
+        ("https: {certFile: /a}", "https.keyFile: must be set together with certFile"),
+        ("https: {keyFile: /a}", "https.certFile: must be set together with keyFile"),
+        ("https: {names: [a_b]}", "https.names[0]: expected a DNS name or an IP address, got"),
+        ("access: {url: http://jobs}", "access.url: expected an address such as https://jobs.example.com, or empty"),
+        ("access: {url: https://me@jobs}", "access.url: expected an address"),
+        ("access: {url: https://jobs:0}", "access.url: expected an address"),
         # Unknown keys.
         ("workers: {qsp: 3}", "workers.qsp: unknown key (did you mean qps?)"),
         ("workers: {lost_after: 3}", "workers.lost_after: unknown key (did you mean lostAfter?)"),

@@ -10,7 +10,7 @@ from e2e.job_scenarios.stage import Stage, has
 @scenario("chain 6; TestSyncJobPastDeadline", is_for_kills=False)
 async def a_deadline_ends_running_pods(stage: Stage) -> None:
     """Failed counts precede termination; Failed waits for it."""
-    await stage.create(job(completions=2, parallelism=2, activeDeadlineSeconds=8))
+    await stage.create(job(completions=2, parallelism=2, activeDeadlineSeconds=20))
     first, second = await stage.pods(2)
     await stage.run(first, second)
     await stage.until(has("FailureTarget"))
@@ -50,7 +50,7 @@ async def a_deadline_that_is_over_already(stage: Stage) -> None:
 )
 async def a_deadline_while_suspended(stage: Stage) -> None:
     """It starts anew when the Job is resumed."""
-    await stage.create(job(node=None, activeDeadlineSeconds=6))
+    await stage.create(job(node=None, activeDeadlineSeconds=20))
     await stage.pods(1)
     await stage.suspend()
     for turn in ("first", "second"):
@@ -71,15 +71,16 @@ async def a_deadline_that_is_not_reached(stage: Stage) -> None:
 @scenario("Y13: FailJob, limit, deadline; activeDeadlineSeconds with backofflimit reach", is_for_kills=False)
 async def deadline_and_backoff(stage: Stage) -> None:
     """The deadline fires while the replacement waits for its backoff."""
-    await stage.create(job(activeDeadlineSeconds=6))
+    await stage.create(job())
     await stage.fail(*await stage.pods(1))
+    await stage.change(activeDeadlineSeconds=1)
     await stage.until(has("Failed"))
 
 
 @scenario("Y13, T7: an Indexed Job whose indexes are partly done", is_for_kills=False)
 async def a_deadline_of_an_indexed_job(stage: Stage) -> None:
     """What succeeded stays counted."""
-    await stage.create(indexed(3, activeDeadlineSeconds=8))
+    await stage.create(indexed(3, activeDeadlineSeconds=20))
     zero, one, two = await stage.pods(3)
     await stage.succeed(one)
     await stage.until(has("FailureTarget"))

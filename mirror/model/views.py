@@ -1,0 +1,99 @@
+"""What the manager knows, as people see it: workers, Jobs, and what happened to a Job. Values, and how to ask for them.
+
+``controllers/known`` fills them in; the page, ``access`` and tests ask. All texts may quote a worker: whoever shows
+them cleans them (D18). Times are RFC 3339 in UTC, empty where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Protocol
+
+import msgspec
+
+
+class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
+    """One worker."""
+
+    name: str
+    state: str
+    """Connecting, Connected or Lost."""
+    since: str = ""
+    lost_since: str = ""
+    because: str = ""
+    """Why it is lost, or what is wrong with its Secret."""
+    cordoned: bool = False
+    draining: bool = False
+    capacity: int | None = None
+    """None: no bound."""
+    weight: float = 1.0
+    jobs: int = 0
+    """Sources that are recorded there and not finished."""
+    uid: str = ""
+    version: str = ""
+    labels: dict[str, str] = {}
+    token_expires: str = ""
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """One source."""
+
+    namespace: str
+    name: str
+    uid: str
+    state: str
+    """Waiting, Suspended, Placed (recorded, not started), Running, Complete, Failed or Deleting."""
+    worker: str = ""
+    because: str = ""
+    """Why it waits or does not go on."""
+    created: str = ""
+    started: str = ""
+    finished: str = ""
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    completions: int | None = None
+    lag_seconds: float | None = None
+    """How long a change on the worker is not stored here yet; None: nothing is outstanding."""
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of a Job's timeline."""
+
+    at: str
+    kind: str
+    """Created, Held, Placed, Mirrored, Status, Waiting, Lost, Error, Finished, …"""
+    text: str
+    worker: str = ""
+
+
+JobKey = tuple[str, str]
+"""Namespace and name."""
+
+
+class Known(Protocol):
+    """What can be asked. Nothing here waits for a cluster."""
+
+    def workers(self) -> tuple[WorkerView, ...]:
+        """All workers, by name."""
+        ...
+
+    def jobs(self, namespace: str | None = None) -> tuple[JobView, ...]:
+        """All sources, newest first."""
+        ...
+
+    def job(self, namespace: str, name: str) -> JobView | None:
+        """One source."""
+        ...
+
+    def timeline(self, namespace: str, name: str) -> tuple[Moment, ...]:
+        """What happened to it, oldest first; bounded."""
+        ...
+
+    def lacks(self, namespace: str, name: str) -> Mapping[str, str]:
+        """For each worker that cannot take it: why."""
+        ...
+
+    def changes(self) -> AsyncIterator[frozenset[JobKey]]:
+        """Which sources changed since the last time; gathered while the reader is busy. Empty: only workers did."""
+        ...

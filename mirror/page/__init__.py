@@ -1,0 +1,1 @@
+"""The page for people: workers, Jobs, timelines, live. Reads ``model/views`` only."""
