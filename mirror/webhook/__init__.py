@@ -1,1 +1,1 @@
-"""Claims new Jobs for mirroring and checks our annotations (D16): pure rules, and the routes that answer the API server."""
+"""Claims new Jobs and checks our annotations (D16): pure rules, and the routes that answer the API server."""
