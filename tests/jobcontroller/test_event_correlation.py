@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from mirror.jobcontroller import correlation
 from mirror.jobcontroller.correlation import About, Correlation, Stored, Told
+from mirror.runtime import correlation
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -6,13 +6,11 @@ Told at any time; a task of its own sends them. Events are the first thing to go
 from __future__ import annotations
 
 import asyncio
-import re
-import uuid
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from mirror.batch import times
 from mirror.embedded.neighbours.asking import Api, Json
@@ -21,24 +19,15 @@ from mirror.kube.requests import Rank
 from mirror.kube.resources import EVENTS, Resource
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
+from mirror.runtime.correlation import COMBINED, Correlation, Recent
 
 NORMAL = "Normal"
 WARNING = "Warning"
 
 _MOST_WAITING = 2000
-_MOST_REMEMBERED = 4096
 _MOST_TRIES = 6
-_SIMILAR = 10
-_SIMILAR_SECONDS = 600.0
-_BURST = 25
-_REFILL_SECONDS = 300.0
 _LONGEST_MESSAGE = 1024
-_COMBINED = "(combined from similar events): "
 _RETRY = Backoff(first=0.2, most=10.0)
-_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +86,8 @@ class Recorder:
         self._host = host
         self._clock = clock
         self._is_silent = is_silent
-        self._events = _Recent[_Event]()
-        self._similar = _Recent[_Similar]()
-        self._buckets = _Recent[_Bucket]()
-        self._last_nanoseconds = 0
+        self._events = Recent[_Event]()
+        self._repeats = Correlation()
         self._waiting: OrderedDict[str, _Event] = OrderedDict()
         self._wake = asyncio.Event()
 
@@ -112,17 +99,21 @@ class Recorder:
         if len(message) > _LONGEST_MESSAGE:
             message = message[: _LONGEST_MESSAGE - 1] + "…"
         group = (about.kind, about.namespace, about.name, about.uid, type_name, reason)
-        is_combined = self._is_one_too_many(group, message, now)
+        is_combined = self._repeats.is_one_too_many(group, message, now)
         key = group if is_combined else (*group, about.field_path, message)
         event = self._events.get(key)
-        text = _COMBINED + message if is_combined else message
+        text = COMBINED + message if is_combined else message
         if event is None:
-            event = _Event(self._new_name(about, now), about, type_name, reason, text, now, is_combined, now)
+            event = _Event(
+                self._repeats.new_name(about.name, now), about, type_name, reason, text, now, is_combined, now
+            )
             self._events.put(key, event)
         else:
             event.count += 1
             event.last, event.message = now, text
-        if self._has_room(group[:4], now) and (event.name in self._waiting or len(self._waiting) < _MOST_WAITING):
+        if self._repeats.has_room(group[:4], now) and (
+            event.name in self._waiting or len(self._waiting) < _MOST_WAITING
+        ):
             self._waiting[event.name] = event
             self._wake.set()
 
@@ -154,7 +145,7 @@ class Recorder:
             event.tries += 1
             if isinstance(error, AlreadyExists) and event.tries == 1:
                 # Another component has told something of this object in the same nanosecond.
-                event.name = self._new_name(event.about, event.first)
+                event.name = self._repeats.new_name(event.about.name, event.first)
                 self._waiting[event.name] = event
                 self._waiting.move_to_end(event.name, last=False)
                 return 0.0
@@ -193,69 +184,3 @@ class Recorder:
             **({} if event.is_combined else {"reportingComponent": self._component}),
             **({"reportingInstance": self._host} if self._host and not event.is_combined else {}),
         }
-
-    def _is_one_too_many(self, group: tuple[str, ...], message: str, now: datetime) -> bool:
-        similar = self._similar.get(group)
-        if similar is None or now - similar.at > timedelta(seconds=_SIMILAR_SECONDS):
-            similar = _Similar(now)
-            self._similar.put(group, similar)
-        similar.messages.add(hash(message))
-        similar.at = now
-        if len(similar.messages) < _SIMILAR:
-            return False
-        similar.messages.pop()  # so it stays that small
-        return True
-
-    def _has_room(self, about: tuple[str, ...], now: datetime) -> bool:
-        """A bucket per object bounds how much is written about it."""
-        bucket = self._buckets.get(about)
-        if bucket is None:
-            bucket = _Bucket(now)
-            self._buckets.put(about, bucket)
-        earned = max(0.0, (now - bucket.counted_at).total_seconds()) / _REFILL_SECONDS
-        bucket.tokens, bucket.counted_at = min(float(_BURST), bucket.tokens + earned), now
-        if bucket.tokens < 1.0:
-            return False
-        bucket.tokens -= 1.0
-        return True
-
-    def _new_name(self, about: About, now: datetime) -> str:
-        """The object's name and the time in hexadecimal nanoseconds; never the same twice."""
-        nanoseconds = (now - _EPOCH) // timedelta(microseconds=1) * 1000
-        self._last_nanoseconds = max(nanoseconds, self._last_nanoseconds + 1)
-        name = f"{about.name}.{self._last_nanoseconds:x}"
-        if _NAME.fullmatch(name):
-            return name
-        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{about.uid}/{self._last_nanoseconds}"))
-
-
-@dataclass(slots=True)
-class _Similar:
-    """Messages of one object, type and reason, as hashes."""
-
-    at: datetime
-    messages: set[int] = field(default_factory=set)
-
-
-@dataclass(slots=True)
-class _Bucket:
-    counted_at: datetime
-    tokens: float = float(_BURST)
-
-
-class _Recent(Generic[V]):
-    """A bounded memory; the least recently used is forgotten first."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[object, ...], V] = OrderedDict()
-
-    def get(self, key: tuple[object, ...]) -> V | None:
-        found = self._kept.get(key)
-        if found is not None:
-            self._kept.move_to_end(key)
-        return found
-
-    def put(self, key: tuple[object, ...], value: V) -> None:
-        self._kept[key] = value
-        if len(self._kept) > _MOST_REMEMBERED:
-            self._kept.popitem(last=False)
