@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -26,7 +25,7 @@ from e2e.controlplane import components
 from e2e.controlplane.assets import find_binaries
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import JOB_CONTROLLERS, WORKER, Files, Shape
-from e2e.controlplane.process import Program
+from e2e.controlplane.process import Program, installed_mirror
 from e2e.controlplane.scratch import Scratch
 from e2e.manager import Samples
 
@@ -82,7 +81,7 @@ class JobController:
         self._scratch = Scratch(f"jobs-{kind}")
         kubeconfig = cluster.kubeconfig_for(self.user, groups=["system:masters"])
         command = _ours if kind is Kind.OURS else _upstream
-        self._program = _Process(command(cluster, kubeconfig, self._port, flags or Flags()), self._scratch)
+        self._program = Program(command(cluster, kubeconfig, self._port, flags or Flags()), self._scratch)
 
     @classmethod
     @asynccontextmanager
@@ -150,17 +149,8 @@ class JobController:
             raise TimeoutError(f"{self.user} is not ready after {seconds} s: {last}\n{words}") from None
 
     async def wait_until_ended(self, *, seconds: float = STOP_SECONDS) -> int:
-        """Wait until it ends, by itself or by what was sent, and give its exit code.
-
-        Raises:
-            TimeoutError: it goes on.
-        """
-        async with asyncio.timeout(seconds):
-            while True:
-                code = self._program.exit_code
-                if code is not None:
-                    return code
-                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        """As ``Program.wait_until_ended``."""
+        return await self._program.wait_until_ended(seconds=seconds)
 
     async def stop(self) -> None:
         """End it by SIGTERM and look at how it went; nothing happens if it does not run.
@@ -200,24 +190,11 @@ class JobController:
         return Samples({(sample.name, frozenset(sample.labels.items())): sample.value for sample in samples})
 
 
-class _Process(Program):
-    """The process; unlike a control plane's programs, it is also asked how it ended."""
-
-    @property
-    def exit_code(self) -> int | None:
-        """How the latest start ended, negative for a signal; None before that."""
-        return self._process.poll() if self._process else None
-
-
 def _ours(_: Cluster, kubeconfig: Path, port: int, flags: Flags) -> list[str | Path]:
-    beside = Path(sys.executable).with_name("mirror")
-    program = beside if beside.exists() else shutil.which("mirror")
-    if program is None:
-        raise FileNotFoundError(f"{beside}: install the project into this environment first")
     gates = ",".join(f"{name}={str(enabled).lower()}" for name, enabled in flags.gates.items())
     return [
         *(["/usr/bin/env", *(f"{name}={value}" for name, value in flags.constants.items())] if flags.constants else []),
-        program,
+        installed_mirror(),
         "job-controller",
         f"--kubeconfig={kubeconfig}",
         f"--qps={flags.qps}",

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-import shutil
 import signal
-import sys
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -25,7 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from e2e.controlplane.client import Client, Json, Refused
 from e2e.controlplane.plane import ControlPlane
-from e2e.controlplane.process import Program
+from e2e.controlplane.process import Program, installed_mirror
 from e2e.controlplane.scratch import Scratch
 
 READY_SECONDS = 30.0
@@ -65,15 +63,6 @@ class Samples:
         return sum(value for (found, has), value in self.values.items() if found == name and wanted <= has)
 
 
-class _Mirror(Program):
-    """The process; unlike a control plane's programs, it is also asked how it ended."""
-
-    @property
-    def exit_code(self) -> int | None:
-        """How the latest start ended, negative for a signal; None before that."""
-        return self._process.poll() if self._process else None
-
-
 class ManagerProcess:
     """One process with its configuration. Use ``start``; ``launch``, ``kill`` and ``restart`` are for faults."""
 
@@ -86,11 +75,7 @@ class ManagerProcess:
         self._scratch = Scratch("manager")
         self.config: Path = self._scratch.path / "mirror.yaml"
         self.config.write_text(yaml.safe_dump(_settings(self.identity, management, settings or {})))
-        program = Path(sys.executable).with_name("mirror")
-        found = program if program.exists() else shutil.which("mirror")
-        if found is None:
-            raise FileNotFoundError(f"{program}: install the project into this environment first")
-        self._program = _Mirror([found, "run", "--config", self.config], self._scratch)
+        self._program = Program([installed_mirror(), "run", "--config", self.config], self._scratch)
         self._log_offset = 0
         self._expected: list[re.Pattern[str]] = []
 
@@ -211,17 +196,8 @@ class ManagerProcess:
         self.check_log()
 
     async def wait_until_ended(self, *, seconds: float = STOP_SECONDS) -> int:
-        """Wait until it ends by itself or by what was sent, and give its exit code.
-
-        Raises:
-            TimeoutError: it goes on.
-        """
-        async with asyncio.timeout(seconds):
-            while True:
-                code = self._program.exit_code
-                if code is not None:
-                    return code
-                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        """As ``Program.wait_until_ended``."""
+        return await self._program.wait_until_ended(seconds=seconds)
 
     async def kill(self) -> None:
         """End it by SIGKILL."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from pathlib import Path
 
 from e2e.controlplane import leash
 from e2e.controlplane.scratch import Scratch
+
+_LOOK_AGAIN_SECONDS = 0.02
 
 
 class ProgramEnded(RuntimeError):
@@ -42,6 +45,11 @@ class Program:
     def is_running(self) -> bool:
         """Whether it was started and has not ended; a paused one runs."""
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the latest start ended, negative for a signal; None before that."""
+        return self._process.poll() if self._process else None
 
     def start(self) -> None:
         """Start it, or start it again.
@@ -72,6 +80,19 @@ class Program:
         if self._process is not None:
             await asyncio.to_thread(self._process.wait)
 
+    async def wait_until_ended(self, *, seconds: float) -> int:
+        """Wait until it ends, by itself or by what was sent, and give its exit code.
+
+        Raises:
+            TimeoutError: it goes on.
+        """
+        async with asyncio.timeout(seconds):
+            while True:
+                code = self.exit_code
+                if code is not None:
+                    return code
+                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+
     def check(self) -> None:
         """Raise ``ProgramEnded`` unless it runs."""
         if not self.is_running:
@@ -81,3 +102,16 @@ class Program:
     def last_words(self, length: int = 2000) -> str:
         """The end of its log."""
         return self.log.read_text(errors="replace")[-length:] if self.log.exists() else ""
+
+
+def installed_mirror() -> Path:
+    """The command ``mirror`` of this environment.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    beside = Path(sys.executable).with_name("mirror")
+    program = beside if beside.exists() else shutil.which("mirror")
+    if program is None:
+        raise FileNotFoundError(f"{beside}: install the project into this environment first")
+    return Path(program)

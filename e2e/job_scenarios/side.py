@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import shutil
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ from e2e.controlplane.assets import find_binaries
 from e2e.controlplane.client import Client
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import Files, Shape
-from e2e.controlplane.process import Program
+from e2e.controlplane.process import Program, installed_mirror
 from e2e.controlplane.scratch import Scratch
 from e2e.job_scenarios.pulse import Pulse
 from e2e.job_scenarios.sightings import Sightings
@@ -53,13 +51,9 @@ def upstream(cluster: Cluster, kubeconfig: Path) -> list[str | Path]:
 
 def ours(cluster: Cluster, kubeconfig: Path) -> list[str | Path]:
     """``mirror job-controller``."""
-    program = Path(sys.executable).with_name("mirror")
-    found = program if program.exists() else shutil.which("mirror")
-    if found is None:
-        raise FileNotFoundError(f"{program}: install the project into this environment first")
     limits = (f"--qps={_QPS}", f"--burst={_BURST}")
     return [
-        found,
+        installed_mirror(),
         "job-controller",
         f"--kubeconfig={kubeconfig}",
         "--listen=127.0.0.1:0",
