@@ -48,7 +48,7 @@ def job_controller(log_level: str, log_format: str, **options: object) -> None:
     set_up_logging(Logging(level=log_level, format=log_format))
 
     async def work(stop: asyncio.Event) -> None:
-        await process.run(settings, metrics=Metrics(), stop=stop)
+        await process.run(settings, metrics=Metrics("job-controller"), stop=stop)
 
     raise SystemExit(exit_code_of(work))
 

@@ -46,14 +46,19 @@ class WorkerMetrics:
     refused_status_writes: Counter
     content_cut: Counter
     unknown_objects_dropped: Counter
+    refused_mirrors: Counter
+    """Creates that the worker definitely refused."""
+    name_conflicts: Counter
+    """Creates that met a Job of somebody else's (D1)."""
     sweep_halted: Counter
     sweep_deleted: Counter
+    sweep_held_back: Gauge
 
 
 class Metrics:
     """All metrics of one manager. Attributes are the library's own objects; ``on_…`` methods suit observers."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: str = "manager") -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # else twice the series
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
@@ -62,10 +67,12 @@ class Metrics:
         self._workers: dict[str, WorkerMetrics] = {}
         self._requests: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
         self._controllers: set[str] = set()
+        self._restarts: dict[tuple[str, str], int] = {}
         self._make_mirroring()
         self._make_requests()
         self._make_queue()
-        self._make_process()
+        self._make_tokens_and_webhook()
+        self._make_process(program)
 
     # -- what others count with -----------------------------------------------------------------------------------
 
@@ -81,8 +88,11 @@ class Metrics:
                 refused_status_writes=self._refused_status_writes.labels(name),
                 content_cut=self._content_cut.labels(name),
                 unknown_objects_dropped=self._unknown_dropped.labels(name),
+                refused_mirrors=self._refused_mirrors.labels(name),
+                name_conflicts=self._name_conflicts.labels(name),
                 sweep_halted=self._sweep_halted.labels(name),
                 sweep_deleted=self._sweep_deleted.labels(name),
+                sweep_held_back=self._sweep_held_back.labels(name),
             )
         return found
 
@@ -90,8 +100,27 @@ class Metrics:
         """End every series of a worker, once its client and watches are closed (what counts later starts a new one)."""
         self._workers.pop(name, None)
         self._requests = {key: found for key, found in self._requests.items() if key[0] != name}
+        self._restarts = {key: found for key, found in self._restarts.items() if key[0] != name}
         for metric, label in self._by_worker:
             metric.remove_by_labels({label: name})
+
+    def set_worker_token(self, worker: str, *, expires: float | None, lifetime_seconds: float = 0.0) -> None:
+        """When the token of a worker ends, as a Unix time, and how long it is good altogether; None: it never ends."""
+        if expires is None:
+            self._token_expiry.remove_by_labels({"worker": worker})
+            self._token_lifetime.remove_by_labels({"worker": worker})
+        else:
+            self._token_expiry.labels(worker).set(expires)
+            self._token_lifetime.labels(worker).set(lifetime_seconds)
+
+    def on_token_renewal(self, worker: str, result: str) -> None:
+        """A worker was asked for a new token; ``result`` is ``renewed``, ``refused`` or ``failed``."""
+        self._token_renewals.labels(worker, result).inc()
+
+    def on_webhook(self, hook: str, answer: str, seconds: float) -> None:
+        """An admission review was answered: by ``mutate`` or ``validate``; ``allowed``, ``denied`` or ``error``."""
+        self._webhook_answers.labels(hook, answer).inc()
+        self._webhook_seconds.labels(hook).observe(seconds)
 
     def on_request(self, cluster: str, verb: str, code: str, seconds: float) -> None:
         """One request has ended; ``code`` is the HTTP status or ``error``."""
@@ -132,9 +161,11 @@ class Metrics:
         """The child for one watch: seconds since it last said anything; give it a ``set_function``."""
         return self._watch_staleness.labels(cluster, kind)
 
-    def on_watch_restart(self, cluster: str, kind: str, why: str) -> None:
-        """A watch was opened again; ``why`` is one of a few words of the caller's."""
-        self._watch_restarts.labels(cluster, kind, why).inc()
+    def set_watch_restarts(self, cluster: str, kind: str, restarts: int) -> None:
+        """How often a cluster's watches have been opened again; fewer than before means that they are new ones."""
+        before = self._restarts.get((cluster, kind), 0)
+        self._restarts[cluster, kind] = restarts
+        self._watch_restarts.labels(cluster, kind).inc(restarts - before if restarts >= before else restarts)
 
     def set_queue_depths(self, ready: Mapping[str, int]) -> None:
         """How many keys wait in each lane; lanes that are not mentioned have no series any more."""
@@ -166,10 +197,20 @@ class Metrics:
         )
         self._content_cut = counter("worker_content_cut", "Parts of statuses left out as unusable", "worker")
         self._unknown_dropped = counter("unknown_objects_dropped", "Objects beyond the bound of unknown ones", "worker")
+        self._refused_mirrors = counter("refused_mirrors", "Mirrors that a worker would not take", "worker")
+        self._name_conflicts = counter("name_conflicts", "Mirrors whose name was another's on the worker", "worker")
         self._sweep_halted = counter("sweep_halted", "Sweeps that wanted to delete too much at once", "worker")
         self._sweep_deleted = counter("sweep_deleted", "Mirrors deleted because their source is gone", "worker")
+        text = "Mirrors without a source that are too many at once to be deleted"
+        self._sweep_held_back = gauge("sweep_held_back", text, "worker")
         self.create_to_copy = self._histogram("create_to_copy_seconds", "Source may run to mirror created", LATENCY)
         self.waiting_jobs = gauge("waiting_jobs", "Sources that wait for a worker")
+        self.waiting_oldest = gauge("waiting_oldest_seconds", "How long the one that waits longest has waited here")
+        self.unstarted_cron_jobs = gauge("cronjob_jobs_unstarted", "Sources of CronJobs that may run and have no start")
+        text = "Age of the oldest of jobmirror_cronjob_jobs_unstarted"
+        self.unstarted_cron_oldest = gauge("cronjob_jobs_unstarted_oldest_seconds", text)
+        text = "Statuses of sources that somebody else has written"
+        self.foreign_status_writes = counter("foreign_status_writes", text)
         self.secondary_mirrors = counter("secondary_mirrors", "Mirrors made anew because a user asked for it", "why")
         self.external_jobs = Counter(
             "job_controller_jobs_by_external_controller",
@@ -183,7 +224,7 @@ class Metrics:
         self._api_requests = counter("api_requests", "Requests to API servers", "cluster", "verb", "code")
         self._api_seconds = self._histogram(seconds, "Sent to answer read", LATENCY, "cluster", "verb")
         self._watch_staleness = self._gauge("watch_staleness_seconds", "Since a watch spoke last", "cluster", "kind")
-        self._watch_restarts = counter("watch_restarts", "Watches opened again", "cluster", "kind", "why")
+        self._watch_restarts = counter("watch_restarts", "Watches opened again", "cluster", "kind")
 
     def _make_queue(self) -> None:
         self.queue_depth = self._gauge("queue_depth", "Keys ready to be worked on", "lane")
@@ -193,11 +234,21 @@ class Metrics:
         self.queue_longest_running = self._gauge("queue_longest_running_seconds", "Age of the longest work under way")
         self.queue_oldest = self._gauge("queue_oldest_seconds", "Age of the oldest key that waits")
 
-    def _make_process(self) -> None:
+    def _make_tokens_and_webhook(self) -> None:
+        gauge, counter = self._gauge, self._counter
+        self._token_expiry = gauge("worker_token_expiry_timestamp_seconds", "When a worker's token ends", "worker")
+        self._token_lifetime = gauge("worker_token_lifetime_seconds", "From issue to expiry", "worker")
+        self._token_renewals = counter("token_renewals", "Workers asked for a new token", "worker", "result")
+        self._webhook_answers = counter("webhook_answers", "Admission reviews answered", "hook", "answer")
+        self._webhook_seconds = self._histogram("webhook_seconds", "Review read to answer made", LATENCY, "hook")
+        self.certificate_expiry = gauge("certificate_expiry_timestamp_seconds", "When what we serve HTTPS with ends")
+
+    def _make_process(self, program: str) -> None:
         self.leader = self._gauge("leader", "1 while this process holds the Lease")
         self.task_restarts = self._counter("task_restarts", "Supervised tasks started again after a failure", "task")
         self.loop_lag = self._gauge("loop_lag_seconds", "How late the event loop recently was, at worst")
-        self._gauge("build_info", "Always 1; the label says what runs", "version").labels(version()).set(1)
+        what = self._gauge("build_info", "Always 1; the labels say what runs", "version", "program")
+        what.labels(version(), program).set(1)
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return self._noted(Gauge(f"jobmirror_{name}", text, labels, registry=self.registry), labels)

@@ -32,7 +32,7 @@ def series(metrics: Metrics) -> dict[str, float]:
         "jobmirror_queue_longest_running_seconds",
         "jobmirror_queue_oldest_seconds",
         'jobmirror_watch_staleness_seconds{cluster="east",kind="Job"}',
-        'jobmirror_watch_restarts_total{cluster="east",kind="Job",why="expired"}',
+        'jobmirror_watch_restarts_total{cluster="east",kind="Job"}',
         'jobmirror_worker_up{worker="east"}',
         'jobmirror_refused_status_writes_total{worker="east"}',
         'jobmirror_worker_content_cut_total{worker="east"}',
@@ -56,7 +56,7 @@ def test_every_metric_is_offered_under_its_name(name: str) -> None:
     metrics.on_request("east", "get", "200", 0.01)
     metrics.set_queue_depths({"east": 1})
     metrics.watch_staleness("east", "Job").set(1)
-    metrics.on_watch_restart("east", "Job", "expired")
+    metrics.set_watch_restarts("east", "Job", 1)
     metrics.on_task_restart("watch east")
     metrics.secondary_mirrors.labels("WorkerLost").inc()
     metrics.on_external_job("jobmirror.io/controller")
@@ -68,7 +68,7 @@ def test_the_version_is_a_label() -> None:
     """Which version runs can be seen from outside."""
     (name,) = [name for name in series(Metrics()) if name.startswith("jobmirror_build_info")]
 
-    assert name.startswith('jobmirror_build_info{version="')
+    assert name.startswith('jobmirror_build_info{program="manager",version="')
 
 
 def test_counting_shows() -> None:
@@ -112,7 +112,9 @@ def test_a_forgotten_worker_leaves_no_series() -> None:
     for name in ("east", "west"):
         metrics.worker(name).up.set(1)
         metrics.on_request(name, "get", "200", 0.01)
-        metrics.on_watch_restart(name, "Job", "expired")
+        metrics.set_watch_restarts(name, "Job", 1)
+        metrics.set_worker_token(name, expires=4e9, lifetime_seconds=3600)
+        metrics.on_token_renewal(name, "renewed")
         metrics.watch_staleness(name, "Job").set_function(lambda: 1.0)
     metrics.set_queue_depths({"east": 1, "west": 2})
 
