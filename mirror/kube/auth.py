@@ -8,6 +8,7 @@ wait for a plugin for ever (python.md §1.2). It is imported late, as that takes
 
 from __future__ import annotations
 
+import base64
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -55,6 +56,31 @@ async def worker_credentials(kubeconfig: Kubeconfig, allow: Mapping[str, bool]) 
     """
     guard = refuser(allow_loopback=allow.get("loopback", False))
     return await _credentials(kubeconfig, refuse_address=guard)
+
+
+def personal_credentials(kubeconfig: Kubeconfig) -> Credentials:
+    """For a person's own kubeconfig, in a command that is over in a moment.
+
+    As for the management cluster, but without kubernetes_asyncio: importing it takes longer than such a command.
+
+    Raises:
+        KubeconfigRefused: a file that it names does not load.
+    """
+    cluster, user = kubeconfig.cluster, kubeconfig.user
+    endpoint = Endpoint(
+        server=cluster.server,
+        tls=_tls(cluster, user) if cluster.server.startswith("https://") else None,
+        server_hostname=cluster.tls_server_name or None,
+        proxy=cluster.proxy or None,
+    )
+    source = _source(cluster, user)
+    if source is not None:
+        return Credentials(endpoint, _NOT_YET, source=source, impersonation=user.impersonation)
+    token = user.token or (_id_token(user.auth_provider) if user.auth_provider else "")
+    authorization = f"Bearer {token}" if token else ""
+    if not token and user.username:
+        authorization = "Basic " + base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
+    return Credentials(endpoint, Identity(authorization=authorization), impersonation=user.impersonation)
 
 
 async def _credentials(kubeconfig: Kubeconfig, *, refuse_address: Callable[[str], str | None] | None) -> Credentials:
@@ -186,7 +212,7 @@ def _merged(path: str, context: str) -> dict[str, object]:
             raise KubeconfigRefused("kubeconfig", "names no file that exists", "check the path in the settings")
         document = dict(merged.value)
         for plural in ("clusters", "contexts", "users"):
-            document[plural] = [_absolute(item.value, item.path) for item in document[plural]]
+            document[plural] = [with_absolute_paths(item.value, item.path) for item in document[plural]]
     except (ConfigException, OSError, yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
         # Not "from error": their texts quote the file, and a cause is shown in tracebacks.
         raise KubeconfigRefused("kubeconfig", f"cannot be read ({type(error).__name__})", "check the file") from None
@@ -195,7 +221,7 @@ def _merged(path: str, context: str) -> dict[str, object]:
     return document
 
 
-def _absolute(item: Mapping[str, Any], file: str) -> dict[str, Any]:
+def with_absolute_paths(item: Mapping[str, Any], file: str) -> dict[str, Any]:
     """An entry of a kubeconfig whose relative paths are those from its file's folder."""
     folder = os.path.dirname(os.path.abspath(os.path.expanduser(file)))
     changed = dict(item)

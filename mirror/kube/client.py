@@ -152,7 +152,29 @@ class Client:
         ends_at = asyncio.get_running_loop().time() + request.deadline_seconds
         async with contextlib.AsyncExitStack() as stack:
             opened = await self._open(request, stack, silent_seconds)
+            _require_json(opened.status, opened.headers.get("Content-Type", ""))
             yield await stack.enter_async_context(contextlib.aclosing(_lines(opened, silent_seconds, ends_at)))
+
+    @asynccontextmanager
+    async def text(
+        self, request: Request, *, answered_within_seconds: float
+    ) -> AsyncGenerator[AsyncIterator[bytes], None]:
+        """Open an answer that is text, such as a container's log, and hand out its pieces as they come, to their end.
+
+        The request's deadline bounds the whole; between two pieces any time may pass.
+
+        Raises, also while pieces are read:
+            Unreachable: it was not answered in time, the request's deadline is over, or the connection broke.
+            ApiError: the server refused it.
+        """
+        if not self._limiter.acquire_nowait(urgent=request.urgent):
+            await self._limiter.acquire(urgent=request.urgent, rank=request.rank, flow=request.flow)
+        ends_at = asyncio.get_running_loop().time() + request.deadline_seconds
+        async with contextlib.AsyncExitStack() as stack:
+            opened = await self._open(request, stack, answered_within_seconds)
+            if opened.status >= 300:
+                raise BadAnswer(f"a redirect ({opened.status}), which an API server never sends")
+            yield await stack.enter_async_context(contextlib.aclosing(_pieces(opened, ends_at)))
 
     async def close(self) -> None:
         """Close all connections; requests under way fail, later ones find it unreachable."""
@@ -176,7 +198,7 @@ class Client:
             raise self._too_late(request.deadline_seconds, sent=sent) from error
 
     async def _open(self, request: Request, stack: contextlib.AsyncExitStack, silent_seconds: float) -> Opened:
-        """The answer to a watch once its head is there and says that lines will come."""
+        """The answer to a watch or a log once its head is there."""
         with _Counted(self, request) as counted:
             try:
                 async with asyncio.timeout(min(silent_seconds, request.deadline_seconds)):
@@ -193,7 +215,6 @@ class Client:
                 raise Unreachable(f"the watch was not answered within {silent_seconds:g} s") from error
             except OutcomeUnknown as error:
                 raise Unreachable(str(error)) from error
-            _require_json(opened.status, opened.headers.get("Content-Type", ""))
         return opened
 
     async def _prepare(self, request: Request) -> tuple[CIMultiDict[str], CIMultiDict[str]]:
@@ -271,6 +292,21 @@ async def _read_error(opened: Opened) -> bytes:
     while len(body) < _MOST_ERROR_BYTES and (piece := await opened.chunk()):
         body += piece
     return bytes(body)
+
+
+async def _pieces(opened: Opened, ends_at: float) -> AsyncGenerator[bytes, None]:
+    """What comes, as it comes."""
+    while True:
+        try:
+            async with asyncio.timeout_at(ends_at):
+                piece = await opened.chunk()
+        except TimeoutError as error:
+            raise Unreachable("the text did not end in time") from error
+        except OutcomeUnknown as error:
+            raise Unreachable(str(error)) from error
+        if not piece:
+            return
+        yield piece
 
 
 async def _lines(opened: Opened, silent_seconds: float, ends_at: float) -> AsyncGenerator[bytes, None]:
