@@ -8,6 +8,7 @@ from typing import Any, assert_never
 
 from mirror.adapters import job
 from mirror.controllers.events import EventRecorder, Regarding
+from mirror.controllers.history import History
 from mirror.controllers.memory import Memories
 from mirror.controllers.placing import Placing
 from mirror.decide.plan import (
@@ -66,6 +67,7 @@ class Tools:
     placing: Placing
     memories: Memories
     recorder: EventRecorder
+    history: History
     clock: Clock
     log: Log
     metrics: Metrics
@@ -155,6 +157,7 @@ class Applier:
     def _account(self, seen: Seen, write: WriteSource) -> None:
         """What follows from a write that went well."""
         key, t = seen.key, self._t
+        t.history.on_written(seen, write)
         if names.WAITING_BECAUSE in dict(write.annotations):
             t.memories.set(seen.source.uid, waiting_written_at=t.clock.monotonic())
         if write.records is not None:
@@ -193,6 +196,7 @@ class Applier:
         return waiter is not None and self._t.placing.ask(waiter) is not None
 
     def _tell(self, seen: Seen, reason: str, message: str, *, is_warning: bool = True) -> None:
+        self._t.history.on_told(seen, reason, message, is_warning=is_warning)
         self._t.recorder.tell(Regarding(job.RESOURCE, seen.source.found), reason, message, is_warning=is_warning)
 
     # -- workers --------------------------------------------------------------------------------------------------
@@ -230,6 +234,7 @@ class Applier:
             t.metrics.create_to_copy.observe(t.clock.monotonic() - arrived)
         self._log.info("mirrored", source=seen.key, worker=worker.name, mirror_uid=mirror.metadata.uid)
         self._tell(seen, "Mirrored", f"Mirrored to worker {worker.name}", is_warning=False)
+        t.history.on_mirrored(seen, worker.name)
         source = t.sources.get(seen.key.namespace, seen.key.name)
         if source is None or source.metadata.uid != uid or source.metadata.deletion_timestamp is not None:
             t.add(MirrorKey(worker.name, job.KIND, mirror.metadata.namespace, mirror.metadata.name))

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from mirror.adapters import job
 from mirror.controllers.applying import Applier, Tools
 from mirror.controllers.events import EventRecorder, Regarding
+from mirror.controllers.history import History
+from mirror.controllers.known import Knowledge
 from mirror.controllers.memory import Memories
 from mirror.controllers.observing import BY_WORKER, BadAnnotation, Caches, Observer, candidates, load_index, wish_of
 from mirror.controllers.placing import Placing
 from mirror.controllers.routes import Routes, source_key
 from mirror.controllers.sweeping import Sweeper
 from mirror.decide.rules import decide
-from mirror.decide.seen import Policy
+from mirror.decide.seen import Policy, Seen
 from mirror.kube.client import Client
+from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object
 from mirror.kube.resources import SECRETS
 from mirror.model.keys import Key, MirrorKey
@@ -51,6 +54,8 @@ class MirroringSettings:
     namespaces: tuple[str, ...] = ()
     create_namespaces: bool = False
     sweep_interval_seconds: float = 60.0
+    keep_history: bool = False
+    """Whether anybody can ask what happened to a Job."""
 
 
 class Mirroring:
@@ -78,6 +83,7 @@ class Mirroring:
         self.recorder = EventRecorder(management, clock=clock, log=log, turn=self.queue.wait_until_quiet)
         self._memories = Memories()
         self.placing = Placing(self._candidates, wake=self._add)
+        self.history = History(clock, is_kept=settings.keep_history, why_there=self._why_there)
         self._caches = Caches(
             sources=self.sources,
             registry=registry,
@@ -97,6 +103,7 @@ class Mirroring:
                 placing=self.placing,
                 memories=self._memories,
                 recorder=self.recorder,
+                history=self.history,
                 clock=clock,
                 log=log,
                 metrics=metrics,
@@ -137,7 +144,7 @@ class Mirroring:
                     Scope(job.RESOURCE, namespace),
                     self.sources,
                     client=lambda: management,
-                    on_change=self._routes.on_source,
+                    on_change=self._on_source,
                     accept=self._routes.is_ours,
                     on_event=self._routes.on_job_event,
                     relist=RELIST_SOURCES,
@@ -219,7 +226,11 @@ class Mirroring:
             if not plan.wants_place:
                 self.placing.settle(key)
             self._log.debug("decided", source=key, because=plan.because, actions=len(plan.actions))
-            got_place = await self._applier.apply(seen, plan.actions)
+            try:
+                got_place = await self._applier.apply(seen, plan.actions)
+            except KubeError as error:
+                self.history.on_error(seen, error)
+                raise
             if seen.mirror is not None and not plan.actions:
                 self._applier.arrived_at.pop(key, None)  # the change was none for the source
             if plan.remember:
@@ -255,6 +266,26 @@ class Mirroring:
         for state, count in counts.items():
             self._metrics.worker(worker.name).mirrored_jobs[state].set(count)
 
+    # -- what people are told -------------------------------------------------------------------------------------
+
+    def known(self) -> Knowledge:
+        """What this manager knows, for people."""
+        memories, applier = self._memories, self._applier
+        return Knowledge(self.sources, self._registry, self.placing, memories, applier, self.history, self._clock)
+
+    def _why_there(self, seen: Seen, worker: str) -> str:
+        if seen.about_place.found_on == worker:
+            return "its mirror was found there"
+        try:
+            wish = wish_of(seen.source.found, seen.memory, seen.monotonic)
+        except BadAnnotation:  # it was none when the place was given
+            return ""
+        return self.placing.why_there(wish, worker)
+
+    def _on_source(self, old: Object | None, new: Object | None, change: Change) -> None:
+        self.history.on_source(old, new, is_leading=self._is_leading)
+        self._routes.on_source(old, new, change)
+
     # -- what the registry asks and tells (``workers.registry.Users``) --------------------------------------------
 
     def is_known(self, worker: Worker, found: Object) -> bool:
@@ -262,8 +293,11 @@ class Mirroring:
 
     def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None:
         self._routes.on_mirror_change(worker, old, new, change)
+        if (found := new or old) is not None and (namespace := worker.source_namespace_of(found.metadata.namespace)):
+            self.history.touch(namespace, found.metadata.name)
 
     def on_worker_transition(self, worker: Worker) -> None:
+        self.history.on_worker(worker.name, worker.connection.state, worker.connection.because)
         self._routes.on_worker_transition(worker)
 
     def has_sources_on(self, worker: str) -> bool:

@@ -9,12 +9,14 @@ import msgspec
 from msgspec.structs import replace
 
 from mirror.model.keys import SourceKey
-from mirror.placement.candidates import Candidate, Wish
+from mirror.placement.candidates import Candidate, Obstacle, Wish, obstacle
 from mirror.placement.least_loaded import choose
 from mirror.placement.waiting import Waiter, WaitingRoom
 
 MOST_GIVEN = 256
 """So many places are given out and not recorded yet; the rest is served as those are."""
+
+LONGEST_WHY = 300
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -65,6 +67,24 @@ class Placing:
             for worker, reason in sorted(choice.obstacles)
         ]
         return "; ".join(parts) or "no worker is registered"
+
+    def obstacles(self, wish: Wish, details: dict[str, str]) -> dict[str, str]:
+        """What speaks against those workers that something speaks against, in the words of ``why``."""
+        found = ((candidate.name, obstacle(wish, candidate)) for candidate in self._loaded())
+        return {
+            worker: details.get(worker, reason) if reason is Obstacle.REFUSED else str(reason)
+            for worker, reason in sorted(found)
+            if reason is not None
+        }
+
+    def why_there(self, wish: Wish, worker: str) -> str:
+        """Why this worker and no other, for people; without numbers, so that many are told the same."""
+        candidates = self._candidates()
+        others = {one.name: obstacle(wish, one) for one in candidates if one.name != worker}
+        fit = sorted(name for name, reason in others.items() if reason is None)
+        against = [f"{name}: {reason}" for name, reason in sorted(others.items()) if reason is not None]
+        best = f"least loaded, before {', '.join(fit)}" if fit else "the only one that can take it"
+        return "; ".join((best, *against))[:LONGEST_WHY]
 
     def settle(self, key: SourceKey) -> None:
         """What was given is recorded, or not wanted any more."""

@@ -1,0 +1,221 @@
+"""What happened to each source, for people: a bounded record in memory (issue 6, part 4).
+
+``applying`` tells it what was done, ``mirroring`` what was seen; ``known`` shows it. It is kept only where somebody can
+ask (settings ``access`` or ``page``). Losing it costs nothing but the story: no decision looks at it, and ``known``
+rebuilds its beginning from the source. Texts may quote a worker; whoever shows them cleans them (D18).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+from weakref import WeakSet
+
+from mirror.adapters import job
+from mirror.batch import conditions, views
+from mirror.decide.plan import WriteSource
+from mirror.decide.seen import Seen
+from mirror.kube.errors import KubeError, in_words
+from mirror.kube.objects import Object
+from mirror.model import names
+from mirror.model.views import JobKey
+from mirror.runtime.clock import Clock
+from mirror.workers.connection import State
+
+MOST_SOURCES = 2_000
+MOST_MOMENTS = 32
+FIRST_KEPT = 6
+"""Of a long story the beginning is kept, and the newest."""
+MOST_OF_WORKER = 64
+MOST_WORKERS = 1_000
+LONGEST_TEXT = 500
+
+
+class Entry(NamedTuple):
+    """One thing that happened; ``at`` is seconds since 1970."""
+
+    at: float
+    kind: str
+    text: str
+    worker: str
+
+
+class History:
+    """The record of all sources, by uid; and who wants to be told of changes.
+
+    Invariant: a uid is in ``_going`` or ``_over``, never in both; together they hold at most ``MOST_SOURCES``. Where
+    there are more, the oldest of those that are over go first.
+    """
+
+    def __init__(self, clock: Clock, *, is_kept: bool, why_there: Callable[[Seen, str], str] = lambda *_: "") -> None:
+        self.is_kept = is_kept
+        self._clock = clock
+        self._why_there = why_there
+        self._going: OrderedDict[str, list[Entry]] = OrderedDict()
+        self._over: OrderedDict[str, list[Entry]] = OrderedDict()
+        self._workers: dict[str, list[Entry]] = {}
+        self._readers: WeakSet[Changes] = WeakSet()
+
+    # -- what is told -------------------------------------------------------------------------------------------------
+
+    def on_written(self, seen: Seen, write: WriteSource) -> None:
+        """A write to a source went well."""
+        if not self.is_kept:
+            return
+        metadata = seen.source.found.metadata
+        if write.records is not None:
+            self._note(metadata, "Placed", _shared(self._why_there(seen, write.records)), write.records)
+        elif write.clears:
+            self._note(metadata, "Refused", "its place was given back", seen.source.placed or "")
+        annotations = dict(write.annotations)
+        if names.WAITING_BECAUSE in annotations:
+            waits = annotations[names.WAITING_BECAUSE]
+            if waits:
+                self._note(metadata, "Waiting", waits)
+            elif write.records is None:
+                self._note(metadata, "Waiting", "no longer")
+        if write.status is not None and write.records is None and not write.clears:
+            self._note(metadata, *status_moment(write.status), seen.source.placed or "")
+
+    def on_mirrored(self, seen: Seen, worker: str) -> None:
+        """The mirror was created, or found again."""
+        if self.is_kept:
+            self._note(seen.source.found.metadata, "Mirrored", "created there", worker)
+
+    def on_told(self, seen: Seen, reason: str, message: str, *, is_warning: bool) -> None:
+        """An event was written about a source; those of what goes well are known from what was done."""
+        if self.is_kept and is_warning:
+            self._note(seen.source.found.metadata, "Error", f"{reason}: {message}", seen.source.placed or "")
+
+    def on_error(self, seen: Seen, error: KubeError) -> None:
+        """A step failed and is tried again."""
+        if self.is_kept:
+            self._note(seen.source.found.metadata, "Error", in_words(error), seen.source.placed or "")
+
+    def on_source(self, old: Object | None, new: Object | None, *, is_leading: bool) -> None:
+        """The watch brought a source, a change of it, or its end."""
+        found = new or old
+        if not self.is_kept or found is None:
+            return
+        if new is None:
+            self._going.pop(found.metadata.uid, None)
+            self._over.pop(found.metadata.uid, None)
+        elif not is_leading and old is not None and bytes(old.status) != bytes(new.status):
+            # Another manager wrote it: all that a standby can tell.
+            placed = job.brief(new).placed or ""
+            if placed and job.brief(old).placed != placed:
+                self._note(new.metadata, "Placed", "", placed)
+            else:
+                self._note(new.metadata, *status_moment(new.status_dict()), placed)
+        self.touch(found.metadata.namespace, found.metadata.name)
+
+    def on_worker(self, name: str, state: State, because: str) -> None:
+        """A worker's connection has a new state, or another reason for it."""
+        if not self.is_kept:
+            return
+        kind = {State.CONNECTED: "Back", State.LOST: "Lost"}.get(state)
+        known = self._workers.get(name)
+        if kind is not None and (known is None or (known[-1].kind, known[-1].text) != (kind, because)):
+            if known is None and len(self._workers) >= MOST_WORKERS:
+                del self._workers[next(iter(self._workers))]
+            known = self._workers.setdefault(name, [])
+            known.append(Entry(self._clock.now().timestamp(), kind, because[:LONGEST_TEXT], name))
+            del known[:-MOST_OF_WORKER]
+        for reader in self._readers:
+            reader.tell(None)
+
+    def touch(self, namespace: str, name: str) -> None:
+        """Something about a source is another than it was."""
+        for reader in self._readers:
+            reader.tell((namespace, name))
+
+    # -- what is asked ------------------------------------------------------------------------------------------------
+
+    def of(self, uid: str) -> tuple[Entry, ...]:
+        """What is remembered of a source, oldest first."""
+        return tuple(self._going.get(uid) or self._over.get(uid) or ())
+
+    def of_worker(self, name: str) -> tuple[Entry, ...]:
+        """When it was lost and when it came back, oldest first."""
+        return tuple(self._workers.get(name, ()))
+
+    def changes(self) -> Changes:
+        """From now on, which sources changed; forgotten with the last reference to it."""
+        reader = Changes()
+        self._readers.add(reader)
+        return reader
+
+    # -- keeping it small ---------------------------------------------------------------------------------------------
+
+    def _note(self, about: Any, kind: str, text: str, worker: str = "") -> None:
+        uid = about.uid
+        entries = self._over.pop(uid, None) or self._going.get(uid)
+        if entries is None:
+            self._make_room()
+            entries = []
+        text = text[:LONGEST_TEXT]
+        if not entries or entries[-1][1:] != (kind, text, worker):
+            entries.append(Entry(self._clock.now().timestamp(), kind, text, worker))
+        if len(entries) > MOST_MOMENTS:
+            del entries[FIRST_KEPT]
+        if kind == "Finished":
+            self._going.pop(uid, None)
+            self._over[uid] = entries
+        else:
+            self._going[uid] = entries
+        self.touch(about.namespace, about.name)
+
+    def _make_room(self) -> None:
+        if len(self._going) + len(self._over) >= MOST_SOURCES:
+            (self._over or self._going).popitem(last=False)
+
+
+class Changes(AsyncIterator[frozenset[JobKey]]):
+    """Which sources changed, gathered while the reader is busy; an empty set: only workers did."""
+
+    def __init__(self) -> None:
+        self._keys: set[JobKey] = set()
+        self._has_news = asyncio.Event()
+
+    def tell(self, key: JobKey | None) -> None:
+        """Add a source, or with None only wake the reader."""
+        if key is not None:
+            self._keys.add(key)
+        self._has_news.set()
+
+    def __aiter__(self) -> Changes:
+        return self
+
+    async def __anext__(self) -> frozenset[JobKey]:
+        await self._has_news.wait()
+        self._has_news.clear()
+        changed, self._keys = frozenset(self._keys), set()
+        return changed
+
+
+def status_moment(status: Mapping[str, Any]) -> tuple[str, str]:
+    """A status as a kind and a text: how it ended, or what it counts."""
+    for one in conditions.of(status):
+        if one.get("type") in ("Complete", "Failed") and one.get("status") == "True":
+            parts = (str(one.get(name) or "") for name in ("type", "reason", "message"))
+            return "Finished", _shared(": ".join(filter(None, parts)))
+    numbers = (views.number(status.get(name)) for name in ("active", "ready", "succeeded", "failed", "terminating"))
+    is_suspended = conditions.is_true(conditions.of(status), conditions.SUSPENDED)
+    return "Status", _counted(is_suspended, *numbers)
+
+
+@lru_cache(maxsize=4096)
+def _counted(is_suspended: bool, active: int, ready: int, succeeded: int, failed: int, terminating: int) -> str:
+    """Most statuses of most Jobs read alike."""
+    counts = {"active": active, "ready": ready, "succeeded": succeeded, "failed": failed, "terminating": terminating}
+    said = [f"{name} {count}" for name, count in counts.items() if count]
+    return ", ".join((["suspended"] if is_suspended else []) + said) or "no pods yet"
+
+
+@lru_cache(maxsize=1024)
+def _shared(text: str) -> str:
+    """The same text once, however many sources it is told of."""
+    return text
