@@ -7,18 +7,18 @@ It ends TLS, so its users need a token; ``kubeconfig`` makes a file for one. Not
 from __future__ import annotations
 
 import ssl
-import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
 import yaml
 from aiohttp import web
 
-from e2e.controlplane.certificates import Authority
 from e2e.controlplane.kubeconfigs import read_kubeconfig, write_kubeconfig
 from e2e.controlplane.plane import ControlPlane
+from mirror.serving.x509 import Authority, server_context
 
 _OF_THE_HOP = frozenset(("connection", "content-length", "host", "keep-alive", "transfer-encoding"))
 
@@ -31,7 +31,7 @@ class Interceptor:
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
-        self._authority = Authority("interceptor")
+        self._authority = Authority.new("interceptor", now=datetime.now(UTC))
         self._server = ""
         self._upstream: aiohttp.ClientSession
         self._loses: Chooser = lambda method, path: False
@@ -85,13 +85,7 @@ class Interceptor:
             return await _passed_on(request, found)
 
     def _tls(self) -> ssl.SSLContext:
-        pair = self._authority.issue_server(["127.0.0.1"])
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        with tempfile.NamedTemporaryFile() as both:  # ssl reads certificates from files only
-            both.write(pair.certificate + b"\n" + pair.key)
-            both.flush()
-            context.load_cert_chain(both.name)
-        return context
+        return server_context(self._authority.issue_server(["127.0.0.1"]))
 
 
 async def _passed_on(request: web.Request, found: aiohttp.ClientResponse) -> web.StreamResponse:

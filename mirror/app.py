@@ -9,7 +9,7 @@ import socket
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import tenacity
 
@@ -31,12 +31,15 @@ from mirror.model.endings import CannotStart
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.leadership import Leadership, LeaseSettings
 from mirror.runtime.supervise import supervise
+from mirror.serving.certificates import Certificates, Files, SelfManaged, Source, served_names
+from mirror.serving.https import Routes, application, serve_https
 from mirror.settings.schema import Settings
 from mirror.telemetry.logs import Log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
 from mirror.telemetry.server import serve
-from mirror.workers.registry import Registry, RegistrySettings
+from mirror.workers.registry import Connector, Registry, RegistrySettings
+from mirror.workers.renewing import Renewer
 from mirror.workers.worker import Unsupported, check_version
 
 OLDEST_MANAGEMENT_MINOR = 32
@@ -66,7 +69,10 @@ async def run(
         async with _job_controller(settings, metrics=metrics) as jobs:
             manager = await _build(settings, management, jobs=jobs, metrics=metrics, log=log)
             health, readiness = manager.checks()
-            async with serve(settings.listen_address, metrics=metrics, health=health, readiness=readiness) as port:
+            async with (
+                serve(settings.listen_address, metrics=metrics, health=health, readiness=readiness) as port,
+                _https(settings, management, manager),
+            ):
                 on_listening(port)
                 log.info("started", listen=f"{settings.listen_address[0]}:{port}", origin=manager.origin)
                 await manager.run(stop)
@@ -89,6 +95,8 @@ class Manager:
     metrics: Metrics
     log: Log
     is_working: bool = False
+    kept: list[tuple[str, Callable[[], Awaitable[None]]]] = field(default_factory=list)
+    """What else runs as long as we do, leading or not, by name."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Watch at once, work when leading, end when told to."""
@@ -99,6 +107,7 @@ class Manager:
                 scope.create_task(self._keep("keep workers", self.registry.run), name="keep workers"),
                 scope.create_task(self._freeze_when_ready(), name="freeze"),
                 scope.create_task(lag, name="measure loop lag"),
+                *(scope.create_task(self._keep(name, work), name=name) for name, work in self.kept),
             ]
             leading = scope.create_task(self._lead(), name="lead")
             if self.jobs is not None:
@@ -176,6 +185,31 @@ async def _job_controller(settings: Settings, *, metrics: Metrics) -> AsyncItera
         await client.close()
 
 
+@asynccontextmanager
+async def _https(settings: Settings, management: Client, manager: Manager) -> AsyncIterator[None]:
+    """The one HTTPS address, where a part wants it; all replicas serve it, those that stand by too."""
+    if not (settings.webhook.enabled or settings.access.enabled):
+        yield
+        return
+    log, wanted = Log("https"), settings.https
+    source: Source = (
+        Files(wanted.cert_file, wanted.key_file)
+        if wanted.cert_file
+        else SelfManaged(
+            management, settings.namespace, served_names(settings.namespace, wanted.names), now=SystemClock().now
+        )
+    )
+    certificates = Certificates(
+        source, log=log, on_loaded=lambda ends: manager.metrics.certificate_expiry.set(ends.timestamp())
+    )
+    await certificates.load()
+    manager.kept.append(("keep certificates", certificates.keep))
+    parts: list[Routes] = []
+    async with serve_https(wanted.listen_address, application(*parts), certificates) as port:
+        log.info("serving", listen=f"{wanted.listen_address[0]}:{port}")
+        yield
+
+
 async def _build(
     settings: Settings, management: Client, *, metrics: Metrics, log: Log, jobs: Part | None = None
 ) -> Manager:
@@ -210,8 +244,26 @@ async def _build(
     )
     leadership = Leadership(management, lease, clock=clock, log=log) if election.enabled else None
     manager = Manager(settings, origin, registry, mirroring, leadership, jobs, metrics, log)
+    _renew_tokens(manager, management, connect, clock)
     _refresh_on_scrape(manager, management)
     return manager
+
+
+def _renew_tokens(manager: Manager, management: Client, connector: Connector, clock: SystemClock) -> None:
+    """Tokens of workers are looked at by whoever leads."""
+    mirroring = manager.mirroring
+    renewer = Renewer(
+        management,
+        manager.registry,
+        connector=connector,
+        is_enabled=manager.settings.workers.renew_tokens,
+        is_leading=lambda: manager.is_working,
+        tell=mirroring.on_secret_problem,
+        clock=clock,
+        log=manager.log,
+        metrics=manager.metrics,
+    )
+    manager.kept.append(("renew tokens", renewer.run))
 
 
 def _mirroring_settings(settings: Settings, origin: str, *, server_knows_rule_names: bool) -> MirroringSettings:

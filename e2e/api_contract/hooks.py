@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import ssl
-import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from aiohttp import web
 
 from e2e.api_contract.api import Api
-from e2e.controlplane.certificates import Authority
+from mirror.serving.x509 import Authority, server_context
 
 Json: TypeAlias = dict[str, Any]
 Decide: TypeAlias = Callable[[Json], Json]
@@ -24,7 +23,7 @@ Decide: TypeAlias = Callable[[Json], Json]
 NAME = "hook.contract.example.com"
 MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
 PROBE = "hook-probe"
-_AUTHORITY = Authority("contract webhooks")
+_AUTHORITY = Authority.new("contract webhooks", now=datetime.now(UTC))
 _PAIR = _AUTHORITY.issue_server(["127.0.0.1"])
 
 
@@ -83,7 +82,7 @@ async def serving(decide: Decide = allow) -> AsyncIterator[Hook]:
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=_tls())
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context(_PAIR))
         await site.start()
         assert site._server is not None
         host, port = site._server.sockets[0].getsockname()  # type: ignore[attr-defined]
@@ -122,12 +121,3 @@ async def probe(api: Api, hook: Hook) -> None:
 def _review(request: Json, response: Json) -> Json:
     kind = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
     return {**kind, "response": {"uid": request["uid"], **response}}
-
-
-def _tls() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.NamedTemporaryFile() as both:
-        both.write(_PAIR.certificate + b"\n" + _PAIR.key)
-        both.flush()
-        context.load_cert_chain(both.name)
-    return context

@@ -19,9 +19,9 @@ from e2e.controlplane.components import Shape
 from e2e.controlplane.plane import CannotDo
 from mirror.embedded import web
 from mirror.embedded.apiserver import server as apiserver
-from mirror.embedded.certificates import Authority, server_context
 from mirror.embedded.kubeconfigs import kubeconfig, url, write
 from mirror.runtime.clock import SystemClock
+from mirror.serving.x509 import Authority, server_context
 
 REAL, EMBEDDED = "real", "embedded"
 # As clusters are run; without it a server refuses privileged containers, whatever is in a Job. Without its snapshots

@@ -12,6 +12,7 @@ import socket
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
@@ -19,7 +20,7 @@ import aiohttp
 from e2e.controlplane import components
 from e2e.controlplane.assets import find_binaries, start_timeout_seconds
 from e2e.controlplane.audit import AuditEntry, read_log, write_policy
-from e2e.controlplane.certificates import Authority, KeyPair, new_signing_key
+from e2e.controlplane.certificates import new_signing_key
 from e2e.controlplane.client import Client, Refused
 from e2e.controlplane.components import BARE, Files, Shape
 from e2e.controlplane.kubeconfigs import write_kubeconfig
@@ -27,6 +28,7 @@ from e2e.controlplane.nodes import add_node, wait_until_node_is_ready
 from e2e.controlplane.plane import CannotDo, ControlPlane
 from e2e.controlplane.process import Program
 from e2e.controlplane.scratch import Scratch
+from mirror.serving.x509 import Authority, KeyPair
 
 _LOOK_AGAIN_SECONDS = 0.02
 _AUDIT_TIMEOUT_SECONDS = 10.0
@@ -46,7 +48,7 @@ class Cluster(ControlPlane):
         super().__init__(name, self._files["admin.kubeconfig"], self._files.directory, runs_pods=shape.kwok)
         self.shape = shape
         self._port = _reserve_port()
-        self._authority = Authority(name)
+        self._authority = Authority.new(name, now=datetime.now(UTC))
         self._write_files()
         self._etcd = Program(components.etcd(binaries["etcd"], self._files), self._scratch)
         port = self._port.getsockname()[1]

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from e2e.controlplane.certificates import KeyPair
+from mirror.serving.x509 import KeyPair
 
 
 @dataclass(frozen=True, slots=True)

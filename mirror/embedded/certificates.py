@@ -1,102 +1,22 @@
-"""A certificate authority for one embedded control plane: what it serves with, and certificates that name its users.
+"""What an embedded control plane has its own of certificates: the names it serves under, and the authority it keeps.
 
-Everything is made at run time, with elliptic-curve keys, since they take a millisecond each. A control plane with data
-keeps its authority there, so that kubeconfigs stay valid (``kept_authority``). Not here: kubeconfigs.
+A control plane with data keeps its authority there, so that kubeconfigs stay valid. How certificates are made is in
+``serving/x509``. Not here: kubeconfigs.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import os
-import ssl
-import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Self
-
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from mirror.embedded.apiserver.access import keys
+from mirror.serving.x509 import Authority, KeyPair
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.storage import Storage
 
 LOCAL_NAMES = ("127.0.0.1", "::1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
-_AUTHORITY_VALID = timedelta(days=3650)
-_VALID = timedelta(days=365)
-_CLOCKS_DIFFER_BY = timedelta(hours=1)
 _END = b"-----END CERTIFICATE-----\n"
-_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
-"""Of TLS 1.2; those of 1.3 are all good."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPair:
-    """A certificate and its private key, both PEM."""
-
-    certificate: bytes
-    key: bytes
-
-
-class Authority:
-    """Signs certificates of servers and of clients.
-
-    Args:
-        pair: its own; see ``new``.
-        now: the time from which on certificates are valid, less an hour.
-    """
-
-    def __init__(self, pair: KeyPair, *, now: datetime) -> None:
-        self.certificate = pair.certificate
-        self.saved = pair.certificate + pair.key
-        """Both, PEM; a secret."""
-        self._now = now
-        key = serialization.load_pem_private_key(pair.key, None)
-        if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise TypeError("the authority's key is of another kind")
-        self._key = key
-        self._name = x509.load_pem_x509_certificate(pair.certificate).subject
-
-    @classmethod
-    def new(cls, name: str, *, now: datetime) -> Self:
-        """One that nobody knows yet."""
-        key = new_key()
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{name} authority")])
-        certificate = (
-            _builder(subject, subject, key.public_key(), key, now, _AUTHORITY_VALID)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(signs_certificates=True), critical=True)
-            .sign(key, hashes.SHA256())
-        )
-        return cls(KeyPair(certificate.public_bytes(serialization.Encoding.PEM), private_pem(key)), now=now)
-
-    def issue_client(self, user: str, groups: Sequence[str] = ()) -> KeyPair:
-        """A client certificate: the common name is taken for the user, the organizations for the groups."""
-        names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
-        subject = x509.Name([*names, x509.NameAttribute(NameOID.COMMON_NAME, user)])
-        return self._issue(subject, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]))
-
-    def issue_server(self, addresses: Sequence[str]) -> KeyPair:
-        """A serving certificate for these IP addresses and host names."""
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "jobmirror apiserver")])
-        alternatives = x509.SubjectAlternativeName([_general_name(address) for address in dict.fromkeys(addresses)])
-        return self._issue(subject, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), alternatives)
-
-    def _issue(self, subject: x509.Name, *extensions: x509.ExtensionType) -> KeyPair:
-        key = new_key()
-        builder = (
-            _builder(subject, self._name, key.public_key(), self._key, self._now, _VALID)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs_certificates=False), critical=True)
-        )
-        for extension in extensions:
-            builder = builder.add_extension(extension, critical=False)
-        certificate = builder.sign(self._key, hashes.SHA256())
-        return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), private_pem(key))
 
 
 def kept_authority(storage: Storage, name: str, *, now: datetime) -> Authority:
@@ -106,92 +26,6 @@ def kept_authority(storage: Storage, name: str, *, now: datetime) -> Authority:
     return Authority(KeyPair(saved[:end], saved[end:]), now=now)
 
 
-def server_context(pair: KeyPair, *, client_authority: bytes) -> ssl.SSLContext:
-    """What to serve with: TLS 1.2 and later; clients may show a certificate of this authority (PEM)."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_ciphers(_CIPHERS)
-    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
-    context.set_alpn_protocols(["http/1.1"])
-    context.load_verify_locations(cadata=client_authority.decode())
-    context.verify_mode = ssl.CERT_OPTIONAL
-    _load(context, pair)
-    return context
-
-
-def client_context(authority: bytes, pair: KeyPair | None = None) -> ssl.SSLContext:
-    """What to reach such a server with."""
-    context = ssl.create_default_context(cadata=authority.decode())
-    if pair is not None:
-        _load(context, pair)
-    return context
-
-
 def names_for(host: str) -> list[str]:
     """The names of a serving certificate for what listens on this host; empty: every interface."""
     return list(dict.fromkeys((*([host] if host not in ("", "0.0.0.0", "::") else []), *LOCAL_NAMES)))
-
-
-def new_key() -> ec.EllipticCurvePrivateKey:
-    """A private key on P-256."""
-    return ec.generate_private_key(ec.SECP256R1())
-
-
-def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """A private key as text."""
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-
-
-def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
-    # ``ssl`` reads certificates from files only.
-    descriptor, path = tempfile.mkstemp(prefix="jobmirror-")
-    try:
-        with open(descriptor, "wb") as both:
-            both.write(pair.certificate + b"\n" + pair.key)
-        context.load_cert_chain(path)
-    finally:
-        os.unlink(path)
-
-
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePublicKey,
-    signer: ec.EllipticCurvePrivateKey,
-    now: datetime,
-    valid: timedelta,
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _CLOCKS_DIFFER_BY)
-        .not_valid_after(now + valid)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
-    )
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _general_name(address: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(address))
-    except ValueError:
-        return x509.DNSName(address)

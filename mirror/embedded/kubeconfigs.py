@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from mirror.embedded.certificates import KeyPair
+from mirror.serving.x509 import KeyPair
 
 
 def kubeconfig(

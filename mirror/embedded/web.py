@@ -1,7 +1,7 @@
 """The API server on a TCP port: HTTPS (or HTTP, for tests), with client certificates for who has one.
 
 ``planes`` and the command ``mirror apiserver`` open it. How a connection works is in ``http``; keys and certificates
-are made by ``certificates``. Not here: what requests mean (``apiserver``).
+are made by ``serving/x509``. Not here: what requests mean (``apiserver``).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def serve(
     Args:
         server: who answers.
         listen: host (empty: every interface) and port.
-        tls: of ``certificates.server_context``; None: plain HTTP.
+        tls: of ``serving.x509.server_context``; None: plain HTTP.
         clock: what ``Date`` headers tell; the machine's by default.
 
     Raises:

@@ -37,6 +37,10 @@ KUBECONFIG_KEY = "kubeconfig"
 
 # Objects in the manager's namespace.
 WORKERS_CONFIGMAP = "jobmirror-workers"
+ACCESS_CONFIGMAP = "jobmirror-access"
+HTTPS_SECRET = "jobmirror-https"
+SERVICE = "jobmirror"
+WEBHOOK_SERVICE = "jobmirror-webhook"
 LEASE = "jobmirror-manager"
 JOB_CONTROLLER_LEASE = "jobmirror-job-controller"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from mirror.embedded import certificates, kubeconfigs, web
 from mirror.embedded.apiserver.messages import MASTERS_GROUP
 from mirror.planes.plane import ControlPlane
+from mirror.serving import x509
 
 HOST = "127.0.0.1"
 ADMINISTRATOR = "kubernetes-admin"
@@ -38,7 +39,7 @@ async def served(plane: ControlPlane, *, host: str = HOST, port: int = 0) -> Asy
         CannotStart: the address cannot be listened on.
     """
     authority = certificates.kept_authority(plane.storage, plane.name, now=plane.clock.now())
-    tls = certificates.server_context(
+    tls = x509.server_context(
         authority.issue_server(certificates.names_for(host)), client_authority=authority.certificate
     )
     async with web.serve(plane, listen=(host, port), tls=tls, clock=plane.clock) as (_, found):

@@ -18,7 +18,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from mirror.cli.main import main
-from mirror.embedded.certificates import KeyPair, client_context
+from mirror.serving.x509 import KeyPair, client_context
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 MIRROR = Path(sys.executable).parent / "mirror"

@@ -10,20 +10,21 @@ from cryptography import x509
 
 from mirror.embedded import certificates, kubeconfigs, web
 from mirror.embedded.apiserver.storage import Storage
+from mirror.serving.x509 import Authority
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def authority() -> certificates.Authority:
-    return certificates.Authority.new("test", now=NOW)
+def authority() -> Authority:
+    return Authority.new("test", now=NOW)
 
 
 def parsed(pem: bytes) -> x509.Certificate:
     return x509.load_pem_x509_certificate(pem)
 
 
-def test_a_client_certificate_names_a_user(authority: certificates.Authority) -> None:
+def test_a_client_certificate_names_a_user(authority: Authority) -> None:
     """Signed by the authority, and good from an hour ago, as clocks differ."""
     found = parsed(authority.issue_client("jane", ["dev"]).certificate)
     assert found.subject.rfc4514_string() == "CN=jane,O=dev"
@@ -32,7 +33,7 @@ def test_a_client_certificate_names_a_user(authority: certificates.Authority) ->
     found.verify_directly_issued_by(parsed(authority.certificate))
 
 
-def test_a_serving_certificate_has_every_name(authority: certificates.Authority) -> None:
+def test_a_serving_certificate_has_every_name(authority: Authority) -> None:
     """Of this machine, of the service, and the one that is listened on."""
     found = parsed(authority.issue_server(certificates.names_for("example.com")).certificate)
     names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -69,7 +70,7 @@ def test_whom_a_certificate_names(
     assert (found.name, found.groups) == (name, groups) if found else name is None
 
 
-def test_kubeconfigs_hold_everything(authority: certificates.Authority, tmp_path: Path) -> None:
+def test_kubeconfigs_hold_everything(authority: Authority, tmp_path: Path) -> None:
     """And are readable by their owner alone; writing again replaces."""
     path = tmp_path / "kubeconfig"
     for user in ("secret", authority.issue_client("jane")):

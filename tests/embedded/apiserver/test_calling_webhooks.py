@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from mirror.embedded.apiserver.webhooks.calling import LARGEST_ANSWER, CallFailed, HttpsCaller
-from mirror.embedded.certificates import Authority, server_context
+from mirror.serving.x509 import Authority, server_context
 
 NAME = "hook.team.svc"
 

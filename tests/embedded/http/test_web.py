@@ -13,8 +13,9 @@ from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream
 from mirror.embedded.faults.kinds import Dropped
 from mirror.embedded.http import connections
 from mirror.model.endings import CannotStart
+from mirror.serving import x509
 
-AUTHORITY = certificates.Authority.new("test", now=datetime.now(UTC))
+AUTHORITY = x509.Authority.new("test", now=datetime.now(UTC))
 SERVER = AUTHORITY.issue_server(certificates.names_for("127.0.0.1"))
 GET = b"GET %s HTTP/1.1\r\nHost: here\r\n\r\n"
 
@@ -71,7 +72,7 @@ class Scripted:
 
 @asynccontextmanager
 async def serving(server: Scripted, *, is_plain: bool = True) -> AsyncIterator[int]:
-    tls = None if is_plain else certificates.server_context(SERVER, client_authority=AUTHORITY.certificate)
+    tls = None if is_plain else x509.server_context(SERVER, client_authority=AUTHORITY.certificate)
     async with web.serve(server, listen=("127.0.0.1", 0), tls=tls) as (_, port):
         yield port
 
@@ -245,8 +246,8 @@ async def test_a_client_certificate_names_the_user() -> None:
     pair = AUTHORITY.issue_client("jane", ["dev", "ops"])
     async with serving(server, is_plain=False) as port:
         for tls in (
-            certificates.client_context(AUTHORITY.certificate, pair),
-            certificates.client_context(AUTHORITY.certificate),
+            x509.client_context(AUTHORITY.certificate, pair),
+            x509.client_context(AUTHORITY.certificate),
         ):
             async with client(port, tls) as (reader, writer):
                 writer.write(GET % b"/")
@@ -259,7 +260,7 @@ async def test_a_client_certificate_names_the_user() -> None:
 
 async def test_a_large_answer_reaches_a_slow_reader() -> None:
     """As long as it keeps reading."""
-    tls = certificates.client_context(AUTHORITY.certificate)
+    tls = x509.client_context(AUTHORITY.certificate)
     async with serving(Scripted(), is_plain=False) as port, client(port, tls) as (reader, writer):
         writer.write(GET % b"/large" + GET % b"/")
         assert len((await answer(reader))[2]) == 2_000_000
