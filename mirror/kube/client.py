@@ -181,7 +181,7 @@ class Client:
         await self._transport.close()
 
     async def _exchange(self, request: Request) -> Answer:
-        most = _MOST_LIST_BYTES if request.verb == "list" else _MOST_BYTES
+        most = request.most_bytes or (_MOST_LIST_BYTES if request.verb == "list" else _MOST_BYTES)
         sent = False
         try:
             async with asyncio.timeout(request.deadline_seconds):
