@@ -17,6 +17,7 @@ from mirror.model import names
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 DEADLINE_SECONDS = 15.0
 
@@ -51,6 +52,8 @@ class Request:
     rank: Rank = Rank.FIRST
     flow: str = ""
     """On whose behalf it is asked; within a rank, flows take turns."""
+    most_bytes: int | None = None
+    """The longest answer that is taken; None: what is usual for its verb."""
 
     def in_line(self, rank: Rank, flow: str = "") -> Request:
         """The same request with another place among those that wait."""
@@ -106,6 +109,14 @@ def create(resource: Resource, body: Mapping[str, Any] | bytes, *, namespace: st
     return Request("create", "POST", _collection(resource, namespace), _AS_US, data, JSON)
 
 
+def create_for(
+    resource: Resource, name: str, subresource: str, body: Mapping[str, Any], *, namespace: str | None = None
+) -> Request:
+    """What is created at one object and stored nowhere, such as a service account's ``token``."""
+    path = _path(resource, namespace, name, subresource)
+    return Request("create", "POST", path, _AS_US, _encode(body), JSON)
+
+
 def update(
     resource: Resource,
     name: str,
@@ -147,6 +158,12 @@ def strategic_merge_patch(
     """A patch that knows how lists of this kind are merged; built-in kinds only."""
     data = body if isinstance(body, bytes) else _encode(body)
     return Request("patch", "PATCH", _path(resource, namespace, name), _AS_US, data, STRATEGIC_MERGE_PATCH)
+
+
+def apply(resource: Resource, name: str, body: Mapping[str, Any], *, namespace: str | None = None) -> Request:
+    """Server-side apply, of an object that is ours by its name: whoever else wrote these fields loses them."""
+    query = (*_AS_US, ("force", "true"))
+    return Request("patch", "PATCH", _path(resource, namespace, name), query, _encode(body), APPLY_PATCH)
 
 
 def delete(
