@@ -19,6 +19,8 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     lost_since: str = ""
     reason: str = ""
     namespace_prefix: str = ""
+    version: str = ""
+    """Of its Kubernetes, at the last contact."""
 
 
 class IdentityRefused(ValueError):

@@ -108,7 +108,7 @@ class Registry:
     async def run(self) -> None:
         """Keep all workers running, until cancelled."""
         self._started_at = self.clock.monotonic()
-        self._book = self._written = await self._read_book()
+        self._book = self._written = await self._read_book_at_last()
         self._to_start = asyncio.Queue()
         for worker in self.workers.values():
             self._to_start.put_nowait(worker)
@@ -131,13 +131,8 @@ class Registry:
 
     async def lead(self) -> None:
         """We are the leader now: what we know of workers is checked against the record, and recorded."""
-        while True:
-            try:
-                self._book = self._written = await self._read_book()
-                break
-            except KubeError as error:  # no reason to give the lead away: the next leader would meet the same
-                self.log.warning("workers not read", error=error)
-                await asyncio.sleep(READ_AGAIN_SECONDS)
+        # A failure is no reason to give the lead away: the next leader would meet the same.
+        self._book = self._written = await self._read_book_at_last()
         self._is_leading = True
         for worker in list(self.workers.values()):
             worker.check_again()
@@ -211,11 +206,14 @@ class Registry:
         if new is None:
             self.log.warning("worker Secret gone", worker=name)
             worker.update(None)
-            return
-        try:
-            worker.update(read_spec(new))
-        except BadSecret as error:
-            worker.update(None, because=str(error))
+        else:
+            try:
+                worker.update(read_spec(new))
+            except BadSecret as error:
+                worker.update(None, because=str(error))
+        token = worker.token
+        ends = token.expires.timestamp() if token.expires is not None else None
+        self._metrics.set_worker_token(name, expires=ends, lifetime_seconds=token.lifetime_seconds)
 
     def secret_of(self, worker: str) -> Object | None:
         return self._secrets.get(self._settings.namespace, worker)
@@ -238,11 +236,13 @@ class Registry:
             self._book.check_prefix(worker.name, prefix)
         worker.uid = uid
         entry = self._book.entry(worker.name)
-        if (entry.uid, entry.namespace_prefix) != (uid, prefix):
-            changed = msgspec.structs.replace(entry, uid=uid, namespace_prefix=prefix)
-            self._book = self._book.with_entry(worker.name, changed)
-            if self._is_leading:
-                await self._write_book()
+        changed = msgspec.structs.replace(entry, uid=uid, namespace_prefix=prefix, version=worker.version)
+        if entry == changed:
+            return
+        self._book = self._book.with_entry(worker.name, changed)
+        self._book_changed.set()
+        if (entry.uid, entry.namespace_prefix) != (uid, prefix) and self._is_leading:
+            await self._write_book()
 
     async def wait_until_sources_known(self) -> None:
         await self.users.wait_until_sources_known()
@@ -310,6 +310,14 @@ class Registry:
             return Book.of(await self._management.send_object(wanted))
         except NotFound:
             return Book({})
+
+    async def _read_book_at_last(self) -> Book:
+        while True:
+            try:
+                return await self._read_book()
+            except KubeError as error:
+                self.log.warning("workers not read", error=error)
+                await asyncio.sleep(READ_AGAIN_SECONDS)
 
     async def _write_book(self) -> None:
         async with self._writing:

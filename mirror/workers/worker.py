@@ -19,6 +19,7 @@ from mirror.kube.errors import Forbidden, KubeError, Unauthorized, Unreachable
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object
 from mirror.kube.resources import NAMESPACES, Resource
+from mirror.model.text import clean
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer, Scope
 from mirror.runtime.store import Name, Store, name_of
@@ -27,6 +28,7 @@ from mirror.telemetry.logs import Log
 from mirror.workers.book import IdentityRefused
 from mirror.workers.connection import Connection, State
 from mirror.workers.spec import WorkerSpec
+from mirror.workers.tokens import NO_TOKEN, Token, token_of
 
 HEARTBEAT_SECONDS = 10.0
 PROBE_DEADLINE_SECONDS = 5.0
@@ -87,6 +89,10 @@ class Worker:
         self.connection = connection
         self.mirrors = Store({BY_STATE: lambda found: (job.state(found),)})
         self.uid = ""
+        self.version = ""
+        """Of its Kubernetes, as it says itself; empty before the first contact."""
+        self.token: Token = NO_TOKEN
+        """What the token of its kubeconfig says."""
         self._around = around
         self._log = around.log.bind(worker=name)
         self._source_namespaces = namespaces
@@ -140,6 +146,10 @@ class Worker:
     def update(self, spec: WorkerSpec | None, *, because: str = SECRET_GONE) -> None:
         """Take what its Secret says now; None: there is none, or none that is of use."""
         before, self.spec, self._no_spec_because = self.spec, spec, because
+        if spec is None:
+            self.token = NO_TOKEN
+        elif before is None or before.kubeconfig != spec.kubeconfig:
+            self.token = token_of(spec.kubeconfig)
         # Where mirrors live cannot change under those that exist (``Registry.accept_identity`` refuses it).
         if spec is not None and not (self._informers and self._around.has_sources_on(self.name)):
             self._prefix = spec.namespace_prefix
@@ -246,8 +256,8 @@ class Worker:
             client, is_new = await self._around.connect(spec), True
         try:
             if is_new:
-                await check_version(client, OLDEST_MINOR)
-            await self._around.accept_identity(self, await _cluster_uid(client))
+                self.version = await check_version(client, OLDEST_MINOR)
+            await self._around.accept_identity(self, await cluster_uid(client))
         except BaseException:
             if is_new:
                 await client.close()
@@ -275,7 +285,7 @@ class Worker:
             Unreachable: it is not the one that it was; it counts as lost from the next look on (D19).
             KubeError: it does not say.
         """
-        uid = await _cluster_uid(self.client)
+        uid = await cluster_uid(self.client)
         if uid != self.uid:
             self._poke.set()
             raise Unreachable(f"worker {self.name} leads to another cluster")
@@ -346,7 +356,8 @@ def _access(spec: WorkerSpec) -> tuple[bytes, str]:
     return spec.kubeconfig, spec.namespace_prefix
 
 
-async def _cluster_uid(client: Client) -> str:
+async def cluster_uid(client: Client) -> str:
+    """Who a cluster is (D19): one small request that proves network, TLS and our rights, too."""
     probe = replace(requests.get(NAMESPACES, "kube-system"), urgent=True, deadline_seconds=PROBE_DEADLINE_SECONDS)
     return (await client.send_object(probe)).metadata.uid
 
@@ -354,10 +365,15 @@ async def _cluster_uid(client: Client) -> str:
 class _Version(msgspec.Struct):
     major: str = ""
     minor: str = ""
+    git_version: str = msgspec.field(name="gitVersion", default="")
 
 
-async def check_version(client: Client, oldest_minor: int) -> None:
-    """Raises Unsupported when the cluster's Kubernetes is older than 1.``oldest_minor`` (D20)."""
+async def check_version(client: Client, oldest_minor: int) -> str:
+    """The version of the cluster's Kubernetes in its own words, such as ``v1.33.1``.
+
+    Raises:
+        Unsupported: it is older than 1.``oldest_minor`` (D20).
+    """
     probe = requests.Request("get", "GET", "/version", urgent=True, deadline_seconds=PROBE_DEADLINE_SECONDS)
     try:
         version = msgspec.json.decode(await client.send(probe), type=_Version)
@@ -366,6 +382,7 @@ async def check_version(client: Client, oldest_minor: int) -> None:
         raise Unsupported("its version cannot be read") from None
     if found < (1, oldest_minor):
         raise Unsupported(f"Kubernetes {found[0]}.{found[1]} is too old; 1.{oldest_minor} or newer is needed")
+    return clean(version.git_version, longest=64) or f"v{found[0]}.{found[1]}"
 
 
 def _short(error: KubeError) -> str:

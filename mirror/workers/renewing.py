@@ -1,0 +1,241 @@
+"""Renews the tokens in workers' kubeconfigs before they end (setting ``workers.renewTokens``).
+
+A worker is asked for a new token of our own account there; it is tried, and takes the old one's place in the Secret,
+from which the registry takes it like any change. Only the leader does this. Nothing depends on it while the old token
+is good: what cannot be renewed is told once, as an event on the Secret, and tried again. What tokens say, and when they
+are due, is ``tokens``. Called by ``app``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import msgspec
+
+from mirror.kube import requests
+from mirror.kube.client import Client
+from mirror.kube.errors import BadAnswer, Forbidden, KubeError, Unreachable
+from mirror.kube.objects import JUNK, Object
+from mirror.kube.resources import SECRETS, SERVICE_ACCOUNTS
+from mirror.model import names
+from mirror.runtime.backoff import Backoff
+from mirror.runtime.clock import Clock
+from mirror.telemetry.logs import Log
+from mirror.telemetry.metrics import Metrics
+from mirror.workers.registry import Connector, Registry
+from mirror.workers.spec import BadSecret, read_kubeconfig
+from mirror.workers.tokens import (
+    Token,
+    UselessToken,
+    bearer_of,
+    check_renewed,
+    read_token,
+    renew_at,
+    seconds_to_ask_for,
+    with_token,
+)
+from mirror.workers.worker import Worker, cluster_uid
+
+LOOK_SECONDS = 30.0
+RENEWAL_SECONDS = 45.0
+"""The longest that one renewal takes; all that are due go on side by side."""
+AGAIN = Backoff(first=30.0, most=1800.0, jitter=0.2)
+REASON = "TokenExpiring"
+
+
+class _Status(msgspec.Struct):
+    token: str = ""
+
+
+class _Answer(msgspec.Struct):
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """Why the token of a worker was not renewed so far."""
+
+    expires: datetime | None
+    because: str
+    failures: int
+    again_at: datetime
+
+
+class Renewer:
+    """Invariant: ``_troubles`` and ``_told`` hold workers that exist, each for the token that it has now."""
+
+    def __init__(
+        self,
+        management: Client,
+        registry: Registry,
+        *,
+        connector: Connector,
+        is_enabled: bool,
+        is_leading: Callable[[], bool],
+        tell: Callable[[Object, str, str], None],
+        clock: Clock,
+        log: Log,
+        metrics: Metrics,
+    ) -> None:
+        self._management = management
+        self._registry = registry
+        self._connector = connector
+        self._is_enabled = is_enabled
+        self._is_leading = is_leading
+        self._tell = tell
+        self._clock = clock
+        self._log = log
+        self._metrics = metrics
+        self._chance = random.Random()
+        self._troubles: dict[str, _Trouble] = {}
+        self._told: dict[str, datetime | None] = {}
+
+    async def run(self) -> None:
+        """Look at all tokens twice a minute, until cancelled."""
+        while True:
+            if self._is_leading():
+                await self.look()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Renew what is due, and say what ends without being renewed."""
+        now, workers = self._clock.now(), dict(self._registry.workers)
+        for remembered in (self._troubles, self._told):
+            for name in remembered.keys() - workers.keys():
+                del remembered[name]
+        async with asyncio.TaskGroup() as scope:
+            for worker in workers.values():
+                if self._is_due(worker, now):
+                    scope.create_task(self._renew(worker), name=f"renew token of {worker.name}")
+        for worker in workers.values():
+            self._say(worker)
+
+    def _is_due(self, worker: Worker, now: datetime) -> bool:
+        due = renew_at(worker.name, worker.token)
+        if not self._is_enabled or worker.spec is None or due is None or now < due:
+            return False
+        trouble = self._troubles.get(worker.name)
+        return trouble is None or trouble.expires != worker.token.expires or now >= trouble.again_at
+
+    async def _renew(self, worker: Worker) -> None:
+        """One attempt; its failure is remembered, and hurts nobody else."""
+        token = worker.token
+        try:
+            async with asyncio.timeout(RENEWAL_SECONDS):
+                new = await self._store_new(worker, token)
+        except (KubeError, UselessToken, BadSecret, TimeoutError) as error:
+            self._failed(worker, token, error)
+            return
+        self._troubles.pop(worker.name, None)
+        self._metrics.on_token_renewal(worker.name, "renewed")
+        self._log.info("token renewed", worker=worker.name, expires=new.expires)
+
+    async def _store_new(self, worker: Worker, token: Token) -> Token:
+        """Ask, try, store; gives what the new token says."""
+        secret = self._registry.secret_of(worker.name)
+        if secret is None:
+            raise Unreachable("its Secret is gone")
+        kubeconfig = read_kubeconfig(secret)
+        if read_token(bearer_of(kubeconfig)) != token:
+            raise UselessToken("its kubeconfig is being changed")
+        text = await _ask(worker, token)
+        new = check_renewed(token, text, self._clock.now())
+        changed = with_token(kubeconfig, text)
+        await self._try(worker, changed)
+        await self._write(secret, changed)
+        return new
+
+    async def _try(self, worker: Worker, kubeconfig: bytes) -> None:
+        """The worker must take it before anybody depends on it."""
+        client = await self._connector(worker.name, kubeconfig)
+        try:
+            if await cluster_uid(client) != worker.uid:
+                raise UselessToken("the new token leads to another cluster")
+        finally:
+            await client.close()
+
+    async def _write(self, secret: Object, kubeconfig: bytes) -> None:
+        """Only into the very Secret that was read: who changed it meanwhile knows better."""
+        meta = secret.metadata
+        body = {
+            "metadata": {"resourceVersion": meta.resource_version, "uid": meta.uid},
+            "data": {names.KUBECONFIG_KEY: base64.b64encode(kubeconfig).decode()},
+        }
+        try:
+            await self._management.send(requests.merge_patch(SECRETS, meta.name, body, namespace=meta.namespace))
+        except KubeError as error:
+            error.add_note("storing the new token")
+            raise
+
+    def _failed(self, worker: Worker, token: Token, error: Exception) -> None:
+        before = self._troubles.get(worker.name)
+        failures = before.failures + 1 if before is not None and before.expires == token.expires else 1
+        again_at = self._clock.now() + timedelta(seconds=AGAIN.delay(failures, self._chance))
+        because = _because(error)
+        self._troubles[worker.name] = _Trouble(token.expires, because, failures, again_at)
+        self._metrics.on_token_renewal(worker.name, "refused" if isinstance(error, Forbidden) else "failed")
+        self._log.warning("token not renewed", worker=worker.name, because=because, again_at=again_at)
+
+    def _say(self, worker: Worker) -> None:
+        """Once for each token, when its end is near and nothing has been done about it."""
+        token, now = worker.token, self._clock.now()
+        if token.expires is None or not token.is_ending(now):
+            return
+        why = self._why_not(worker, now)
+        secret = self._registry.secret_of(worker.name)
+        if not why or secret is None or self._told.get(worker.name) == token.expires:
+            return
+        self._told[worker.name] = token.expires
+        ends = "has ended" if token.has_ended(now) else "ends"
+        text = f"the token {ends} at {token.expires:%Y-%m-%dT%H:%M:%SZ}, and is not renewed: {why}"
+        self._tell(secret, REASON, f"{text}. A new one: mirror worker add {worker.name} --context CONTEXT")
+
+    def _why_not(self, worker: Worker, now: datetime) -> str:
+        """Why it cannot be renewed; empty while it can, or has not been tried."""
+        if not self._is_enabled:
+            return "workers.renewTokens is false"
+        if not worker.token.is_renewable:
+            return "it is not a service account's"
+        trouble = self._troubles.get(worker.name)
+        if trouble is not None and trouble.expires == worker.token.expires:
+            return trouble.because
+        return "it is too late for that" if worker.token.has_ended(now) else ""
+
+
+async def _ask(worker: Worker, token: Token) -> str:
+    """A new token of the same account, as the worker gives it."""
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": seconds_to_ask_for(token)},
+    }
+    request = requests.create_for(SERVICE_ACCOUNTS, token.account, "token", body, namespace=token.namespace)
+    try:
+        answer = await worker.client.send(request)
+    except KubeError as error:
+        error.add_note("asking the worker for a new token")
+        raise
+    try:
+        return msgspec.json.decode(answer, type=_Answer).status.token
+    except JUNK:
+        raise BadAnswer("the answer holds no token") from None
+
+
+def _because(error: Exception) -> str:
+    """In words that may be shown: an answer's own text could quote a token."""
+    doing = ": ".join(reversed(getattr(error, "__notes__", ())))
+    match error:
+        case Forbidden():
+            what = "we have no right to do that (config/rbac/worker-tokens.yaml, config/rbac/management-tokens.yaml)"
+        case UselessToken() | BadSecret() | Unreachable():
+            what = str(error)
+        case TimeoutError():
+            what = f"no end within {RENEWAL_SECONDS:g} s"
+        case _:
+            what = type(error).__name__
+    return f"{doing}: {what}" if doing else what
