@@ -11,7 +11,17 @@ from mirror.controllers.events import EventRecorder, Regarding
 from mirror.controllers.history import History
 from mirror.controllers.known import Knowledge
 from mirror.controllers.memory import Memories
-from mirror.controllers.observing import BY_WORKER, BadAnnotation, Caches, Observer, candidates, load_index, wish_of
+from mirror.controllers.observing import (
+    BY_WORKER,
+    UNSTARTED,
+    BadAnnotation,
+    Caches,
+    Observer,
+    candidates,
+    load_index,
+    unstarted_index,
+    wish_of,
+)
 from mirror.controllers.placing import Placing
 from mirror.controllers.routes import Routes, source_key
 from mirror.controllers.sweeping import Sweeper
@@ -33,9 +43,9 @@ from mirror.runtime.queue import WorkQueue
 from mirror.runtime.store import Store
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
-from mirror.telemetry.metrics import MIRROR_STATES, Metrics
+from mirror.telemetry.metrics import Metrics
 from mirror.workers.registry import Registry
-from mirror.workers.worker import BY_STATE, Worker
+from mirror.workers.worker import Worker
 
 FLUSH_SECONDS = 2.0
 """Less than what lies between the renew deadline and the end of a lease: who leads next must not meet us."""
@@ -78,11 +88,11 @@ class Mirroring:
         self._registry = registry
         registry.users = self
         self._is_leading = False
-        self.sources = Store({BY_WORKER: load_index})
+        self.sources = Store({BY_WORKER: load_index, UNSTARTED: unstarted_index})
         self.queue: WorkQueue[Key] = WorkQueue(self._lane_of, clock=clock)
         self.recorder = EventRecorder(management, clock=clock, log=log, turn=self.queue.wait_until_quiet)
         self._memories = Memories()
-        self.placing = Placing(self._candidates, wake=self._add)
+        self.placing = Placing(self._candidates, wake=self._add, clock=clock)
         self.history = History(clock, is_kept=settings.keep_history, why_there=self._why_there)
         self._caches = Caches(
             sources=self.sources,
@@ -259,12 +269,10 @@ class Mirroring:
             return None
         return Waiter(found.metadata.creation_timestamp or "", source_key(found), found.metadata.uid, wish)
 
-    def count_states(self, worker: Worker) -> None:
-        """Set the gauges of one worker's mirrored Jobs, when somebody asks for them."""
-        counts = {state: worker.mirrors.count(BY_STATE, state) for state in MIRROR_STATES}
-        counts["creating"] = max(0, self.sources.count(BY_WORKER, worker.name) - sum(counts.values()))
-        for state, count in counts.items():
-            self._metrics.worker(worker.name).mirrored_jobs[state].set(count)
+    @property
+    def carrying(self) -> job.Carrying:
+        """How sources are changed on their way."""
+        return self._settings.carrying
 
     # -- what people are told -------------------------------------------------------------------------------------
 

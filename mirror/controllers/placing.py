@@ -12,6 +12,7 @@ from mirror.model.keys import SourceKey
 from mirror.placement.candidates import Candidate, Obstacle, Wish, obstacle
 from mirror.placement.least_loaded import choose
 from mirror.placement.waiting import Waiter, WaitingRoom
+from mirror.runtime.clock import Clock
 
 MOST_GIVEN = 256
 """So many places are given out and not recorded yet; the rest is served as those are."""
@@ -29,16 +30,27 @@ class Given(msgspec.Struct, frozen=True):
 class Placing:
     """Who waits, and what was given out. ``candidates`` yields the workers with the load that is recorded."""
 
-    def __init__(self, candidates: Callable[[], list[Candidate]], *, wake: Callable[[SourceKey], None]) -> None:
+    def __init__(
+        self, candidates: Callable[[], list[Candidate]], *, wake: Callable[[SourceKey], None], clock: Clock
+    ) -> None:
         self._candidates = candidates
         self._wake = wake
+        self._clock = clock
         self._room = WaitingRoom()
+        # Since when those in the room have waited (monotonic), in this order; exactly they are in it.
+        self._waiting_since: dict[SourceKey, float] = {}
         self._given: dict[SourceKey, Given] = {}
         self._is_serving_soon = False
 
     @property
     def waiting(self) -> int:
         return len(self._room)
+
+    @property
+    def longest_wait_seconds(self) -> float:
+        """Of all who wait, as far as this process has seen it; 0 if nobody does."""
+        first = next(iter(self._waiting_since.values()), None)
+        return self._clock.monotonic() - first if first is not None else 0.0
 
     def given_to(self, key: SourceKey, uid: str) -> str | None:
         """The worker that was given to this source, as long as nothing speaks against it but what was given."""
@@ -54,6 +66,7 @@ class Placing:
     def ask(self, waiter: Waiter) -> str | None:
         """Let it wait for a place; return the worker if there is one at once."""
         self._room.add(waiter)
+        self._waiting_since.setdefault(waiter.key, self._clock.monotonic())
         self._serve(except_for=waiter.key)
         return self.given_to(waiter.key, waiter.uid)
 
@@ -89,6 +102,7 @@ class Placing:
     def settle(self, key: SourceKey) -> None:
         """What was given is recorded, or not wanted any more."""
         self._room.leave(key)
+        self._waiting_since.pop(key, None)
         if self._given.pop(key, None) is not None:
             self.serve_soon()
 
@@ -118,6 +132,7 @@ class Placing:
         room = MOST_GIVEN - len(self._given)
         for waiter, worker in self._room.serve(pick, most=max(room, 1)):
             self._given[waiter.key] = Given(waiter.uid, worker)
+            self._waiting_since.pop(waiter.key, None)
             if waiter.key != except_for:
                 self._wake(waiter.key)
 

@@ -1,0 +1,112 @@
+"""What ``access`` answers: values as JSON with every text cleaned, refusals as the API's Status. Pure.
+
+Clients of Kubernetes understand a Status; so does ``mirror``. Text that comes from a worker is made safe here (D18),
+but for logs, which are handed on as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from mirror.model.text import clean
+
+JSON_TYPE = "application/json"
+TEXT_TYPE = "text/plain; charset=utf-8"
+LONGEST_TEXT = 2_000
+MOST_DEPTH = 32
+
+_REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    409: "Conflict",
+    413: "RequestEntityTooLarge",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    502: "BadGateway",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer."""
+
+    status: int
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Refused(Exception):
+    """A request that is not carried out: the HTTP status, and for people what is wrong and what to do."""
+
+    def __init__(
+        self, code: int, message: str, *, details: Mapping[str, Any] | None = None, retry_after_seconds: int = 0
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = dict(details or {})
+        self.retry_after_seconds = retry_after_seconds
+
+
+def whole(value: Any) -> Answer:
+    """A value that is told."""
+    return Answer(200, _encode(cleaned(msgspec.to_builtins(value))))
+
+
+def refusal(refused: Refused) -> Answer:
+    """A Status of this refusal."""
+    details, headers = refused.details, []
+    if refused.retry_after_seconds:
+        details = details | {"retryAfterSeconds": refused.retry_after_seconds}
+        headers.append(("Retry-After", str(refused.retry_after_seconds)))
+    if refused.code == 401:
+        headers.append(("WWW-Authenticate", "Bearer"))
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": refused.message,
+        "reason": _REASONS.get(refused.code, ""),
+        **({"details": details} if details else {}),
+        "code": refused.code,
+    }
+    return Answer(refused.code, _encode(cleaned(status)), tuple(headers))
+
+
+def no_job(namespace: str, name: str) -> Refused:
+    """There is no mirrored Job of this name."""
+    text = f'jobs.batch "{name}" not found in namespace {namespace} among the Jobs that are mirrored'
+    return Refused(404, text, details={"name": name, "group": "batch", "kind": "jobs"})
+
+
+def no_pod(name: str) -> Refused:
+    """A pod that does not exist, or is not of this Job: the same answer, so that nobody learns which."""
+    text = f'pods "{name}" not found among the pods of this Job on its worker'
+    return Refused(404, text, details={"name": name, "kind": "pods"})
+
+
+def cleaned(value: Any, depth: int = 0) -> Any:
+    """The same value, with every text in it on one line, printable and not too long."""
+    match value:
+        case str():
+            return clean(value, longest=LONGEST_TEXT)
+        case dict() if depth < MOST_DEPTH:
+            return {clean(str(key)): cleaned(one, depth + 1) for key, one in value.items()}
+        case list() | tuple() if depth < MOST_DEPTH:
+            return [cleaned(one, depth + 1) for one in value]
+        case bool() | int() | float() | None:
+            return value
+        case _:
+            return "…"

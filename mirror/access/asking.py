@@ -1,0 +1,221 @@
+"""Reads a request: which Job, what of it, every parameter checked. Pure; whatever bytes come, at most a ``Refused``.
+
+The grammar is in docs/access.md. Not here: who asks (``reviews``) and what is answered (``service``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+from urllib.parse import parse_qsl, unquote
+
+from mirror.access.answers import Refused
+from mirror.batch import times
+from mirror.batch.syntax import label_problems, subdomain_problems
+
+T = TypeVar("T")
+
+LONGEST_QUERY = 8_192
+MOST_PARAMETERS = 32
+LONGEST_CONTINUE = 4_096
+MOST_INDEX = 2**31 - 1
+MOST_SECONDS = 10 * 365 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request as it came. ``target`` is path and query, still percent-encoded; header names are lower-case."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    peer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """How much of a list; ``most`` None: as much as is usual."""
+
+    most: int | None = None
+    continue_token: str = ""
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """Which log, and what of it."""
+
+    pod: str = ""
+    container: str = ""
+    index: int | None = None
+    follow: bool = False
+    timestamps: bool = False
+    previous: bool = False
+    all_containers: bool = False
+    tail_lines: int | None = None
+    since_seconds: int | None = None
+    since_time: str = ""
+    limit_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is wanted. ``namespace`` None: of all; ``name`` empty: the list; ``what`` empty: the Job itself."""
+
+    namespace: str | None = None
+    name: str = ""
+    what: str = ""
+    page: Page = Page()
+    log: LogOptions = LogOptions()
+    is_draft: bool = False
+    """About a Job in the request's body that need not exist."""
+
+
+def read(asked: Asked, *, most_tail_lines: int, most_items: int, most_bytes: int) -> Question:
+    """Understand a request.
+
+    Raises:
+        Refused: 400, 404 for a path that is none of ours, 405.
+    """
+    path, _, query = asked.target.partition("?")
+    parts = [_decoded(part) for part in path.strip("/").split("/")]
+    parameters = _Parameters(query)
+    if parts == ["v1", "diff"]:
+        _require(asked.method, "POST")
+        question = Question(what="diff", is_draft=True)
+    else:
+        question = _question(parts)
+        _require(asked.method, "GET")
+    match question.what:
+        case "log":
+            log = _log_options(parameters, most_tail_lines, most_bytes)
+            question = Question(question.namespace, question.name, question.what, log=log)
+        case "pods" | "events" | "":
+            page = _page(parameters, most_items)
+            question = Question(question.namespace, question.name, question.what, page)
+        case _:
+            pass
+    parameters.end()
+    return question
+
+
+def _question(parts: list[str]) -> Question:
+    match parts:
+        case ["v1", "jobs"]:
+            return Question()
+        case ["v1", "namespaces", namespace, "jobs"]:
+            return Question(_namespace(namespace))
+        case ["v1", "namespaces", namespace, "jobs", name]:
+            return Question(_namespace(namespace), _name(name))
+        case ["v1", "namespaces", namespace, "jobs", name, ("pods" | "events" | "log" | "diff") as what]:
+            return Question(_namespace(namespace), _name(name), what)
+    raise Refused(404, "there is no such page; see docs/access.md")
+
+
+def _require(method: str, wanted: str) -> None:
+    if method != wanted:
+        raise Refused(405, f"use {wanted}")
+
+
+def _namespace(text: str) -> str:
+    if label_problems(text):
+        raise Refused(400, "the namespace is no valid name of one")
+    return text
+
+
+def _name(text: str) -> str:
+    if subdomain_problems(text):
+        raise Refused(400, "the Job's name is no valid name")
+    return text
+
+
+def _decoded(part: str) -> str:
+    try:
+        return unquote(part, errors="strict")
+    except UnicodeDecodeError:
+        raise Refused(400, "the path is not UTF-8") from None
+
+
+def _page(parameters: _Parameters, most_items: int) -> Page:
+    token = parameters.text("continue")
+    if len(token) > LONGEST_CONTINUE or not token.isascii() or not token.isprintable():
+        raise Refused(400, "continue: not a token that was given out here")
+    return Page(parameters.number("limit", 1, most_items), token, parameters.number("index", 0, MOST_INDEX))
+
+
+def _log_options(parameters: _Parameters, most_tail_lines: int, most_bytes: int) -> LogOptions:
+    found = LogOptions(
+        pod=parameters.checked("pod", subdomain_problems),
+        container=parameters.checked("container", label_problems),
+        index=parameters.number("index", 0, MOST_INDEX),
+        follow=parameters.flag("follow"),
+        timestamps=parameters.flag("timestamps"),
+        previous=parameters.flag("previous"),
+        all_containers=parameters.flag("allContainers"),
+        tail_lines=parameters.number("tailLines", 0, most_tail_lines),
+        since_seconds=parameters.number("sinceSeconds", 1, MOST_SECONDS),
+        since_time=parameters.time("sinceTime"),
+        limit_bytes=parameters.number("limitBytes", 1, most_bytes),
+    )
+    if found.since_seconds is not None and found.since_time:
+        raise Refused(400, "at most one of sinceTime and sinceSeconds")
+    if found.all_containers and found.container:
+        raise Refused(400, "container names one, allContainers means all: use one of them")
+    if found.all_containers and found.follow:
+        raise Refused(400, "follow one container at a time: ask for each of them")
+    return found
+
+
+class _Parameters:
+    """The query's parameters; each is taken once, and none may be left."""
+
+    def __init__(self, query: str) -> None:
+        if len(query) > LONGEST_QUERY:
+            raise Refused(400, "the query is too long")
+        try:
+            pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_PARAMETERS, errors="strict")
+        except UnicodeDecodeError:
+            raise Refused(400, "the query is not UTF-8") from None
+        except ValueError:
+            raise Refused(400, "the query has too many parameters") from None
+        self._left = dict(pairs)
+        if len(self._left) < len(pairs):
+            raise Refused(400, "a parameter comes twice")
+
+    def text(self, name: str) -> str:
+        return self._left.pop(name, "")
+
+    def checked(self, name: str, problems: Callable[[str], list[str]]) -> str:
+        text = self.text(name)
+        if text and problems(text):
+            raise Refused(400, f"{name}: not a valid name")
+        return text
+
+    def flag(self, name: str) -> bool:
+        text = self.text(name).lower()
+        if text not in ("", "true", "1", "false", "0"):
+            raise Refused(400, f"{name}: true or false is wanted")
+        return text in ("true", "1")
+
+    def number(self, name: str, least: int, most: int) -> int | None:
+        text = self.text(name)
+        if not text:
+            return None
+        if not (text.isascii() and text.isdigit() and len(text) <= 12 and least <= int(text) <= most):
+            raise Refused(400, f"{name}: a whole number from {least} to {most} is wanted")
+        return int(text)
+
+    def time(self, name: str) -> str:
+        text = self.text(name)
+        try:
+            if text:
+                times.instant(text)
+        except times.BadTime:
+            raise Refused(400, f"{name}: a time like 2026-01-31T12:00:00Z is wanted") from None
+        return text
+
+    def end(self) -> None:
+        if self._left:
+            raise Refused(400, f"there is no parameter {next(iter(self._left))[:64]!r} here")

@@ -1,0 +1,37 @@
+"""How much ``access`` serves at once, at most and for how long. Not settings: nobody should have to think of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Every bound; tests have smaller ones."""
+
+    streams: int = 64
+    """Logs that are read at once."""
+    streams_of_one: int = 8
+    """By one person."""
+    calls_of_worker: int = 8
+    """Other requests to one worker at once."""
+    answer_seconds: float = 10.0
+    """How long a worker may take to answer."""
+    decide_seconds: float = 25.0
+    """How long it may take until a request is answered, or its log begins."""
+    follow_seconds: float = 3_600.0
+    read_seconds: float = 600.0
+    """How long a log may be followed, and read without following."""
+    silent_seconds: float = 60.0
+    """How long a log that is not followed may be silent."""
+    write_seconds: float = 60.0
+    """How long the reader of a log may not read."""
+    log_bytes: int = 256 * 2**20
+    tail_lines: int = 100_000
+    items: int = 500
+    """Pods and events in one list."""
+    jobs: int = 5_000
+    """Jobs in one list."""
+    list_bytes: int = 16 * 2**20
+    pods_asked_singly: int = 8
+    event_pages: int = 4

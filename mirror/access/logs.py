@@ -1,0 +1,174 @@
+"""Streams the log of a container from a worker to whoever asks, within bounds; bytes go through as they are.
+
+A log that ends with its container ends well; one that is cut, by a bound or a failure, is broken off, so that a client
+can tell. Leaving cancels everything up to the worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Protocol
+from urllib.parse import quote
+
+from mirror.access.answers import Refused, no_pod
+from mirror.access.asking import LogOptions, Page
+from mirror.access.bounds import Bounds
+from mirror.access.mirrors import Mirror, Mirrors, refusal_of
+from mirror.access.pods import INDEX, Pod, choose
+from mirror.access.reviews import Person
+from mirror.kube.errors import KubeError
+from mirror.kube.requests import Rank, Request
+from mirror.kube.resources import PODS
+
+
+class Cut(Exception):
+    """A log that had begun did not come to its end; the text says why."""
+
+
+class Out(Protocol):
+    """Where a log goes."""
+
+    async def begin(self, headers: tuple[tuple[str, str], ...]) -> None:
+        """Say that text follows."""
+        ...
+
+    async def write(self, piece: bytes) -> None:
+        """Hand on some of it; waits while the reader is slow."""
+        ...
+
+
+class Logs:
+    """Counts who reads, finds the pod, and hands on."""
+
+    def __init__(self, mirrors: Mirrors, bounds: Bounds) -> None:
+        self._mirrors = mirrors
+        self._bounds = bounds
+        self._reading: Counter[str] = Counter()
+
+    async def pod(self, mirror: Mirror, wanted: LogOptions, person: Person) -> Pod:
+        """The pod that is meant.
+
+        Raises:
+            Refused: there is none, or none of this Job's.
+        """
+        if wanted.pod:
+            pod = await self._mirrors.pod(mirror, wanted.pod, person)
+            index = (pod.metadata.annotations or {}).get(INDEX) or (pod.metadata.labels or {}).get(INDEX)
+            if wanted.index is not None and index != str(wanted.index):
+                raise no_pod(wanted.pod)
+            return pod
+        pods, _ = await self._mirrors.pods(mirror, Page(index=wanted.index), person)
+        chosen = choose(pods)
+        if chosen is None:
+            which = f" of index {wanted.index}" if wanted.index is not None else ""
+            raise Refused(404, f"the Job has no pods{which} on worker {mirror.worker.name} (not yet, or not any more)")
+        return chosen
+
+    def containers(self, pod: Pod, wanted: LogOptions) -> tuple[str, ...]:
+        """Those whose logs are wanted.
+
+        Raises:
+            Refused: 400 for one that the pod has not.
+        """
+        if wanted.all_containers:
+            return pod.containers
+        name = wanted.container or pod.default_container
+        if not name or name not in pod.containers:
+            has = ", ".join(pod.containers)
+            raise Refused(400, f"pod {pod.metadata.name} has no container {name or '(none)'}; it has {has}")
+        return (name,)
+
+    @contextmanager
+    def counted(self, person: Person) -> Iterator[None]:
+        """While a log is read.
+
+        Raises:
+            Refused: 429 where too many are.
+        """
+        if self._reading[person.name] >= self._bounds.streams_of_one:
+            raise Refused(429, f"you read {self._bounds.streams_of_one} logs already", retry_after_seconds=5)
+        if self._reading.total() >= self._bounds.streams:
+            raise Refused(429, "too many logs are read at once", retry_after_seconds=5)
+        self._reading[person.name] += 1
+        try:
+            yield
+        finally:
+            self._reading[person.name] -= 1
+            if not self._reading[person.name]:
+                del self._reading[person.name]
+
+    @asynccontextmanager
+    async def opened(
+        self, mirror: Mirror, pod: Pod, container: str, wanted: LogOptions, person: Person
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The bytes of one container's log, once it is sure that they are of this very pod.
+
+        Raises:
+            Refused: the worker does not give it.
+        """
+        bounds = self._bounds
+        request = _request(mirror, pod, container, wanted, bounds).in_line(Rank.LAST, person.name)
+        worker = mirror.worker
+        try:
+            async with worker.client.text(request, answered_within_seconds=bounds.answer_seconds) as pieces:
+                # A log is asked for by name: had another pod taken the name meanwhile, it would be that one's.
+                again = await self._mirrors.pod(mirror, pod.metadata.name, person)
+                if again.metadata.uid != pod.metadata.uid:
+                    raise no_pod(pod.metadata.name)
+                yield pieces
+        except KubeError as error:
+            raise refusal_of(error, worker.name, "get pods/log") from error
+
+    async def hand_on(self, pieces: AsyncIterator[bytes], out: Out, *, follow: bool, already: int = 0) -> int:
+        """Write everything that comes; return how many bytes there were.
+
+        Raises:
+            Cut: not everything came, or was taken.
+        """
+        bounds, count = self._bounds, already
+        silent = None if follow else bounds.silent_seconds
+        while True:
+            try:
+                async with asyncio.timeout(silent):
+                    piece = await anext(pieces, b"")
+            except TimeoutError:
+                raise Cut("the worker was silent for too long") from None
+            except KubeError as error:
+                raise Cut(f"the worker broke off: {type(error).__name__}") from error
+            if not piece:
+                return count
+            count += len(piece)
+            if count > bounds.log_bytes:
+                raise Cut("the log is too long")
+            try:
+                async with asyncio.timeout(bounds.write_seconds):
+                    await out.write(piece)
+            except TimeoutError:
+                raise Cut("the reader did not read") from None
+
+
+def _request(mirror: Mirror, pod: Pod, container: str, wanted: LogOptions, bounds: Bounds) -> Request:
+    query = [("container", container)]
+    query += [
+        (name, "true")
+        for name, is_set in (
+            ("follow", wanted.follow),
+            ("timestamps", wanted.timestamps),
+            ("previous", wanted.previous),
+        )
+        if is_set
+    ]
+    numbers = {
+        "tailLines": wanted.tail_lines,
+        "sinceSeconds": wanted.since_seconds,
+        "limitBytes": wanted.limit_bytes,
+    }
+    query += [(name, str(number)) for name, number in numbers.items() if number is not None]
+    if wanted.since_time:
+        query.append(("sinceTime", wanted.since_time))
+    path = f"{PODS.path(mirror.namespace)}/{quote(pod.metadata.name, safe='')}/log"
+    seconds = bounds.follow_seconds if wanted.follow else bounds.read_seconds
+    return Request("get", "GET", path, tuple(query), deadline_seconds=seconds)

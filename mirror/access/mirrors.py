@@ -1,0 +1,256 @@
+"""Finds a source's mirror on its worker, and asks that worker for its pods and events, within bounds.
+
+Only the mirror that is recorded counts (D1): worker by the condition on the source, which its users cannot write; both
+labels; the uid where one is noted. Only pods that this very object controls are ever shown, whatever is asked for.
+A worker is asked by its own client, after what mirroring has to ask, few requests at a time, and never for long (D12).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from mirror.access.answers import Refused, no_job, no_pod
+from mirror.access.asking import Page
+from mirror.access.bounds import Bounds
+from mirror.access.pods import INDEX, BadList, Event, Listed, Pod, read_events, read_list, read_pods
+from mirror.access.reviews import Person
+from mirror.adapters import job
+from mirror.batch.views import items, mapping, text
+from mirror.kube import requests
+from mirror.kube.errors import BadRequest, Forbidden, KubeError, NotFound, TooManyRequests
+from mirror.kube.objects import Object
+from mirror.kube.requests import Rank, Request
+from mirror.kube.resources import EVENTS, PODS
+from mirror.model import names
+from mirror.model.text import clean
+from mirror.runtime.store import Store
+from mirror.workers.registry import Registry
+from mirror.workers.worker import Worker
+
+CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+RIGHTS_FILE = "config/rbac/worker-logs.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """A source's mirror, as the worker's watch has shown it."""
+
+    source: Object
+    found: Object
+    worker: Worker
+
+    @property
+    def uid(self) -> str:
+        return self.found.metadata.uid
+
+    @property
+    def namespace(self) -> str:
+        return self.found.metadata.namespace
+
+
+class Mirrors:
+    """Looks for mirrors in caches, and for what is in them on workers."""
+
+    def __init__(self, sources: Store, registry: Registry, *, origin: str, bounds: Bounds) -> None:
+        self._sources = sources
+        self._registry = registry
+        self._origin = origin
+        self._bounds = bounds
+        # Requests under way, by worker: one that hangs holds a few of them and nobody else's.
+        self._under_way: dict[str, int] = {}
+
+    def source(self, namespace: str, name: str) -> Object:
+        """Raises Refused: 404."""
+        found = self._sources.get(namespace, name)
+        if found is None:
+            raise no_job(namespace, name)
+        return found
+
+    def mirror(self, source: Object) -> Mirror:
+        """The mirror that is recorded.
+
+        Raises:
+            Refused: 409 while there is none, 503 while its worker is out of reach.
+        """
+        name = job.brief(source).placed
+        if name is None:
+            why = source.annotations.get(names.WAITING_BECAUSE)
+            raise Refused(409, f"the Job has no worker yet{f': {why}' if why else ''}")
+        worker = self._registry.workers.get(name)
+        if worker is None or not worker.is_reachable:
+            because = worker.connection.because if worker else "no Secret registers it"
+            raise Refused(503, f"worker {name} is out of reach{f': {because}' if because else ''}")
+        metadata = source.metadata
+        found = worker.mirrors.get(worker.namespace_of(metadata.namespace), metadata.name)
+        if found is None or (found.labels.get(names.ORIGIN), found.labels.get(names.SOURCE_UID)) != (
+            self._origin,
+            metadata.uid,
+        ):
+            raise Refused(409, f"worker {name} has no mirror of this Job (not yet, or not any more)")
+        noted = source.annotations.get(names.MIRROR_UID)
+        if noted and noted != found.metadata.uid:
+            raise Refused(409, f"the mirror on worker {name} is not the one that is recorded on the Job")
+        return Mirror(source, found, worker)
+
+    # -- pods ---------------------------------------------------------------------------------------------------------
+
+    async def pods(self, mirror: Mirror, page: Page, person: Person) -> tuple[list[Pod], str]:
+        """One page of its pods, and the token of the next.
+
+        Raises:
+            Refused: the worker does not give them.
+        """
+        selector = _pod_selector(mirror)
+        if page.index is not None:
+            selector += f",{INDEX}={page.index}"
+        request = requests.list_page(
+            PODS,
+            namespace=mirror.namespace,
+            label_selector=selector,
+            limit=page.most or self._bounds.items,
+            continue_token=page.continue_token,
+        )
+        listed = await self._list(mirror, request, person, "list pods")
+        found = [pod for pod in read_pods(listed.items) if pod.is_controlled_by(mirror.uid)]
+        return found, listed.continue_token
+
+    async def pod(self, mirror: Mirror, name: str, person: Person) -> Pod:
+        """One of its pods, by name.
+
+        Raises:
+            Refused: 404 where it has no such pod, whoever else has; or the worker does not say.
+        """
+        try:
+            raw = await self._send(mirror, requests.get(PODS, name, namespace=mirror.namespace), person, "get pods")
+        except NotFound:
+            raise no_pod(name) from None
+        found = read_pods([raw])
+        if not found or found[0].metadata.name != name or not found[0].is_controlled_by(mirror.uid):
+            raise no_pod(name)
+        return found[0]
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    async def events(self, mirror: Mirror, page: Page, person: Person) -> tuple[list[Event], bool]:
+        """Events about the mirror and its pods, the oldest first; whether there may be more.
+
+        Raises:
+            Refused: the worker does not give them.
+        """
+        pods, token = await self.pods(mirror, Page(index=page.index), person)
+        uids = {pod.metadata.uid for pod in pods}
+        of_mirror = await self._events_page(mirror, f"involvedObject.uid={mirror.uid}", person)
+        found = [one for one in read_events(of_mirror.items) if one.involved_object.uid == mirror.uid]
+        is_cut = bool(token or of_mirror.continue_token)
+        if uids:
+            about_pods, more = await self._events_of_pods(mirror, uids, person)
+            found += about_pods
+            is_cut = is_cut or more
+        found.sort(key=lambda event: event.at)
+        most = page.most or self._bounds.items
+        return found[-most:], is_cut or len(found) > most
+
+    async def _events_of_pods(self, mirror: Mirror, uids: set[str], person: Person) -> tuple[list[Event], bool]:
+        """Few pods are asked for one by one; for many, the namespace's events are looked through, within bounds."""
+        if len(uids) <= self._bounds.pods_asked_singly:
+            listed = [await self._events_page(mirror, f"involvedObject.uid={uid}", person) for uid in sorted(uids)]
+            is_cut = any(one.continue_token for one in listed)
+        else:
+            listed, token = [], ""
+            for _ in range(self._bounds.event_pages):
+                listed.append(await self._events_page(mirror, "involvedObject.kind=Pod", person, token))
+                token = listed[-1].continue_token
+                if not token:
+                    break
+            is_cut = bool(token)
+        events = (event for one in listed for event in read_events(one.items))
+        return [event for event in events if event.involved_object.uid in uids], is_cut
+
+    async def _events_page(self, mirror: Mirror, selector: str, person: Person, token: str = "") -> Listed:
+        request = requests.list_page(EVENTS, namespace=mirror.namespace, limit=self._bounds.items, continue_token=token)
+        request = replace(request, query=(*request.query, ("fieldSelector", selector)))
+        return await self._list(mirror, request, person, "list events")
+
+    # -- the wire -----------------------------------------------------------------------------------------------------
+
+    async def _list(self, mirror: Mirror, request: Request, person: Person, doing: str) -> Listed:
+        try:
+            return read_list(await self._send(mirror, request, person, doing))
+        except NotFound as error:
+            raise refusal_of(error, mirror.worker.name, doing) from error
+        except BadList:
+            raise Refused(502, f"worker {mirror.worker.name} answered with something that cannot be read") from None
+
+    async def _send(self, mirror: Mirror, request: Request, person: Person, doing: str) -> bytes:
+        """Raises Refused, or NotFound."""
+        bounds = self._bounds
+        request = replace(request, deadline_seconds=bounds.answer_seconds, most_bytes=bounds.list_bytes)
+        async with self.asking(mirror.worker, doing):
+            return await mirror.worker.client.send(request.in_line(Rank.LAST, person.name))
+
+    @asynccontextmanager
+    async def asking(self, worker: Worker, doing: str) -> AsyncIterator[None]:
+        """One of the few requests to a worker that may be under way; what goes wrong is a Refused, or NotFound."""
+        under_way = self._under_way.get(worker.name, 0)
+        if under_way >= self._bounds.calls_of_worker:
+            raise Refused(429, f"too much is asked of worker {worker.name} at once", retry_after_seconds=1)
+        self._under_way[worker.name] = under_way + 1
+        try:
+            # Waiting for the rate limit is in it, too: mirroring goes first there.
+            async with asyncio.timeout(self._bounds.answer_seconds):
+                yield
+        except NotFound:
+            raise
+        except KubeError as error:
+            raise refusal_of(error, worker.name, doing) from error
+        except TimeoutError:
+            raise Refused(504, f"worker {worker.name} did not answer in time") from None
+        finally:
+            self._under_way[worker.name] -= 1
+            if not self._under_way[worker.name]:
+                del self._under_way[worker.name]
+
+
+def refusal_of(error: KubeError, worker: str, doing: str) -> Refused:
+    """What a worker's failure means to a user."""
+    match error:
+        case Forbidden():
+            told = f"the manager may not {doing} on worker {worker}; its operator can allow it with {RIGHTS_FILE}"
+            return Refused(502, told)
+        case BadRequest():
+            return Refused(400, f"worker {worker}: {clean(error.message)}")
+        case NotFound():
+            return Refused(404, f"worker {worker}: {clean(error.message)}", details={"name": error.about_name})
+        case TooManyRequests():
+            return Refused(429, f"worker {worker} asks to slow down", retry_after_seconds=1)
+    if hasattr(error, "code"):
+        return Refused(502, f"worker {worker} failed: {clean(str(error))}")
+    return Refused(504, f"worker {worker} does not answer: {clean(type(error).__name__)}")
+
+
+def _pod_selector(mirror: Mirror) -> str:
+    """How its pods are found; whose they are is looked at afterwards."""
+    spec = mirror.found.spec_dict()
+    if spec.get("manualSelector") is not True:
+        return f"{CONTROLLER_UID}={mirror.uid}"
+    selector = mapping(spec.get("selector"))
+    parts = [f"{key}={text(value)}" for key, value in mapping(selector.get("matchLabels")).items()]
+    return ",".join((*parts, *filter(None, map(_expression, items(selector.get("matchExpressions"))))))
+
+
+def _expression(found: object) -> str:
+    one: Mapping[str, object] = mapping(found)
+    key, values = text(one.get("key")), ",".join(map(text, items(one.get("values"))))
+    match one.get("operator"):
+        case "In":
+            return f"{key} in ({values})"
+        case "NotIn":
+            return f"{key} notin ({values})"
+        case "Exists":
+            return key
+        case "DoesNotExist":
+            return f"!{key}"
+    return ""

@@ -1,0 +1,286 @@
+"""A pod and an event of a worker as users see them: known fields only, and whose a pod is. Pure.
+
+Worker content is hostile until cleaned (D18): what has another shape than it should is left out, or refused whole;
+``answers`` makes the texts safe. Shapes are the API's own, so that clients may treat them like what kubectl gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from mirror.kube.objects import JUNK, OwnerReference
+
+T = TypeVar("T")
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
+MOST_CONTAINERS = 64
+MOST_CONDITIONS = 16
+MOST_LABELS = 64
+
+_SHOWN_ANNOTATIONS = (INDEX, DEFAULT_CONTAINER)
+Json = dict[str, Any]
+
+
+class BadList(ValueError):
+    """What should be a list is none."""
+
+
+class _ListMeta(msgspec.Struct, rename={"continue_token": "continue"}):
+    continue_token: str = ""
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMeta | None = None
+    items: list[msgspec.Raw] | None = None
+
+
+class _Meta(msgspec.Struct, rename="camel", omit_defaults=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[OwnerReference] | None = None
+
+
+class _Container(msgspec.Struct, rename="camel", omit_defaults=True):
+    name: str = ""
+    image: str = ""
+    restart_policy: str | None = None
+
+
+class _PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    node_name: str = ""
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
+    ephemeral_containers: list[_Container] | None = None
+
+
+class _Terminated(msgspec.Struct, rename="camel", omit_defaults=True):
+    exit_code: int = 0
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class _Running(msgspec.Struct, rename="camel", omit_defaults=True):
+    started_at: str | None = None
+
+
+class _Waiting(msgspec.Struct, omit_defaults=True):
+    reason: str = ""
+    message: str = ""
+
+
+class _State(msgspec.Struct, omit_defaults=True):
+    waiting: _Waiting | None = None
+    running: _Running | None = None
+    terminated: _Terminated | None = None
+
+
+class _ContainerStatus(msgspec.Struct, rename="camel", omit_defaults=True):
+    name: str = ""
+    image: str = ""
+    ready: bool = False
+    started: bool | None = None
+    restart_count: int = 0
+    state: _State | None = None
+    last_state: _State | None = None
+
+
+class _Condition(msgspec.Struct, rename="camel", omit_defaults=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class _PodStatus(msgspec.Struct, rename="camel", omit_defaults=True):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    start_time: str | None = None
+    conditions: list[_Condition] | None = None
+    container_statuses: list[_ContainerStatus] | None = None
+    init_container_statuses: list[_ContainerStatus] | None = None
+
+
+class Pod(msgspec.Struct, rename="camel"):
+    """What we read of a pod."""
+
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
+    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
+
+    def is_controlled_by(self, uid: str) -> bool:
+        """Whether this uid is its one controller: a label says nothing, anybody may write it."""
+        owners = [one for one in self.metadata.owner_references or () if one.controller]
+        return len(owners) == 1 and owners[0].kind == "Job" and owners[0].uid == uid
+
+    @property
+    def containers(self) -> tuple[str, ...]:
+        """Names, in the order in which they start."""
+        spec = self.spec
+        every = (spec.init_containers, spec.containers, spec.ephemeral_containers)
+        return tuple(one.name for listed in every for one in listed or ())[:MOST_CONTAINERS]
+
+    @property
+    def default_container(self) -> str:
+        """The one that is meant where none is named."""
+        wanted = (self.metadata.annotations or {}).get(DEFAULT_CONTAINER, "")
+        own = [one.name for one in self.spec.containers or ()]
+        return wanted if wanted in self.containers else own[0] if own else ""
+
+    def shown(self) -> Json:
+        """As the API has it, cut to what is of use."""
+        metadata = msgspec.structs.replace(
+            self.metadata,
+            labels=_first(self.metadata.labels, MOST_LABELS),
+            annotations={key: self._annotations[key] for key in _SHOWN_ANNOTATIONS if key in self._annotations},
+        )
+        status = msgspec.structs.replace(
+            self.status,
+            conditions=_cut(self.status.conditions, MOST_CONDITIONS),
+            container_statuses=_cut(self.status.container_statuses, MOST_CONTAINERS),
+            init_container_statuses=_cut(self.status.init_container_statuses, MOST_CONTAINERS),
+        )
+        spec = msgspec.structs.replace(
+            self.spec,
+            containers=_cut(self.spec.containers, MOST_CONTAINERS),
+            init_containers=_cut(self.spec.init_containers, MOST_CONTAINERS),
+            ephemeral_containers=_cut(self.spec.ephemeral_containers, MOST_CONTAINERS),
+        )
+        parts = {"metadata": metadata, "spec": spec, "status": status}
+        built: Json = msgspec.to_builtins(parts)
+        return {"apiVersion": "v1", "kind": "Pod", **built}
+
+    @property
+    def _annotations(self) -> Mapping[str, str]:
+        return self.metadata.annotations or {}
+
+
+class _Reference(msgspec.Struct, rename="camel", omit_defaults=True):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    field_path: str = ""
+
+
+class _EventSource(msgspec.Struct, omit_defaults=True):
+    component: str = ""
+    host: str = ""
+
+
+class _Series(msgspec.Struct, rename="camel", omit_defaults=True):
+    count: int = 0
+    last_observed_time: str | None = None
+
+
+class _EventMeta(msgspec.Struct, rename="camel", omit_defaults=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    creation_timestamp: str | None = None
+
+
+class Event(msgspec.Struct, rename="camel", omit_defaults=True):
+    """What we read of an event."""
+
+    metadata: _EventMeta = msgspec.field(default_factory=_EventMeta)
+    involved_object: _Reference = msgspec.field(default_factory=_Reference)
+    type: str = ""
+    reason: str = ""
+    message: str = ""
+    count: int | None = None
+    first_timestamp: str | None = None
+    last_timestamp: str | None = None
+    event_time: str | None = None
+    reporting_component: str = ""
+    source: _EventSource | None = None
+    series: _Series | None = None
+
+    @property
+    def at(self) -> str:
+        """When it was seen last."""
+        newest = (self.series.last_observed_time if self.series else None) or self.last_timestamp or self.event_time
+        return newest or self.metadata.creation_timestamp or ""
+
+    def shown(self) -> Json:
+        """As the API has it."""
+        built: Json = msgspec.to_builtins(self)
+        return {"apiVersion": "v1", "kind": "Event", **built}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One page of raw items, and where the next begins."""
+
+    items: Sequence[msgspec.Raw]
+    continue_token: str = ""
+
+
+_list = msgspec.json.Decoder(_List)
+_pod = msgspec.json.Decoder(Pod)
+_event = msgspec.json.Decoder(Event)
+
+
+def read_list(raw: bytes) -> Listed:
+    """Take a list apart.
+
+    Raises:
+        BadList: it is none.
+    """
+    try:
+        found = _list.decode(raw)
+    except JUNK as error:
+        raise BadList from error
+    return Listed(found.items or (), (found.metadata or _ListMeta()).continue_token)
+
+
+def read_pods(items: Iterable[msgspec.Raw | bytes]) -> list[Pod]:
+    """Those of them that are pods."""
+    return _readable(_pod, items)
+
+
+def read_events(items: Iterable[msgspec.Raw | bytes]) -> list[Event]:
+    """Those of them that are events."""
+    return _readable(_event, items)
+
+
+def choose(pods: Sequence[Pod]) -> Pod | None:
+    """The pod that is meant where none is named: one that runs, else one that ran; the newest of them."""
+
+    def rank(pod: Pod) -> tuple[bool, bool, str, str]:
+        phase, created = pod.status.phase, pod.metadata.creation_timestamp or ""
+        return phase == "Running", phase in ("Succeeded", "Failed"), created, pod.metadata.name
+
+    return max(pods, key=rank, default=None)
+
+
+def _readable(decoder: msgspec.json.Decoder[T], items: Iterable[msgspec.Raw | bytes]) -> list[T]:
+    found = []
+    for item in items:
+        try:
+            found.append(decoder.decode(item))
+        except JUNK:
+            continue
+    return found
+
+
+def _cut(listed: list[T] | None, most: int) -> list[T] | None:
+    return listed[:most] if listed else None
+
+
+def _first(found: Mapping[str, str] | None, most: int) -> dict[str, str]:
+    return dict(list((found or {}).items())[:most])

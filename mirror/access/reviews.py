@@ -1,0 +1,227 @@
+"""Who asks, and what they may: answered by the management cluster, remembered for seconds.
+
+A bearer token is shown to the cluster (TokenReview), a right is asked for (SubjectAccessReview); refusals are
+remembered too. Tokens are kept as a digest only and never logged. What is asked is bounded, in all, for each address
+and for each person, so that nobody makes the manager flood its cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import msgspec
+
+from mirror.access.answers import Refused
+from mirror.kube import requests
+from mirror.kube.client import Client
+from mirror.kube.errors import ApiError, Forbidden, KubeError
+from mirror.kube.limits import Limiter
+from mirror.kube.objects import JUNK
+from mirror.kube.requests import Rank, Request
+from mirror.kube.resources import Resource
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
+ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
+
+REMEMBERED_SECONDS = 10.0
+MOST_REMEMBERED = 2_000
+LONGEST_TOKEN = 16_384
+DEADLINE_SECONDS = 5.0
+MOST_BYTES = 1 << 20
+TOKENS_A_SECOND, TOKENS_AT_ONCE = 50.0, 100
+TOKENS_A_SECOND_OF_PEER, TOKENS_AT_ONCE_OF_PEER = 5.0, 40
+REQUESTS_A_SECOND_OF_ONE, REQUESTS_AT_ONCE_OF_ONE = 10.0, 50
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who a token belongs to, as the management cluster says."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One thing that somebody may do on the management cluster; ``namespace`` empty: in all of them."""
+
+    verb: str
+    resource: str
+    namespace: str
+    group: str = ""
+    subresource: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        what = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        what += f".{self.group}" if self.group else ""
+        return f"{self.verb} {what}{f' {self.name}' if self.name else ''}"
+
+
+class Remembered(Generic[K, V]):
+    """Values for a while; the oldest go where there are too many."""
+
+    def __init__(self, now: Callable[[], float], *, seconds: float, most: int) -> None:
+        self._now = now
+        self._seconds = seconds
+        self._most = most
+        self._kept: OrderedDict[K, tuple[float, V]] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        found = self._kept.get(key)
+        if found is None or found[0] <= self._now():
+            return None
+        return found[1]
+
+    def put(self, key: K, value: V) -> V:
+        self._kept.pop(key, None)
+        self._kept[key] = (self._now() + self._seconds, value)
+        if len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        return value
+
+
+class _User(msgspec.Struct):
+    username: str = ""
+    uid: str = ""
+    groups: list[str] | None = None
+    extra: dict[str, list[str]] | None = None
+
+
+class _TokenStatus(msgspec.Struct):
+    authenticated: bool = False
+    user: _User | None = None
+
+
+class _AccessStatus(msgspec.Struct):
+    allowed: bool = False
+    denied: bool = False
+
+
+class _TokenReview(msgspec.Struct):
+    status: _TokenStatus | None = None
+
+
+class _AccessReview(msgspec.Struct):
+    status: _AccessStatus | None = None
+
+
+_token_review = msgspec.json.Decoder(_TokenReview)
+_access_review = msgspec.json.Decoder(_AccessReview)
+
+
+class Reviews:
+    """Asks the management cluster. Make it in the running loop."""
+
+    def __init__(self, management: Client) -> None:
+        self._management = management
+        now = self._now = asyncio.get_running_loop().time
+        self._persons: Remembered[bytes, Person | bool] = Remembered(
+            now, seconds=REMEMBERED_SECONDS, most=MOST_REMEMBERED
+        )
+        self._rights: Remembered[tuple[Person, Right], bool] = Remembered(
+            now, seconds=REMEMBERED_SECONDS, most=MOST_REMEMBERED
+        )
+        self._pace = Limiter(TOKENS_A_SECOND, TOKENS_AT_ONCE, now)
+        self._pace_of: Remembered[tuple[str, str], Limiter] = Remembered(now, seconds=3600.0, most=MOST_REMEMBERED)
+
+    async def person(self, authorization: str, peer: str) -> Person:
+        """Whose token an ``Authorization`` header carries.
+
+        Raises:
+            Refused: 401; 429 when too many are shown; 503 or 504 when the cluster does not say.
+        """
+        scheme, _, token = authorization.partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token or len(token) > LONGEST_TOKEN or not token.isascii():
+            raise Refused(401, "send a bearer token of the management cluster: Authorization: Bearer TOKEN")
+        digest = hashlib.sha256(token.encode()).digest()
+        found = self._persons.get(digest)
+        if found is None:
+            self._bound("peer", peer, TOKENS_A_SECOND_OF_PEER, TOKENS_AT_ONCE_OF_PEER)
+            if not self._pace.acquire_nowait():
+                raise _too_many("tokens are shown")
+            found = self._persons.put(digest, await self._review_token(token) or False)
+        if not isinstance(found, Person):
+            raise Refused(401, "the management cluster does not accept this token; it may be over")
+        self._bound("person", found.name, REQUESTS_A_SECOND_OF_ONE, REQUESTS_AT_ONCE_OF_ONE)
+        return found
+
+    async def require(self, person: Person, right: Right) -> None:
+        """Go on only with this right.
+
+        Raises:
+            Refused: 403, which names it; 503 or 504 when the cluster does not say.
+        """
+        allowed = self._rights.get((person, right))
+        if allowed is None:
+            allowed = self._rights.put((person, right), await self._review_access(person, right))
+        if not allowed:
+            where = f"in namespace {right.namespace}" if right.namespace else "in all namespaces"
+            told = f"user {person.name} may not {right} {where} of the management cluster; a Role has to allow it"
+            details = {"group": right.group, "kind": right.resource, "name": right.name}
+            raise Refused(403, told, details={key: value for key, value in details.items() if value})
+
+    async def _review_token(self, token: str) -> Person | None:
+        body = {"apiVersion": TOKEN_REVIEWS.api_version, "kind": TOKEN_REVIEWS.kind, "spec": {"token": token}}
+        status = (await self._ask(requests.create(TOKEN_REVIEWS, body), _token_review)).status
+        if status is None or not status.authenticated or status.user is None or not status.user.username:
+            return None
+        user = status.user
+        extra = tuple(sorted((key, tuple(values)) for key, values in (user.extra or {}).items()))
+        return Person(user.username, user.uid, tuple(user.groups or ()), extra)
+
+    async def _review_access(self, person: Person, right: Right) -> bool:
+        attributes = {
+            "namespace": right.namespace,
+            "verb": right.verb,
+            "group": right.group,
+            "resource": right.resource,
+            "subresource": right.subresource,
+            "name": right.name,
+        }
+        spec = {
+            "user": person.name,
+            "uid": person.uid,
+            "groups": list(person.groups),
+            "extra": {key: list(values) for key, values in person.extra},
+            "resourceAttributes": {key: value for key, value in attributes.items() if value},
+        }
+        body = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": ACCESS_REVIEWS.kind, "spec": spec}
+        status = (await self._ask(requests.create(ACCESS_REVIEWS, body), _access_review)).status
+        return status is not None and status.allowed and not status.denied
+
+    async def _ask(self, request: Request, decoder: msgspec.json.Decoder[V]) -> V:
+        request = replace(request, deadline_seconds=DEADLINE_SECONDS, rank=Rank.SECOND, most_bytes=MOST_BYTES)
+        try:
+            return decoder.decode(await self._management.send(request))
+        except Forbidden:
+            told = "the manager may not ask the management cluster who may do what; apply config/rbac/access.yaml"
+            raise Refused(503, told) from None
+        except ApiError as error:
+            raise Refused(503, f"the management cluster does not say who you are: {error.reason}") from error
+        except JUNK as error:
+            raise Refused(502, "the management cluster's answer cannot be read") from error
+        except KubeError as error:
+            raise Refused(504, "the management cluster does not answer") from error
+
+    def _bound(self, kind: str, whom: str, rate: float, burst: int) -> None:
+        pace = self._pace_of.get((kind, whom))
+        if pace is None:
+            pace = self._pace_of.put((kind, whom), Limiter(rate, burst, self._now))
+        if not pace.acquire_nowait():
+            raise _too_many("requests come")
+
+
+def _too_many(what: str) -> Refused:
+    return Refused(429, f"too many {what}; try again in a second", retry_after_seconds=1)

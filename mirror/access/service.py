@@ -1,0 +1,269 @@
+"""Answers users' requests about their Jobs' mirrors: who asks, what they may, what there is. Free of HTTP (``web``).
+
+Nothing is looked for before the rights are sure, so that refusals tell nothing. Each request leaves one line in the
+log: who, what, of which Job, and the verdict; never a token or content.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mirror.access import asking
+from mirror.access.answers import Answer, Refused, no_job, refusal, whole
+from mirror.access.asking import Asked, Question
+from mirror.access.bounds import Bounds
+from mirror.access.logs import Cut, Logs, Out
+from mirror.access.mirrors import Mirrors
+from mirror.access.reviews import Person, Reviews, Right
+from mirror.adapters import differences, job
+from mirror.kube.client import Client
+from mirror.kube.limits import Limiter
+from mirror.kube.objects import Object
+from mirror.model.views import Known
+from mirror.runtime.store import Store
+from mirror.telemetry.logs import Log
+from mirror.workers.registry import Registry
+
+STRANGERS_LOGGED_A_SECOND, STRANGERS_LOGGED_AT_ONCE = 2.0, 20
+"""Lines about requests of nobody known: else whoever reaches the port could fill a disk."""
+_PREFIX = "impersonate-"
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What ``access`` needs of the manager."""
+
+    management: Client
+    sources: Store
+    registry: Registry
+    known: Known
+    lacks_of: Callable[[Object], Mapping[str, str]]
+    carrying: job.Carrying
+    managed_by: str
+
+
+class Reply(Out, Protocol):
+    """Where an answer goes: one ``whole``, or ``begin`` and then ``write``."""
+
+    async def whole(self, answer: Answer) -> None: ...
+
+
+@dataclass(slots=True)
+class _Line:
+    """One request's line in the log, as far as it is known."""
+
+    asked: Asked
+    user: str = ""
+    question: Question | None = None
+    fields: dict[str, object] = field(default_factory=dict)
+
+
+class Access:
+    """Make it in the running loop."""
+
+    def __init__(self, around: Around, *, log: Log, bounds: Bounds | None = None) -> None:
+        self._around = around
+        self._log = log
+        self._bounds = bounds or Bounds()
+        self._reviews = Reviews(around.management)
+        self._mirrors = Mirrors(around.sources, around.registry, origin=around.carrying.origin, bounds=self._bounds)
+        self._logs = Logs(self._mirrors, self._bounds)
+        now = asyncio.get_running_loop().time
+        self._strangers = Limiter(STRANGERS_LOGGED_A_SECOND, STRANGERS_LOGGED_AT_ONCE, now)
+
+    async def handle(self, asked: Asked, reply: Reply) -> None:
+        """Answer one request.
+
+        Raises:
+            Cut: a log that had begun was not handed on to its end; the connection is to be broken off.
+        """
+        line = _Line(asked)
+        async with AsyncExitStack() as stack:
+            try:
+                send = await self._decide(asked, line, stack)
+            except Refused as refused:
+                self._audit(line, refused.code, refused.message)
+                await reply.whole(refusal(refused))
+                return
+            self._audit(line, 200)
+            try:
+                await send(reply)
+            except (Refused, Cut) as error:
+                self._log.bind(**line.fields).info("access cut", user=line.user, because=str(error))
+                raise error if isinstance(error, Cut) else Cut(str(error)) from error
+
+    async def _decide(self, asked: Asked, line: _Line, stack: AsyncExitStack) -> Callable[[Reply], Awaitable[None]]:
+        """What to send; what has to stay open for it is on the stack.
+
+        Raises:
+            Refused: it is not sent.
+        """
+        try:
+            async with asyncio.timeout(self._bounds.decide_seconds):
+                person, question = await self._admit(asked, line)
+                if question.what == "log":
+                    return await self._open_log(question, person, stack, line)
+                return _sending(whole(await self._answer(asked, question, person)))
+        except TimeoutError:
+            raise Refused(504, "no answer in time") from None
+
+    async def _admit(self, asked: Asked, line: _Line) -> tuple[Person, Question]:
+        """Who asks what, if they may.
+
+        Raises:
+            Refused: 400, 401, 403, 404, 405, 429, 5xx.
+        """
+        person = await self._reviews.person(asked.headers.get("authorization", ""), asked.peer)
+        line.user = person.name
+        if any(name.startswith(_PREFIX) for name in asked.headers):
+            raise Refused(400, "acting as somebody else is not offered here; ask with a token of theirs")
+        bounds = self._bounds
+        question = asking.read(
+            asked, most_tail_lines=bounds.tail_lines, most_items=bounds.jobs, most_bytes=bounds.log_bytes
+        )
+        line.question = question
+        for right in _rights(question, asked):
+            await self._reviews.require(person, right)
+        return person, question
+
+    # -- what there is ------------------------------------------------------------------------------------------------
+
+    async def _answer(self, asked: Asked, question: Question, person: Person) -> object:
+        if question.is_draft:
+            return self._about_draft(asked)
+        if not question.name:
+            return self._list(question)
+        namespace = question.namespace or ""
+        source = self._mirrors.source(namespace, question.name)
+        match question.what:
+            case "pods":
+                pods, token = await self._mirrors.pods(self._mirrors.mirror(source), self._page(question), person)
+                items = [pod.shown() for pod in pods]
+                return {"kind": "PodList", "apiVersion": "v1", "metadata": {"continue": token}, "items": items}
+            case "events":
+                found, is_cut = await self._mirrors.events(self._mirrors.mirror(source), self._page(question), person)
+                events = [event.shown() for event in found]
+                return {"kind": "EventList", "apiVersion": "v1", "metadata": {}, "items": events, "isCut": is_cut}
+            case "diff":
+                return self._differences(source)
+        return self._job(namespace, question.name)
+
+    def _list(self, question: Question) -> object:
+        jobs = self._around.known.jobs(question.namespace, most=(question.page.most or self._bounds.items) + 1)
+        most = question.page.most or self._bounds.items
+        return {"items": jobs[:most], "isCut": len(jobs) > most}
+
+    def _job(self, namespace: str, name: str) -> object:
+        known = self._around.known
+        found = known.job(namespace, name)
+        if found is None:
+            raise no_job(namespace, name)
+        lacks = known.lacks(namespace, name) if found.state in ("Waiting", "Suspended") else {}
+        timeline = known.timeline(namespace, name)
+        return {"job": found, "timeline": timeline, "waiting": found.because, "lacks": dict(lacks)}
+
+    def _differences(self, source: Object) -> object:
+        around = self._around
+        name = job.brief(source).placed
+        if name is None:
+            report = differences.before(source, carrying=around.carrying, managed_by=around.managed_by)
+            return {"worker": "", "mirror": "", "report": report}
+        mirror = self._mirrors.mirror(source)
+        report = differences.between(source, mirror.found, carrying=around.carrying, managed_by=around.managed_by)
+        return {"worker": name, "mirror": mirror.uid, "report": report}
+
+    def _about_draft(self, asked: Asked) -> object:
+        draft = _draft(asked)
+        around = self._around
+        report = differences.before(draft, carrying=around.carrying, managed_by=around.managed_by)
+        return {"worker": "", "mirror": "", "report": report, "lacks": dict(around.lacks_of(draft))}
+
+    def _page(self, question: Question) -> asking.Page:
+        """Lists from workers are shorter than lists of Jobs."""
+        most = min(question.page.most or self._bounds.items, self._bounds.items)
+        return asking.Page(most, question.page.continue_token, question.page.index)
+
+    # -- logs ---------------------------------------------------------------------------------------------------------
+
+    async def _open_log(
+        self, question: Question, person: Person, stack: AsyncExitStack, line: _Line
+    ) -> Callable[[Reply], Awaitable[None]]:
+        """Find the pod and open its log; what is left to do is to hand it on."""
+        wanted, logs = question.log, self._logs
+        line.fields["pod"] = wanted.pod
+        mirror = self._mirrors.mirror(self._mirrors.source(question.namespace or "", question.name))
+        stack.enter_context(logs.counted(person))
+        pod = await logs.pod(mirror, wanted, person)
+        containers = logs.containers(pod, wanted)
+        line.fields |= {"pod": pod.metadata.name, "container": ",".join(containers), "worker": mirror.worker.name}
+        first = await stack.enter_async_context(logs.opened(mirror, pod, containers[0], wanted, person))
+
+        async def send(reply: Reply) -> None:
+            await reply.begin((("X-Jobmirror-Worker", mirror.worker.name), ("X-Jobmirror-Pod", pod.metadata.name)))
+            count = await logs.hand_on(first, reply, follow=wanted.follow)
+            for container in containers[1:]:
+                try:
+                    async with logs.opened(mirror, pod, container, wanted, person) as pieces:
+                        count = await logs.hand_on(pieces, reply, follow=False, already=count)
+                except Refused as refused:
+                    if refused.code != 400:  # 400: this container has not begun
+                        raise Cut(refused.message) from refused
+
+        return send
+
+    # -- the log of who asked what ------------------------------------------------------------------------------------
+
+    def _audit(self, line: _Line, code: int, because: str = "") -> None:
+        if not line.user and not self._strangers.acquire_nowait():
+            return
+        question = line.question or Question()
+        fields: dict[str, object] = {
+            "user": line.user or "(nobody known)",
+            "peer": line.asked.peer,
+            "verb": question.what or ("get" if question.name else "list") if line.question else line.asked.method,
+            "namespace": question.namespace or "",
+            "job": question.name,
+            **line.fields,
+            "verdict": "allowed" if code < 400 else "refused" if code < 500 else "failed",
+            "code": code,
+        }
+        if because:
+            fields["because"] = because
+        self._log.bind(**fields).info("access")
+
+
+def _rights(question: Question, asked: Asked) -> list[Right]:
+    """What one has to be allowed on the management cluster to be told."""
+    if question.is_draft:
+        return [Right("create", "jobs", _draft(asked).metadata.namespace, "batch")]
+    namespace = question.namespace or ""
+    if not question.name:
+        return [Right("list", "jobs", namespace, "batch")]
+    rights = [Right("get", "jobs", namespace, "batch", name=question.name)]
+    match question.what:
+        case "log":
+            rights.append(Right("get", "pods", namespace, subresource="log"))
+        case "pods":
+            rights.append(Right("list", "pods", namespace))
+        case "events":
+            rights.append(Right("list", "events", namespace))
+    return rights
+
+
+def _sending(answer: Answer) -> Callable[[Reply], Awaitable[None]]:
+    return lambda reply: reply.whole(answer)
+
+
+def _draft(asked: Asked) -> Object:
+    try:
+        draft = differences.draft(asked.body)
+    except differences.BadDraft as error:
+        raise Refused(400, str(error)) from None
+    namespace = draft.metadata.namespace
+    if not namespace:
+        raise Refused(400, "metadata.namespace: say which namespace the Job is for")
+    return draft

@@ -1,0 +1,80 @@
+"""Tells users where ``access`` is: the ConfigMap ``jobmirror-access``, with its URL and the authority to trust.
+
+Written by the leader when it is not as it should be. Who may read it is up to ``config/rbac/access.yaml``: everybody
+who is known to the cluster. Without ``access.url`` nothing is written: we do not know how users reach us.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from mirror.kube import requests
+from mirror.kube.client import Client
+from mirror.kube.errors import AlreadyExists, KubeError, NotFound
+from mirror.kube.requests import Rank
+from mirror.kube.resources import CONFIGMAPS
+from mirror.model import names
+from mirror.telemetry.logs import Log
+
+LOOK_SECONDS = 15.0
+AUTHORITY_KEY, URL_KEY = "ca.crt", "url"
+
+
+class Telling:
+    """Keeps the ConfigMap as it should be."""
+
+    def __init__(
+        self,
+        management: Client,
+        namespace: str,
+        url: str,
+        *,
+        authority: Callable[[], bytes],
+        is_leading: Callable[[], bool],
+        log: Log,
+    ) -> None:
+        self._management = management
+        self._namespace = namespace
+        self._url = url
+        self._authority = authority
+        self._is_leading = is_leading
+        self._log = log
+
+    async def run(self) -> None:
+        """Look again and again, until cancelled; a failure is tried again with the next look."""
+        told: dict[str, str] | None = None
+        while True:
+            wanted = self._wanted()
+            if not self._is_leading():
+                told = None  # somebody else may have told another thing meanwhile
+            elif self._url and told != wanted:
+                try:
+                    await self._write(wanted)
+                    told = wanted
+                except KubeError as error:
+                    self._log.warning("access not told", error=error)
+            await asyncio.sleep(LOOK_SECONDS if told is not None else LOOK_SECONDS / 15)
+
+    def _wanted(self) -> dict[str, str]:
+        authority = self._authority().decode("ascii", errors="replace")
+        return {URL_KEY: self._url, **({AUTHORITY_KEY: authority} if authority else {})}
+
+    async def _write(self, wanted: dict[str, str]) -> None:
+        name, namespace = names.ACCESS_CONFIGMAP, self._namespace
+        data: dict[str, str | None] = {AUTHORITY_KEY: None, **wanted}
+        patch = requests.merge_patch(CONFIGMAPS, name, {"data": data}, namespace=namespace).in_line(Rank.LAST)
+        try:
+            await self._management.send(patch)
+        except NotFound:
+            body = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": name, "namespace": namespace},
+                "data": wanted,
+            }
+            try:
+                await self._management.send(requests.create(CONFIGMAPS, body, namespace=namespace).in_line(Rank.LAST))
+            except AlreadyExists:
+                await self._management.send(patch)
+        self._log.info("access told", url=wanted[URL_KEY])
