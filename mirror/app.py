@@ -13,7 +13,11 @@ from dataclasses import dataclass, field
 
 import tenacity
 
+from mirror.access.service import Access, Around
+from mirror.access.telling import Telling
+from mirror.access.web import routes as access_routes
 from mirror.adapters import job
+from mirror.controllers.gauges import Gauges
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
 from mirror.decide.seen import Policy
 from mirror.jobcontroller.metrics import JobMetrics
@@ -245,7 +249,7 @@ async def _build(
     leadership = Leadership(management, lease, clock=clock, log=log) if election.enabled else None
     manager = Manager(settings, origin, registry, mirroring, leadership, jobs, metrics, log)
     _renew_tokens(manager, management, connect, clock)
-    _refresh_on_scrape(manager, management)
+    metrics.before_scrape(Gauges(mirroring, registry, cluster=management.name, metrics=metrics, clock=clock).refresh)
     return manager
 
 
@@ -310,28 +314,6 @@ async def _management_uid(management: Client) -> str:
     except KubeError as error:
         raise CannotStart(f"management cluster at {management.server}: {error}") from error
     raise AssertionError("the loop above returns or raises")
-
-
-def _refresh_on_scrape(manager: Manager, management: Client) -> None:
-    """Gauges of what is known anyway are read when somebody asks."""
-    metrics, mirroring = manager.metrics, manager.mirroring
-
-    def refresh() -> None:
-        queue = mirroring.queue.describe()
-        metrics.set_queue_depths(queue.ready)
-        metrics.queue_oldest.set(queue.oldest_seconds)
-        metrics.queue_longest_running.set(queue.longest_running_seconds)
-        metrics.waiting_jobs.set(mirroring.placing.waiting)
-        for informer in mirroring.informers:
-            staleness = metrics.watch_staleness(management.name, job.RESOURCE.plural)
-            staleness.set(informer.describe().silent_for_seconds)
-        for worker in manager.registry.workers.values():
-            mirroring.count_states(worker)
-            for informer in worker.informers:
-                silent = informer.describe().silent_for_seconds
-                metrics.watch_staleness(worker.name, job.RESOURCE.plural).set(silent)
-
-    metrics.before_scrape(refresh)
 
 
 def _first(failure: BaseException) -> BaseException:

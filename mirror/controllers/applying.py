@@ -269,6 +269,8 @@ class Applier:
         t, uid = self._t, seen.source.uid
         text = f"worker {worker.name}: {because}"
         self._log.info("mirror refused", source=seen.key, worker=worker.name, because=because)
+        counted = t.metrics.worker(worker.name)
+        (counted.name_conflicts if reason == "MirrorConflict" else counted.refused_mirrors).inc()
         if reason != "MirrorConflict":
             self._tell(seen, reason, text)
         if was_first:

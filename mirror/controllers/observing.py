@@ -25,6 +25,8 @@ from mirror.workers.worker import Worker
 
 # The index of sources that are recorded on a worker and not over, by worker: what counts as its load.
 BY_WORKER = "worker"
+# The index of sources that a CronJob made, that may run and have not started: the value is always the same.
+UNSTARTED = "unstarted"
 FOREIGN_WRITES_FORGOTTEN_SECONDS = 60.0
 
 _encode = msgspec.json.Encoder().encode
@@ -34,6 +36,17 @@ def load_index(found: Object) -> list[str]:
     """Which worker a source counts for: suspended ones too, finished ones not (D21)."""
     brief = job.brief(found)
     return [brief.placed] if brief.placed and not brief.is_finished else []
+
+
+def unstarted_index(found: Object) -> tuple[str, ...]:
+    """Whether a CronJob counts it as active although nothing moves; that may keep the next one from being created."""
+    metadata = found.metadata
+    if not any(owner.kind == "CronJob" and owner.controller for owner in metadata.owner_references or ()):
+        return ()
+    if metadata.deletion_timestamp is not None or b'"startTime"' in bytes(found.status):
+        return ()
+    waits_for_user = job.is_suspended(found) and not job.is_held(found)
+    return () if waits_for_user or job.brief(found).is_finished else (UNSTARTED,)
 
 
 @dataclass(frozen=True, slots=True)

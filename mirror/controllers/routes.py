@@ -124,6 +124,7 @@ class Routes:
         if uid in self._applier.unanswered:
             self._applier.unanswered.discard(uid)
             return  # most likely that write
+        self._metrics.foreign_status_writes.inc()
         writes = self._memories.of(uid).foreign_status_writes + 1
         self._memories.set(uid, foreign_status_writes=writes, foreign_written_at=self._clock.monotonic())
 

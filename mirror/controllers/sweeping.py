@@ -112,7 +112,9 @@ class Sweeper:
         certain = [mirror for mirror in worker.mirrors if self._judge(worker, mirror) is Right.GOES]
         try:
             going = await self._confirmed(worker, doubtful)
-            if is_too_many(len(going), len(worker.mirrors)):
+            is_halted = is_too_many(len(going), len(worker.mirrors))
+            self._metrics.worker(worker.name).sweep_held_back.set(len(going) if is_halted else 0)
+            if is_halted:
                 self._halt(worker, len(going))
                 going = []
             else:

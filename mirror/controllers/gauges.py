@@ -1,0 +1,74 @@
+"""Gauges of what is known anyway, read when somebody scrapes: counts come from indexes, so a scrape costs little.
+
+``app`` has ``refresh`` called before each scrape. Not here: what is counted as it happens (``telemetry.metrics``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from mirror.adapters import job
+from mirror.controllers.mirroring import Mirroring
+from mirror.controllers.observing import BY_WORKER, UNSTARTED
+from mirror.runtime.clock import Clock
+from mirror.runtime.informer import Informer
+from mirror.telemetry.metrics import MIRROR_STATES, Metrics
+from mirror.workers.registry import Registry
+from mirror.workers.worker import BY_STATE, Worker
+
+
+class Gauges:
+    """What one manager's caches, queue and watches say about themselves."""
+
+    def __init__(
+        self, mirroring: Mirroring, registry: Registry, *, cluster: str, metrics: Metrics, clock: Clock
+    ) -> None:
+        """``cluster`` is what the management cluster is called in metrics."""
+        self._mirroring = mirroring
+        self._registry = registry
+        self._cluster = cluster
+        self._metrics = metrics
+        self._clock = clock
+
+    def refresh(self) -> None:
+        """Set them all; neither blocks nor fails."""
+        metrics, mirroring = self._metrics, self._mirroring
+        queue = mirroring.queue.describe()
+        metrics.set_queue_depths(queue.ready)
+        metrics.queue_oldest.set(queue.oldest_seconds)
+        metrics.queue_longest_running.set(queue.longest_running_seconds)
+        metrics.waiting_jobs.set(mirroring.placing.waiting)
+        metrics.waiting_oldest.set(mirroring.placing.longest_wait_seconds)
+        self._look_at_cron_jobs()
+        self._describe_watches(self._cluster, mirroring.informers)
+        for worker in self._registry.workers.values():
+            self._count_states(worker)
+            self._describe_watches(worker.name, worker.informers)
+
+    def _look_at_cron_jobs(self) -> None:
+        sources = self._mirroring.sources
+        found = (sources.get(*name) for name in sources.names(UNSTARTED, UNSTARTED))
+        ages = [_age_seconds(one.metadata.creation_timestamp, self._clock.now()) for one in found if one is not None]
+        self._metrics.unstarted_cron_jobs.set(len(ages))
+        self._metrics.unstarted_cron_oldest.set(max(ages, default=0.0))
+
+    def _describe_watches(self, cluster: str, informers: Iterable[Informer]) -> None:
+        described = [informer.describe() for informer in informers]
+        if not described:
+            return
+        kind = job.RESOURCE.plural
+        self._metrics.watch_staleness(cluster, kind).set(max(one.silent_for_seconds for one in described))
+        self._metrics.set_watch_restarts(cluster, kind, sum(one.restarts for one in described))
+
+    def _count_states(self, worker: Worker) -> None:
+        counts = {state: worker.mirrors.count(BY_STATE, state) for state in MIRROR_STATES}
+        # Finished mirrors stay, their sources count no more: only those that go on are compared.
+        going_on = counts["running"] + counts["suspended"]
+        counts["creating"] = max(0, self._mirroring.sources.count(BY_WORKER, worker.name) - going_on)
+        for state, count in counts.items():
+            self._metrics.worker(worker.name).mirrored_jobs[state].set(count)
+
+
+def _age_seconds(created: str | None, now: datetime) -> float:
+    return max(0.0, (now - datetime.fromisoformat(created)).total_seconds()) if created else 0.0
