@@ -7,6 +7,7 @@ here share one event loop, since the fixtures live on it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import uuid
 from collections.abc import AsyncIterator, Generator
@@ -17,6 +18,7 @@ from typing import NoReturn
 import pytest
 import pytest_asyncio
 
+from e2e import shipped
 from e2e.controlplane.assets import MissingBinaries, find_binaries
 from e2e.controlplane.components import WORKER
 from e2e.controlplane.plane import CannotDo, ControlPlane
@@ -78,6 +80,10 @@ async def shared_planes(request: pytest.FixtureRequest, provider: Provider) -> A
         except (MissingBinaries, CannotDo) as reason:
             _do_without(reason)
         yield planes
+        for plane in planes.values():
+            with contextlib.suppress(CannotDo):
+                lacking = shipped.refused(await plane.audit_entries())
+                assert not lacking, f"the shipped rights do not suffice on {plane.name}: {lacking[:5]}"
 
 
 def _do_without(reason: MissingBinaries | CannotDo) -> NoReturn:

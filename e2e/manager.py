@@ -21,6 +21,7 @@ import aiohttp
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from e2e import shipped
 from e2e.controlplane.client import Client, Json, Refused
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import Program, installed_mirror
@@ -34,6 +35,8 @@ _LISTENING = re.compile(r" mirror: started listen=(\S+)")
 _LEADING = "leader: ok leading"
 _BAD_LINE = re.compile(r"^\S+ (ERROR|CRITICAL) |Traceback \(most recent call last\)|Warning: ")
 _PREFIX = "jobmirror.io/"
+_RIGHTS_OF = {"webhook": "webhook", "access": "access", "jobController": "job-controller"}
+"""Parts of the settings, and the files of their rights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,9 @@ class ManagerProcess:
         self.client: Client = management.client(user_agent="e2e-manager")
         self._scratch = Scratch("manager")
         self.config: Path = self._scratch.path / "mirror.yaml"
-        self.config.write_text(yaml.safe_dump(_settings(self.identity, management, settings or {})))
+        self._settings = _settings(self.identity, settings or {})
+        self._rights: list[tuple[ControlPlane, list[Json]]] = []
+        """Given to our accounts, and where."""
         self._program = Program([installed_mirror(), "run", "--config", self.config], self._scratch)
         self._log_offset = 0
         self._expected: list[re.Pattern[str]] = []
@@ -147,12 +152,33 @@ class ManagerProcess:
     # -- its life ---------------------------------------------------------------------------------------------------
 
     async def prepare(self) -> None:
-        """Make its namespace, unless it is there."""
+        """Make its namespace, unless it is there, and an account with the shipped rights, and write its configuration.
+
+        The account is left out if the settings name a kubeconfig.
+        """
         try:
             await self.client.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
         except Refused as error:
             if error.reason != "AlreadyExists":
                 raise
+        if not self._settings.get("kubeconfig"):
+            chosen = self._settings.get("namespaces", [])
+            files = _files_of_rights(self._settings)
+            granted = shipped.read(*files, namespace=self.namespace, chosen=chosen)
+            self._settings["kubeconfig"] = str(await self._account(self.management, granted))
+        self.config.write_text(yaml.safe_dump(self._settings))
+
+    async def _account(self, plane: ControlPlane, granted: list[Json]) -> Path:
+        self._rights.append((plane, granted))
+        return await shipped.account(plane, self.namespace, granted)
+
+    async def _account_on(self, worker: ControlPlane, prefix: str) -> Path:
+        """A kubeconfig with the rights that are shipped for a worker, for the chosen namespaces if there are some."""
+        chosen = [prefix + name for name in self._settings.get("namespaces", [])]
+        files = ["worker-namespaced" if chosen else "worker", "worker-tokens"]
+        if self._settings.get("access", {}).get("enabled"):
+            files.append("worker-logs")
+        return await self._account(worker, shipped.read(*files, namespace=self.namespace, chosen=chosen))
 
     def launch(self) -> None:
         """Start the process, and return at once; the log goes on where it was."""
@@ -219,11 +245,20 @@ class ManagerProcess:
         try:
             if removes_namespace:
                 await self.client.delete(f"/api/v1/namespaces/{self.namespace}")
+                await self._withdraw_rights()
         except (Refused, aiohttp.ClientError):
             pass  # the control plane is gone, or never had it
         finally:
             await self.client.close()
             self._scratch.close()
+
+    async def _withdraw_rights(self) -> None:
+        """Take back what our accounts were given, and the namespaces of those on workers."""
+        for plane, granted in self._rights:
+            await shipped.withdraw(plane, granted)
+            if plane is not self.management:
+                async with Client(plane.kubeconfig) as client:
+                    await client.delete(f"/api/v1/namespaces/{self.namespace}")
 
     # -- workers ----------------------------------------------------------------------------------------------------
 
@@ -236,11 +271,14 @@ class ManagerProcess:
         labels: Mapping[str, str] | None = None,
         kubeconfig: bytes | None = None,
     ) -> None:
-        """Register a worker, or register it anew: a Secret with a control plane's kubeconfig, or with these bytes.
+        """Register a worker, or register it anew: a Secret with a kubeconfig of shipped rights, or with these bytes.
 
         Annotations without a prefix get ours: ``{"capacity": "2"}``.
         """
-        content = kubeconfig if kubeconfig is not None else plane.kubeconfig.read_bytes() if plane else b""
+        prefix = (annotations or {}).get("namespace-prefix", "")
+        if kubeconfig is None:
+            kubeconfig = (await self._account_on(plane, prefix)).read_bytes() if plane else b""
+        content = kubeconfig
         body: Json = {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -317,13 +355,24 @@ class ManagerProcess:
         return found[1] if found else None
 
 
-def _settings(identity: Identity, management: ControlPlane, changes: Json) -> Json:
+def _files_of_rights(settings: Json) -> list[str]:
+    """The files in ``config/rbac`` whose rights these settings need on the management cluster."""
+    files = ["management", "management-tokens"]
+    if settings.get("namespaces"):
+        files.append("management-namespaced")
+    enabled = {part: settings.get(part, {}).get("enabled", False) for part in ("webhook", "access", "jobController")}
+    files += [file for part, file in _RIGHTS_OF.items() if enabled[part]]
+    if enabled["webhook"] or enabled["access"]:
+        files.append("https")
+    return files
+
+
+def _settings(identity: Identity, changes: Json) -> Json:
     """A configuration for tests: a leader that is followed within seconds, workers on this machine."""
     base: Json = {
         "managedBy": identity.managed_by,
         "origin": identity.origin,
         "namespace": identity.namespace,
-        "kubeconfig": str(management.kubeconfig),
         "listen": "127.0.0.1:0",
         "workers": {"allow": {"loopback": True}},
         "leaderElection": {"leaseDuration": "5s", "renewDeadline": "4s", "retryPeriod": "500ms"},

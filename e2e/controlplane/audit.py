@@ -27,6 +27,8 @@ class AuditEntry:
     uri: str
     received: datetime
     """When the API server had read it. Entries are in the order of the answers, more or less."""
+    is_forbidden: bool = False
+    """Whether the user lacked the right; a 403 may have other reasons."""
     body: Any = None
     """What was sent, decoded; None unless the level is Request."""
 
@@ -68,5 +70,6 @@ def _entry(event: dict[str, Any]) -> AuditEntry:
         name=about.get("name", ""),
         code=event.get("responseStatus", {}).get("code", 0) if is_over else 0,
         uri=event["requestURI"],
+        is_forbidden=event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid",
         body=event.get("requestObject"),
     )

@@ -43,6 +43,7 @@ BINARIES = (
         for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
     ),
     Binary("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+    Binary("helm-template", "helm", "."),  # for e2e/test_manifests.py
 )
 
 

@@ -48,16 +48,8 @@ COLLECTIONS = {
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
 }
 SPARE = {
-    "management.yaml": {
-        # Read and written by other means today; the files give what their first lines promise.
-        "Role jobmirror-system: get secrets",
-        "Role jobmirror-system: update configmaps ['jobmirror-workers']",
-        "Role jobmirror-system: patch leases ['jobmirror-manager']",
-    },
-    "job-controller.yaml": {
-        # Where admission asks for it (OwnerReferencesPermissionEnforcement), which neither server here does.
-        "ClusterRole : update jobs/finalizers",
-    },
+    # Where admission asks for it (OwnerReferencesPermissionEnforcement; e2e/test_shipped_rights.py has it on).
+    "job-controller.yaml": {"ClusterRole : update jobs/finalizers"},
 }
 """What is given and never used."""
 

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Copies into ``deploy/`` what it shares with other places: rights, alert rules, the version. Run it after changes.
+
+    python deploy/generate.py           write
+    python deploy/generate.py --check   say what differs, and end with 1 if anything does; a test does the same
+
+Rights are written once, in ``config/rbac``; kustomize reads no file above its own folder, and Helm wants its own
+expressions in them, so both get copies, each marked as such. Everything else in ``deploy/`` is written by hand, and
+``e2e/test_manifests.py`` proves that the chart gives what kustomize gives. Standard library only.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[1]
+RBAC, KUSTOMIZE, CHART = TOP / "config/rbac", TOP / "deploy/kustomize", TOP / "deploy/helm/jobmirror"
+ALERTS = TOP / "deploy/observability/alerts.yaml"
+
+WHEN = {
+    "management": "",
+    "management-tokens": ".Values.config.workers.renewTokens",
+    "https": '(and (include "jobmirror.https" .) (not .Values.certManager.enabled))',
+    "webhook": ".Values.config.webhook.enabled",
+    "access": ".Values.config.access.enabled",
+    "job-controller": ".Values.config.jobController.enabled",
+}
+"""The files of rights on the management cluster, and when the chart has them."""
+
+COPIES = {
+    "management": "base/rbac.yaml",
+    "management-tokens": "base/tokens.yaml",
+    "https": "components/own-certificates/rbac.yaml",
+    "webhook": "components/webhook/rbac.yaml",
+    "access": "components/access/rbac.yaml",
+    "job-controller": "components/job-controller/rbac.yaml",
+    "management-namespaced": "components/namespaced/team-a.yaml",
+}
+"""Where kustomize finds the same files."""
+
+
+def generated() -> dict[Path, str]:
+    """What the copies have to hold, by file."""
+    files: dict[Path, str] = {}
+    for name, place in COPIES.items():
+        if not (RBAC / f"{name}.yaml").exists():
+            continue  # TEMP
+        files[KUSTOMIZE / place] = _marked(name, _without_account(name, (RBAC / f"{name}.yaml").read_text()))
+    for name, condition in WHEN.items():
+        if not (RBAC / f"{name}.yaml").exists():
+            continue  # TEMP
+        files[CHART / "templates/rights" / f"{name}.yaml"] = _template(name, condition)
+    files[CHART / "templates/rights/management-namespaced.yaml"] = _namespaced_template()
+    alerts = ALERTS.read_text()
+    files[CHART / "files/alerts.yaml"] = _mark("deploy/observability/alerts.yaml") + alerts
+    files[KUSTOMIZE / "components/prometheus-operator/rules.yaml"] = (
+        _mark("deploy/observability/alerts.yaml")
+        + _RULES
+        + "".join(f"  {line}" if line.strip() else line for line in alerts.splitlines(keepends=True))
+    )
+    version = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["version"]
+    for path, pattern in _VERSIONS.items():
+        files[path] = re.sub(pattern, rf"\g<1>{version}", path.read_text())
+    return files
+
+
+_RULES = """\
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: jobmirror
+  namespace: jobmirror-system
+spec:
+"""
+_VERSIONS: Mapping[Path, str] = {
+    CHART / "Chart.yaml": r"(?m)^((?:appV|v)ersion: ).+$",
+    KUSTOMIZE / "base/kustomization.yaml": r"(newTag: ).+",
+    TOP / "deploy/image/Dockerfile": r"(--tag jobmirror:)\S+",
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Write or check; gives the exit code."""
+    differing = [(path, text) for path, text in generated().items() if not path.exists() or path.read_text() != text]
+    for path, text in differing:
+        if "--check" not in arguments:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        print(path.relative_to(TOP))
+    return int(bool(differing) and "--check" in arguments)
+
+
+def _mark(source: str) -> str:
+    return f"# Copied from {source} by deploy/generate.py: change it there.\n"
+
+
+def _marked(name: str, text: str) -> str:
+    return _mark(f"config/rbac/{name}.yaml") + text
+
+
+def _documents(text: str) -> list[str]:
+    return re.split(r"(?m)^---\n", text)
+
+
+def _kind(document: str) -> str:
+    found = re.search(r"(?m)^kind: (\w+)", document)
+    return found[1] if found else ""
+
+
+def _without_account(name: str, text: str, *, also: tuple[str, ...] = ()) -> str:
+    """Files can be applied one by one, so several of them make the namespace and the account; here one does."""
+    unwanted = (*also, *(() if name == "management" else ("Namespace", "ServiceAccount")))
+    first, *rest = _documents(text)
+    head = "".join(line for line in first.splitlines(keepends=True) if line.startswith("#"))
+    kept = [document for document in (first.removeprefix(head), *rest) if _kind(document) not in unwanted]
+    return head + "---\n".join(kept)
+
+
+def _template(name: str, condition: str) -> str:
+    """One file of rights as a template of the chart. Helm makes the namespace itself."""
+    text = _without_account(name, (RBAC / f"{name}.yaml").read_text(), also=("Namespace",))
+    body = _in_release(text)
+    if name == "management":
+        # Cluster-wide rights give way to those in chosen namespaces.
+        everywhere = "{{- if not .Values.config.namespaces }}\n---\n"
+        parts = [
+            f"{everywhere}{part.rstrip()}\n{{{{- end }}}}\n"
+            if _kind(part).startswith("ClusterRole")
+            else f"---\n{part}"
+            for part in _documents(body)
+        ]
+        body = "".join(parts)
+    text = _marked(name, body)
+    return f"{{{{- if {condition} }}}}\n{text.rstrip()}\n{{{{- end }}}}\n" if condition else text
+
+
+def _namespaced_template() -> str:
+    """The Roles of one namespace, for each of those that are chosen, and the one that there is once."""
+    text = _without_account("management-namespaced", (RBAC / "management-namespaced.yaml").read_text())
+    each = [part for part in _documents(text) if "namespace: team-a" in part]
+    once = [part for part in _documents(text) if "namespace: team-a" not in part]
+    loop = "---\n".join(_in_release(part, "$").replace("namespace: team-a", "namespace: {{ . }}") for part in each)
+    return _marked(
+        "management-namespaced",
+        "{{- range .Values.config.namespaces }}\n---\n"
+        + loop.rstrip()
+        + "\n{{- end }}\n{{- if .Values.config.namespaces }}\n---\n"
+        + "---\n".join(_in_release(part) for part in once).rstrip()
+        + "\n{{- end }}\n",
+    )
+
+
+def _in_release(text: str, root: str = "") -> str:
+    """In the release's namespace, and labelled as all else. ``root``: what the whole of the values is called there."""
+    labels = f'  labels:\n    {{{{- include "jobmirror.labels" {root or "."} | nindent 4 }}}}\n'
+    text = re.sub(r"(?m)^metadata:\n(  name: .+\n)", rf"metadata:\n\g<1>{labels}", text)
+    return re.sub(r"(namespace: )jobmirror-system\b", rf"\g<1>{{{{ {root}.Release.Namespace }}}}", text)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

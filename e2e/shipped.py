@@ -1,0 +1,145 @@
+"""The rights that ``config/rbac`` ships, given to accounts of a test's own, so that managers run with exactly them.
+
+The files name one namespace and cluster-wide Roles of fixed names; several installations share a cluster here, so each
+gets copies in its own namespace, under names of its own. Used by ``manager`` for every manager and worker of the tests,
+and by the tests that look at single rights. Not here: fewer rights (``access``).
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from e2e.controlplane.audit import AuditEntry
+from e2e.controlplane.client import Client, Json, Refused
+from e2e.controlplane.plane import ControlPlane
+
+RBAC = Path(__file__).resolve().parents[1] / "config/rbac"
+SHIPPED_NAMESPACE, ACCOUNT, CHOSEN = "jobmirror-system", "jobmirror", "team-a"
+"""Namespace and account that the files name; the namespace that stands there for each chosen one."""
+
+_RBAC_API = "/apis/rbac.authorization.k8s.io/v1"
+_PLURALS = {"ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings", "Role": "roles"}
+_OF_A_MANAGER = re.compile(rf"system:serviceaccount:jobmirror-[0-9a-f]{{8}}:{ACCOUNT}")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
+    """One verb on one resource; namespace and name are empty where it holds for all of them."""
+
+    verb: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+
+    def allows(self, entry: AuditEntry) -> bool:
+        """Whether this right is one that allowed the request."""
+        resource = f"{entry.resource}/{entry.subresource}" if entry.subresource else entry.resource
+        return (
+            (self.verb, self.resource) == (entry.verb, resource)
+            and self.namespace in ("", entry.namespace)
+            and self.name in ("", entry.name)
+        )
+
+
+def read(*files: str, namespace: str, chosen: Iterable[str] = ()) -> list[Json]:
+    """The Roles and bindings of these files, for an installation in this namespace.
+
+    Args:
+        files: names in ``config/rbac`` without their ending.
+        namespace: of the installation; it becomes part of the names of what is not in it.
+        chosen: the namespaces that get what the files give in ``team-a``; with some, ``management`` gives nothing for
+            the whole cluster.
+    """
+    chosen, found = list(chosen), list[Json]()
+    for file in files:
+        for document in yaml.safe_load_all((RBAC / f"{file}.yaml").read_text()):
+            kind, is_everywhere = document["kind"], document["kind"].startswith("ClusterRole")
+            if kind in ("Namespace", "ServiceAccount") or (is_everywhere and chosen and file == "management"):
+                continue
+            places = chosen if document["metadata"].get("namespace") == CHOSEN else [""]
+            found += [_moved(document, namespace, place) for place in places]
+    return found
+
+
+def rights(objects: Iterable[Json]) -> Iterator[Right]:
+    """Every single right that the Roles among these give."""
+    for one in objects:
+        namespace = one["metadata"].get("namespace", "")
+        for rule in one.get("rules", ()):
+            for resource in rule["resources"]:
+                for name in rule.get("resourceNames", [""]):
+                    yield from (Right(verb, resource, namespace, name) for verb in rule["verbs"])
+
+
+async def account(plane: ControlPlane, namespace: str, objects: Iterable[Json]) -> Path:
+    """A kubeconfig of the account ``jobmirror`` of this namespace, with the rights of these objects."""
+    path = await plane.service_account_kubeconfig(namespace, ACCOUNT)
+    async with Client(plane.kubeconfig) as client:
+        for one in objects:
+            await _put(client, one)
+    return path
+
+
+async def withdraw(plane: ControlPlane, objects: Iterable[Json]) -> None:
+    """Remove these objects, those that are there."""
+    async with Client(plane.kubeconfig) as client:
+        for one in objects:
+            try:
+                await client.delete(f"{_collection(one)}/{one['metadata']['name']}")
+            except Refused as error:
+                if error.status != 404:
+                    raise
+
+
+def refused(entries: Iterable[AuditEntry]) -> list[str]:
+    """What accounts of ``manager.ManagerProcess`` asked for and lacked the right to."""
+    return [
+        f"{entry.user}: {entry.verb} {entry.uri}"
+        for entry in entries
+        if entry.is_forbidden and _OF_A_MANAGER.fullmatch(entry.user)
+    ]
+
+
+def user_of(namespace: str) -> str:
+    """What the audit log calls the account of an installation."""
+    return f"system:serviceaccount:{namespace}:{ACCOUNT}"
+
+
+async def _put(client: Client, body: Json) -> None:
+    collection = _collection(body)
+    try:
+        await client.create(collection, body)
+    except Refused as error:
+        if error.reason != "AlreadyExists":
+            raise
+        await client.call("PUT", f"{collection}/{body['metadata']['name']}", body)
+
+
+def _collection(body: Json) -> str:
+    namespace = body["metadata"].get("namespace", "")
+    plural = _PLURALS.get(body["kind"], "rolebindings")
+    return f"{_RBAC_API}/namespaces/{namespace}/{plural}" if namespace else f"{_RBAC_API}/{plural}"
+
+
+def _moved(document: Json, namespace: str, chosen: str) -> Json:
+    """A copy for an installation of another namespace; what is not in its namespace gets its name at the end."""
+    one = copy.deepcopy(document)
+    metadata = one["metadata"]
+    is_own = metadata.get("namespace") == SHIPPED_NAMESPACE
+    if is_own:
+        metadata["namespace"] = namespace
+    else:
+        metadata["name"] += f"-{namespace}"
+        if chosen:
+            metadata["namespace"] = chosen
+        if "roleRef" in one:
+            one["roleRef"]["name"] += f"-{namespace}"
+    for subject in one.get("subjects", ()):
+        subject["namespace"] = namespace
+    return one

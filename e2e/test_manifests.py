@@ -1,0 +1,241 @@
+"""What ``deploy/`` installs: kustomize and the chart give the same, a real API server takes it, it fits together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from e2e import manifests
+from e2e.controlplane.client import Json
+from e2e.controlplane.cluster import Cluster
+from e2e.controlplane.components import BARE
+from e2e.controlplane.plane import KubectlFailed
+from e2e.manifests import NAMESPACE, OVERLAYS, Key, by_key, charted, kustomized, one_of, settings_text
+from mirror.settings.load import parse
+from mirror.settings.schema import Settings
+
+pytestmark = [pytest.mark.usefixtures("binaries"), pytest.mark.controlplane]
+
+VALUES: dict[str, Json] = {
+    "single": {"replicas": 1},
+    "high-availability": {},
+    "webhook": {"config": {"webhook": {"enabled": True}}},
+    "cert-manager": {"config": {"webhook": {"enabled": True}}, "certManager": {"enabled": True}},
+    "prometheus-operator": {"prometheusOperator": {"enabled": True}},
+    "namespaced": {"config": {"namespaces": ["team-a"]}},
+    "full": {
+        "config": {"webhook": {"enabled": True}, "access": {"enabled": True}},
+        "prometheusOperator": {"enabled": True},
+    },
+}
+"""What the chart is to be told to give the same as an overlay."""
+
+CUSTOM = {
+    "cert-manager.io": ("Issuer", "Certificate"),
+    "monitoring.coreos.com": ("ServiceMonitor", "PrometheusRule"),
+}
+
+
+def settings_of(objects: list[Json]) -> Settings:
+    return parse(settings_text(objects).encode(), "mirror.yaml")
+
+
+def compared(objects: list[Json]) -> dict[Key, Json]:
+    """The objects without what Helm and kustomize each do in their own way."""
+    found = by_key(objects)
+    found.pop(("Namespace", "", NAMESPACE), None)  # helm install --create-namespace
+    for (kind, _, _), one in found.items():
+        labels = one["metadata"].get("labels", {})
+        for label in ("app.kubernetes.io/managed-by", "helm.sh/chart"):
+            labels.pop(label, None)
+        if kind == "ConfigMap":
+            one["metadata"]["name"] = "jobmirror-config"
+            one["data"] = settings_of([one])
+        if kind == "PrometheusRule":
+            # kustomize writes folded texts with one empty line too many; to PromQL space is space.
+            rules = (rule for group in one["spec"]["groups"] for rule in group["rules"])
+            for rule in rules:
+                rule["expr"] = " ".join(rule["expr"].split())
+        if kind == "Deployment":
+            template = one["spec"]["template"]
+            template["metadata"]["annotations"].pop("checksum/config", None)  # as kustomize's digest in the name
+            for volume in template["spec"]["volumes"]:
+                if "configMap" in volume:
+                    volume["configMap"]["name"] = "jobmirror-config"
+    return found
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_the_chart_gives_what_kustomize_gives(overlay: str) -> None:
+    """Object by object, for each overlay; settings are compared as read."""
+    chart, overlaid = compared(charted(VALUES[overlay])), compared(kustomized(overlay))
+
+    assert chart.keys() == overlaid.keys()
+    for name, expected in overlaid.items():
+        assert chart[name] == expected, name
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_settings_and_objects_fit_together(overlay: str) -> None:
+    """What a setting needs is there, and only then; ports and files are where the settings say."""
+    objects = kustomized(overlay)
+    settings, found = settings_of(objects), by_key(objects)
+    deployment = one_of(objects, "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+
+    assert settings.namespace == NAMESPACE
+    assert settings.listen_address == ("", ports["metrics"])
+    assert deployment["spec"]["replicas"] == 1 or settings.leader_election.enabled
+    is_https = settings.webhook.enabled or settings.access.enabled
+    assert ports.get("https") == (settings.https.listen_address[1] if is_https else None)
+    assert (("Service", NAMESPACE, "jobmirror-webhook") in found) == settings.webhook.enabled
+    assert ("MutatingWebhookConfiguration" in kinds(objects)) == settings.webhook.enabled
+    assert (("Service", NAMESPACE, "jobmirror") in found) == settings.access.enabled
+    assert (("Role", NAMESPACE, "jobmirror-https") in found) == (is_https and not settings.https.cert_file)
+    mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
+    assert settings.https.cert_file.rpartition("/")[0] in ["", *mounts]
+    assert container["args"] == ["run", "--config", "/etc/jobmirror/mirror.yaml"]
+    assert not settings.namespaces or "ClusterRole" not in kinds(objects)
+    assert {role[1] for role in found if role[0] == "Role" and role[2] == "jobmirror-manager"} == {
+        NAMESPACE,
+        *settings.namespaces,
+    }
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_what_is_selected_is_there(overlay: str) -> None:
+    """Services, policies and budgets select our pod, target ports have a name there, bindings lead somewhere."""
+    objects = kustomized(overlay)
+    found = by_key(objects)
+    pod = one_of(objects, "Deployment")["spec"]["template"]
+    ports = {port["name"] for port in pod["spec"]["containers"][0]["ports"]}
+    for one in objects:
+        kind, spec = one["kind"], one.get("spec", {})
+        if kind == "Service":
+            assert spec["selector"].items() <= pod["metadata"]["labels"].items()
+            assert {port["targetPort"] for port in spec["ports"]} <= ports
+        if kind in ("NetworkPolicy", "PodDisruptionBudget"):
+            selector = spec.get("podSelector") or spec["selector"]
+            assert selector["matchLabels"].items() <= pod["metadata"]["labels"].items()
+        if kind.endswith("Binding"):
+            role = one["roleRef"]
+            namespace = one["metadata"].get("namespace", "") if role["kind"] == "Role" else ""
+            assert (role["kind"], namespace, role["name"]) in found
+            if one["metadata"]["name"] != "jobmirror-access-reader":  # for users
+                assert one["subjects"] == [{"kind": "ServiceAccount", "name": "jobmirror", "namespace": NAMESPACE}]
+        if kind == "ServiceMonitor":
+            services = [other for other in objects if other["kind"] == "Service"]
+            selected = [
+                s for s in services if spec["selector"]["matchLabels"].items() <= s["metadata"]["labels"].items()
+            ]
+            assert [service["metadata"]["name"] for service in selected] == ["jobmirror-metrics"]
+
+
+def test_the_chart_passes_settings_on() -> None:
+    """Any setting can be given; those of other places are kept; the namespace is the release's, everywhere."""
+    values = {"config": {"workers": {"lostAfter": "5m"}, "namespaces": ["one", "two"]}, "replicas": 3}
+    objects = charted(values, namespace="elsewhere")
+    settings = settings_of(objects)
+
+    assert (settings.workers.lost_after_seconds, settings.namespaces, settings.namespace) == (
+        300,
+        ("one", "two"),
+        "elsewhere",
+    )
+    assert NAMESPACE not in yaml.safe_dump(objects)
+    assert {one["metadata"]["namespace"] for one in objects if one["kind"] == "Role"} == {
+        *("one", "two", "elsewhere", "kube-system")
+    }
+    assert {subject["namespace"] for one in objects for subject in one.get("subjects", ())} == {"elsewhere"}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def cluster() -> AsyncIterator[Cluster]:
+    """A fresh API server that knows the kinds of cert-manager and the Prometheus operator by name."""
+    async with Cluster.start("manifests", BARE) as started, started.client() as client:
+        for group, kinds_of_group in CUSTOM.items():
+            for kind in kinds_of_group:
+                await client.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(group, kind))
+                plural = f"{kind.lower()}s"
+                path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}"
+                await client.wait_until(path, is_established)
+        for namespace in (NAMESPACE, "team-a"):
+            body: Json = {"metadata": {"name": namespace}}
+            await client.create("/api/v1/namespaces", body)
+        yield started
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+async def test_a_real_api_server_takes_every_overlay(cluster: Cluster, overlay: str) -> None:
+    """Server-side dry run, with strict field validation and without a warning."""
+    objects = kustomized(overlay)
+    said = await dry_run(cluster, objects)
+
+    assert len(said.splitlines()) == len(objects)
+    assert "Warning" not in said
+
+
+@pytest.mark.parametrize("overlay", ["high-availability", "full"])
+async def test_the_pod_obeys_the_strictest_standard(cluster: Cluster, overlay: str) -> None:
+    """A pod of the Deployment's template is taken where the restricted pod security standard is enforced."""
+    objects = kustomized(overlay)
+    template = one_of(objects, "Deployment")["spec"]["template"]
+    enforced = {"pod-security.kubernetes.io/enforce": "restricted"}
+    assert enforced.items() <= one_of(objects, "Namespace", NAMESPACE)["metadata"]["labels"].items()
+    await cluster.kubectl("label", "namespace", NAMESPACE, "--overwrite", *(f"{k}={v}" for k, v in enforced.items()))
+    pod: Json = {"apiVersion": "v1", "kind": "Pod", **template}
+    pod["metadata"] = {**pod["metadata"], "name": "one", "namespace": NAMESPACE}
+
+    assert await dry_run(cluster, [pod])
+    pod["spec"]["securityContext"].pop("runAsNonRoot")
+    with pytest.raises(KubectlFailed, match="violates PodSecurity"):
+        await dry_run(cluster, [pod])
+
+
+async def test_it_is_installed_twice_in_a_row_from_nothing(cluster: Cluster) -> None:
+    """``kubectl apply --server-side`` of everything, applied again without a change: nothing in it fights defaults."""
+    folder = manifests.DEPLOY / "kustomize/overlays/full"
+    versions = []
+    for _ in range(2):
+        await cluster.kubectl("apply", "--server-side", "--kustomize", str(folder))
+        async with cluster.client() as client:
+            path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/jobmirror"
+            versions.append((await client.get(path))["metadata"]["resourceVersion"])
+
+    assert versions[0] == versions[1]
+
+
+async def dry_run(cluster: Cluster, objects: list[Json]) -> str:
+    return await cluster.kubectl(
+        *("apply", "--server-side", "--dry-run=server", "--validate=strict", "--filename", "-"),
+        stdin=yaml.safe_dump_all(objects),
+    )
+
+
+def kinds(objects: list[Json]) -> set[str]:
+    return {one["kind"] for one in objects}
+
+
+def is_established(found: Any) -> bool:
+    conditions = (found or {}).get("status", {}).get("conditions", ())
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+
+
+def definition(group: str, kind: str) -> Json:
+    """A custom resource of this name that may hold anything."""
+    plural = f"{kind.lower()}s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
