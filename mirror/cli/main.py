@@ -10,13 +10,24 @@ from mirror.cli.demo import demo
 from mirror.cli.dev import dev
 from mirror.cli.job_controller import job_controller
 from mirror.cli.run import run
+from mirror.cli.sections import Sections
+from mirror.cli.user import commands as user
+from mirror.cli.user.completion import completion
 from mirror.cli.version import print_version
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Sections, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Run Kubernetes Jobs on worker clusters and mirror their status back."""
 
+
+main.sections = {
+    "For users": ("get", "explain", "logs", "pods", "events", "diff"),
+    "For operators": ("worker", "check-config"),
+    "Running": ("run", "job-controller", "demo", "dev", "apiserver"),
+}
+for command in (user.get, user.explain, user.logs, user.pods, user.events, user.diff):
+    main.add_command(command)
 
 main.add_command(demo)
 main.add_command(dev)
@@ -24,4 +35,5 @@ main.add_command(run)
 main.add_command(job_controller)
 main.add_command(apiserver)
 main.add_command(check_config)
+main.add_command(completion)
 main.add_command(print_version)

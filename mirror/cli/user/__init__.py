@@ -1,0 +1,1 @@
+"""The commands for who runs Jobs: ``get``, ``explain``, ``logs``, ``pods``, ``events``, ``diff``."""

@@ -1,0 +1,239 @@
+"""``mirror diff``: how a mirror differs from its source, and what a Job needs that is not sent along with it.
+
+The manager compares, knowing its settings. With ``--worker-context`` both objects are read here and compared by the
+same rules (``mirror.adapters.differences``); a file is, too, where no manager can be asked.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+
+import click
+import msgspec
+
+from mirror.adapters import differences
+from mirror.adapters.differences import Difference, Report
+from mirror.adapters.job import Carrying
+from mirror.adapters.needs import Caution
+from mirror.batch import views
+from mirror.cli.user import direct, printing
+from mirror.cli.user.cluster import Cluster, management, worker
+from mirror.cli.user.failures import Failure
+from mirror.cli.user.options import Where
+from mirror.cli.user.printing import Column, Format
+from mirror.cli.user.running import progress
+from mirror.cli.user.server import NoManager, manager
+from mirror.kube.errors import BadAnswer
+from mirror.kube.objects import Object, decode_object
+from mirror.kube.resources import JOBS
+from mirror.model import names
+from mirror.model.text import clean
+
+Json = Mapping[str, object]
+
+NOTES = ("each cluster makes its own", "a note of kubectl's own", "a note of jobmirror's own")
+"""Reasons of differences that mean nothing to who wrote the Job."""
+UNKNOWN_SETTINGS = "compared by default settings, and no worker was looked at"
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """What is told: the manager's answer; also how it looks as JSON."""
+
+    worker: str = ""
+    report: Report
+    lacks: dict[str, str] = {}
+    """For each worker that would not take it: why."""
+    note: str = ""
+
+
+async def diff(where: Where, name: str, form: Format) -> None:
+    """Compare a source with its mirror.
+
+    Raises:
+        Failure: one of them may not be read, or nobody can be asked.
+    """
+    async with management(where) as cluster:
+        with progress(f"Comparing {name} …"):
+            if where.worker_context:
+                source = await cluster.get(JOBS, name, namespace=cluster.namespace)
+                shown = await _compared_here(where, source)
+            else:
+                async with manager(where, cluster) as asked:
+                    shown = shown_of(await asked.diff(cluster.namespace, name))
+    _print(shown, form)
+
+
+async def diff_file(where: Where, file: str, form: Format) -> None:
+    """Say what will differ, and what to look after, before any Job of a file is created.
+
+    Raises:
+        Failure: the file holds no Job.
+    """
+    jobs = jobs_of(_text(file), file)
+    try:
+        async with management(where) as cluster:
+            with progress("Asking the manager …"):
+                told = [await _before(where, cluster, job) for job in jobs]
+    except Failure as failure:
+        if where.server:
+            raise
+        told = [_before_here(job, where.namespace, f"{UNKNOWN_SETTINGS} ({failure.message})") for job in jobs]
+    if form in ("json", "yaml"):
+        click.echo(printing.document(told[0] if len(told) == 1 else {"items": told}, form))
+        return
+    for job, shown in zip(jobs, told, strict=True):
+        metadata = views.mapping(job.get("metadata"))
+        name = views.text(metadata.get("name")) or views.text(metadata.get("generateName"))
+        printing.say([clean(f"Job {name}, before it is created:"), *lines_of(shown, is_wide=form == "wide")])
+
+
+async def _before(where: Where, cluster: Cluster, job: Json) -> Shown:
+    try:
+        async with manager(where, cluster) as asked:
+            return shown_of(await asked.diff_before(in_namespace(job, cluster.namespace)))
+    except NoManager:
+        return _before_here(job, cluster.namespace, f"{UNKNOWN_SETTINGS} (no manager is published; --server says one)")
+
+
+def _before_here(job: Json, namespace: str, note: str) -> Shown:
+    return Shown(
+        report=differences.before(_draft(in_namespace(job, namespace)), carrying=Carrying(origin="…")), note=note
+    )
+
+
+async def _compared_here(where: Where, source: Json) -> Shown:
+    async with worker(where) as there:
+        found = await direct.find(there, source)
+        mirror = _object(await there.get(JOBS, found.name, namespace=found.namespace))
+    carrying = Carrying(origin=mirror.labels.get(names.ORIGIN, ""))
+    return Shown(worker=where.worker_context, report=differences.between(_object(source), mirror, carrying=carrying))
+
+
+def shown_of(answer: object) -> Shown:
+    """The manager's answer.
+
+    Raises:
+        Failure: it is something else.
+    """
+    try:
+        return msgspec.convert(answer, Shown)
+    except msgspec.ValidationError:
+        raise Failure("the manager answered with something that cannot be read; is it of another version?") from None
+
+
+def jobs_of(text: str, file: str) -> list[Json]:
+    """The Jobs of a file of YAML or JSON documents, a List or a CronJob's template among them.
+
+    Raises:
+        Failure: there is none, or it cannot be read.
+    """
+    import yaml
+
+    try:
+        documents = list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" (line {mark.line + 1})" if mark is not None else ""
+        raise Failure(f"{file}: not YAML{line}") from None
+    found = [job for document in documents for job in _jobs_in(views.mapping(document))]
+    if not found:
+        raise Failure(f"{file}: there is no Job in it")
+    return found
+
+
+def _jobs_in(document: Json) -> Iterator[Json]:
+    match document.get("kind"):
+        case "Job":
+            yield document
+        case "CronJob":
+            template = views.mapping(views.mapping(document.get("spec")).get("jobTemplate"))
+            metadata = {**views.mapping(document.get("metadata")), **views.mapping(template.get("metadata"))}
+            yield {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template.get("spec")}
+        case "List":
+            for item in views.items(document.get("items")):
+                yield from _jobs_in(views.mapping(item))
+
+
+def in_namespace(job: Json, namespace: str) -> Json:
+    """The Job as it would be created: in this namespace unless it says another one."""
+    metadata = views.mapping(job.get("metadata"))
+    said = views.text(metadata.get("namespace")) or namespace
+    return {**job, "metadata": {**metadata, **({"namespace": said} if said else {})}}
+
+
+def _draft(job: Json) -> Object:
+    try:
+        return differences.draft(msgspec.json.encode(job))
+    except (differences.BadDraft, TypeError) as error:
+        raise Failure(f"this is no Job: {error}") from None
+
+
+def _object(found: Json) -> Object:
+    try:
+        return decode_object(msgspec.json.encode(found))
+    except (BadAnswer, TypeError):
+        raise Failure("this is no Job that can be read") from None
+
+
+def _text(file: str) -> str:
+    try:
+        if file == "-":
+            return sys.stdin.read()
+        with open(file, encoding="utf-8") as opened:
+            return opened.read()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise Failure(f"{file}: {why}") from None
+
+
+def _print(shown: Shown, form: Format) -> None:
+    if form in ("json", "yaml"):
+        click.echo(printing.document(shown, form))
+    else:
+        printing.say(lines_of(shown, is_wide=form == "wide"))
+
+
+def lines_of(shown: Shown, *, is_wide: bool) -> Iterator[str]:
+    """The report as text. What is never of interest to users, the clusters' and our own notes, is only counted."""
+    report = shown.report
+    listed = [one for one in report.differences if is_wide or one.because not in NOTES]
+    if listed:
+        yield from printing.table(_columns(60 if is_wide else 32), listed)
+    else:
+        yield "The mirror asks for what the source asks for."
+    left_out = len(report.differences) - len(listed)
+    if report.is_cut or left_out:
+        what = f"{left_out} notes of the clusters' and our own" if left_out else ""
+        yield f"({' and '.join(filter(None, ('more than these', what) if report.is_cut else (what,)))}: -o wide)"
+    if report.cautions:
+        yield ""
+        yield from printing.table(_CAUTIONS, report.cautions)
+    if shown.lacks:
+        yield ""
+        yield from printing.table(_LACKS, sorted(shown.lacks.items()))
+    if shown.note:
+        yield ""
+        yield clean(f"Note: {shown.note}", longest=1000)
+
+
+def _columns(longest: int) -> list[Column[Difference]]:
+    def value(found: str | None) -> str:
+        return "" if found is None else clean(found, longest=longest)
+
+    return [
+        Column[Difference]("FIELD", lambda one: one.path),
+        Column[Difference]("SOURCE", lambda one: value(one.source)),
+        Column[Difference]("MIRROR", lambda one: value(one.mirror)),
+        Column[Difference]("WHY", lambda one: f"{one.kind}: {one.because}"),
+    ]
+
+
+_CAUTIONS = [
+    Column[Caution]("LOOK AFTER", lambda caution: caution.path),
+    Column[Caution]("WHY", lambda caution: caution.text),
+]
+_LACKS = [
+    Column[tuple[str, str]]("WORKER", lambda lack: lack[0] or "(the Job itself)"),
+    Column[tuple[str, str]]("LACKS", lambda lack: lack[1]),
+]

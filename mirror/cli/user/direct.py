@@ -1,0 +1,100 @@
+"""A mirror on its worker, read by the user's own rights there (``--worker-context``).
+
+Found by the label with its source's uid, so a Job that merely has the name is never shown as the mirror; its pods are
+those that it controls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from mirror.batch import views
+from mirror.cli.user.cluster import Cluster
+from mirror.cli.user.failures import Doing, Failure, failure_of
+from mirror.cli.user.logtexts import LogRequest, stream
+from mirror.cli.user.sources import annotations_of, placed
+from mirror.kube.resources import EVENTS, JOBS, PODS
+from mirror.model import names
+
+Json = Mapping[str, object]
+
+CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+
+
+@dataclass(frozen=True, slots=True)
+class OnWorker:
+    """``Mirror`` by the worker's API server."""
+
+    cluster: Cluster
+    namespace: str
+    """There, which may have a prefix."""
+    name: str
+    uid: str
+    selector: str
+    """Of its pods; whose they are is looked at afterwards."""
+
+    async def pods(self) -> list[Json]:
+        """The pods that it controls."""
+        found, _ = await self.cluster.list(PODS, namespace=self.namespace, labels=self.selector)
+        return [pod for pod in found if self._controls(pod)]
+
+    async def events(self) -> list[Json]:
+        """Events about it and the pods that it has now."""
+        pods = await self.pods()
+        uids = {views.text(views.mapping(pod.get("metadata")).get("uid")) for pod in pods}
+        of_pods = (await self.cluster.list(EVENTS, namespace=self.namespace, fields="involvedObject.kind=Pod"))[0]
+        of_job, _ = await self.cluster.list(EVENTS, namespace=self.namespace, fields=f"involvedObject.uid={self.uid}")
+        return [*of_job, *(one for one in of_pods if views.mapping(one.get("involvedObject")).get("uid") in uids)]
+
+    def log(self, wanted: LogRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Text as it comes; of a pod that ``pods`` gave."""
+        doing = Doing("get", "pods/log", self.namespace, cluster=self.cluster.name)
+        path = PODS.path(self.namespace, wanted.pod, "log")
+        return stream(
+            self.cluster.client,
+            path,
+            wanted.query,
+            follow=wanted.follow,
+            in_words=lambda error: failure_of(error, doing),
+        )
+
+    def _controls(self, pod: Json) -> bool:
+        owners = map(views.mapping, views.items(views.mapping(pod.get("metadata")).get("ownerReferences")))
+        return any(owner.get("controller") is True and owner.get("uid") == self.uid for owner in owners)
+
+
+async def find(cluster: Cluster, source: Json) -> OnWorker:
+    """The mirror of a source.
+
+    Raises:
+        Failure: it is not there, or may not be looked for.
+    """
+    metadata = views.mapping(source.get("metadata"))
+    name, namespace, uid = (views.text(metadata.get(part)) for part in ("name", "namespace", "uid"))
+    labels = f"{names.SOURCE_UID}={uid}"
+    found, _ = await cluster.list(JOBS, namespace=namespace, labels=labels)
+    if not found:
+        # A worker may have a prefix before its namespaces; who may not list them all has no such worker, or bad luck.
+        try:
+            found, _ = await cluster.list(JOBS, namespace=None, labels=labels)
+        except Failure:
+            found = []
+    expected = views.text(annotations_of(source).get(names.MIRROR_UID))
+    for mirror in found:
+        its = views.mapping(mirror.get("metadata"))
+        if views.text(its.get("name")) == name and expected in ("", its.get("uid")):
+            there, uid = views.text(its.get("namespace")), views.text(its.get("uid"))
+            return OnWorker(cluster, there, name, uid, _selector(mirror, uid))
+    where = placed(source)
+    hint = f"it is placed on {where}; is this the context of that worker?" if where else "it is not placed yet"
+    raise Failure(f"{cluster.name} has no mirror of Job {name}: {hint}")
+
+
+def _selector(mirror: Json, uid: str) -> str:
+    spec = views.mapping(mirror.get("spec"))
+    if spec.get("manualSelector") is not True:
+        return f"{CONTROLLER_UID}={uid}"
+    labels = views.mapping(views.mapping(spec.get("selector")).get("matchLabels"))
+    return ",".join(f"{key}={views.text(value)}" for key, value in labels.items())

@@ -1,0 +1,80 @@
+"""``mirror events``: what the worker says about the mirror and its pods; the source's own are ``explain``'s."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import click
+import msgspec
+
+from mirror.batch import views
+from mirror.cli.user import printing
+from mirror.cli.user.inside import inside
+from mirror.cli.user.options import Where
+from mirror.cli.user.printing import Column, Format, duration
+from mirror.cli.user.running import progress
+from mirror.cli.user.sources import seconds_between
+from mirror.cli.user.timeline import time_of_event
+
+Json = Mapping[str, object]
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One event; also how it looks as JSON."""
+
+    at: str
+    type: str
+    reason: str
+    about: str
+    """``job/train`` or ``pod/train-x7k2p``."""
+    message: str
+    count: int = 1
+
+
+async def events(where: Where, job: str, form: Format) -> None:
+    """Show them, oldest first.
+
+    Raises:
+        Failure: they may not be read, or nobody can be asked.
+    """
+    async with inside(where, job) as mirror:
+        with progress(f"Asking for the events of {job} …"):
+            found = sorted(map(event_of, await mirror.events()), key=lambda event: event.at)
+    if form in ("json", "yaml"):
+        click.echo(printing.document({"items": found}, form))
+    elif found:
+        printing.say(printing.table(columns(datetime.now(UTC)), found))
+    else:
+        printing.remark(f"The worker remembers no events of Job {job}; most clusters forget them after an hour.")
+
+
+def event_of(event: Json) -> Event:
+    """What an event's JSON says."""
+    about = views.mapping(event.get("involvedObject"))
+    series = views.mapping(event.get("series"))
+    return Event(
+        at=time_of_event(event),
+        type=views.text(event.get("type")),
+        reason=views.text(event.get("reason")),
+        about=f"{views.text(about.get('kind')).lower()}/{views.text(about.get('name'))}",
+        message=views.text(event.get("message")),
+        count=max(1, views.number(series.get("count")) or views.number(event.get("count"))),
+    )
+
+
+def columns(now: datetime) -> Sequence[Column[Event]]:
+    """The table's, at this time."""
+
+    def age(event: Event) -> str:
+        seconds = seconds_between(event.at, "", now)
+        return "" if seconds is None else duration(seconds)
+
+    return (
+        Column("LAST SEEN", age),
+        Column("TYPE", lambda event: event.type),
+        Column("REASON", lambda event: event.reason),
+        Column("OBJECT", lambda event: event.about),
+        Column("COUNT", lambda event: str(event.count)),
+        Column("MESSAGE", lambda event: event.message),
+    )

@@ -1,0 +1,148 @@
+"""``mirror explain``: a Job's story. From the management cluster alone, and fuller where the manager can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import click
+import msgspec
+
+from mirror.cli.user import printing
+from mirror.cli.user.cluster import Cluster, management
+from mirror.cli.user.failures import Failure
+from mirror.cli.user.options import Where
+from mirror.cli.user.printing import Column, Format, duration
+from mirror.cli.user.running import progress
+from mirror.cli.user.server import NoManager, Told, manager
+from mirror.cli.user.sources import lacks_of, seconds_between, view_of
+from mirror.cli.user.timeline import last_error, timeline
+from mirror.kube.resources import EVENTS, JOBS
+from mirror.model.text import clean
+from mirror.model.views import JobView, Moment
+
+Json = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Everything that is told of a Job; also how it looks as JSON."""
+
+    job: JobView
+    timeline: tuple[Moment, ...]
+    lacks: Mapping[str, str]
+    """For each worker that cannot take it: why."""
+    notes: tuple[str, ...] = ()
+    """What is missing here, and why."""
+
+
+async def explain(where: Where, name: str, form: Format) -> None:
+    """Tell it.
+
+    Raises:
+        Failure: the Job is not there, or may not be read.
+    """
+    async with management(where) as cluster:
+        with progress(f"Looking at {name} …"):
+            job = await cluster.get(JOBS, name, namespace=cluster.namespace)
+            events, why_no_events = await _events(cluster, job, name)
+            told, why_not_told = await _told(where, cluster, name)
+    notes = tuple(filter(None, (why_no_events, why_not_told)))
+    story = story_of(job, events, told, notes)
+    if form in ("json", "yaml"):
+        click.echo(printing.document(story, form))
+    else:
+        printing.say(lines_of(story, datetime.now(UTC)))
+
+
+def story_of(job: Json, events: list[Json], told: Told | None, notes: tuple[str, ...] = ()) -> Story:
+    """Put together what was found out; pure."""
+    view = view_of(job)
+    if told is None:
+        lacks = lacks_of(view.because) if not view.worker else {}
+        return Story(view, timeline(job, events), lacks, notes)
+    return Story(merged(view, told.job), timeline(job, events, told.timeline), told.lacks, notes)
+
+
+def merged(view: JobView, told: JobView | None) -> JobView:
+    """What the Job says, with what the manager knows better: why, and how far behind it is."""
+    if told is None or told.uid != view.uid:
+        return view
+    return msgspec.structs.replace(view, because=told.because or view.because, lag_seconds=told.lag_seconds)
+
+
+async def _events(cluster: Cluster, job: Json, name: str) -> tuple[list[Json], str]:
+    """Events about this very Job, and why there are none to be had."""
+    uid = view_of(job).uid
+    selector = f"involvedObject.kind=Job,involvedObject.name={name},involvedObject.uid={uid}"
+    try:
+        found, _ = await cluster.list(EVENTS, namespace=cluster.namespace, fields=selector)
+    except Failure as failure:
+        return [], f"without events: {failure.message}"
+    return found, ""
+
+
+async def _told(where: Where, cluster: Cluster, name: str) -> tuple[Told | None, str]:
+    """The manager's own knowledge, and why it is not to be had."""
+    try:
+        async with manager(where, cluster) as asked:
+            return await asked.job(cluster.namespace, name), ""
+    except NoManager:
+        return None, ""
+    except Failure as failure:
+        return None, f"without the manager's knowledge: {failure.message}"
+
+
+def lines_of(story: Story, now: datetime) -> Iterator[str]:
+    """The story as text; every line is cleaned."""
+    view = story.job
+    yield clean(f"Job {view.namespace}/{view.name}: {summary(view, now)}", longest=1000)
+    if view.because:
+        yield clean(f"  {'Reason' if view.finished else 'Because'}: {view.because}", longest=1000)
+    error = last_error(story.timeline)
+    if error is not None:
+        yield clean(f"  Last error: {error.text} ({_ago(error.at, now)} ago)", longest=1000)
+    yield ""
+    yield from printing.table(_COLUMNS, story.timeline)
+    if story.lacks and not view.finished:
+        yield ""
+        yield from printing.table(_LACKS, sorted(story.lacks.items()))
+    for note in story.notes:
+        yield ""
+        yield clean(f"Told {note}", longest=1000)
+
+
+def summary(view: JobView, now: datetime) -> str:
+    """State, worker, for how long, how much is done."""
+    where = f" on worker {view.worker}" if view.worker else ""
+    parts = [f"{view.state}{where}"]
+    since = view.started or view.created
+    seconds = seconds_between(since, view.finished, now)
+    if seconds is not None:
+        kind = "took" if view.finished and view.started else "for" if view.started else "created"
+        parts.append(f"{kind} {duration(seconds)}{'' if view.started else ' ago'}")
+    if view.completions is not None:
+        parts.append(f"{view.succeeded} of {view.completions} completed")
+    if view.failed:
+        parts.append(f"{view.failed} pods failed")
+    if view.lag_seconds is not None:
+        parts.append(f"a change on the worker is {view.lag_seconds:.1f} s behind")
+    return ", ".join(parts)
+
+
+def _ago(at: str, now: datetime) -> str:
+    seconds = seconds_between(at, "", now)
+    return "some time" if seconds is None else duration(seconds)
+
+
+_COLUMNS = [
+    Column[Moment]("TIME", lambda moment: moment.at),
+    Column[Moment]("WHAT", lambda moment: moment.kind),
+    Column[Moment]("WORKER", lambda moment: moment.worker),
+    Column[Moment]("DETAILS", lambda moment: moment.text),
+]
+_LACKS = [
+    Column[tuple[str, str]]("WORKER", lambda lack: lack[0]),
+    Column[tuple[str, str]]("LACKS", lambda lack: lack[1]),
+]

@@ -1,0 +1,91 @@
+"""What went wrong, as a user understands it: whose cluster, which right is missing, what to do about it. Pure.
+
+The commands raise ``Failure``; click prints it on stderr and ends with code 1. Wrong usage ends with 2, by click too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from mirror.kube.errors import (
+    ApiError,
+    BadAnswer,
+    Forbidden,
+    KubeError,
+    NotFound,
+    OutcomeUnknown,
+    Unauthorized,
+    Unreachable,
+)
+from mirror.kube.kubeconfig_node import KubeconfigRefused
+from mirror.model.text import clean
+
+MANAGEMENT = "the management cluster"
+MANAGER = "the manager"
+
+
+class Failure(click.ClickException):
+    """One line for stderr, and exit code 1."""
+
+    exit_code = 1
+
+    def __init__(self, text: str) -> None:
+        super().__init__(clean(text, longest=2000))
+
+
+class NotAllowed(Failure):
+    """A right is missing; what is asked for otherwise may still be given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What was asked, in words that a missing right can be told with."""
+
+    verb: str
+    resource: str
+    """As in a Role: ``jobs.batch``, ``pods/log``."""
+    namespace: str = ""
+    """Empty: all."""
+    name: str = ""
+    cluster: str = MANAGEMENT
+
+    @property
+    def where(self) -> str:
+        return f"in namespace {self.namespace}" if self.namespace else "in all namespaces"
+
+
+def failure_of(error: KubeError, doing: Doing) -> Failure:
+    """The failure of a request, in words."""
+    match error:
+        case KubeconfigRefused():
+            return Failure(f"kubeconfig: {error}")
+        case Unauthorized():
+            return Failure(
+                f"{doing.cluster} does not accept who you say you are (401): log in again, or renew your token"
+            )
+        case Forbidden():
+            return NotAllowed(_forbidden(error, doing))
+        case NotFound() if error.about_kind == "namespaces":
+            return Failure(f"there is no namespace {doing.namespace} on {doing.cluster}")
+        case NotFound():
+            return Failure(_not_found(doing))
+        case ApiError():
+            return Failure(f"{doing.cluster} answered {error.code}: {error.brief or error.reason}")
+        case Unreachable() | OutcomeUnknown():
+            return Failure(f"{doing.cluster} cannot be reached: {error}")
+        case BadAnswer():
+            return Failure(f"what answers for {doing.cluster} is something else: {error}")
+    return Failure(f"{doing.cluster}: {error}")
+
+
+def _forbidden(error: Forbidden, doing: Doing) -> str:
+    asked = f"you may not {doing.verb} {doing.resource} {doing.where} on {doing.cluster}"
+    return f"{asked}; ask for a Role with the verb {doing.verb} on {doing.resource} there ({error.brief})"
+
+
+def _not_found(doing: Doing) -> str:
+    if not doing.name:
+        return f"{doing.cluster} knows no {doing.resource} {doing.where}"
+    return f"there is no {doing.resource} {doing.name} {doing.where} on {doing.cluster}"

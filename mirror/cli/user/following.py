@@ -1,0 +1,104 @@
+"""The Jobs of a namespace as they change: a list, then a watch, taken up again when it ends. Used by ``get -w``."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from mirror.batch import views
+from mirror.cli.user.cluster import Cluster, doing_with
+from mirror.cli.user.failures import failure_of
+from mirror.kube import requests
+from mirror.kube.errors import Expired, KubeError, ServerFailure, TooManyRequests, Unreachable
+from mirror.kube.objects import Object
+from mirror.kube.resources import JOBS
+from mirror.kube.watch import watch
+
+Json = Mapping[str, object]
+Key = tuple[str, str]
+
+WATCH_SECONDS = 300
+SILENT_SECONDS = 120.0
+AGAIN_AFTER_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class Jobs:
+    """All Jobs that are followed, and which of them changed last."""
+
+    all: dict[Key, Json] = field(default_factory=dict)
+    changed: list[Key] = field(default_factory=list)
+    gone: dict[Key, Json] = field(default_factory=dict)
+    """As they were last."""
+
+    def replace(self, items: list[Json]) -> Jobs:
+        """These are all that there are now."""
+        fresh = {_key(item): item for item in items}
+        self.gone = {key: job for key, job in self.all.items() if key not in fresh}
+        self.changed = [key for key, job in fresh.items() if self.all.get(key) != job]
+        self.all = fresh
+        return self
+
+    def apply(self, kind: str, found: Json) -> Jobs:
+        """One event of a watch."""
+        key = _key(found)
+        self.changed, self.gone = [key], {}
+        if kind == "DELETED":
+            self.changed, self.gone = [], {key: found}
+            self.all.pop(key, None)
+        else:
+            self.all[key] = found
+        return self
+
+
+async def follow(cluster: Cluster, namespace: str | None, *, fields: str = "") -> AsyncGenerator[Jobs, None]:
+    """The Jobs, first all that there are, then after each change; without an end.
+
+    What breaks is taken up again: a laptop may sleep.
+
+    Raises:
+        Failure: it may not be asked, or is refused.
+    """
+    jobs = Jobs()
+    version = ""
+    while True:
+        if not version:
+            items, version = await cluster.list(JOBS, namespace=namespace, fields=fields)
+            yield jobs.replace(items)
+        try:
+            async with contextlib.aclosing(_events(cluster, namespace, fields, version)) as events:
+                async for kind, found, at in events:
+                    version = at or version
+                    if found is not None:
+                        yield jobs.apply(kind, found)
+        except Expired:
+            version = ""
+        except (ServerFailure, TooManyRequests, Unreachable):
+            await asyncio.sleep(AGAIN_AFTER_SECONDS)
+        except KubeError as error:
+            raise failure_of(error, doing_with("watch", JOBS, namespace or "", "", cluster=cluster.name)) from error
+
+
+async def _events(
+    cluster: Cluster, namespace: str | None, fields: str, version: str
+) -> AsyncGenerator[tuple[str, Json | None, str], None]:
+    request = requests.watch(JOBS, namespace=namespace, resource_version=version, timeout_seconds=WATCH_SECONDS)
+    if fields:
+        request = replace(request, query=(*request.query, ("fieldSelector", fields)))
+    async with contextlib.aclosing(watch(cluster.client, request, silent_seconds=SILENT_SECONDS)) as events:
+        async for event in events:
+            job = None if event.type == "BOOKMARK" else _json_of(event.object)
+            yield event.type, job, event.object.metadata.resource_version
+
+
+def _json_of(found: Object) -> Json:
+    return {"metadata": msgspec.to_builtins(found.metadata), "spec": found.spec_dict(), "status": found.status_dict()}
+
+
+def _key(job: Json) -> Key:
+    metadata = views.mapping(job.get("metadata"))
+    return views.text(metadata.get("namespace")), views.text(metadata.get("name"))

@@ -1,0 +1,133 @@
+"""Options that all commands for users share, and what they say together, as a value."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from mirror.cli.user.completing import context_names, job_names, namespace_names
+from mirror.cli.user.printing import FORMATS
+from mirror.model.durations import BadDuration, parse_duration
+
+Function = Callable[..., Any]
+
+MANAGER_NAMESPACE = "jobmirror-system"
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which clusters, which namespace, which manager, as the command line says; empty texts are to be found out."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    namespace: str = ""
+    server: str = ""
+    server_ca: str = ""
+    token: str = field(default="", repr=False)
+    manager_namespace: str = MANAGER_NAMESPACE
+    worker_context: str = ""
+
+
+class Duration(click.ParamType[int]):
+    """``5m`` as whole seconds, at least one."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Raises BadParameter: it is no duration."""
+        if isinstance(value, int):
+            return value
+        try:
+            return max(1, math.ceil(parse_duration(str(value))))
+        except BadDuration as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+
+
+DURATION = Duration()
+
+_WHERE = (
+    click.option("--kubeconfig", default="", metavar="FILE", help="Instead of KUBECONFIG and ~/.kube/config."),
+    click.option(
+        "--context", default="", metavar="NAME", shell_complete=context_names, help="Of the management cluster."
+    ),
+    click.option(
+        "-n",
+        "--namespace",
+        default="",
+        metavar="NAME",
+        shell_complete=namespace_names,
+        help="Default: the context's.",
+    ),
+    click.option(
+        "--server", default="", envvar="MIRROR_SERVER", metavar="URL", help="The manager; default: as it publishes it."
+    ),
+    click.option(
+        "--server-ca",
+        default="",
+        envvar="MIRROR_SERVER_CA",
+        metavar="FILE",
+        help="Who signed its certificate.",
+    ),
+    click.option(
+        "--token", default="", envvar="MIRROR_TOKEN", metavar="TOKEN", help="For the manager; default: the context's."
+    ),
+    click.option(
+        "--manager-namespace",
+        default=MANAGER_NAMESPACE,
+        envvar="MIRROR_MANAGER_NAMESPACE",
+        metavar="NAME",
+        show_default=True,
+        help="Where the manager publishes its address.",
+    ),
+)
+_NAMES = ("kubeconfig", "context", "namespace", "server", "server_ca", "token", "manager_namespace", "worker_context")
+
+_worker_context = click.option(
+    "--worker-context",
+    default="",
+    metavar="NAME",
+    shell_complete=context_names,
+    help="Ask this worker by your own rights there, not the manager.",
+)
+
+
+def where_options(*, worker: bool) -> Callable[[Function], Function]:
+    """The options that say where; the command gets ``where``. With ``worker``, ``--worker-context`` is among them."""
+
+    def decorate(command: Function) -> Function:
+        @functools.wraps(command)
+        def collected(**values: Any) -> Any:
+            said = {name: values.pop(name) for name in _NAMES if name in values}
+            return command(where=Where(**said), **values)
+
+        return _all((*_WHERE, *((_worker_context,) if worker else ())), collected)
+
+    return decorate
+
+
+def output_option(*forms: str) -> Callable[[Function], Function]:
+    """``-o``; the first form is the default, which the command gets as ``form``."""
+    chosen = forms or FORMATS
+    return click.option(
+        "-o",
+        "--output",
+        "form",
+        type=click.Choice(chosen),
+        default=chosen[0],
+        show_default=True,
+        help="How it is shown.",
+    )
+
+
+job_argument = click.argument("job", shell_complete=job_names)
+
+
+def _all(options: Iterable[Callable[[Function], Function]], command: Function) -> Function:
+    for option in reversed(tuple(options)):
+        command = option(command)
+    return command

@@ -1,0 +1,272 @@
+"""The manager's HTTPS server as a client sees it: where it is, who we are to it, and what it answers.
+
+It is found by the ConfigMap that the manager publishes, or said on the command line. It authenticates the user's bearer
+token and checks their rights on the management cluster (``mirror.access``); so this sends a token and nothing else, and
+only to who has a certificate of the authority that was published. What it answers is a worker's text at times.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TypeVar
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from mirror.batch import views
+from mirror.cli.user.cluster import Cluster, client_for, decode
+from mirror.cli.user.failures import MANAGER, Doing, Failure, NotAllowed, failure_of
+from mirror.cli.user.logtexts import LogRequest, stream
+from mirror.cli.user.options import Where
+from mirror.kube import requests, tls
+from mirror.kube.client import Client
+from mirror.kube.credentials import Credentials, Endpoint, Identity, IdentityUnavailable
+from mirror.kube.errors import ApiError, Forbidden, KubeError, NotFound, ServerFailure, Unauthorized
+from mirror.kube.identities import bearer
+from mirror.kube.requests import JSON, Request
+from mirror.kube.resources import CONFIGMAPS
+from mirror.model import names
+from mirror.model.views import JobView, Moment
+
+T = TypeVar("T")
+
+Json = Mapping[str, object]
+Query = tuple[tuple[str, str], ...]
+
+DEADLINE_SECONDS = 30.0
+"""It asks a worker meanwhile, and gives that up sooner."""
+MOST_PAGES = 1_000
+TOKEN_HINT = (
+    "the manager knows users by a bearer token, and this kubeconfig has none (a client certificate is not sent on): "
+    "say --token $(kubectl create token NAME) with a ServiceAccount of yours, use a context with a token or a login "
+    "plugin, or go to the worker yourself with --worker-context"
+)
+
+
+class NoManager(Failure):
+    """Nothing says where the manager serves users; maybe it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where it is, and whom to trust."""
+
+    url: str
+    authority: bytes = b""
+    """PEM; empty: the system's authorities."""
+    server_name: str = ""
+    """What its certificate says, where that is not the URL's host."""
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What it knows of a Job."""
+
+    job: JobView | None = None
+    timeline: tuple[Moment, ...] = ()
+    lacks: dict[str, str] = {}
+
+
+@asynccontextmanager
+async def manager(where: Where, cluster: Cluster) -> AsyncIterator[Manager]:
+    """Connected, with the user's token.
+
+    Raises:
+        NoManager: nothing says where it is.
+        Failure: there is no token, or the address cannot be used.
+    """
+    address = await find(where, cluster)
+    endpoint = _endpoint(address)
+    authorization = await _authorization(where, cluster)
+    client = client_for(MANAGER, Credentials(endpoint, Identity(authorization=authorization)))
+    try:
+        yield Manager(client)
+    finally:
+        await client.close()
+
+
+async def find(where: Where, cluster: Cluster) -> Address:
+    """Where the manager serves users.
+
+    Raises:
+        NoManager: nothing says so.
+        Failure: it cannot be found out.
+    """
+    published = Address("")
+    if not (where.server and where.server_ca):
+        published = await _published(where, cluster)
+    if where.server:
+        authority = _file(where.server_ca) if where.server_ca else published.authority
+        return Address(where.server.rstrip("/"), authority, _server_name(where))
+    if not published.url:
+        raise NoManager(
+            f"the manager does not say where it serves users (ConfigMap {names.ACCESS_CONFIGMAP} in namespace "
+            f"{where.manager_namespace}; it has to set access.enabled and access.url): say --server URL, "
+            "or go to the worker yourself with --worker-context"
+        )
+    return published
+
+
+def _server_name(where: Where) -> str:
+    """Through a port-forward its certificate cannot say the host that is dialled: then it has to be its Service's."""
+    host = urlsplit(where.server).hostname or ""
+    try:
+        is_here = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        is_here = False
+    return f"{names.SERVICE}.{where.manager_namespace}.svc" if is_here and not where.server_ca else ""
+
+
+async def _published(where: Where, cluster: Cluster) -> Address:
+    request = requests.get(CONFIGMAPS, names.ACCESS_CONFIGMAP, namespace=where.manager_namespace)
+    try:
+        found = await cluster.client.send_object(request)
+    except (NotFound, Forbidden):
+        return Address("")
+    except KubeError as error:
+        raise failure_of(error, Doing("get", "configmaps", where.manager_namespace, names.ACCESS_CONFIGMAP)) from error
+    data = found.data_dict()
+    return Address(views.text(data.get("url")).rstrip("/"), views.text(data.get("ca.crt")).encode())
+
+
+def _endpoint(address: Address) -> Endpoint:
+    parts = urlsplit(address.url)
+    if parts.scheme != "https" or not parts.hostname:
+        raise Failure(f"{address.url!r} is no https:// URL: a token is not sent to it")
+    try:
+        context: ssl.SSLContext = tls.client_context(ca_pem=address.authority)
+    except tls.BadCertificate as error:
+        raise Failure(f"the authority of {address.url} {error}") from None
+    return Endpoint(address.url, context, server_hostname=address.server_name or None)
+
+
+async def _authorization(where: Where, cluster: Cluster) -> str:
+    """The user's bearer token as a header.
+
+    Raises:
+        Failure: there is none.
+    """
+    if where.token:
+        try:
+            return bearer(where.token.strip())
+        except IdentityUnavailable as error:
+            raise Failure(f"--token: {error}") from None
+    try:
+        headers = await cluster.credentials.headers()
+    except KubeError as error:
+        raise failure_of(error, Doing("", "")) from error
+    found = headers.get("Authorization", "")
+    if not found.startswith("Bearer "):
+        raise Failure(TOKEN_HINT)
+    return found
+
+
+def _file(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise Failure(f"--server-ca {path}: {error.strerror}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """The server, asked as the user. Every method raises ``Failure`` in words."""
+
+    client: Client
+
+    async def job(self, namespace: str, name: str) -> Told:
+        """What it knows of a Job."""
+        return _converted(await self._get(namespace, name, "", Doing("get", "jobs.batch", namespace, name)), Told)
+
+    async def pods(self, namespace: str, name: str) -> list[Json]:
+        """The pods of the mirror."""
+        found: list[Json] = []
+        token = ""
+        for _ in range(MOST_PAGES):
+            query = (("continue", token),) if token else ()
+            page = views.mapping(await self._get(namespace, name, "/pods", Doing("list", "pods", namespace), query))
+            found += map(views.mapping, views.items(page.get("items")))
+            token = views.text(views.mapping(page.get("metadata")).get("continue"))
+            if not token:
+                return found
+        raise Failure("the manager lists pods without an end")
+
+    async def events(self, namespace: str, name: str) -> list[Json]:
+        """Events of the mirror and its pods; of very many the newest."""
+        page = views.mapping(await self._get(namespace, name, "/events", Doing("list", "events", namespace)))
+        return [views.mapping(item) for item in views.items(page.get("items"))]
+
+    async def diff(self, namespace: str, name: str) -> object:
+        """How a mirror differs from its source."""
+        return await self._get(namespace, name, "/diff", Doing("get", "jobs.batch", namespace, name))
+
+    async def diff_before(self, job: Json) -> object:
+        """How a mirror of this Job, which need not exist, would differ from it."""
+        namespace = views.text(views.mapping(job.get("metadata")).get("namespace"))
+        body = msgspec.json.encode(job)
+        request = Request("create", "POST", "/v1/diff", (), body, JSON, deadline_seconds=DEADLINE_SECONDS)
+        return await self._sent(request, Doing("create", "jobs.batch", namespace))
+
+    async def jobs(self, namespace: str | None) -> list[JobView]:
+        """All Jobs that it mirrors, or those of one namespace: the newest, if there are very many."""
+        path = "/v1/jobs" if namespace is None else f"/v1/namespaces/{quote(namespace, safe='')}/jobs"
+        request = Request("list", "GET", path, deadline_seconds=DEADLINE_SECONDS)
+        found = await self._sent(request, Doing("list", "jobs.batch", namespace or ""))
+        listed = found if isinstance(found, list) else views.mapping(found).get("items")
+        return _converted(listed or [], list[JobView])
+
+    def log(self, namespace: str, name: str, wanted: LogRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """A container's text as it comes."""
+        doing = Doing("get", "pods/log", namespace, name)
+        return stream(
+            self.client,
+            _path(namespace, name, "/log"),
+            wanted.query_of_manager,
+            follow=wanted.follow,
+            in_words=lambda error: refusal(error, doing),
+        )
+
+    async def _get(self, namespace: str, name: str, what: str, doing: Doing, query: Query = ()) -> object:
+        request = Request("get", "GET", _path(namespace, name, what), query, deadline_seconds=DEADLINE_SECONDS)
+        return await self._sent(request, doing)
+
+    async def _sent(self, request: Request, doing: Doing) -> object:
+        try:
+            body = await self.client.send(request)
+        except KubeError as error:
+            raise refusal(error, doing) from error
+        return decode(body, MANAGER)
+
+
+def _converted(found: object, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(found, kind)
+    except msgspec.ValidationError:
+        raise Failure(f"{MANAGER} answered with something that cannot be read; is it of another version?") from None
+
+
+def _path(namespace: str, name: str, what: str) -> str:
+    return f"/v1/namespaces/{quote(namespace, safe='')}/jobs/{quote(name, safe='')}{what}"
+
+
+def refusal(error: KubeError, doing: Doing) -> Failure:
+    """A failure of the manager's in words, which are mostly its own: it knows what is wrong, and whose right is."""
+    match error:
+        case Unauthorized():
+            return Failure("the manager does not accept your token (401): it may have ended, or be of another cluster")
+        case Forbidden():
+            return NotAllowed(error.message or str(failure_of(error, doing)))
+        case ServerFailure() if not error.reason:
+            return failure_of(error, doing_of_manager(doing))
+        case ApiError() if error.message:
+            return Failure(error.message)
+    return failure_of(error, doing_of_manager(doing))
+
+
+def doing_of_manager(doing: Doing) -> Doing:
+    """The same, asked of the manager."""
+    return Doing(doing.verb, doing.resource, doing.namespace, doing.name, MANAGER)

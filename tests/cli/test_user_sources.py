@@ -1,0 +1,127 @@
+"""What a Job says about itself, for people: ``mirror.cli.user.sources``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from mirror.cli.user.sources import is_source, lacks_of, seconds_between, view_of
+
+OURS = "jobmirror.io/controller"
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+
+
+def job(*, conditions: dict[str, tuple[str, str]] | None = None, **parts: Any) -> dict[str, Any]:
+    """A Job; conditions are reason and message by type, all of them True."""
+    listed = [
+        {
+            "type": kind,
+            "status": "True",
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": "2026-03-01T11:59:00Z",
+        }
+        for kind, (reason, message) in (conditions or {}).items()
+    ]
+    metadata = {"namespace": "team-a", "name": "train", "uid": "u-1", "creationTimestamp": "2026-03-01T11:58:00Z"}
+    return {
+        "metadata": metadata | parts.get("metadata", {}),
+        "spec": {"managedBy": OURS, "completions": 3} | parts.get("spec", {}),
+        "status": {"conditions": listed} | parts.get("status", {}),
+    }
+
+
+PLACED = {"jobmirror.io/Placed": ("Placed", "east")}
+RUNS = {"startTime": "2026-03-01T11:58:30Z", "active": 2}
+HELD = {"annotations": {"jobmirror.io/held": "true"}}
+
+STATES = {
+    "nothing happened yet": (job(), "Waiting"),
+    "a worker is recorded": (job(conditions=PLACED), "Placed"),
+    "it has started": (job(conditions=PLACED, status=RUNS), "Running"),
+    "its user suspended it": (job(spec={"suspend": True}), "Suspended"),
+    "it is suspended on its way": (job(conditions=PLACED, spec={"suspend": True}, status=RUNS), "Suspended"),
+    "the webhook holds it": (job(spec={"suspend": True}, metadata=HELD), "Waiting"),
+    "it is done": (job(conditions=PLACED | {"Complete": ("CompletionsReached", "")}), "Complete"),
+    "it has failed": (job(conditions={"Failed": ("BackoffLimitExceeded", "")}), "Failed"),
+    "it goes": (job(metadata={"deletionTimestamp": "2026-03-01T11:59:59Z"}), "Deleting"),
+}
+
+
+@pytest.mark.parametrize(("found", "state"), STATES.values(), ids=STATES)
+def test_a_job_has_one_state(found: dict[str, Any], state: str) -> None:
+    """The words are those of ``model.views.JobView``."""
+    assert view_of(found).state == state
+
+
+def test_a_waiting_job_says_why() -> None:
+    """The annotation is what it waits for."""
+    waiting = job(metadata={"annotations": {"jobmirror.io/waiting-because": "east: cordoned"}})
+
+    assert (view_of(waiting).worker, view_of(waiting).because) == ("", "east: cordoned")
+
+
+def test_a_finished_job_says_how_it_ended() -> None:
+    """The reason of its verdict, and the verdict's time where there is no completion time."""
+    view = view_of(job(conditions=PLACED | {"Failed": ("DeadlineExceeded", "too late")}, status=RUNS))
+
+    assert (view.because, view.finished) == ("DeadlineExceeded", "2026-03-01T11:59:00Z")
+
+
+SOURCES = {
+    "the default value": (job(), True),
+    "nobody is named": ({"spec": {}}, False),
+    "the built-in controller": ({"spec": {"managedBy": "kubernetes.io/job-controller"}}, False),
+    "another value, and placed by us": (job(spec={"managedBy": "acme.io/x"}, conditions=PLACED), True),
+    "another value, and waiting": (job(spec={"managedBy": "acme.io/x"}, metadata=HELD), True),
+    "another value, and no mark of ours": (job(spec={"managedBy": "kueue.x-k8s.io/multikueue"}), False),
+}
+
+
+@pytest.mark.parametrize(("found", "is_ours"), SOURCES.values(), ids=SOURCES)
+def test_sources_are_known_by_their_marks(found: dict[str, Any], is_ours: bool) -> None:
+    """Users do not know what ``managedBy`` the manager is configured for."""
+    assert is_source(found) is is_ours
+
+
+def test_a_job_of_somebody_else_is_told_as_such() -> None:
+    """Who asks for it by name learns why nothing mirrors it."""
+    assert view_of({"spec": {}}).because == "not run by mirror: spec.managedBy is not set"
+
+
+JUNK = [
+    {},
+    {"metadata": None, "spec": [], "status": "running"},
+    {"metadata": {"name": 7, "annotations": []}, "spec": {"completions": True}, "status": {"conditions": ["x", {}]}},
+    {"status": {"active": "2", "conditions": [{"type": "jobmirror.io/Placed", "status": "True", "message": None}]}},
+]
+
+
+@pytest.mark.parametrize("found", JUNK)
+def test_whatever_stands_there_a_view_comes_out(found: dict[str, Any]) -> None:
+    """Types are not trusted."""
+    assert view_of(found).state == "Waiting"
+
+
+LACKS = {
+    "one worker": ("east: cordoned", {"east": "cordoned"}),
+    "several": ("east: not selected; west: at capacity", {"east": "not selected", "west": "at capacity"}),
+    "no worker at all": ("no worker is registered", {}),
+    "a sentence with a colon": ("worker east refuses the change: spec: Invalid", {}),
+    "nothing": ("", {}),
+}
+
+
+@pytest.mark.parametrize(("text", "lacks"), LACKS.values(), ids=LACKS)
+def test_what_each_worker_lacks_is_read_from_the_annotation(text: str, lacks: dict[str, str]) -> None:
+    """Only where the text is such a list (D21)."""
+    assert lacks_of(text) == lacks
+
+
+def test_times_that_are_none_last_for_nobody_knows_how_long() -> None:
+    """A worker's or a user's text may stand where a time should."""
+    assert seconds_between("soon", "", NOW) is None
+    assert seconds_between("2026-03-01T11:59:00Z", "", NOW) == 60
+    assert seconds_between("2026-03-01T11:59:00Z", "2026-03-01T11:59:30Z", NOW) == 30

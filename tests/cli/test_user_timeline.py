@@ -1,0 +1,225 @@
+"""A Job's story: ``mirror.cli.user.timeline`` and how ``explain`` tells it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from mirror.cli.user.explain import lines_of, story_of, summary
+from mirror.cli.user.server import Told
+from mirror.cli.user.timeline import last_error, timeline
+from mirror.model.views import JobView, Moment
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+
+
+def at(second: int) -> str:
+    return f"2026-03-01T11:00:{second:02}Z"
+
+
+def condition(kind: str, second: int, *, status: str = "True", reason: str = "", message: str = "") -> dict[str, Any]:
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": at(second)}
+
+
+def job(*conditions: dict[str, Any], annotations: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
+    metadata = {"namespace": "team-a", "name": "train", "uid": "u-1", "creationTimestamp": at(0)}
+    return {
+        "metadata": metadata | {"annotations": annotations or {}} | more.get("metadata", {}),
+        "spec": {"managedBy": "jobmirror.io/controller", "completions": 2},
+        "status": {"conditions": list(conditions)} | more.get("status", {}),
+    }
+
+
+def event(reason: str, message: str, second: int, **more: Any) -> dict[str, Any]:
+    return {"reason": reason, "message": message, "type": "Normal", "lastTimestamp": at(second)} | more
+
+
+PLACED = condition("jobmirror.io/Placed", 1, reason="Placed", message="east")
+LEAST = "placed on east: of the workers that can take it, it was the least loaded for its weight"
+MIRRORED = event("Mirrored", "Mirrored to worker east", 1)
+
+STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, int, str, str]]]] = {
+    "only created": (job(), [], [("Created", 0, "it was created", "")]),
+    "of a CronJob": (
+        job(metadata={"ownerReferences": [{"kind": "CronJob", "name": "nightly", "controller": True}]}),
+        [],
+        [("Created", 0, "it was created by CronJob nightly", "")],
+    ),
+    "held, then placed": (
+        job(PLACED, annotations={"jobmirror.io/held": "true"}),
+        [MIRRORED],
+        [
+            ("Created", 0, "it was created", ""),
+            ("Held", 0, "suspended by the webhook until a worker is chosen", ""),
+            ("Placed", 1, LEAST, "east"),
+            ("Mirrored", 1, "Mirrored to worker east", "east"),
+        ],
+    ),
+    "placed by a selector": (
+        job(PLACED, annotations={"jobmirror.io/worker-selector": "region=eu"}),
+        [],
+        [
+            ("Created", 0, "it was created", ""),
+            (
+                "Placed",
+                1,
+                "placed on east: of the workers that match region=eu, it was the least loaded for its weight",
+                "east",
+            ),
+        ],
+    ),
+    "ran to its end": (
+        job(
+            PLACED,
+            condition("SuccessCriteriaMet", 8, reason="CompletionsReached"),
+            condition("Complete", 9, reason="CompletionsReached", message="all done"),
+            status={"startTime": at(2)},
+        ),
+        [],
+        [
+            ("Created", 0, "it was created", ""),
+            ("Placed", 1, LEAST, "east"),
+            ("Started", 2, "its pods may run", "east"),
+            ("Status", 8, "what makes it complete is met; its pods are ending: CompletionsReached", ""),
+            ("Finished", 9, "Complete: CompletionsReached, all done", ""),
+        ],
+    ),
+    "suspended: condition and event are one": (
+        job(condition("Suspended", 3, reason="JobSuspended")),
+        [event("Suspended", "Job suspended", 4)],
+        [("Created", 0, "it was created", ""), ("Status", 3, "suspended", "")],
+    ),
+    "refused on the way": (
+        job(),
+        [event("Refused", "worker west: forbidden", 1, type="Warning", count=3)],
+        [("Created", 0, "it was created", ""), ("Error", 1, "Refused: worker west: forbidden (3 times)", "")],
+    ),
+    "being deleted": (
+        job(metadata={"deletionTimestamp": at(5)}),
+        [],
+        [("Created", 0, "it was created", ""), ("Deleting", 5, "it is being deleted", "")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("found", "events", "story"), STORIES.values(), ids=STORIES)
+def test_a_job_and_its_events_tell_what_happened(
+    found: dict[str, Any], events: list[dict[str, Any]], story: list[tuple[str, int, str, str]]
+) -> None:
+    """Without the manager, by the right to read the Job (and its events) alone."""
+    moments = timeline(found, events)
+
+    assert [(moment.kind, moment.at, moment.text, moment.worker) for moment in moments] == [
+        (kind, at(second), text, worker) for kind, second, text, worker in story
+    ]
+
+
+def test_what_the_manager_tells_wins_and_is_completed() -> None:
+    """It knows why a worker was chosen; what it tells without words gets ours; nothing is told twice."""
+    told = (
+        Moment(at=at(0), kind="Created", text=""),
+        Moment(at="2026-03-01T11:00:01.250Z", kind="Placed", text="the only one in region eu", worker="east"),
+        Moment(at="2026-03-01T11:00:01.300Z", kind="Mirrored", text="created there", worker="east"),
+        Moment(at="2026-03-01T11:00:02.100Z", kind="Status", text="active 1", worker="east"),
+    )
+
+    moments = timeline(job(PLACED, status={"startTime": at(2)}), [MIRRORED], told)
+
+    assert [(moment.kind, moment.text) for moment in moments] == [
+        ("Created", "it was created"),
+        ("Placed", "the only one in region eu"),
+        ("Mirrored", "created there"),
+        ("Status", "active 1"),
+    ]
+
+
+def test_errors_that_the_manager_forgot_are_still_told() -> None:
+    """It may have been restarted; the events are there for an hour."""
+    told = (Moment(at=at(9), kind="Error", text="Refused: worker east: no"),)
+    events = [
+        event("Refused", "worker west: forbidden", 1, type="Warning"),
+        event("Refused", "worker east: no", 9, type="Warning"),
+    ]
+
+    moments = timeline(job(), events, told)
+
+    assert [moment.text for moment in moments if moment.kind == "Error"] == [
+        "Refused: worker west: forbidden",
+        "Refused: worker east: no",
+    ]
+    last = last_error(moments)
+    assert last is not None
+    assert last.text == "Refused: worker east: no"
+
+
+def test_events_without_any_time_come_first_and_hurt_nobody() -> None:
+    """Whoever may create events chooses their content."""
+    junk: list[dict[str, Any]] = [{}, {"reason": 1, "message": ["x"], "count": "many", "series": 3}, {"message": "m"}]
+
+    assert timeline(job(), junk)[-1].kind == "Created"
+
+
+def test_a_waiting_job_shows_what_each_worker_lacks() -> None:
+    """The annotation's list as a table, when the manager is not asked."""
+    waiting = job(annotations={"jobmirror.io/waiting-because": "east: cordoned; west: at capacity"})
+
+    text = "\n".join(lines_of(story_of(waiting, [], None, ("without events: you may not",)), NOW))
+
+    assert "Job team-a/train: Waiting, created 60m ago, 0 of 2 completed" in text
+    assert "  Because: east: cordoned; west: at capacity" in text
+    assert "WORKER   LACKS\neast     cordoned\nwest     at capacity" in text
+    assert text.endswith("Told without events: you may not")
+
+
+def test_the_managers_reasons_are_shown_instead_where_it_answers() -> None:
+    """Its own knowledge is newer than the annotation, and says more."""
+    view = JobView(namespace="team-a", name="train", uid="u-1", state="Waiting", because="east: full", lag_seconds=1.5)
+    told = Told(job=view, lacks={"east": "at capacity: 3 of 3"})
+
+    story = story_of(job(), [], told)
+
+    assert (story.job.because, story.job.lag_seconds, story.lacks) == (
+        "east: full",
+        1.5,
+        {"east": "at capacity: 3 of 3"},
+    )
+
+
+def test_another_job_of_the_name_is_not_mixed_in() -> None:
+    """The manager may not have seen yet that it was deleted and created anew."""
+    view = JobView(namespace="team-a", name="train", uid="u-0", state="Failed", because="old")
+
+    assert story_of(job(), [], Told(job=view)).job.because == ""
+
+
+def test_nothing_that_a_worker_says_reaches_the_terminal_unclean() -> None:
+    """Cursor movements, colours, bidirectional marks and new lines are escaped (D18)."""
+    evil = "\x1b[2Jboom\n\u202egnp.exe\x9b31m"
+    found = job(PLACED, condition("Failed", 5, reason=evil, message=evil))
+
+    for line in lines_of(story_of(found, [event(evil, evil, 3, type="Warning")], None), NOW):
+        assert line == "" or line.isprintable(), line
+
+
+SUMMARIES = {
+    "runs": (
+        JobView(namespace="n", name="j", uid="u", state="Running", worker="east", started=at(0), completions=2),
+        "Running on worker east, for 60m, 0 of 2 completed",
+    ),
+    "over": (
+        JobView(namespace="n", name="j", uid="u", state="Failed", worker="w", started=at(0), finished=at(7), failed=2),
+        "Failed on worker w, took 7s, 2 pods failed",
+    ),
+    "behind": (
+        JobView(namespace="n", name="j", uid="u", state="Running", worker="w", started=at(0), lag_seconds=2.25),
+        "Running on worker w, for 60m, a change on the worker is 2.2 s behind",
+    ),
+}
+
+
+@pytest.mark.parametrize(("view", "text"), SUMMARIES.values(), ids=SUMMARIES)
+def test_a_summary_is_one_line(view: JobView, text: str) -> None:
+    """State, worker, how long, how much."""
+    assert summary(view, NOW) == text
