@@ -36,6 +36,7 @@ KIND = "Job"
 GENERATED_LABELS = frozenset(
     ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 )
+HELD = "true"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _SCALARS = (
     "parallelism",
@@ -159,6 +160,24 @@ def managed_by(found: Object) -> str | None:
 def is_suspended(found: Object) -> bool:
     head = _skim(_head, found.spec)
     return bool(head and head.suspend)
+
+
+def is_held(found: Object) -> bool:
+    """Whether our webhook suspended it and nobody has released it since (D16).
+
+    A user who wants it to stay suspended takes the annotation away.
+    """
+    return found.annotations.get(names.HELD) == HELD and is_suspended(found)
+
+
+def release_operations(found: Object) -> list[Mapping[str, Any]]:
+    """The JSON Patch that unsuspends a source as it was seen, and takes the mark away."""
+    mark = names.HELD.replace("~", "~0").replace("/", "~1")
+    return [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": found.metadata.resource_version},
+        {"op": "replace", "path": "/spec/suspend", "value": False},
+        {"op": "remove", "path": f"/metadata/annotations/{mark}"},
+    ]
 
 
 def _skim(decoder: msgspec.json.Decoder[T | None], part: msgspec.Raw) -> T | None:

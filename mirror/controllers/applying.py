@@ -11,6 +11,8 @@ from mirror.controllers.events import EventRecorder, Regarding
 from mirror.controllers.history import History
 from mirror.controllers.memory import Memories
 from mirror.controllers.placing import Placing
+from mirror.controllers.refusing import refusal_text, was_certainly_not_done
+from mirror.controllers.releasing import release
 from mirror.decide.plan import (
     Action,
     AskForPlace,
@@ -18,6 +20,7 @@ from mirror.decide.plan import (
     DeleteMirror,
     FindMirror,
     PatchMirror,
+    ReleaseSource,
     RestoreLabels,
     Tell,
     WriteSource,
@@ -27,7 +30,6 @@ from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import (
     AlreadyExists,
-    ApiError,
     BadAnswer,
     BadRequest,
     Conflict,
@@ -37,9 +39,6 @@ from mirror.kube.errors import (
     NotFound,
     OutcomeUnknown,
     ServerFailure,
-    TooManyRequests,
-    Unauthorized,
-    Unreachable,
 )
 from mirror.kube.objects import Object
 from mirror.kube.resources import NAMESPACES
@@ -105,6 +104,8 @@ class Applier:
             match action:
                 case WriteSource():
                     await self._write_source(seen, action)
+                case ReleaseSource():
+                    await release(seen, self._t, self._tell)
                 case AskForPlace():
                     got_place = self._ask(seen)
                 case CreateMirror():
@@ -190,7 +191,8 @@ class Applier:
         found = self._t.sources.get(seen.key.namespace, seen.key.name)
         if found is None or found.metadata.uid != seen.source.uid or found.metadata.deletion_timestamp is not None:
             return False
-        if job.is_suspended(found) or job.brief(found).placed is not None:
+        may_run = not job.is_suspended(found) or job.is_held(found)
+        if not may_run or job.brief(found).placed is not None:
             return False
         waiter = self._t.ask_wish(found)
         return waiter is not None and self._t.placing.ask(waiter) is not None
@@ -215,10 +217,10 @@ class Applier:
             if isinstance(error, NotFound) and t.create_namespaces and await self._create_namespace(worker, namespace):
                 t.add(seen.key)
                 return
-            self._refused(seen, worker, _refusal_text(error), reason="Refused", was_first=memory.first_create)
+            self._refused(seen, worker, refusal_text(error), reason="Refused", was_first=memory.first_create)
             return
         except KubeError as error:
-            if not _was_certainly_not_done(error):
+            if not was_certainly_not_done(error):
                 t.memories.set(source.uid, first_create=False, create_unanswered=True)
             worker.suspect(error)
             raise
@@ -350,7 +352,7 @@ class Applier:
         except NotFound:
             return  # gone: the watch tells
         except (Forbidden, Invalid, BadRequest) as error:
-            text = f"worker {worker.name} refuses the change: {_refusal_text(error)}"
+            text = f"worker {worker.name} refuses the change: {refusal_text(error)}"
             refused = {"patch_refused": text, "patch_refused_at": t.clock.monotonic()}
             t.memories.set(uid, sent_digest=changes.digest, sent_times=times, **refused)
             self._tell(seen, "Refused", text)
@@ -387,18 +389,3 @@ def _operations(found: Object, write: WriteSource) -> list[Mapping[str, Any]]:
                 annotations[name] = value
         operations.append({"op": "add", "path": "/metadata/annotations", "value": annotations})
     return operations
-
-
-def _refusal_text(error: ApiError) -> str:
-    """The kind of a refusal, for people: a server's text is kept out where it may quote the object (D18)."""
-    match error:
-        case NotFound():
-            return "the namespace does not exist"
-        case Forbidden():
-            return "not allowed (403 Forbidden)" if "quota" not in error.message else "quota exceeded (403 Forbidden)"
-        case _:
-            return f"{error.code} {error.reason}: {error.brief}"[:300]
-
-
-def _was_certainly_not_done(error: KubeError) -> bool:
-    return isinstance(error, Unreachable | Unauthorized | TooManyRequests)

@@ -70,6 +70,7 @@ def source_of(found: Object) -> Source:
         found=found,
         stored=stored,
         is_suspended=stored.wanted.suspend,
+        is_held=job.is_held(found),
         is_finished=stored.is_finished,
         has_started=has_started(status),
         placed=stored.placed_worker,

@@ -82,7 +82,7 @@ class Routes:
             self._on_source_gone(old, is_certain=new is not None or change is Change.DELETED)
         if new is None:
             return
-        is_suspended = job.is_suspended(new)
+        is_suspended = job.is_suspended(new) and not job.is_held(new)  # one that is held wants a place
         is_another_spec = old is None or bytes(old.spec) != bytes(new.spec)
         if is_suspended:
             self._applier.arrived_at.pop(key, None)  # what is measured begins when it may run

@@ -24,6 +24,10 @@ class WriteSource(msgspec.Struct, frozen=True):
     cut: int = 0
 
 
+class ReleaseSource(msgspec.Struct, frozen=True):
+    """Unsuspend a source that our webhook holds, and say so no more, in one write (D16)."""
+
+
 class AskForPlace(msgspec.Struct, frozen=True):
     """Let it wait for a worker."""
 
@@ -70,7 +74,17 @@ class Tell(msgspec.Struct, frozen=True):
     is_warning: bool = True
 
 
-Action = WriteSource | AskForPlace | CreateMirror | FindMirror | RestoreLabels | PatchMirror | DeleteMirror | Tell
+Action = (
+    WriteSource
+    | ReleaseSource
+    | AskForPlace
+    | CreateMirror
+    | FindMirror
+    | RestoreLabels
+    | PatchMirror
+    | DeleteMirror
+    | Tell
+)
 
 
 class Plan(msgspec.Struct, frozen=True):

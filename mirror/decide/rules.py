@@ -20,6 +20,7 @@ from mirror.decide.plan import (
     FindMirror,
     PatchMirror,
     Plan,
+    ReleaseSource,
     RestoreLabels,
     Tell,
 )
@@ -34,6 +35,7 @@ CONFLICT_RETRY_SECONDS = 30.0
 WAITING_LOOK_SECONDS = 60.0
 RESENDS = 2
 PATCH_AGAIN_SECONDS = 60.0
+RELEASE_AGAIN_SECONDS = 60.0
 FIND_AGAIN_SECONDS = 1.0
 NAMESAKE_LOOK_SECONDS = 5.0
 NAMESAKE_SHOWN_AFTER_SECONDS = 10.0
@@ -103,13 +105,13 @@ def restore_erased_record(seen: Seen) -> Plan | None:
 
 def hold_suspended(seen: Seen) -> Plan | None:
     """A suspended source that was never placed is shown as suspended (D3)."""
-    if seen.source.placed is not None or not seen.source.is_suspended:
+    if seen.source.placed is not None or not seen.source.is_suspended or seen.source.is_held:
         return None
     return _show_suspended(seen, "suspended, not placed yet")
 
 
 def give_a_place(seen: Seen) -> Plan | None:
-    """An unsuspended source without a place asks for one, and is recorded where it is given one (D5)."""
+    """A source that may run, or is held until it may, asks for a place and is recorded where it is given one (D5)."""
     source = seen.source
     if source.placed is not None and not seen.refused_now:
         return None
@@ -124,6 +126,10 @@ def give_a_place(seen: Seen) -> Plan | None:
     clears = source.placed is not None
     status = placed_status(source.stored, None, seen.now) if clears else None
     why = seen.about_place.bad_annotation or seen.about_place.waiting_because
+    if why and source.is_held and not clears:
+        status = suspended_status(
+            source.stored, seen.now
+        )  # only where it has to wait: kubectl would show it as running
     # What it waited for is taken away by the write that records a worker (D21), not by one more before that.
     waiting = why or seen.source.found.annotations.get(names.WAITING_BECAUSE)
     write, later = source_write(seen, status=status, waiting=waiting, clears=clears)
@@ -131,6 +137,18 @@ def give_a_place(seen: Seen) -> Plan | None:
     ask = () if seen.about_place.bad_annotation else (AskForPlace(),)
     expiries = [refusal.until - seen.monotonic for _, refusal in seen.memory.refusals if refusal.until > seen.monotonic]
     return Plan(why or "asks for a place", (*write, *ask), min((*expiries, later or WAITING_LOOK_SECONDS)))
+
+
+def release_held(seen: Seen) -> Plan | None:
+    """A source that our webhook holds is unsuspended once its worker is recorded (D16)."""
+    source, memory = seen.source, seen.memory
+    if not source.is_held or source.placed is None:
+        return None
+    left = memory.release_refused_at + RELEASE_AGAIN_SECONDS - seen.monotonic
+    if not memory.release_refused or left <= 0:
+        return Plan(f"held, and placed on {source.placed}", (ReleaseSource(),))
+    write, later = source_write(seen, waiting=memory.release_refused)
+    return Plan(memory.release_refused, write, min(left, later or left))
 
 
 def wait_for_worker(seen: Seen) -> Plan | None:
@@ -309,6 +327,7 @@ RULES: tuple[Callable[[Seen], Plan | None], ...] = (
     restore_erased_record,
     hold_suspended,
     give_a_place,
+    release_held,
     wait_for_worker,
     make_room_for_mirror,
     care_for_missing_mirror,

@@ -51,6 +51,9 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     sent_times: int = 0
     patch_refused: str = ""
     patch_refused_at: float = float("-inf")
+    release_refused: str = ""
+    """Why a held source could not be unsuspended."""
+    release_refused_at: float = float("-inf")
     waiting_written_at: float = float("-inf")
     foreign_status_writes: int = 0
     foreign_written_at: float = float("-inf")
@@ -62,6 +65,8 @@ class Source(msgspec.Struct, frozen=True):
     found: Object
     stored: StoredJob
     is_suspended: bool
+    is_held: bool
+    """It is suspended by our webhook, until it has a place (D16)."""
     is_finished: bool
     has_started: bool
     placed: str | None

@@ -33,6 +33,8 @@ def source_write(
     changes: list[tuple[str, str | None]] = []
     if stored.get(names.ASSIGNED_WORKER) != placed:
         changes.append((names.ASSIGNED_WORKER, placed))
+    if names.HELD in stored and not seen.source.is_suspended:
+        changes.append((names.HELD, None))  # somebody released it before us; the next suspension is a user's
     recorded = stored.get(names.MIRROR_UID)
     if mirror_uid is not None and recorded != mirror_uid and (status is not None or recorded is not None):
         changes.append((names.MIRROR_UID, mirror_uid))

@@ -10,6 +10,7 @@ from worlds import (
     CHANGES,
     FINISHED,
     MONOTONIC,
+    ON_EAST,
     RUNNING,
     STARTED,
     SUSPENDED,
@@ -25,6 +26,7 @@ from worlds import (
 from mirror.adapters.job import Changes
 from mirror.decide.rules import decide
 from mirror.decide.seen import AboutPlace, Look, Policy, Refusal, Seen
+from mirror.model import names
 
 REFUSED = remembering(
     sent_digest="d1", sent_times=1, patch_refused="worker east refuses", patch_refused_at=MONOTONIC - 1
@@ -309,3 +311,55 @@ REFUSED = remembering(
 def test_each_branch_of_the_rules(found: Seen, because: str, actions: list[str]) -> None:
     """The first rule that has something to say decides; the reason is what the log shows."""
     assert (decide(found).because, actions_of(found)) == (because, actions)
+
+
+HELD = {"annotations": {names.HELD: "true"}, "spec": {"suspend": True}}
+REFUSED_RELEASE = remembering(release_refused="not allowed", release_refused_at=MONOTONIC - 1)
+
+
+@pytest.mark.parametrize(
+    ("found", "because", "actions"),
+    [
+        pytest.param(seen(source({}, **HELD)), "asks for a place", ["AskForPlace"], id="D16: it asks though suspended"),
+        pytest.param(
+            seen(source({}, **HELD), about_place=AboutPlace(given="east")),
+            "placed on east",
+            ["WriteSource"],
+            id="D5: the record comes first",
+        ),
+        pytest.param(
+            seen(source(annotations=ON_EAST | {names.HELD: "true"}, spec={"suspend": True})),
+            "held, and placed on east",
+            ["ReleaseSource"],
+            id="D16: then it is released, and nothing else",
+        ),
+        pytest.param(
+            seen(source(annotations=ON_EAST | {names.HELD: "true"}, spec={"suspend": True}), worker=lost(9)),
+            "held, and placed on east",
+            ["ReleaseSource"],
+            id="D16: wherever its worker is",
+        ),
+        pytest.param(
+            seen(source(annotations=ON_EAST | {names.HELD: "true"}, spec={"suspend": True}), memory=REFUSED_RELEASE),
+            "not allowed",
+            ["WriteSource"],
+            id="D16: who may not says so, and tries again in a minute",
+        ),
+        pytest.param(
+            seen(source({}, annotations={names.HELD: "no"}, spec={"suspend": True})),
+            "suspended, not placed yet",
+            ["WriteSource", "Tell"],
+            id="D16: only our own mark counts",
+        ),
+        pytest.param(
+            seen(source(annotations=ON_EAST | {names.HELD: "true"})),
+            "recorded, to be created",
+            ["CreateMirror"],
+            id="D16: one that is not suspended needs no release",
+        ),
+    ],
+)
+def test_held(found: Seen, because: str, actions: list[str]) -> None:
+    """What our webhook suspended is placed, then released (D16)."""
+    assert decide(found).because == because
+    assert actions_of(found) == actions

@@ -8,7 +8,7 @@ from typing import Any
 from doubles.jobs import as_object, condition
 from msgspec.structs import replace
 
-from mirror.adapters.job import Changes
+from mirror.adapters.job import Changes, is_held
 from mirror.adapters.job_status import StoredJob, has_started
 from mirror.decide.rules import decide
 from mirror.decide.seen import AboutPlace, Memory, Policy, Seen, Source, WorkerSight
@@ -42,7 +42,8 @@ def source(status: Json | None = None, *, spec: Json | None = None, **metadata: 
     found = as_object({"metadata": metadata, "spec": spec, "status": status})
     stored = StoredJob.of(spec, status)
     placed = next((c["message"] for c in status.get("conditions", ()) if c["type"] == names.PLACED), None)
-    return Source(found, stored, bool(spec.get("suspend")), stored.is_finished, has_started(status), placed)
+    is_suspended = bool(spec.get("suspend"))
+    return Source(found, stored, is_suspended, is_held(found), stored.is_finished, has_started(status), placed)
 
 
 def mirror(status: Json | None = None, *, uid: str = "m", spec: Json | None = None, **metadata: Any) -> Object:

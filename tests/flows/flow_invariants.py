@@ -121,7 +121,7 @@ class Invariants:
             return
         name = new["metadata"]["name"]
         if request.peer == MANAGER:
-            if old["spec"] != new["spec"]:
+            if old["spec"] != new["spec"] and not _is_release(old, new):
                 self._wrong(f"D3: the manager changed the spec of source {name}")
             for field in ("finalizers", "ownerReferences", "labels"):
                 if old["metadata"].get(field) != new["metadata"].get(field):
@@ -272,3 +272,11 @@ def _owner(pod: Json) -> str:
     """The uid of the Job that controls it."""
     owners = pod["metadata"].get("ownerReferences") or ()
     return next((one["uid"] for one in owners if one.get("controller")), "")
+
+
+def _is_release(old: Json, new: Json) -> bool:
+    """A Job that was held is unsuspended where it is placed, and loses its mark; nothing else changes (D16)."""
+    marks = [(one["metadata"].get("annotations") or {}).get(names.HELD) for one in (old, new)]
+    specs = [{**one["spec"], "suspend": None} for one in (old, new)]
+    suspended = [one["spec"].get("suspend") for one in (old, new)]
+    return marks == ["true", None] and specs[0] == specs[1] and suspended == [True, False] and placed(old) is not None

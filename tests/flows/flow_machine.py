@@ -26,6 +26,7 @@ KINDS: dict[str, dict[str, Any]] = {
 ANNOTATIONS: dict[str, dict[str, str]] = {
     "plain": {},
     "east only": {names.WORKER_SELECTOR: "name=east"},
+    "held": {names.HELD: "true"},
 }
 
 

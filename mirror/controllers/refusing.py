@@ -1,0 +1,32 @@
+"""What a failed write to a cluster means: in words for people, and whether it may have happened.
+
+Called by ``applying`` and ``releasing``. Not here: what is done about it.
+"""
+
+from __future__ import annotations
+
+from mirror.kube.errors import (
+    ApiError,
+    Forbidden,
+    KubeError,
+    NotFound,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
+
+
+def refusal_text(error: ApiError) -> str:
+    """The kind of a refusal, for people: a server's text is kept out where it may quote the object (D18)."""
+    match error:
+        case NotFound():
+            return "the namespace does not exist"
+        case Forbidden():
+            return "not allowed (403 Forbidden)" if "quota" not in error.message else "quota exceeded (403 Forbidden)"
+        case _:
+            return f"{error.code} {error.reason}: {error.brief}"[:300]
+
+
+def was_certainly_not_done(error: KubeError) -> bool:
+    """Whether a request that failed like this had no effect."""
+    return isinstance(error, Unreachable | Unauthorized | TooManyRequests)

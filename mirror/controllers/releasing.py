@@ -1,0 +1,48 @@
+"""Unsuspends a source that our webhook holds, once its worker is recorded (D16). Called by ``applying``.
+
+It happens once: the write is guarded by the version that was looked at, and takes the mark ``held`` away with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from mirror.adapters import job
+from mirror.controllers.refusing import refusal_text
+from mirror.decide.seen import Seen
+from mirror.kube import requests
+from mirror.kube.errors import BadRequest, Forbidden, Invalid, NotFound
+
+if TYPE_CHECKING:
+    from mirror.controllers.applying import Tools
+
+
+class Tell(Protocol):
+    """Writes an event on a source."""
+
+    def __call__(self, seen: Seen, reason: str, message: str) -> None: ...
+
+
+async def release(seen: Seen, tools: Tools, tell: Tell) -> None:
+    """Unsuspend it, unless it changed since it was looked at: a user may have suspended it meanwhile.
+
+    Raises:
+        KubeError: it did not go well, and is to be tried again.
+    """
+    uid, key, memories = seen.source.uid, seen.key, tools.memories
+    operations = job.release_operations(seen.source.found)
+    patch = requests.json_patch(job.RESOURCE, key.name, operations, namespace=key.namespace)
+    try:
+        released = await tools.management.send_object(patch)
+    except NotFound:
+        return  # deleted meanwhile: the watch tells
+    except (Forbidden, Invalid, BadRequest) as error:
+        text = f"held by our webhook, and may not be unsuspended: {refusal_text(error)}"
+        if memories.of(uid).release_refused != text:
+            tell(seen, "ReleaseRefused", text)
+        memories.set(uid, release_refused=text, release_refused_at=tools.clock.monotonic())
+    else:
+        memories.set(uid, release_refused="")
+        tools.sources.read_own_write(released)
+        tools.log.info("released", source=key, worker=seen.source.placed)
+    tools.add(key)
