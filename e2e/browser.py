@@ -1,0 +1,203 @@
+"""A real Chromium without a window, driven over the DevTools protocol: open, look, click, type, take a picture.
+
+For ``test_page``. The program comes from the machine (``.ci/packages`` installs it); it is started like a control
+plane's programs, so it never outlives the tests. It sees only what is on this machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import re
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from e2e.controlplane.process import Program
+from e2e.controlplane.scratch import Scratch
+
+PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+START_SECONDS = 60.0
+CALL_SECONDS = 30.0
+_LOOK_AGAIN_SECONDS = 0.05
+_LISTENS = re.compile(r"DevTools listening on (ws://\S+)")
+
+
+class ScriptFailed(AssertionError):
+    """A script of ours failed in the page; the text says how."""
+
+
+def find_chromium() -> Path | None:
+    """The program, if there is one on the PATH."""
+    return next((Path(found) for name in PROGRAMS if (found := shutil.which(name))), None)
+
+
+class Tab:
+    """One page."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._session = ""
+        self.complaints: list[str] = []
+        """What the console was told that is an error: scripts that failed, what the page's policy blocked."""
+        self.loads = 0
+        """How many documents it has had."""
+
+    async def attach(self) -> None:
+        """Open it."""
+        target = await self.call("Target.createTarget", url="about:blank")
+        found = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+        self._session = found["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            await self.call(f"{domain}.enable")
+
+    async def read(self) -> None:
+        """Take what the browser says, until it ends."""
+        async for message in self._socket:
+            said = message.json()
+            answer = self._answers.pop(said.get("id", 0), None)
+            if answer is not None and not answer.done():
+                answer.set_result(said)
+            elif "method" in said:
+                self._note(said["method"], said["params"])
+
+    async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """One command of the protocol.
+
+        Raises:
+            ScriptFailed: it was refused.
+        """
+        number = next(self._numbers)
+        answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        session = {"sessionId": self._session} if self._session else {}
+        await self._socket.send_json({"id": number, "method": method, "params": parameters, **session})
+        async with asyncio.timeout(CALL_SECONDS):
+            said = await answer
+        if "error" in said:
+            raise ScriptFailed(f"{method}: {said['error']}")
+        result: dict[str, Any] = said["result"]
+        return result
+
+    async def open(self, url: str) -> None:
+        """Go there, and wait until it is there."""
+        await self.call("Page.navigate", url=url)
+        await self.wait_for(f"location.href.startsWith({url!r}) && document.readyState === 'complete'")
+
+    async def evaluate(self, script: str) -> Any:
+        """What an expression gives, in the page.
+
+        Raises:
+            ScriptFailed: it failed.
+        """
+        said = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in said:
+            raise ScriptFailed(f"{script}: {said['exceptionDetails']}")
+        return said["result"].get("value")
+
+    async def text(self, selector: str) -> str:
+        """What a person reads there."""
+        return str(await self.evaluate(f"document.querySelector({selector!r})?.innerText ?? ''"))
+
+    async def wait_for(self, script: str, *, seconds: float = 20.0) -> None:
+        """Until an expression is true.
+
+        Raises:
+            TimeoutError: it does not become so; the text holds the page's.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                while not await self.evaluate(f"Boolean({script})"):  # noqa: ASYNC110 - a page tells nobody
+                    await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        except TimeoutError:
+            shown = await self.evaluate("document.body.innerText")
+            raise TimeoutError(f"never true: {script}\n{shown}\n{self.complaints}") from None
+
+    async def look(self, *, width: int, height: int = 900, scheme: str = "light") -> None:
+        """From now on as a screen of this size, in ``light`` or ``dark``."""
+        await self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+        )
+        features = [
+            {"name": "prefers-color-scheme", "value": scheme},
+            {"name": "prefers-reduced-motion", "value": "reduce"},
+        ]
+        await self.call("Emulation.setEmulatedMedia", features=features)
+
+    async def picture(self) -> bytes:
+        """What is on the screen, as PNG."""
+        said = await self.call("Page.captureScreenshot", format="png")
+        return base64.b64decode(said["data"])
+
+    async def press(self, key: str) -> None:
+        """A key; one character is typed."""
+        await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **({"text": key} if len(key) == 1 else {}))
+        await self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    async def type(self, text: str) -> None:
+        """Text, where the keyboard is."""
+        await self.call("Input.insertText", text=text)
+
+    def _note(self, method: str, said: dict[str, Any]) -> None:
+        if method == "Runtime.exceptionThrown":
+            self.complaints.append(str(said["exceptionDetails"]))
+        elif method == "Log.entryAdded" and said["entry"]["level"] == "error":
+            self.complaints.append(f"{said['entry']['text']} {said['entry'].get('url', '')}")
+        elif method == "Page.frameNavigated" and "parentId" not in said["frame"]:
+            self.loads += 1
+
+
+@asynccontextmanager
+async def browser_tab(program: Path) -> AsyncIterator[Tab]:
+    """A browser of its own with one empty page, while the block runs."""
+    scratch = Scratch("browser")
+    running = Program([program, *_arguments(scratch.path / "profile"), "about:blank"], scratch)
+    try:
+        running.start()
+        url = await _address(running)
+        # The tests' own loop may be told to use a proxy; a browser on this machine needs none.
+        async with aiohttp.ClientSession(trust_env=False) as session, session.ws_connect(url, max_msg_size=0) as socket:
+            tab = Tab(socket)
+            async with asyncio.TaskGroup() as scope:
+                reading = scope.create_task(tab.read(), name="read from the browser")
+                try:
+                    await tab.attach()
+                    yield tab
+                finally:
+                    reading.cancel()
+    finally:
+        await running.kill()
+        scratch.close()
+
+
+def _arguments(profile: Path) -> list[str]:
+    return [
+        "--headless",
+        "--remote-debugging-port=0",
+        f"--user-data-dir={profile}",
+        "--no-sandbox",  # it opens nothing but our own page, and root or a container could not start it otherwise
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--no-proxy-server",
+        "--hide-scrollbars",
+    ]
+
+
+async def _address(running: Program) -> str:
+    async with asyncio.timeout(START_SECONDS):
+        while True:
+            running.check()
+            found = _LISTENS.search(running.last_words())
+            if found is not None:
+                return found[1]
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)

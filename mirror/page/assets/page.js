@@ -1,0 +1,214 @@
+// Keeps a page live: the server sends elements that changed (mirror/page/view.py), this puts them into place.
+// Without it everything works, only not by itself.
+"use strict";
+
+const live = document.getElementById("live");
+const pause = document.getElementById("pause");
+const filter = document.getElementById("filter");
+const AGAIN_MS = [1000, 2000, 5000, 15000, 30000];
+
+let source = null;
+let failures = 0;
+let timer = 0;
+let isPaused = false;
+
+// -- times: the same words as mirror/page/times.py ----------------------------------------------------------------
+
+const UNITS = [["d", 86400, 10], ["h", 3600, 10], ["min", 60, 5], ["s", 1, 0]];
+
+function span(seconds) {
+  const whole = Math.max(0, Math.floor(seconds));
+  for (const [number, [unit, size, two]] of UNITS.entries()) {
+    if (whole < size && unit !== "s") continue;
+    const count = Math.floor(whole / size);
+    const next = UNITS[number + 1];
+    const rest = next ? Math.floor((whole % size) / next[1]) : 0;
+    return count < two && rest ? `${count} ${unit} ${rest} ${next[0]}` : `${count} ${unit}`;
+  }
+  return "";
+}
+
+// How much this machine's clock is ahead; a second or two is how long the page was on its way.
+const ahead = Date.now() - Date.parse(document.body.dataset.now);
+const AHEAD_MS = Math.abs(ahead) < 5000 ? 0 : ahead;
+
+function told(time, now) {
+  const seconds = (now - Date.parse(time.dateTime)) / 1000;
+  if (time.dataset.as === "for") return span(seconds);
+  if (Math.abs(seconds) < 1) return "now";
+  return seconds > 0 ? `${span(seconds)} ago` : `in ${span(-seconds)}`;
+}
+
+function tick() {
+  const now = Date.now() - AHEAD_MS;
+  for (const time of document.querySelectorAll("time[data-as]")) {
+    const text = told(time, now);
+    if (time.firstChild && time.firstChild.data !== text) time.firstChild.data = text;
+  }
+}
+
+// -- putting parts into place -------------------------------------------------------------------------------------
+
+const FOCUSABLE = "a[href], button, input, select";
+
+function made(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html; // the server's own markup: every text in it is escaped there
+  return template.content.firstElementChild;
+}
+
+// Put a new element where the old one is; who was there with the keyboard stays there.
+function replace(old, fresh) {
+  const active = document.activeElement;
+  const place = old.contains(active) ? [...old.querySelectorAll(FOCUSABLE)].indexOf(active) : -1;
+  const isChoosing = active && active.tagName === "SELECT" && (old === active || old.contains(active));
+  if (isChoosing) return; // an open list would close; it comes with the next change
+  old.replaceWith(fresh);
+  if (place >= 0) fresh.querySelectorAll(FOCUSABLE)[place]?.focus({ preventScroll: true });
+}
+
+function arrange(list, order, fresh) {
+  let here = list.firstElementChild;
+  const wanted = new Set(order);
+  for (const id of order) {
+    while (here && !wanted.has(here.id)) {
+      const gone = here;
+      here = here.nextElementSibling;
+      gone.remove();
+    }
+    if (here && here.id === id) {
+      here = here.nextElementSibling;
+      continue;
+    }
+    const element = document.getElementById(id) || fresh.get(id);
+    if (element) list.insertBefore(element, here);
+  }
+  while (here) {
+    const gone = here;
+    here = here.nextElementSibling;
+    gone.remove();
+  }
+}
+
+function show(news) {
+  const fresh = new Map();
+  for (const [id, html] of Object.entries(news.parts || {})) {
+    const element = made(html);
+    const old = document.getElementById(id);
+    if (!news.whole) element.classList.add("changed");
+    if (old) replace(old, element);
+    else fresh.set(id, element);
+  }
+  for (const [id, order] of Object.entries(news.lists || {})) {
+    const list = document.getElementById(id);
+    if (list) arrange(list, order, fresh);
+  }
+  tick();
+}
+
+// -- the stream ---------------------------------------------------------------------------------------------------
+
+function say(text, kind) {
+  if (live.textContent !== text) live.textContent = text;
+  live.className = `live ${kind}`;
+}
+
+function address() {
+  const base = document.body.dataset.events;
+  if (document.body.dataset.kind === "job") {
+    const [namespace, name] = location.pathname.split("/").slice(-2);
+    return `${base}?job=${namespace}/${name}`;
+  }
+  return base + location.search;
+}
+
+function disconnect() {
+  clearTimeout(timer);
+  if (source) source.close();
+  source = null;
+}
+
+function connect() {
+  disconnect();
+  if (isPaused || document.hidden) return;
+  source = new EventSource(address());
+  source.onmessage = (event) => {
+    failures = 0;
+    say("Live", "on");
+    show(JSON.parse(event.data));
+  };
+  source.onerror = () => {
+    disconnect();
+    say("Not live: trying again", "off");
+    timer = setTimeout(connect, AGAIN_MS[Math.min(failures, AGAIN_MS.length - 1)]);
+    failures += 1;
+  };
+}
+
+pause.hidden = false;
+pause.addEventListener("click", () => {
+  isPaused = !isPaused;
+  pause.textContent = isPaused ? "Go on" : "Pause";
+  if (isPaused) {
+    disconnect();
+    say("Paused", "off");
+  } else {
+    say("Connecting", "off");
+    connect();
+  }
+});
+
+// A hidden page costs nobody anything. (Browsers allow six streams to one server, over all tabs.)
+document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
+addEventListener("pagehide", disconnect);
+addEventListener("pageshow", (event) => event.persisted && connect());
+
+// -- what to look at ----------------------------------------------------------------------------------------------
+
+function go(search) {
+  if (search === location.search) return;
+  history.replaceState(null, "", search || location.pathname);
+  if (isPaused) location.reload();
+  else connect();
+}
+
+function fromForm() {
+  const wanted = new URLSearchParams(location.search);
+  wanted.delete("page");
+  for (const name of ["text", "namespace", "worker"]) {
+    const value = filter.elements[name].value.trim();
+    if (value) wanted.set(name, value);
+    else wanted.delete(name);
+  }
+  const search = wanted.toString();
+  go(search ? `?${search}` : "");
+}
+
+if (filter) {
+  let soon = 0;
+  filter.classList.add("is-live"); // no button is needed
+  filter.addEventListener("input", () => {
+    clearTimeout(soon);
+    soon = setTimeout(fromForm, 250);
+  });
+  filter.addEventListener("submit", (event) => {
+    event.preventDefault();
+    fromForm();
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-live]");
+    if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    go(new URL(link.href).search);
+  });
+  document.addEventListener("keydown", (event) => {
+    const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+    if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    filter.elements.text.focus();
+  });
+}
+
+say("Connecting", "off");
+setInterval(tick, 1000);
+connect();

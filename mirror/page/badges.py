@@ -1,0 +1,57 @@
+"""Small pieces of both pages: states, counts, and what deserves a second look. Pure."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from mirror.model.views import JobView
+from mirror.page.markup import Html, join, safe, tag
+from mirror.page.query import STATES
+
+_WORKER_STATES = ("Connecting", "Connected", "Lost")
+WAITED_TOO_LONG_SECONDS = 5.0
+"""A status on its way for longer is shown as late."""
+
+
+def badge(state: str) -> Html:
+    """A state as a word in a colour; the word alone says it."""
+    kind = state.lower() if state in STATES or state in _WORKER_STATES else "other"
+    return tag("span", state, class_=f"badge {kind}")
+
+
+def chip(text: str, *, kind: str = "", title: str = "") -> Html:
+    """A small fact."""
+    return tag("span", text, class_=f"chip {kind}".strip(), title=title or None)
+
+
+def number(count: int) -> str:
+    """``20,000``."""
+    return f"{count:,}"
+
+
+def pods(job: JobView) -> Html:
+    """How many pods have ended well, of how many, and what the others do."""
+    wanted = "" if job.completions is None else f"/{number(job.completions)}"
+    return join(
+        tag("span", f"{number(job.succeeded)}{wanted}", class_="done"),
+        tag("span", f" · {number(job.active)} active", class_="muted") if job.active else None,
+        tag("span", f" · {number(job.failed)} failed", class_="bad") if job.failed else None,
+    )
+
+
+def late(job: JobView) -> Html | None:
+    """A status that is not stored here yet."""
+    if job.lag_seconds is None or job.lag_seconds < WAITED_TOO_LONG_SECONDS:
+        return None
+    text = f"status {job.lag_seconds:.0f} s late"
+    return chip(text, kind="warn", title="A change on the worker is not stored on the management cluster yet")
+
+
+def job_path(namespace: str, name: str) -> str:
+    """Address of a Job's page, relative to the list's; the parts are DNS names, and quoted if they are not."""
+    return f"jobs/{quote(namespace, safe='')}/{quote(name, safe='')}"
+
+
+def identifier(kind: str, *parts: str) -> str:
+    """An element's id, as it is in the page and in messages: without white space, cleaned as all text is."""
+    return safe(f"{kind}:{'/'.join(parts)}".replace(" ", "_"))

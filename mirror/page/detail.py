@@ -1,0 +1,132 @@
+"""One Job: its state, its timeline, what it waits for. Pure, like ``listing``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from zlib import crc32
+
+import msgspec
+
+from mirror.model.views import JobKey, JobView, Moment
+from mirror.page import listing
+from mirror.page.badges import badge, identifier, late, pods
+from mirror.page.markup import Html, join, tag
+from mirror.page.times import lasting, when
+from mirror.page.view import Part, View
+
+MOST_MOMENTS = 200
+"""Of a timeline, the latest ones."""
+MOST_LACKING = 100
+"""Workers that say what they lack."""
+
+_KINDS = {"Error": "bad", "Lost": "bad", "Refused": "bad", "Waiting": "wait", "Held": "wait", "Deleting": "wait"}
+"""How an entry looks; all others are plain, but for the end."""
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page is made of."""
+
+    is_leading: bool
+    key: JobKey
+    job: JobView | None
+    """None: there is none of this name."""
+    timeline: tuple[Moment, ...] = ()
+    lacks: Mapping[str, str] = {}
+
+
+def view(seen: Seen, now: datetime) -> View:
+    """The whole page."""
+    job = seen.job
+    moments = seen.timeline[-MOST_MOMENTS:]
+    lacking = sorted(seen.lacks.items())[:MOST_LACKING]
+    none = (bool(moments), bool(lacking), len(seen.timeline) > len(moments))
+    return View(
+        parts=(
+            listing.role(seen.is_leading),
+            Part("head", (seen.key, job), lambda: _head(seen.key, job)),
+            Part("facts", job, lambda: _facts(job, now)),
+            Part("quiet", none[0], lambda: _note("quiet", "Nothing is known of its past.", shown=not none[0])),
+            Part("lacking", none[1], lambda: _note("lacking", _nothing_lacks(job), shown=not none[1])),
+        ),
+        lists={"timeline": _moments(moments, now), "lacks": tuple(_lack(*pair) for pair in lacking)},
+    )
+
+
+def _head(key: JobKey, job: JobView | None) -> Html:
+    namespace, name = key
+    title = tag("h1", tag("span", namespace, "/", class_="namespace"), tag("span", name, class_="name"))
+    if job is None:
+        gone = tag("p", "There is no such Job here, or no longer.", class_="because")
+        return tag("div", tag("div", title, class_="title"), gone, id="head", class_="head")
+    place = tag("span", "on ", tag("strong", job.worker), class_="place") if job.worker else None
+    return tag(
+        "div",
+        tag("div", title, badge(job.state), place, late(job), class_="title"),
+        tag("p", job.because, class_="because") if job.because else None,
+        id="head",
+        class_="head",
+    )
+
+
+def _facts(job: JobView | None, now: datetime) -> Html:
+    if job is None:
+        return tag("dl", id="facts", class_="facts")
+    bar = None
+    if job.completions:
+        done = f"{job.succeeded} of {job.completions} pods have succeeded"
+        bar = tag("progress", value=min(job.succeeded, job.completions), max=job.completions, aria_label=done)
+    pairs = (
+        ("Pods", join(pods(job), bar)),
+        ("Created", when(job.created, now)),
+        ("Started", when(job.started, now, none="not yet")),
+        ("Finished", when(job.finished, now, none="not yet")),
+        ("Ran for", lasting(job.started, job.finished, now)),
+        ("Uid", tag("code", job.uid)),
+    )
+    return tag(
+        "dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs], id="facts", class_="facts"
+    )
+
+
+def _moments(moments: Sequence[Moment], now: datetime) -> tuple[Part, ...]:
+    """Entries keep their id when older ones go: it is made of what they say."""
+    seen: Counter[int] = Counter()
+    parts = []
+    for one in moments:
+        digest = crc32(repr(one).encode("utf-8", "backslashreplace"))
+        seen[digest] += 1
+        name = f"m:{digest:08x}-{seen[digest]}"
+        parts.append(Part(name, one, lambda one=one, name=name: _moment(name, one, now)))  # type: ignore[misc]
+    return tuple(parts)
+
+
+def _moment(element: str, one: Moment, now: datetime) -> Html:
+    kind = _KINDS.get(one.kind, "")
+    if one.kind == "Finished":
+        kind = "bad" if one.text.startswith("Failed") else "good"
+    place = f"{' · ' if one.text else ''}{one.worker}" if one.worker else ""
+    return tag(
+        "li",
+        tag("span", when(one.at, now), class_="at"),
+        tag("span", one.kind, class_="kind"),
+        tag("span", one.text, tag("span", place, class_="muted") if place else None, class_="text"),
+        id=element,
+        class_=f"moment {kind}".strip(),
+    )
+
+
+def _lack(worker: str, why: str) -> Part:
+    name = identifier("l", worker)
+    return Part(name, why, lambda: tag("div", tag("dt", worker or "the Job itself"), tag("dd", why), id=name))
+
+
+def _note(name: str, text: str, *, shown: bool) -> Html:
+    return tag("p", text, id=name, class_="nothing", hidden=not shown)
+
+
+def _nothing_lacks(job: JobView | None) -> str:
+    if job is None or job.state != "Waiting":
+        return "It does not wait for a worker."
+    return "No worker has said why it cannot take it."

@@ -1,0 +1,185 @@
+"""Whole pages: the frame around a view's parts. Pure. They work without scripts; ``assets/page.js`` makes them live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from mirror.model.views import JobKey
+from mirror.page.markup import Html, join, tag
+from mirror.page.query import LONGEST, Query
+
+_DOCTYPE = Html("<!DOCTYPE html>")
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What does not change."""
+
+    managed_by: str
+    origin: str
+    version: str
+    assets: str
+    """Differs when the assets do, so that browsers do not keep old ones."""
+
+
+def list_page(parts: Mapping[str, Html], query: Query, about: About, now: datetime) -> Html:
+    """``/``"""
+    main = (
+        tag(
+            "section",
+            tag("div", tag("h2", "Workers", id="workers"), parts["summary"], class_="section-head"),
+            tag("ul", parts["cards"], id="cards", class_="cards", data_list=True),
+            aria_labelledby="workers",
+        ),
+        tag(
+            "section",
+            tag("div", tag("h2", "Jobs", id="jobs"), parts["found"], class_="section-head"),
+            tag("nav", parts["states"], aria_label="States of Jobs"),
+            _filter(parts, query),
+            _table(parts["rows"]),
+            parts["nothing"],
+            aria_labelledby="jobs",
+        ),
+    )
+    frame = _Frame(about=about, now=now, kind="jobs", base="", title="JobMirror")
+    return _page(frame, main, parts)
+
+
+def job_page(parts: Mapping[str, Html], key: JobKey, about: About, now: datetime) -> Html:
+    """``/jobs/NAMESPACE/NAME``"""
+    main = (
+        tag("nav", tag("a", "← All Jobs", href="../../."), aria_label="Way back", class_="back"),
+        parts["head"],
+        tag(
+            "div",
+            tag(
+                "section",
+                tag("h2", "Timeline", id="story"),
+                tag("ol", parts["timeline"], id="timeline", class_="timeline", data_list=True),
+                parts["quiet"],
+                aria_labelledby="story",
+            ),
+            tag(
+                "div",
+                tag("section", tag("h2", "Facts", id="what"), parts["facts"], aria_labelledby="what"),
+                tag(
+                    "section",
+                    tag("h2", "What each worker lacks", id="why-not"),
+                    tag("dl", parts["lacks"], id="lacks", class_="facts lacks", data_list=True),
+                    parts["lacking"],
+                    aria_labelledby="why-not",
+                ),
+                class_="aside",
+            ),
+            class_="columns",
+        ),
+    )
+    frame = _Frame(about=about, now=now, kind="job", base="../../", title=f"{'/'.join(key)} – JobMirror")
+    return _page(frame, main, parts)
+
+
+def error_page(title: str, text: str) -> Html:
+    """What went wrong, in the plainest way."""
+    body = tag("body", tag("h1", title), tag("p", text))
+    return join(_DOCTYPE, tag("html", tag("head", tag("meta", charset="utf-8"), tag("title", title)), body, lang="en"))
+
+
+class _Frame(msgspec.Struct, frozen=True, kw_only=True):
+    about: About
+    now: datetime
+    kind: str
+    base: str
+    """The way to ``/``: addresses are relative, so that a proxy may put all of this below a path of its own."""
+    title: str
+
+
+def _page(frame: _Frame, main: tuple[Html, ...], parts: Mapping[str, Html]) -> Html:
+    about, base = frame.about, frame.base
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", frame.title),
+        tag("link", rel="icon", href=f"{base}static/icon.svg?{about.assets}", type="image/svg+xml"),
+        tag("link", rel="stylesheet", href=f"{base}static/page.css?{about.assets}"),
+        tag("script", src=f"{base}static/page.js?{about.assets}", defer=True),
+    )
+    body = tag(
+        "body",
+        tag("a", "Skip to content", href="#main", class_="skip"),
+        _header(parts, base),
+        tag("main", *main, id="main", tabindex="-1"),
+        tag(
+            "footer",
+            tag("span", "managed by ", tag("code", about.managed_by)),
+            tag("span", "origin ", tag("code", about.origin)),
+            tag("span", f"jobmirror {about.version}"),
+            tag("span", "read-only"),
+        ),
+        data_kind=frame.kind,
+        data_now=frame.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        data_events=f"{base}events",
+    )
+    return join(_DOCTYPE, tag("html", head, body, lang="en"))
+
+
+def _header(parts: Mapping[str, Html], base: str) -> Html:
+    return tag(
+        "header",
+        tag("a", "JobMirror", href=base or ".", class_="brand"),
+        parts["role"],
+        tag(
+            "div",
+            tag("span", "Not live: reload to see what is new", id="live", role="status", class_="live"),
+            tag("button", "Pause", id="pause", type="button", hidden=True),
+            class_="right",
+        ),
+    )
+
+
+def _filter(parts: Mapping[str, Html], query: Query) -> Html:
+    """Narrows the list; the state, chosen elsewhere, stays."""
+
+    def field(label: str, element: Html) -> Html:
+        return tag("label", tag("span", label), element)
+
+    text = tag(
+        "input", type="search", name="text", value=query.text, maxlength=LONGEST, placeholder="name, reason or uid",
+        autocomplete="off", spellcheck="false", aria_keyshortcuts="/",
+    )  # fmt: skip
+    namespace = tag(
+        "input", name="namespace", value=query.namespace, maxlength=LONGEST, placeholder="any namespace",
+        list="namespaces", autocomplete="off", spellcheck="false",
+    )  # fmt: skip
+    return tag(
+        "form",
+        tag("input", type="hidden", name="state", value=query.state),
+        field("Search", text),
+        field("Namespace", namespace),
+        field("Worker", parts["worker"]),
+        parts["namespaces"],
+        tag("button", "Show", type="submit"),
+        id="filter",
+        class_="filter",
+        role="search",
+        aria_label="Jobs",
+    )
+
+
+def _table(rows: Html) -> Html:
+    columns = (
+        ("job", "Job"), ("is", "State"), ("worker", "Worker"), ("pods", "Pods done"), ("created", "Created"),
+        ("took", "Ran for"), ("why", "Why"),
+    )  # fmt: skip
+    heads = [tag("th", label, scope="col", role="columnheader", class_=kind) for kind, label in columns]
+    return tag(
+        "table",
+        tag("caption", "Jobs, newest first", class_="unseen"),
+        tag("thead", tag("tr", heads, role="row"), role="rowgroup"),
+        tag("tbody", rows, id="rows", role="rowgroup", data_list=True),
+        role="table",
+        class_="jobs",
+    )
