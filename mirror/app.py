@@ -32,6 +32,8 @@ from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
 from mirror.kube.resources import NAMESPACES
 from mirror.model import names
 from mirror.model.endings import CannotStart
+from mirror.page.serving import Place
+from mirror.page.serving import serve as serve_page
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.leadership import Leadership, LeaseSettings
 from mirror.runtime.supervise import supervise
@@ -56,8 +58,9 @@ async def run(
     metrics: Metrics,
     stop: asyncio.Event,
     on_listening: Callable[[int], None] = lambda _: None,
+    on_page: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Run the manager until ``stop`` is set.
+    """Run the manager until ``stop`` is set; ``on_listening`` and ``on_page`` get the ports.
 
     Raises:
         CannotStart: the settings lead nowhere (no cluster, no rights, a port that is taken).
@@ -76,6 +79,7 @@ async def run(
             async with (
                 serve(settings.listen_address, metrics=metrics, health=health, readiness=readiness) as port,
                 _https(settings, management, manager),
+                _page(settings, manager, on_page),
             ):
                 on_listening(port)
                 log.info("started", listen=f"{settings.listen_address[0]}:{port}", origin=manager.origin)
@@ -270,6 +274,26 @@ def _renew_tokens(manager: Manager, management: Client, connector: Connector, cl
     manager.kept.append(("renew tokens", renewer.run))
 
 
+@asynccontextmanager
+async def _page(settings: Settings, manager: Manager, on_page: Callable[[int], None]) -> AsyncIterator[None]:
+    """The page for people, where it is wanted; a manager that stands by has one, too."""
+    if not settings.page.enabled:
+        yield
+        return
+    host, _ = settings.page.listen_address
+    place = Place(
+        listen=settings.page.listen_address,
+        hosts=settings.page.hosts,
+        managed_by=settings.managed_by,
+        origin=manager.origin,
+    )
+    log = Log("page")
+    async with serve_page(manager.mirroring.known(), place, is_leading=lambda: manager.is_working, log=log) as port:
+        log.info("started", listen=f"{host}:{port}")
+        on_page(port)
+        yield
+
+
 def _mirroring_settings(settings: Settings, origin: str, *, server_knows_rule_names: bool) -> MirroringSettings:
     mirrors = settings.mirrors
     return MirroringSettings(
@@ -287,6 +311,7 @@ def _mirroring_settings(settings: Settings, origin: str, *, server_knows_rule_na
         namespaces=settings.namespaces,
         create_namespaces=settings.workers.create_namespaces,
         sweep_interval_seconds=settings.sweep.interval_seconds,
+        keep_history=settings.access.enabled or settings.page.enabled,
     )
 
 

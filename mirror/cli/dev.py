@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     help="Where kubeconfigs, the log and all data are kept, and found again. Without it nothing is left behind.",
 )
-def dev(workers: int, pods: Pods, folder: Path | None) -> None:
+@click.option("--page", is_flag=True, help="Serve the manager's page on this machine, too: workers, Jobs, timelines.")
+def dev(workers: int, pods: Pods, folder: Path | None, page: bool) -> None:
     """Run a management cluster, workers and the manager in this process, for your own kubectl, until Ctrl-C.
 
     Exit codes: 0 stopped as told, 1 could not go on.
@@ -39,7 +40,7 @@ def dev(workers: int, pods: Pods, folder: Path | None) -> None:
     from mirror.cli.process import exit_code_of
 
     async def work(stop: asyncio.Event) -> None:
-        await _serve(workers, pods, where, stop, keeps_data=folder is not None)
+        await _serve(workers, pods, where, stop, keeps_data=folder is not None, page=page)
 
     with TemporaryDirectory(prefix="jobmirror-dev-") as temporary:
         where = folder or Path(temporary)
@@ -51,7 +52,7 @@ def dev(workers: int, pods: Pods, folder: Path | None) -> None:
     raise SystemExit(code)
 
 
-async def _serve(workers: int, pods: Pods, folder: Path, stop: asyncio.Event, *, keeps_data: bool) -> None:
+async def _serve(workers: int, pods: Pods, folder: Path, stop: asyncio.Event, *, keeps_data: bool, page: bool) -> None:
     # Not at the top: these take half a second, which `mirror --help` need not cost.
     from mirror.cli.embedded import logs_into, manager
     from mirror.planes.fleet import fleet, worker_names
@@ -60,14 +61,18 @@ async def _serve(workers: int, pods: Pods, folder: Path, stop: asyncio.Event, *,
 
     clusters = fleet(worker_names(workers), folder, Shape(pods=pods), keeps_data=keeps_data)
     with logs_into(folder / "log"):
-        async with clusters as made, manager(made.settings(), workers, metrics=Metrics(), stop=stop):
+        ports: list[int] = []
+        async with (
+            clusters as made,
+            manager(made.settings(page=page), workers, metrics=Metrics(), stop=stop, on_page=ports.append),
+        ):
             if not stop.is_set():
-                click.echo(_greeting(made))
+                click.echo(_greeting(made, *ports))
             await stop.wait()
 
 
-def _greeting(made: Fleet) -> str:
-    """Where things are, and three lines to try."""
+def _greeting(made: Fleet, *pages: int) -> str:
+    """Where things are, and three lines to try; the page on this port, if there is one."""
     from mirror.planes.samples import folder as samples
 
     wide = max(map(len, ("management", *made.workers)))
@@ -84,6 +89,7 @@ def _greeting(made: Fleet) -> str:
             f"  kubectl apply -f {samples()}/plain.yaml && kubectl get jobs --watch",
             f"  kubectl --kubeconfig {made.kubeconfig(worker)} get jobs,pods",
             "",
+            *(f"Page: http://127.0.0.1:{port}/" for port in pages),
             f"Log: {made.folder / 'log'}. Ctrl-C ends it.",
         )
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -32,7 +32,14 @@ def logs_into(path: Path) -> Iterator[Path]:
 
 
 @asynccontextmanager
-async def manager(settings: Settings, workers: int, *, metrics: Metrics, stop: asyncio.Event) -> AsyncIterator[None]:
+async def manager(
+    settings: Settings,
+    workers: int,
+    *,
+    metrics: Metrics,
+    stop: asyncio.Event,
+    on_page: Callable[[int], None] = lambda _: None,
+) -> AsyncIterator[None]:
     """Run ``mirror.app`` while the block runs, which begins once it leads and all workers are within reach.
 
     Args:
@@ -40,12 +47,13 @@ async def manager(settings: Settings, workers: int, *, metrics: Metrics, stop: a
         workers: how many there are.
         metrics: what it counts.
         stop: ends it, and the wait for it; set at the end of the block.
+        on_page: gets the port of the page, if the settings want one.
 
     Raises:
         MustEnd: it could not go on, or was not ready in time (in a group, as of any task).
     """
     async with asyncio.TaskGroup() as scope:
-        scope.create_task(app.run(settings, metrics=metrics, stop=stop), name="manager")
+        scope.create_task(app.run(settings, metrics=metrics, stop=stop, on_page=on_page), name="manager")
         try:
             try:
                 async with asyncio.timeout(READY_SECONDS):

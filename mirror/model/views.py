@@ -78,8 +78,12 @@ class Known(Protocol):
         """All workers, by name."""
         ...
 
-    def jobs(self, namespace: str | None = None) -> tuple[JobView, ...]:
-        """All sources, newest first."""
+    def jobs(self, namespace: str | None = None, *, most: int | None = None) -> tuple[JobView, ...]:
+        """All sources, newest first; ``most``: only so many, which is much cheaper where there are thousands."""
+        ...
+
+    def keys(self) -> tuple[JobKey, ...]:
+        """All sources, in any order; for who takes them over bit by bit with ``job``."""
         ...
 
     def job(self, namespace: str, name: str) -> JobView | None:

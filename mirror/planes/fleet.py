@@ -19,7 +19,7 @@ from mirror.model import names
 from mirror.planes.plane import control_plane
 from mirror.planes.serving import Served, served
 from mirror.planes.shape import Shape
-from mirror.settings.schema import Settings, Workers
+from mirror.settings.schema import Page, Settings, Workers
 
 MANAGEMENT = "management"
 NAMESPACE = "jobmirror-system"
@@ -38,13 +38,14 @@ class Fleet:
         """The administrator's kubeconfig of one cluster."""
         return self.folder / f"{name}.kubeconfig"
 
-    def settings(self) -> Settings:
-        """For a manager of this fleet."""
+    def settings(self, *, page: bool = False) -> Settings:
+        """For a manager of this fleet, with the page or without it."""
         return Settings(
             namespace=NAMESPACE,
             kubeconfig=str(self.kubeconfig()),
             listen="127.0.0.1:0",
             workers=Workers(allow={"loopback": True}),
+            page=Page(enabled=page, listen="127.0.0.1:0"),
         )
 
 

@@ -109,6 +109,8 @@ class Page(Part, frozen=True):
 
     enabled: Annotated[bool, rules.SWITCH] = False
     listen: Annotated[str, rules.LISTEN] = "127.0.0.1:8081"
+    hosts: Annotated[tuple[str, ...], rules.HOSTS] = ()
+    """Names by which a proxy calls it, beside addresses and ``localhost``."""
 
     @property
     def listen_address(self) -> tuple[str, int]:
