@@ -12,7 +12,7 @@ import base64
 import re
 import signal
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,6 +179,10 @@ class ManagerProcess:
         if self._settings.get("access", {}).get("enabled"):
             files.append("worker-logs")
         return await self._account(worker, shipped.read(*files, namespace=self.namespace, chosen=chosen))
+
+    def run_as(self, command: Sequence[str]) -> None:
+        """From the next launch on, this command takes the place of ``mirror``."""
+        self._program.command = [*command, "run", "--config", str(self.config)]
 
     def launch(self) -> None:
         """Start the process, and return at once; the log goes on where it was."""
