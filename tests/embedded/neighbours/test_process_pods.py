@@ -239,6 +239,25 @@ async def test_nothing_is_left_when_the_kubelet_ends(tmp_path: Path) -> None:
     assert processes() == []
 
 
+def look_until_gone(process: int) -> None:
+    for _ in range(500):
+        if not os.path.exists(f"/proc/{process}"):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{process} is left")
+
+
+async def test_what_hides_from_its_session_and_its_mark_is_found_by_its_parent(tmp_path: Path) -> None:
+    """A process in a session of its own, with an empty environment, ends with its container."""
+    async with machine(tmp_path) as here:
+        await here.api.create(PODS, script("p", "setsid env -i sh -c 'echo $$$$; sleep 60' & sleep 60"))
+        found = await here.until(f"{PODS}/p", has_phase("Running"), seconds=5)
+        await until_logged(here, found, b"\n")
+        hidden = int(await log_of(here, found))
+        assert hidden not in processes()
+    look_until_gone(hidden)
+
+
 KILLED = """
 import asyncio, os, sys
 sys.path.insert(0, {tests!r})

@@ -38,6 +38,33 @@ def kill_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
+def descendants(process: int) -> "list[int]":
+    """Children of a process, their children, and so on; none where there is no ``/proc``."""
+    children: dict[int, list[int]] = {}
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return []
+    for name in filter(str.isdigit, names):
+        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
+            # The name, in parentheses, may hold anything.
+            parent = int(file.read().rpartition(b")")[2].split()[1])
+            children.setdefault(parent, []).append(int(name))
+    found = list(children.get(process, ()))
+    for one in found:
+        found += children.get(one, ())
+    return found
+
+
+def kill_family(group: int) -> None:
+    """Kill a process group, and what its leader has started that has left it."""
+    left = descendants(group)
+    kill_group(group)
+    for one in left:
+        with contextlib.suppress(OSError):
+            os.kill(one, signal.SIGKILL)
+
+
 def kill_marked(marker: bytes) -> int:
     """Kill every marked process; how many there were."""
     found = marked(marker)

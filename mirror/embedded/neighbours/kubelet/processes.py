@@ -1,7 +1,8 @@
 """Containers that are processes of this machine (``--pods=process``): they run as the user who runs this.
 
 Nothing of them is left at the end: each has a session of its own that is killed as a whole, what has left that session
-is found by a mark in its environment, and a keeper does the same if this process is killed.
+is found as a descendant or by a mark in its environment, and a keeper does the same if this process is killed. What has
+left the session, emptied its environment and lost its parent is not found.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class ProcessRun:
             self._look()
 
     def _kill(self) -> None:
-        keeper.kill_group(self._process.pid)
+        keeper.kill_family(self._process.pid)
 
     def _read(self) -> bool:
         """Take what is there of the output; whether more may come."""
