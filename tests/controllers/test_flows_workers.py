@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from doubles.jobs import job
 from doubles.refusals import forbidden
-from doubles.transport import Gone
+from doubles.transport import Fault, Gone
 from doubles.world import HOME, WAITING, World, manager_of, two_workers
 
 from mirror.decide.seen import Policy
@@ -33,6 +33,18 @@ async def test_a_hung_worker_delays_no_other() -> None:
         world.controller("west").start("train")
         await manager.settle(0.1)
         assert world.source()["status"]["active"] == 1
+
+
+async def test_a_record_that_cannot_be_read_at_first_is_read_later() -> None:
+    """A management cluster that answers a moment too late is no failure of the registry."""
+    world = World()
+    world.add_worker("east")
+    world.management.arrange("get", "configmaps", Fault.BREAK, times=8)
+    world.create(job())
+    async with manager_of(world) as manager:
+        assert world.mirrors() == []
+        await manager.settle(10)
+        assert world.mirrors() == ["east"]
 
 
 async def test_a_worker_that_is_away_changes_nothing_within_the_grace() -> None:
