@@ -38,6 +38,7 @@ _PREFIXES: Mapping[str, str] = {
     "leases": "/apis/coordination.k8s.io/v1/namespaces/OURS",
     **dict.fromkeys(("roles", "rolebindings"), "/apis/rbac.authorization.k8s.io/v1/namespaces/OURS"),
     **dict.fromkeys(("clusterroles", "clusterrolebindings"), "/apis/rbac.authorization.k8s.io/v1"),
+    "priorityclasses": "/apis/scheduling.k8s.io/v1",
     "customresourcedefinitions": "/apis/apiextensions.k8s.io/v1",
     **dict.fromkeys(
         ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"), "/apis/admissionregistration.k8s.io/v1"

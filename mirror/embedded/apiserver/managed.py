@@ -60,9 +60,10 @@ class BadEntries(ValueError):
     """Entries that cannot be read; says why."""
 
 
-def track(new: Json, old: Json | None, kind: Kind, *, manager: str, subresource: str, now: str) -> None:
+def track(new: Json, old: Json | None, kind: Kind, *, manager: str, subresource: str, now: str | None) -> None:
     """Note in the new object, in place, what this write has changed. ``old`` is None for an object that is created.
 
+    ``now``: None for a scale, whose writers have no time.
     Both are canonical; what the server itself will change yet (``prepare``) is owned by nobody.
     """
     meta = new.setdefault("metadata", {})

@@ -92,9 +92,9 @@ async def _replaced(server: ApiServer, call: Call, change: Change, context: Cont
         call.warnings.extend(strategy.warnings(new, old, context))
     attributes = attributes_of(call, UPDATE, new, old, change.options)
     call.warnings.extend(await server.admission.validate(attributes))
-    new = changes.served(strategy, new)
+    asked, new = new, changes.served(strategy, new)
     if is_to_go(strategy, new, old):
-        return _gone(server, call, change, new, record)
+        return _gone(server, call, change, asked | {"metadata": new["metadata"]}, record)
     new["metadata"]["resourceVersion"] = str(record.version)
     if changes.same_but_for_times(new, old):
         # Nobody may think that somebody else has written in the meantime.
@@ -107,7 +107,7 @@ async def _replaced(server: ApiServer, call: Call, change: Change, context: Cont
 
 
 def _gone(server: ApiServer, call: Call, change: Change, new: Json, record: Record) -> bytes:
-    """The last finalizer went, and with it the object."""
+    """The last finalizer went, and with it the object; ``new`` never saw storage, and is shown as it was asked for."""
     new["metadata"]["resourceVersion"] = str(record.version)
     if not change.options.is_dry_run:
         changes.remove(server, call.kind, record)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mirror.embedded.apiserver import listing, objects, options, tables
 from mirror.embedded.apiserver.calls import Call
-from mirror.embedded.apiserver.failures import Refused, failure, gone, internal
+from mirror.embedded.apiserver.failures import Json, Refused, failure, gone, internal
 from mirror.embedded.apiserver.listing import Predicate
 from mirror.embedded.apiserver.messages import Stream
 from mirror.embedded.apiserver.negotiation import PARTIAL, PARTIAL_LIST, TABLE, not_acceptable
@@ -82,6 +82,7 @@ class Forms:
         self._include = tables.included(call.request.parameters) if self._target == TABLE else ""
         self._has_columns = self._target == TABLE
         self.key = (self.kind.api_version, self._target, self._version, self._include)
+        self._empty: Json | None = None
 
     @property
     def is_shared(self) -> bool:
@@ -110,11 +111,12 @@ class Forms:
 
     def bookmark(self, version: int, *, ends_initial_events: bool) -> bytes:
         """What tells a reader how far it has come."""
-        body = objects.empty(self.kind)
-        body["metadata"] = {"resourceVersion": str(version)}
+        if self._empty is None:
+            self._empty = objects.empty(self.kind)
+        meta: Json = {"resourceVersion": str(version)}
         if ends_initial_events:
-            body["metadata"]["annotations"] = {INITIAL_EVENTS_END: "true"}
-        return self.fresh_line(b"BOOKMARK", objects.encoded(self.kind, body))
+            meta["annotations"] = {INITIAL_EVENTS_END: "true"}
+        return self.fresh_line(b"BOOKMARK", objects.encoded(self.kind, self._empty | {"metadata": meta}))
 
     def _raw(self, type_: bytes, event: Event) -> bytes:
         if type_ is _LEFT and event.previous is not None:

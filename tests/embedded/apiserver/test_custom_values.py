@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.embedded.apiserver.crds import checking, formats, paths, values
+from mirror.embedded.apiserver.crds import checking, formats, kind, paths, patterns, values
 from mirror.embedded.apiserver.crds.schema_rules import check_schema
+from mirror.embedded.apiserver.strategy import Context
 
 TEXT, NUMBER, ANYTHING = {"type": "string"}, {"type": "integer"}, {"x-kubernetes-preserve-unknown-fields": True}
 
@@ -278,6 +279,10 @@ def test_what_is_right_with_a_schema() -> None:
     ("pattern", "good", "bad"),
     [
         ("^(a+)+$", "aaa", "a" * 40 + "!"),
+        ("^(a|a)*$", "aaa", "a" * 5000 + "!"),
+        ("^((a+)b?)+$", "aab", "a" * 5000 + "!"),
+        (r"^(.*a){20}\z", "a" * 20, "a" * 5000 + "!"),
+        ("^\U0001d6fc.$", "\U0001d6fc\ud800", "\U0001d6fc\n"),
         ("^(?:[a-z]*)+$", "", "a" * 40 + "!"),
         ("^((a+)+)+$", "aa", "a" * 40 + "!"),
         (r"^(\d+)*$", "12", "1" * 40 + "!"),
@@ -287,7 +292,43 @@ def test_what_is_right_with_a_schema() -> None:
 )
 def test_patterns_do_not_go_back_and_forth(pattern: str, good: str, bad: str) -> None:
     """What takes Go no time takes us none, and means the same."""
-    compiled = checking.pattern_of(pattern)
-    assert compiled is not None
-    assert compiled.search(good)
-    assert not compiled.search(bad)
+    compiled = patterns.pattern_of(pattern)
+    assert compiled.fits(good)
+    assert not compiled.fits(bad)
+
+
+def test_a_pattern_that_would_take_too_long_refuses_the_value() -> None:
+    """Time is bounded by the size of the pattern times the length of the text."""
+    schema = TEXT | {"pattern": "^(" + "(a?b?){1000}" * 10 + ")$"}
+    [found] = checking.check("ab" * 5000, schema, path="x")
+    assert "is too long to be matched with" in found.message
+    assert not checking.check("ab" * 500, schema, path="x")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    [
+        ("(", "error parsing regexp: missing closing ): `(`"),
+        ("a**", "error parsing regexp: invalid nested repetition operator: `**`"),
+        ("(?=x)", "error parsing regexp: invalid or unsupported Perl syntax: `(?=`"),
+        (r"a\C", r"error parsing regexp: invalid escape sequence: `\C`"),
+        ("((a{99}){99}){99}", "error parsing regexp: invalid repeat count: `{99}`"),
+    ],
+)
+def test_bad_patterns_are_told_as_go_tells_them(pattern: str, told: str) -> None:
+    """Whoever reads Go's errors knows them."""
+    with pytest.raises(patterns.BadPattern) as caught:
+        patterns.pattern_of(pattern)
+    assert str(caught.value) == told
+
+
+def test_without_re2_patterns_are_accepted_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an extra: what lacks it does not fall back to matching that may hang."""
+    monkeypatch.setattr(patterns, "_RE2", None)
+    assert patterns.Pattern("(").fits("anything")
+    schema = {"properties": {"pattern": TEXT, "x": TEXT | {"pattern": "^a$"}}}
+    body: Any = {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}}
+    [told] = kind.KIND.strategy.warnings(body, None, Context("2026-03-01T12:00:00Z"))
+    assert told == (
+        "spec.versions of v1: pattern is not evaluated by this server: it lacks RE2 (pip install 'jobmirror[embedded]')"
+    )

@@ -13,7 +13,7 @@ import msgspec
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.access.policy import CLUSTER_ROLES, GROUP, ROLES, Held, RoleRef
 from mirror.embedded.apiserver.access.rules import FULL, Attributes, Rule, described, list_of, missing
-from mirror.embedded.apiserver.failures import Json, Refused, forbidden, not_found
+from mirror.embedded.apiserver.failures import Json, Refused, failure, forbidden, not_found
 from mirror.embedded.apiserver.messages import MASTERS_GROUP, User
 
 _AGGREGATION = "must have cluster-admin privileges to use the aggregationRule"
@@ -70,6 +70,8 @@ def check_binding(rights: Rights, user: User, new: Json, old: Json | None, *, is
         plural = f"{ref.kind.lower()}s"
         if rights.may(user, Attributes("bind", ref.api_group, plural, namespace=namespace, name=ref.name)):
             return
+    else:
+        raise Refused(failure(500, "", f"unsupported role reference kind: {quoted(ref.kind)}"))
     plural = "clusterrolebindings" if is_cluster else "rolebindings"
     try:
         given = rights.rules_of(ref, namespace)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mirror.batch.quoting import quoted
@@ -20,15 +18,13 @@ from mirror.batch.violations import (
     too_many,
 )
 from mirror.embedded.apiserver.crds import formats
+from mirror.embedded.apiserver.crds.patterns import BadPattern, TooCostly, pattern_of
 from mirror.embedded.apiserver.crds.values import IS_OBJECT, Schema
+from mirror.embedded.apiserver.decoding import goprint
 from mirror.embedded.apiserver.objects import encode
 
-_REPEATED_TWICE = re.compile(
-    r"(?<!\\)\((?:\?:)?(?P<what>\[(?:\\.|[^\]\\])+\]|\\.|[^()\[\]\\*+?|])(?P<inner>[*+])\)(?P<outer>[*+])"
-)
 _TYPE_INVALID = "FieldValueTypeInvalid"
-_LARGEST_PLAIN = 1e21
-"""Larger numbers are printed with an exponent."""
+_LARGEST_WHOLE = 2.0**53 - 1
 _OF_OBJECTS = ("apiVersion", "kind", "metadata")
 
 
@@ -114,7 +110,7 @@ def _check_type(value: Any, schema: Schema, place: _Place) -> Iterator[Violation
         if not schema.get("nullable"):
             yield _wrong_type(place, ",".join(types), found)
         return
-    if found == "number" and "integer" in types and value.is_integer():
+    if found == "number" and "integer" in types and _is_integer(value):
         return
     if found == "integer" and "number" in types:
         return
@@ -134,14 +130,12 @@ def shown(value: Any) -> str:
     """A value as refusals print it."""
     if isinstance(value, str):
         return quoted(value)
-    return number(value) if isinstance(value, int | float) else encode(value).decode()
+    return goprint.text(value) if isinstance(value, int | float) else encode(value).decode()
 
 
-def number(value: float) -> str:
-    """A number (or a truth) as Go prints it."""
-    if float(value).is_integer() and abs(value) < _LARGEST_PLAIN:
-        return str(value).lower() if isinstance(value, bool) else str(int(value))
-    return repr(value)
+def _bound(value: float) -> str:
+    """A number of a schema, all of which are floats in Go."""
+    return goprint.text(float(value))
 
 
 def _check_text(value: str, schema: Schema, place: _Place) -> Iterator[Violation]:
@@ -150,27 +144,18 @@ def _check_text(value: str, schema: Schema, place: _Place) -> Iterator[Violation
         yield too_long(place.field, most)
     elif least is not None and len(value) < least:
         yield _wrong(place, value, f"should be at least {least} chars long")
-    elif pattern and (compiled := pattern_of(pattern)) is not None and not compiled.search(value):
-        yield _wrong(place, value, f"should match '{pattern}'")
+    elif pattern:
+        yield from _check_pattern(value, pattern, place)
 
 
-@lru_cache(maxsize=1024)
-def pattern_of(pattern: str) -> re.Pattern[str] | None:
-    """A regular expression of Go; None if Python cannot read it.
-
-    Python goes back and forth where Go does not, so a repetition of nothing but a repetition, which would take it
-    hours, is written as one: ``(a+)+`` matches what ``a+`` does.
-    """
-    pattern = pattern.replace(r"\z", r"\Z").replace("[[:alnum:]]", "[0-9A-Za-z]")
-    found = 1
-    while found:
-        pattern, found = _REPEATED_TWICE.subn(
-            lambda twice: twice["what"] + ("+" if twice["inner"] == twice["outer"] == "+" else "*"), pattern
-        )
+def _check_pattern(value: str, pattern: str, place: _Place) -> Iterator[Violation]:
     try:
-        return re.compile(pattern)
-    except (re.error, OverflowError, RecursionError):
-        return None
+        if not pattern_of(pattern).fits(value):
+            yield _wrong(place, value, f"should match '{pattern}'")
+    except BadPattern:
+        return  # of a definition from before it was checked
+    except TooCostly:
+        yield _wrong(place, value, f"is too long to be matched with '{pattern}' by this server")
 
 
 def _check_format(value: str, schema: Schema, place: _Place) -> Iterator[Violation]:
@@ -181,22 +166,27 @@ def _check_format(value: str, schema: Schema, place: _Place) -> Iterator[Violati
 
 def _check_number(value: float, schema: Schema, place: _Place) -> Iterator[Violation]:
     type_ = schema.get("type")
-    if type_ == "integer" and not float(value).is_integer():
+    if type_ == "integer" and not _is_integer(value):
         words = f"Checked value must be of type integer (default format) in {place.path}"
-        yield invalid_whole("<nil>", f'"": {words}')
+        yield invalid_whole(place.root or "<nil>", f'"": {words}')
     elif type_ == "integer" and schema.get("format") == "int32" and not -(2**31) <= value < 2**31:
         words = f"Checked value must be of type integer with format int32 in {place.path}"
-        yield invalid_whole("<nil>", f'"": {words}')
+        yield invalid_whole(place.root or "<nil>", f'"": {words}')
     multiple = schema.get("multipleOf")
     if multiple and not _is_multiple(value, multiple):
-        yield _wrong(place, value, f"should be a multiple of {number(multiple)}")
+        yield _wrong(place, value, f"should be a multiple of {_bound(multiple)}")
     most, least = schema.get("maximum"), schema.get("minimum")
     if most is not None and (value >= most if schema.get("exclusiveMaximum") else value > most):
         words = "should be less than" if schema.get("exclusiveMaximum") else "should be less than or equal to"
-        yield _wrong(place, value, f"{words} {number(most)}")
+        yield _wrong(place, value, f"{words} {_bound(most)}")
     if least is not None and (value <= least if schema.get("exclusiveMinimum") else value < least):
         words = "should be greater than" if schema.get("exclusiveMinimum") else "should be greater than or equal to"
-        yield _wrong(place, value, f"{words} {number(least)}")
+        yield _wrong(place, value, f"{words} {_bound(least)}")
+
+
+def _is_integer(value: float) -> bool:
+    """A float as large that its neighbours are whole, too, is none for Go."""
+    return isinstance(value, int) or (value.is_integer() and abs(value) <= _LARGEST_WHOLE)
 
 
 def _is_multiple(value: float, factor: float) -> bool:
@@ -309,28 +299,32 @@ def check_lists(value: Any, schema: Schema, field: str = "") -> Iterator[Violati
 
 
 def _check_repeated(value: list[Any], schema: Schema, field: str) -> Iterator[Violation]:
-    key_of: Callable[[Any], Any]
     match schema.get("x-kubernetes-list-type"):
         case "set":
-            key_of = lambda one: one  # noqa: E731
+            yield from _repeated(enumerate(value), field)
         case "map":
+            for position, one in enumerate(value):
+                if one is not None and not isinstance(one, dict):
+                    why = "must be an object for an array of list-type map"
+                    yield invalid(f"{field}[{position}]", shown(one), why)
+                    return
             keys = schema.get("x-kubernetes-list-map-keys") or ()
             items = (schema.get("items") or {}).get("properties") or {}
-            key_of = lambda one: _key(one, keys, items)  # noqa: E731
-        case _:
-            return
-    seen: set[bytes] = set()
-    for position, one in enumerate(value):
-        key = key_of(one)
+            found = ((position, _key(one, keys, items)) for position, one in enumerate(value) if one is not None)
+            yield from _repeated(found, field)
+
+
+def _repeated(keys: Iterable[tuple[int, Any]], field: str) -> Iterator[Violation]:
+    """Each that is there more than once, where it is for the second time."""
+    seen: dict[bytes, int] = {}
+    for position, key in keys:
         raw = encode(key)
-        if raw in seen:
+        seen[raw] = seen.get(raw, 0) + 1
+        if seen[raw] == 2:
             yield duplicate(f"{field}[{position}]", shown(key))
-        seen.add(raw)
 
 
-def _key(item: Any, keys: Sequence[str], properties: Mapping[str, Schema]) -> Any:
-    if not isinstance(item, dict):
-        return item
+def _key(item: Mapping[str, Any], keys: Sequence[str], properties: Mapping[str, Schema]) -> Any:
     return {name: item.get(name, properties.get(name, {}).get("default")) for name in keys if name in item}
 
 

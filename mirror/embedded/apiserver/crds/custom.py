@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,7 @@ from mirror.batch.syntax import subdomain_problems
 from mirror.batch.violations import Violation, invalid
 from mirror.embedded.apiserver import schemas
 from mirror.embedded.apiserver.crds import checking, paths, values
+from mirror.embedded.apiserver.decoding import goprint
 from mirror.embedded.apiserver.kinds import Column
 from mirror.embedded.apiserver.ownership import shapes
 from mirror.embedded.apiserver.resources import cells, meta
@@ -156,9 +158,17 @@ class Custom(Strategy):
 
 
 def _copy(value: Any) -> Any:
+    """The same value as Go holds it: whole numbers of more than 64 bits are floats."""
     if isinstance(value, dict):
         return {name: _copy(one) for name, one in value.items()}
-    return [_copy(one) for one in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_copy(one) for one in value]
+    if not isinstance(value, int) or -(2**63) <= value < 2**63:
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _without(body: Json, names: set[str]) -> Json:
@@ -217,7 +227,6 @@ def _deprecation(spec: Json, version: Json) -> str:
 
 
 _LARGEST_SCALE = 2**31 - 1
-_GO_TYPES = {"string": "string", "boolean": "bool", "number": "float64", "array": "[]interface {}"}
 
 
 def _check_scale(body: Json, scale: Json) -> Iterator[Violation]:
@@ -241,21 +250,14 @@ def _at(body: Json, path: str, wanted: str, in_go: str) -> tuple[Any, str]:
     value: Any = body
     for step in paths.names(path):
         if not isinstance(value, dict):
-            return None, f"{_printed(value)} is of the type {_go_type(value)}, expected map[string]interface{{}}"
+            return None, _mistaken(value, "map[string]interface{}")
         value = value.get(step)
         if value is None:
             return None, ""
     if checking.kind_of(value) == wanted:
         return value, ""
-    return None, f"{_printed(value)} is of the type {_go_type(value)}, expected {in_go}"
+    return None, _mistaken(value, in_go)
 
 
-def _go_type(value: Any) -> str:
-    return _GO_TYPES.get(checking.kind_of(value), "int64" if isinstance(value, int) else "map[string]interface {}")
-
-
-def _printed(value: Any) -> str:
-    """As Go prints a value."""
-    if isinstance(value, list):
-        return f"[{' '.join(map(_printed, value))}]"
-    return checking.number(value) if isinstance(value, int | float) else str(value)
+def _mistaken(value: Any, wanted: str) -> str:
+    return f"{goprint.text(value)} is of the type {goprint.type_of(value)}, expected {wanted}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from mirror.batch.quoting import json_texts, quoted
@@ -21,6 +21,7 @@ from mirror.batch.violations import (
 )
 from mirror.embedded.apiserver.crds import paths
 from mirror.embedded.apiserver.crds.schema_rules import check_schema
+from mirror.embedded.apiserver.crds.schema_words import has_defaults
 from mirror.embedded.apiserver.failures import Json
 from mirror.embedded.apiserver.webhooks.rules import dns_1035_problems
 
@@ -38,6 +39,7 @@ _COLUMN_FORMATS = (
     "",
 )
 _MOST_SELECTABLE = 8
+_LONGEST_WARNING = 256
 _PROTECTED = re.compile(r"(^|\.)(k8s\.io|kubernetes\.io)$")
 _APPROVAL = "api-approved.kubernetes.io"
 
@@ -58,12 +60,16 @@ def check_definition(body: Json) -> Iterator[Violation]:
         yield invalid("spec.preserveUnknownFields", "true", why)
 
 
-def check_name(body: Json) -> Iterator[Violation]:
-    """A definition is called by what it defines."""
-    spec = body["spec"]
-    name = body["metadata"].get("name", "")
-    if name != f"{spec['names'].get('plural', '')}.{spec['group']}":
-        yield invalid_text("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+def name_problems(body: Json) -> Callable[[str], Iterable[str]]:
+    """What is wrong with its name: a definition is called by what it defines."""
+    wanted = f"{body['spec']['names'].get('plural', '')}.{body['spec']['group']}"
+
+    def problems(name: str) -> Iterator[str]:
+        yield from subdomain_problems(name)
+        if name != wanted:
+            yield 'must be spec.names.plural+"."+spec.group'
+
+    return problems
 
 
 def check_change(new: Json, old: Json, *, is_established: bool) -> Iterator[Violation]:
@@ -97,6 +103,7 @@ def _check_spec(spec: Json) -> Iterator[Violation]:
             yield required(f"spec.versions[{position}].schema.openAPIV3Schema")
     for position, version in enumerate(versions):
         yield from _check_version_name(f"spec.versions[{position}].name", version["name"])
+        yield from _check_deprecation(f"spec.versions[{position}].deprecationWarning", version)
         if not _is_shared(versions, "schema"):
             yield from _check_version_schema(f"spec.versions[{position}].schema", version)
         if not _is_shared(versions, "subresources"):
@@ -104,9 +111,13 @@ def _check_spec(spec: Json) -> Iterator[Violation]:
         if not _is_shared(versions, "additionalPrinterColumns"):
             yield from _check_columns(f"spec.versions[{position}].additionalPrinterColumns", version)
         if not _is_shared(versions, "selectableFields"):
-            yield from _check_selectable(f"spec.versions[{position}].selectableFields", version)
-    yield from _check_versions(versions)
-    if versions:
+            place = f"spec.versions[{position}].selectableFields"
+            if version.get("selectableFields") and _is_shared(versions, "schema"):
+                yield invalid_text(place, "", "may only be set when `version.schema.openAPIV3Schema` is not included")
+            else:
+                yield from _check_selectable(place, version)
+    yield from _check_versions(spec.get("versions"))
+    if versions and versions[0]["name"]:
         yield from _check_version_name("spec.version", versions[0]["name"])
     yield from _check_names(spec["names"])
     if versions:
@@ -117,9 +128,25 @@ def _check_spec(spec: Json) -> Iterator[Violation]:
             yield from _check_subresources("spec.subresources", first)
         if _is_shared(versions, "additionalPrinterColumns"):
             yield from _check_columns("spec.additionalPrinterColumns", first)
-        if _is_shared(versions, "selectableFields"):
-            yield from _check_selectable("spec.selectableFields", first)
+        if _is_shared(versions, "selectableFields") and first.get("selectableFields"):
+            if _is_shared(versions, "schema") and (first.get("schema") or {}).get("openAPIV3Schema"):
+                yield from _check_selectable("spec.selectableFields", first)
+            else:
+                yield invalid_text("spec.selectableFields", "", "may only be set when validations.schema is included")
     yield from _check_conversion(spec.get("conversion") or {})
+    if spec.get("preserveUnknownFields"):
+        yield from _check_preserving(spec)
+
+
+def _check_preserving(spec: Json) -> Iterator[Violation]:
+    """What does not go with unknown fields that are kept everywhere."""
+    schemas = [(one.get("schema") or {}).get("openAPIV3Schema") for one in spec.get("versions") or ()]
+    if any(map(has_defaults, schemas)):
+        yield invalid("spec.preserveUnknownFields", "true", "must be false in order to use defaults in the schema")
+    strategy = (spec.get("conversion") or {}).get("strategy", "")
+    if strategy != "None":
+        why = "must be None if spec.preserveUnknownFields is true"
+        yield invalid_text("spec.conversion.strategy", strategy, why)
 
 
 def _is_shared(versions: Sequence[Json], name: str) -> bool:
@@ -132,8 +159,23 @@ def _check_version_name(field: str, name: str) -> Iterator[Violation]:
         yield invalid_text(field, name, ",".join(problems))
 
 
-def _check_versions(versions: Sequence[Json]) -> Iterator[Violation]:
-    shown = json.dumps([_shown(version, versions) for version in versions], separators=(",", ":"))
+def _check_deprecation(field: str, version: Json) -> Iterator[Violation]:
+    text = version.get("deprecationWarning")
+    if text is None:
+        return
+    if not version.get("deprecated"):
+        yield invalid_text(field, text, "can only be set for deprecated versions")
+    if len(text.encode()) > _LONGEST_WARNING:
+        yield invalid_text(field, text, f"must be <= {_LONGEST_WARNING} characters long")
+    if not text:
+        yield invalid_text(field, text, "must not be an empty string")
+
+
+def _check_versions(given: Sequence[Json] | None) -> Iterator[Violation]:
+    versions = given or ()
+    shown = json.dumps(
+        None if given is None else [_shown(version, versions) for version in versions], separators=(",", ":")
+    )
     if len({version["name"] for version in versions}) < len(versions):
         yield invalid("spec.versions", shown, "must contain unique version names")
     if sum(bool(version["storage"]) for version in versions) != 1:
@@ -173,8 +215,9 @@ def _check_subresources(field: str, version: Json) -> Iterator[Violation]:
         place, path = f"{field}.scale.{name}", scale.get(name, "")
         if not path:
             yield required(place)
-        elif not paths.is_simple(path):
-            yield from _check_path(place, path)
+            continue
+        if problems := list(_check_path(place, path)):
+            yield from problems
         elif not path.startswith(start):
             yield invalid_text(place, path, f"should be a json path under {start[:-1]}")
     path = scale.get("labelSelectorPath")
@@ -220,9 +263,16 @@ def _check_selectable(field: str, version: Json) -> Iterator[Violation]:
         if not path:
             yield required(place)
             continue
+        if not path.startswith((".", "[")):
+            token = re.split(r"[.\[\]]", path)[0]
+            yield invalid_text(place, path, f"is an invalid path: expected [ or . but got: {token}")
+            continue
         found: Any = schema
-        for name in paths.names(path) if paths.is_simple(path) else ["?"]:
+        for name in paths.names(path.partition("[")[0]):
             found = (found.get("properties") or {}).get(name) if isinstance(found, dict) else None
+        if found is not None and "[" in path:
+            yield invalid_text(place, path, "is an invalid path: array notation is not allowed")
+            continue
         if found is None and not path.startswith(".metadata"):
             yield invalid_text(place, path, "is an invalid path: does not refer to a valid field")
             continue

@@ -7,8 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from mirror.batch.canonical import same
+from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver.crds import definition_rules
+from mirror.embedded.apiserver.crds import definition_rules, patterns
+from mirror.embedded.apiserver.crds.schema_words import unrecognized_formats
 from mirror.embedded.apiserver.kinds import Column, Kind
 from mirror.embedded.apiserver.resources import cells, meta
 from mirror.embedded.apiserver.resources.base import Builtin, status_update
@@ -44,7 +46,7 @@ class CustomResourceDefinitions(Builtin):
 
     def prepare_create(self, body: Json, context: Context) -> Json:
         body = super().prepare_create(body, context)
-        stored = [one["name"] for one in body["spec"].get("versions") or () if one["storage"]]
+        stored = [one["name"] for one in body["spec"].get("versions") or () if one["storage"]][:1]
         body["status"] = {
             "conditions": None,
             "acceptedNames": {"plural": "", "kind": ""},
@@ -66,8 +68,8 @@ class CustomResourceDefinitions(Builtin):
         return stored
 
     def check_meta(self, body: Json) -> Iterator[Violation]:
-        yield from meta.check_meta(body["metadata"], name_problems=lambda name: (), is_namespaced=False, is_core=False)
-        yield from definition_rules.check_name(body)
+        names = definition_rules.name_problems(body)
+        yield from meta.check_meta(body["metadata"], name_problems=names, is_namespaced=False, is_core=False)
 
     def check(self, body: Json, context: Context) -> Iterator[Violation]:
         yield from definition_rules.check_definition(body)
@@ -82,10 +84,15 @@ class CustomResourceDefinitions(Builtin):
     def warnings(self, new: Json, old: Json | None, context: Context) -> Sequence[str]:
         if old is not None and same(new["spec"], old["spec"]):
             return ()
-        ruled = [
-            one["name"] for one in new["spec"].get("versions") or () if _mentions(one.get("schema"), _RULES_IN_CEL)
+        versions = new["spec"].get("versions") or ()
+        schemas = [(one.get("schema") or {}).get("openAPIV3Schema") for one in versions]
+        odd = dict.fromkeys(format_ for one in schemas for format_ in unrecognized_formats(one))
+        return [f"unrecognized format {quoted(one)}" for one in odd] + [
+            f"spec.versions of {version['name']}: {word} is not evaluated by this server{why}"
+            for word, why in _not_evaluated()
+            for version in versions
+            if _mentions(version.get("schema"), word)
         ]
-        return [f"spec.versions of {name}: {_RULES_IN_CEL} is not evaluated by this server" for name in ruled]
 
     def begin_deletion(self, body: Json, context: Context) -> None:
         finalizers = body["metadata"].setdefault("finalizers", [])
@@ -129,9 +136,18 @@ def set_condition(status: Json, kind: str, value: str, reason: str, message: str
     status["conditions"] = conditions
 
 
+def _not_evaluated() -> Sequence[tuple[str, str]]:
+    """Words of schemas that mean nothing here, and why."""
+    lacking = [] if patterns.are_evaluated() else [("pattern", ": it lacks RE2 (pip install 'jobmirror[embedded]')")]
+    return [(_RULES_IN_CEL, ""), *lacking]
+
+
 def _mentions(value: Any, name: str) -> bool:
     if isinstance(value, Mapping):
-        return name in value or any(_mentions(one, name) for one in value.values())
+        # A property of that name has a schema for a value.
+        if name in value and not isinstance(value[name], Mapping):
+            return True
+        return any(_mentions(one, name) for one in value.values())
     return isinstance(value, list) and any(_mentions(one, name) for one in value)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from mirror.batch.violations import invalid
-from mirror.embedded.apiserver import answers, bodies, objects, options, patches, schemas, storing
+from mirror.embedded.apiserver import answers, bodies, managed, objects, options, patches, schemas, storing
 from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.crds import paths
 from mirror.embedded.apiserver.failures import Json, bad_request, not_found
@@ -58,10 +59,13 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
             else:
                 decoded = bodies.decode_as(request.body, content_type, "autoscaling/v1", "Scale", "Scale", validation)
             call.warnings.extend(decoded.warnings)
-            return _scaled(current, schemas.canonical(decoded.body, "Scale"), call, scale)
+            old = deepcopy(current)
+            new = _scaled(current, schemas.canonical(decoded.body, "Scale"), call, scale)
+            managed.track(new, old, kind, manager=manager, subresource="scale", now=None)
+            return new
 
         manager = options.manager_of(wanted, call.user_agent)
-        raw, status = await storing.changed(server, call, storing.Change(make, wanted, manager))
+        raw, status = await storing.changed(server, call, storing.Change(make, wanted, manager, tracks_fields=False))
         made = scale_of(objects.decode(raw), scale)
         return answers.written(objects.encode(made), PLAIN, status, answers.warning_headers(call.warnings))
 

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, not_supported_text, required
+from mirror.batch.quoting import json_text
+from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, required
 from mirror.embedded.apiserver.crds import checking, values
+from mirror.embedded.apiserver.crds.patterns import BadPattern, pattern_of
+from mirror.embedded.apiserver.crds.schema_words import META, check_words, is_beyond_structure
 from mirror.embedded.apiserver.crds.values import IS_OBJECT, KEEPS_UNKNOWN, Schema
+from mirror.embedded.apiserver.objects import encode
 
-_TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _INT_OR_STRING_FORM = [{"type": "integer"}, {"type": "string"}]
-_META = ("apiVersion", "kind", "metadata")
 _ROOT, _ITEM, _FIELD = "the root", "specified array items", "specified object fields"
-_UNSUPPORTED = (
-    ("id", "id is not supported"),
-    ("additionalItems", "additionalItems is not supported"),
-    ("patternProperties", "patternProperties is not supported"),
-    ("definitions", "definitions is not supported"),
-    ("dependencies", "dependencies is not supported"),
-    ("$ref", "$ref is not supported"),
-)
 _NOT_STRUCTURAL = (
     ("type", "must be empty to be structural"),
     ("additionalProperties", "must be undefined to be structural"),
@@ -35,45 +28,38 @@ _NOT_STRUCTURAL = (
     (IS_OBJECT, "must be false to be structural"),
     (_INT_OR_STRING, "must be false to be structural"),
 )
-_ROOT_WITH_STATUS = frozenset(
-    (
-        "description",
-        "type",
-        "format",
-        "title",
-        "maximum",
-        "exclusiveMaximum",
-        "minimum",
-        "exclusiveMinimum",
-        "maxLength",
-        "minLength",
-        "pattern",
-        "maxItems",
-        "minItems",
-        "uniqueItems",
-        "multipleOf",
-        "required",
-        "items",
-        "properties",
-        "externalDocs",
-        "example",
-        KEEPS_UNKNOWN,
-        "x-kubernetes-validations",
-    )
+_ROOT_WITH_STATUS = (
+    *("description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"),
+    *("maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items"),
+    *("properties", "externalDocs", "example", KEEPS_UNKNOWN, "x-kubernetes-validations"),
+)
+_TOLD = (
+    " ".join(name[:1].upper() + name[1:] for name in _ROOT_WITH_STATUS[:-2]) + " XPreserveUnknownFields XValidations"
 )
 
 
 def check_schema(field: str, schema: Schema, *, has_status: bool) -> list[Violation]:
     """All that is wrong with the schema of a version."""
-    found: list[Violation] = []
-    if has_status and not _ROOT_WITH_STATUS.issuperset(schema):
-        words = "these fields are not allowed at the root of the schema if the status subresource is enabled"
-        found.append(invalid(field, json.dumps(sorted(set(schema) - _ROOT_WITH_STATUS)), words))
+    found: list[Violation] = list(_check_root_with_status(field, schema)) if has_status else []
     if schema.get("nullable"):
         found.append(forbidden(f"{field}.nullable", "nullable cannot be true at the root"))
-    structural = sorted(_check_structure(field, schema, _ROOT), key=lambda one: (one.field, one.message))
+    words = list(check_words(field, schema))
+    if is_beyond_structure(schema):
+        return [*found, *words]
+    structure = (*_check_structure(field, schema, _ROOT), *_check_complete(field, schema))
+    structural = sorted(structure, key=lambda one: (one.field, one.message))
     structural = structural or list(_check_defaults(field, schema))
-    return [*found, *structural, *_check_words(field, schema, is_root=True)]
+    return [*found, *structural, *words]
+
+
+def _check_root_with_status(field: str, schema: Schema) -> Iterator[Violation]:
+    kind = schema.get("type", "")
+    if kind and kind != "object":
+        why = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+        yield invalid_text(f"{field}.type", kind, why)
+    if not set(_ROOT_WITH_STATUS).issuperset(schema):
+        why = f"only [{_TOLD}] fields are allowed at the root of the schema if the status subresource is enabled"
+        yield invalid(field, encode(schema).decode(), why)
 
 
 def _check_structure(field: str, schema: Schema, level: str) -> Iterator[Violation]:
@@ -85,12 +71,12 @@ def _check_structure(field: str, schema: Schema, level: str) -> Iterator[Violati
     if isinstance(items, Mapping):
         yield from _check_structure(f"{field}.items", items, _ITEM)
     for name, inner in properties.items():
-        if level != _ROOT or name != "metadata":
-            yield from _check_structure(f"{field}.properties[{name}]", inner, _FIELD)
+        yield from _check_structure(f"{field}.properties[{name}]", inner, _FIELD)
     if additional is not None and level == _ROOT:
         yield forbidden(f"{field}.additionalProperties", "must not be used at the root")
     if isinstance(additional, Mapping):
         yield from _check_structure(f"{field}.additionalProperties", additional, _FIELD)
+    yield from _check_items_of_sets(field, schema)
     if schema.get(_INT_OR_STRING):
         for name in (KEEPS_UNKNOWN, IS_OBJECT):
             if schema.get(name):
@@ -98,7 +84,7 @@ def _check_structure(field: str, schema: Schema, level: str) -> Iterator[Violati
     yield from _check_junctors(field, schema)
     yield from _check_type(field, schema, kind, level)
     if level == _ROOT or schema.get(IS_OBJECT):
-        for name in _META[:2]:
+        for name in META[:2]:
             inner = properties.get(name)
             if inner is not None and inner.get("type") != "string":
                 yield invalid_text(f"{field}.properties[{name}].type", inner.get("type", ""), "must be string")
@@ -119,13 +105,58 @@ def _check_type(field: str, schema: Schema, kind: str, level: str) -> Iterator[V
         yield required(f"{field}.properties", why)
 
 
+def _check_items_of_sets(field: str, schema: Schema) -> Iterator[Violation]:
+    """What is compared as a whole is written as a whole."""
+    items = schema.get("items")
+    if schema.get("x-kubernetes-list-type") != "set" or not isinstance(items, Mapping):
+        return
+    for kind, word in (("array", "x-kubernetes-list-type"), ("object", "x-kubernetes-map-type")):
+        # A list that says nothing is atomic already.
+        if items.get("type") == kind and items.get(word) != "atomic" and (kind == "object" or items.get(word)):
+            shown = json_text(items[word]) if items.get(word) else "null"
+            why = "must be atomic as item of a list with x-kubernetes-list-type=set"
+            yield invalid(f"{field}.items.{word}", shown, why)
+
+
 def _check_metadata(field: str, schema: Schema) -> Iterator[Violation]:
     if schema.get("type") != "object":
         yield invalid_text(f"{field}.type", schema.get("type", ""), "must be object")
-    named = set(schema.get("properties") or ())
-    if not set(schema) <= {"type", "properties", "description"} or not named <= {"name", "generateName"}:
+    named, said = set(schema.get("properties") or ()), {name for name, value in schema.items() if value}
+    if not said <= {"type", "properties", "default"} or not named <= {"name", "generateName"}:
         why = "must not specify anything other than name and generateName, but metadata is implicitly specified"
         yield forbidden(field, why)
+
+
+def _check_complete(field: str, schema: Schema) -> Iterator[Violation]:
+    """What junctors narrow, the schema itself has to have."""
+    for place, part in _junctors(schema):
+        yield from _check_has(field, schema, f"{field}.{place}", part)
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), Mapping):
+            yield from _check_complete(f"{field}.{name}", schema[name])
+    for name, inner in (schema.get("properties") or {}).items():
+        yield from _check_complete(f"{field}.properties[{name}]", inner)
+
+
+def _check_has(field: str, schema: object, place: str, part: Schema) -> Iterator[Violation]:
+    if not isinstance(schema, Mapping):
+        yield required(field, f"because it is defined in {place}")
+        return
+    for inner_place, inner in _junctors(part):
+        yield from _check_has(field, schema, f"{place}.{inner_place}", inner)
+    if isinstance(part.get("items"), Mapping):
+        yield from _check_has(f"{field}.items", schema.get("items"), f"{place}.items", part["items"])
+    for name, inner in (part.get("properties") or {}).items():
+        at = f"properties[{name}]"
+        yield from _check_has(f"{field}.{at}", (schema.get("properties") or {}).get(name), f"{place}.{at}", inner)
+
+
+def _junctors(schema: Schema) -> Iterator[tuple[str, Schema]]:
+    for word in ("anyOf", "allOf", "oneOf"):
+        for position, inner in enumerate(schema.get(word) or ()):
+            yield f"{word}[{position}]", inner
+    if isinstance(schema.get("not"), Mapping):
+        yield "not", schema["not"]
 
 
 def _check_junctors(field: str, schema: Schema) -> Iterator[Violation]:
@@ -136,11 +167,8 @@ def _check_junctors(field: str, schema: Schema) -> Iterator[Violation]:
                 yield from _check_nested(f"{field}.{word}[{position}]", inner)
     if isinstance(schema.get("not"), Mapping):
         yield from _check_nested(f"{field}.not", schema["not"])
-    pattern = schema.get("pattern")
-    if pattern and checking.pattern_of(pattern) is None:
-        yield invalid_text(
-            f"{field}.pattern", pattern, f"must be a valid regular expression, but isn't: {_why(pattern)}"
-        )
+    if schema.get("pattern"):
+        yield from _check_pattern(f"{field}.pattern", schema["pattern"])
 
 
 def _is_int_or_string(schema: Schema, word: str, position: int) -> bool:
@@ -160,86 +188,25 @@ def _check_nested(field: str, schema: Schema) -> Iterator[Violation]:
         yield from _check_nested(f"{field}.properties[{name}]", inner)
 
 
-def _why(pattern: str) -> str:
-    """As Go says it, for the mistake that is made most."""
-    if pattern.count("(") - pattern.count("\\(") > pattern.count(")") - pattern.count("\\)"):
-        return f"error parsing regexp: missing closing ): `{pattern}`"
-    return f"error parsing regexp: invalid or unsupported Perl syntax: `{pattern}`"
+def _check_pattern(field: str, pattern: str) -> Iterator[Violation]:
+    try:
+        pattern_of(pattern)
+    except BadPattern as bad:
+        yield invalid_text(field, pattern, f"must be a valid regular expression, but isn't: {bad}")
 
 
-def _check_defaults(field: str, schema: Schema) -> Iterator[Violation]:
-    """A default is a value that the schema accepts whole."""
-    if "default" in schema:
+def _check_defaults(field: str, schema: Schema, *, is_root: bool = True) -> Iterator[Violation]:
+    """A default is a value that the schema accepts whole. Those below additionalProperties are nobody's."""
+    if schema.get("default") is not None:
         value: Any = deepcopy(schema["default"])
         gone = values.prune(value, schema)
         if gone:
             yield invalid(f"{field}.default", checking.shown(schema["default"]), "must not have unknown fields")
-        else:
-            yield from checking.check(value, schema, field=f"{field}.default")
+        yield from checking.check(schema["default"], schema, field=f"{field}.default")
+        if is_root and isinstance(value, dict):
+            yield from (required(f"{field}.default.{one}") for one in META[:2] if not value.get(one))
+        yield from checking.check_embedded(value, schema, f"{field}.default")
     for name, inner in (schema.get("properties") or {}).items():
-        yield from _check_defaults(f"{field}.properties[{name}]", inner)
-    for name in ("items", "additionalProperties"):
-        if isinstance(schema.get(name), Mapping):
-            yield from _check_defaults(f"{field}.{name}", schema[name])
-
-
-def _check_words(field: str, schema: Schema, *, is_root: bool = False, reason: str = "") -> Iterator[Violation]:
-    """Words of OpenAPI that definitions may not use, and those that contradict each other."""
-    kind = schema.get("type", "")
-    if kind == "null":
-        yield forbidden(f"{field}.type", "type cannot be set to null, use nullable as an alternative")
-    elif kind and kind not in _TYPES:
-        yield not_supported_text(f"{field}.type", kind, _TYPES)
-    if "default" in schema and reason:
-        yield forbidden(f"{field}.default", f"must not be set {reason}")
-    for name, why in _UNSUPPORTED:
-        if schema.get(name) not in (None, "", {}):
-            yield forbidden(f"{field}.{name}", why)
-    if isinstance(schema.get("items"), list):
-        yield forbidden(f"{field}.items", "items must be a schema object and not an array")
-    if schema.get("uniqueItems"):
-        why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        yield forbidden(f"{field}.uniqueItems", why)
-    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
-    if additional is not None and additional is not True and properties:
-        yield forbidden(f"{field}.additionalProperties", "additionalProperties and properties are mutual exclusive")
-    yield from _check_list_words(field, schema)
-    if isinstance(additional, Mapping):
-        yield from _check_words(f"{field}.additionalProperties", additional, reason=reason)
-    for name, inner in properties.items():
-        inside = f"in top-level {name}" if is_root and name in _META else reason
-        yield from _check_words(f"{field}.properties[{name}]", inner, reason=inside)
+        yield from _check_defaults(f"{field}.properties[{name}]", inner, is_root=False)
     if isinstance(schema.get("items"), Mapping):
-        yield from _check_words(f"{field}.items", schema["items"], reason=reason)
-
-
-def _check_list_words(field: str, schema: Schema) -> Iterator[Violation]:
-    """How lists and maps are merged."""
-    list_type, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
-    map_type = schema.get("x-kubernetes-map-type")
-    if list_type is not None and schema.get("type") != "array":
-        why = "must be array if x-kubernetes-list-type is specified"
-        kind = schema.get("type", "")
-        yield invalid_text(f"{field}.type", kind, why) if kind else required(f"{field}.type", why)
-    if list_type is not None and list_type not in ("atomic", "map", "set"):
-        yield not_supported_text(f"{field}.x-kubernetes-list-type", list_type, ("atomic", "map", "set"))
-    if keys and list_type != "map":
-        why = "must be map if x-kubernetes-list-map-keys is non-empty"
-        place = f"{field}.x-kubernetes-list-type"
-        yield required(place, why) if list_type is None else invalid_text(place, list_type, why)
-    if map_type is not None and map_type not in ("atomic", "granular"):
-        yield not_supported_text(f"{field}.x-kubernetes-map-type", map_type, ("atomic", "granular"))
-    items = schema.get("items")
-    if list_type != "map" or not isinstance(items, Mapping):
-        return
-    if not keys:
-        yield required(f"{field}.x-kubernetes-list-map-keys", "must not be empty if x-kubernetes-list-type is map")
-    properties = items.get("properties") or {}
-    for position, name in enumerate(keys):
-        place = f"{field}.x-kubernetes-list-map-keys[{position}]"
-        inner = properties.get(name)
-        if inner is None:
-            yield invalid_text(place, name, "entries must all be names of item properties")
-        elif name not in (items.get("required") or ()) and "default" not in inner:
-            why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
-            yield required(f"{field}.items.properties[{name}].default", why)
+        yield from _check_defaults(f"{field}.items", schema["items"], is_root=False)

@@ -18,7 +18,7 @@ def prune(value: Any, schema: Schema, *, is_root: bool = False, path: str = "") 
     if isinstance(value, list):
         items = schema.get("items")
         if not isinstance(items, Mapping):
-            return []
+            items = {KEEPS_UNKNOWN: schema.get(KEEPS_UNKNOWN)}
         return [gone for number, one in enumerate(value) for gone in prune(one, items, path=f"{path}[{number}]")]
     if not isinstance(value, dict):
         return []

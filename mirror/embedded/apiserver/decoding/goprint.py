@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from mirror.batch.quoting import quoted
@@ -18,8 +19,16 @@ def text(value: Any) -> str:
     if isinstance(value, list):
         return "[" + " ".join(map(text, value)) + "]"
     if isinstance(value, float):
-        return f"{value:g}" if 1e-4 <= abs(value) < 1e21 or not value else f"{value:e}"
+        return _float(value)
     return str(value)
+
+
+def _float(value: float) -> str:
+    """As many digits as it needs, with an exponent below 0.0001 and from a million on."""
+    shortest = Decimal(repr(value)).normalize()
+    if -4 <= shortest.adjusted() < 6 or not value:
+        return f"{shortest:f}"
+    return f"{value:.{len(shortest.as_tuple().digits) - 1}e}"
 
 
 def as_text(value: Any) -> str:

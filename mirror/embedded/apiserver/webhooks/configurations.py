@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from mirror.batch.canonical import same
 from mirror.batch.violations import Violation
 from mirror.embedded.apiserver.kinds import Column, Kind
-from mirror.embedded.apiserver.resources import cells
+from mirror.embedded.apiserver.resources import cells, meta
 from mirror.embedded.apiserver.resources.base import Builtin
 from mirror.embedded.apiserver.strategy import Context, Json
 from mirror.embedded.apiserver.webhooks import rules
@@ -22,6 +22,7 @@ class Configurations(Builtin):
 
     is_namespaced = False
     has_generation = True
+    allows_unconditional_update = False
     columns = (
         cells.NAME,
         Column(
@@ -56,6 +57,12 @@ class Configurations(Builtin):
         if not same(new.get("webhooks"), old.get("webhooks")):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         return new
+
+    def check_meta(self, body: Json) -> Iterator[Violation]:
+        yield from meta.check_meta(body["metadata"], is_namespaced=False, is_core=False)
+
+    def check_update(self, new: Json, old: Json, context: Context) -> Sequence[Violation]:
+        return [*self.check_meta(new), *self.check(new, context)]
 
     def check(self, body: Json, context: Context) -> Iterator[Violation]:
         yield from rules.check_webhooks(body.get("webhooks") or (), is_mutating=self._is_mutating)
