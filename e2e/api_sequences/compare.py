@@ -29,10 +29,10 @@ def different(real: Json, ours: Json) -> list[str]:
         # The message repeats the causes.
         for said in (theirs, mine):
             said.pop("causes"), said.pop("message", None)
-    if _is_same_untyped(theirs.get("message", ""), mine.get("message", "")):
+    if _is_same_untyped(theirs.get("message") or "", mine.get("message") or ""):
         for said in (theirs, mine):
             said.pop("message", None)
-    if sorted(theirs.get("warnings", ())) == sorted(mine.get("warnings", ())):
+    if sorted(theirs.get("warnings") or ()) == sorted(mine.get("warnings") or ()):
         for said in (theirs, mine):
             said.pop("warnings", None)
     return [*found, *differences(strict(theirs), mine)]
@@ -47,7 +47,7 @@ def _is_same_untyped(theirs: str, mine: str) -> bool:
 
 
 def _causes(said: Json) -> list[Cause]:
-    parts = [cause.split(" | ", 2) for cause in said.get("causes", ())]
+    parts = [cause.split(" | ", 2) for cause in said.get("causes") or ()]
     return [(field, reason, message) for reason, field, message in parts]
 
 

@@ -25,6 +25,28 @@ EXPLAINED: tuple[Explained, ...] = (
         re.compile(r"(PATCH|PUT) \S*/things/\S+"),
         re.compile(r"\.body\.metadata\.resourceVersion: .*"),
     ),
+    Explained(
+        "some requests crash their handler in a real server, which ends the connection; ours answers them",
+        re.compile(r"(PATCH|POST) \S+"),
+        re.compile(r"status: 0 but ours .*", re.DOTALL),
+    ),
+    Explained(
+        "an immutable Secret without data, or ConfigMap without binaryData, refuses an empty map in a real server, "
+        "for which that is something else than none once it is in memory; ours knows no empty maps",
+        re.compile(r"(PATCH|PUT) (secrets|configmaps)/\S+"),
+        re.compile(r"status: 422 but ours 200: .*ata: Forbidden: field is immutable when `immutable` is set but .*"),
+    ),
+    Explained(
+        "an empty list of webhooks, where there was none, counts as a change in a real server, since storage keeps "
+        "no empty lists and memory does; ours knows none",
+        re.compile(r"(PATCH|PUT) \w+webhookconfigurations/\S+"),
+        re.compile(r"\.body\.metadata\.(generation|resourceVersion): .*"),
+    ),
+    Explained(
+        "the same of an empty map in the difference that a refused change of a pod shows",
+        re.compile(r"(PATCH|PUT) pods/\S+"),
+        re.compile(r"cause: only (theirs: .*pod updates may not change fields.*: \{\}.*|ours: .*)", re.DOTALL),
+    ),
 )
 
 

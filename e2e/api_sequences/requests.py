@@ -14,7 +14,11 @@ from urllib.parse import quote
 
 from e2e.api_contract.api import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC
 from e2e.api_contract.script import REFERENCE
-from e2e.api_sequences.objects import KINDS, NAMES, Kind, metadata, spoil
+from e2e.api_sequences import definitions, users
+from e2e.api_sequences.cluster_objects import CLUSTER_KINDS
+from e2e.api_sequences.kind import NAMES, Kind, metadata, spoil
+from e2e.api_sequences.objects import KINDS
+from e2e.api_sequences.subresources import MORE
 
 Json: TypeAlias = dict[str, Any]
 
@@ -49,20 +53,31 @@ class History:
 def history(seed: int, number: int) -> History:
     """The sequence of this number; depends on nothing else."""
     random = Random(f"{seed}/{number}")
-    kind = random.choice(KINDS)
+    draws = random.choices((_of_one_kind, definitions.steps, users.steps), (24, 1, 2))[0]
+    return History(number, tuple(draws(random)))
+
+
+def _of_one_kind(random: Random) -> list[Json]:
+    kind = random.choice(KINDS + CLUSTER_KINDS)
     # The version of now, for the watch in the end.
-    steps: list[Json] = [{"ask": f"GET {kind.target}?limit=1", "pick": []}, _create(random, kind, NAMES[0], ())]
-    names = (NAMES[0],) * 4 + NAMES[: random.choice((1, 1, 2, 3))]
+    steps: list[Json] = [{"ask": f"GET {kind.target}?limit=1", "pick": []}, _create(random, kind, kind.names[0], ())]
+    names = (kind.names[0],) * 4 + kind.names[: random.choice((1, 1, 2, 3))]
     actions = _ACTIONS if kind.status is not None else [one for one in _ACTIONS if one is not _write_status]
+    actions = [*actions, *MORE.get(kind.target, ())]
     for _ in range(random.randint(_FEWEST, _MOST)):
         # The version of a list is that of everybody's writes, so nothing can be said of what relies on it.
         written = tuple(position for position, step in enumerate(steps) if step["ask"].startswith(_WRITES))
         step = random.choice(actions)(random, kind, random.choice(names), written)
         steps.append(step)
-    steps.append({"ask": f"GET {kind.target}"})
+    own = f"&{_only(kind.names[0])}" if kind.is_shared else ""
+    steps.append({"ask": f"GET {kind.target}{own.replace('&', '?')}"})
     version = "$(0.metadata.resourceVersion)"
-    steps.append({"ask": f"GET {kind.target}?watch=1&timeoutSeconds=1&resourceVersion={version}"})
-    return History(number, tuple(steps))
+    steps.append({"ask": f"GET {kind.target}?watch=1&timeoutSeconds=1&resourceVersion={version}{own}"})
+    return steps
+
+
+def _only(name: str) -> str:
+    return f"fieldSelector=metadata.name%3D{name}"
 
 
 def references(step: Json) -> set[int]:
@@ -134,11 +149,13 @@ def _list(random: Random, kind: Kind, name: str, written: Written) -> Json:
         f"{one}{random.choice(('=', '!=', '=='))}{random.choice((*NAMES, 'Pending', 'n', '1', 'A'))}"
         for one in kind.fields_selected
     ]
+    # What else there is in a collection that all share is nobody's business here.
+    own = [f"metadata.name={name}", f"metadata.name={name},{random.choice(fields)}"] if kind.is_shared else []
     query = _query(
         random,
         ("labelSelector", selectors, 0.4),
-        ("fieldSelector", fields, 0.3),
-        ("limit", ("1", "2", "0", "-1"), 0.3),
+        ("fieldSelector", own or fields, 1.0 if own else 0.3),
+        ("limit", ("1", "2", "0", "-1"), 0.0 if own else 0.3),
     )
     return {"ask": f"GET {kind.target}{query}", **_accept(random)}
 
@@ -207,7 +224,10 @@ def _delete(random: Random, kind: Kind, name: str, written: Written) -> Json:
 
 def _delete_collection(random: Random, kind: Kind, name: str, written: Written) -> Json:
     query = _query(
-        random, ("labelSelector", ("x=1", "x", "!x"), 0.5), ("fieldSelector", (f"metadata.name={name}",), 0.3), _DRY_RUN
+        random,
+        ("labelSelector", ("x=1", "x", "!x"), 0.5),
+        ("fieldSelector", (f"metadata.name={name}",), 1.0 if kind.is_shared else 0.3),
+        _DRY_RUN,
     )
     return {"ask": f"DELETE {kind.target}{query}", "body": {"propagationPolicy": "Background"}}
 
@@ -235,7 +255,9 @@ def _label(random: Random, kind: Kind, name: str, written: Written) -> Json:
 
 def _watch(random: Random, kind: Kind, name: str, written: Written) -> Json:
     query = "watch=1&timeoutSeconds=1&resourceVersion=$(0.metadata.resourceVersion)"
-    selector = random.choice(("labelSelector=x%3D1", "labelSelector=x", f"fieldSelector=metadata.name%3D{name}"))
+    selector = random.choice(("labelSelector=x%3D1", "labelSelector=x", _only(name)))
+    if kind.is_shared:
+        selector = _only(name) + random.choice(("", "&labelSelector=x"))
     return {"ask": f"GET {kind.target}?{query}&{selector}", **_accept(random)}
 
 

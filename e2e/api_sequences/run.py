@@ -12,10 +12,12 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, TypeAlias
+
+import aiohttp
 
 from e2e.api_contract import servers
 from e2e.api_contract.api import Api
@@ -24,6 +26,7 @@ from e2e.api_contract.record import written
 from e2e.api_contract.script import Script
 from e2e.api_contract.server import Server
 from e2e.api_contract.shared import prepare
+from e2e.api_contract.wire import Asked, Reply, Streaming, Wire
 from e2e.api_sequences.compare import different
 from e2e.api_sequences.explained import is_explained
 from e2e.api_sequences.requests import History, history
@@ -32,6 +35,8 @@ from mirror.runtime.clock import SystemClock
 
 Json: TypeAlias = dict[str, Any]
 _AT_ONCE = 24
+CRASHED = 0
+"""The status of what was answered with the end of the connection."""
 _PATIENCE_SECONDS = 60
 _PARTICULARS = re.compile(r"\[?\"[^\"]*\"|'[^']*'|\d+|<[^>]*>|\{.*\}|\[\d+\]")
 
@@ -139,7 +144,7 @@ async def pair(real: Server | None = None) -> AsyncIterator[Pair]:
         async with servers.real() as started, pair(started) as both:
             yield both
         return
-    server = apiserver.build(clock=SystemClock(), random=Random(), authorization="AlwaysAllow")
+    server = apiserver.build(clock=SystemClock(), random=Random(), authorization="RBAC")
 
     async def compact() -> None:
         server.storage.compact(server.storage.version)
@@ -147,7 +152,25 @@ async def pair(real: Server | None = None) -> AsyncIterator[Pair]:
     ours = Server("in process", InProcess(server), compact)
     await prepare(real)
     await prepare(ours)
-    yield Pair(real, ours)
+    yield Pair(replace(real, wire=_Surviving(real.wire)), ours)
+
+
+@dataclass(frozen=True, slots=True)
+class _Surviving:
+    """A ``Wire`` on which a handler that crashes ends one request, and not the whole run: its status is 0."""
+
+    wire: Wire
+
+    async def send(self, asked: Asked) -> Reply:
+        """See ``Wire``."""
+        try:
+            return await self.wire.send(asked)
+        except aiohttp.ServerDisconnectedError:
+            return Reply(CRASHED, (), b"")
+
+    def stream(self, asked: Asked) -> AbstractAsyncContextManager[Streaming]:
+        """See ``Wire``."""
+        return self.wire.stream(asked)
 
 
 async def _said(server: Server, namespace: str, played: History) -> list[Json]:
