@@ -22,9 +22,10 @@ def _engine() -> ModuleType | None:
 
 
 _RE2 = _engine()
-_MOST_STEPS = 2**28
+_MOST_STEPS = 2**26
 """Instructions of a pattern times bytes of a text, each some nanoseconds at worst: about a second."""
-_LARGEST_BYTES = 2**23
+_LARGEST_BYTES = 2**20
+"""Of a pattern in memory, twice: ready to run, and with what it remembers of texts. Some ten thousand instructions."""
 _LONGEST_REMEMBERED = 4096
 _OF_GO = {
     "invalid character class": "invalid character class",
@@ -89,7 +90,7 @@ def pattern_of(text: str) -> Pattern:
     return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else Pattern(text)
 
 
-_remembered = lru_cache(maxsize=1024)(Pattern)
+_remembered = lru_cache(maxsize=256)(Pattern)
 
 
 def _compiled(text: str) -> Any:
@@ -103,11 +104,11 @@ def _compiled(text: str) -> Any:
     try:
         return _RE2.compile(_utf8(text), options)
     except _RE2.error as error:
-        raise BadPattern(_told(error.args[0].decode("utf-8", "replace"), text)) from None
+        raise BadPattern(_told(error.args[0].decode("utf-8", "replace"))) from None
 
 
-def _told(said: str, pattern: str) -> str:
-    """An error of RE2 in the words of Go, which shows the whole pattern where nothing smaller is to blame."""
+def _told(said: str) -> str:
+    """An error of RE2 in the words of Go."""
     what, _, where = said.partition(": ")
     code = _OF_GO.get(what, what)
     if code == "trailing backslash at end of expression":
