@@ -62,9 +62,7 @@ def failure_of(error: KubeError, doing: Doing) -> Failure:
         case KubeconfigRefused():
             return Failure(f"kubeconfig: {error}")
         case Unauthorized():
-            return Failure(
-                f"{doing.cluster} does not accept who you say you are (401): log in again, or renew your token"
-            )
+            return Failure(f"{doing.cluster} does not accept your credentials (401): log in again, or renew your token")
         case Forbidden():
             return NotAllowed(_forbidden(error, doing))
         case NotFound() if error.about_kind == "namespaces":

@@ -1,0 +1,259 @@
+"""Tables, documents, choices and failures of the commands for users: pure, and safe to look at."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import yaml
+
+from mirror.cli.user import printing
+from mirror.cli.user.choosing import Choice, Target, choose
+from mirror.cli.user.events import event_of
+from mirror.cli.user.failures import Doing, Failure, NotAllowed, failure_of
+from mirror.cli.user.get import Wanted, columns
+from mirror.cli.user.logs import LONGEST_LINE, Writer
+from mirror.cli.user.pods import Pod, order, pod_of
+from mirror.cli.user.printing import Column
+from mirror.cli.user.watching import screen
+from mirror.kube.errors import BadAnswer, Forbidden, KubeError, NotFound, ServerFailure, Unauthorized, Unreachable
+from mirror.kube.kubeconfig import KubeconfigRefused
+from mirror.model.views import JobView
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+EVIL = "a\x1b[31mb\nc\u202ed\x9bK"
+
+DURATIONS = {
+    -5: "0s",
+    0.4: "0s",
+    119: "119s",
+    120: "2m",
+    303: "5m3s",
+    599: "9m59s",
+    10_799: "179m",
+    3 * 3600: "3h",
+    3 * 3600 + 300: "3h5m",
+    30 * 3600: "30h",
+    2 * 86_400: "2d",
+    3 * 86_400 + 7200: "3d2h",
+    100 * 86_400: "100d",
+    3 * 365 * 86_400 + 86_400: "3y1d",
+}
+
+
+@pytest.mark.parametrize(("seconds", "text"), DURATIONS.items())
+def test_durations_read_as_kubectl_writes_them(seconds: float, text: str) -> None:
+    """Exact while young, coarse later."""
+    assert printing.duration(seconds) == text
+
+
+PAIR = [
+    Column[tuple[str, str]]("A", lambda row: row[0]),
+    Column[tuple[str, str]]("B", lambda row: row[1], is_wide=True),
+]
+
+
+def test_a_table_is_as_wide_as_its_longest_cells() -> None:
+    """Nothing is a dash; columns that are for ``-o wide`` are left out otherwise."""
+    assert printing.table(PAIR, [("long", "x"), ("", "y")], wide=True) == ["A      B", "long   x", "-      y"]
+    assert printing.table(PAIR, [("long", "x")]) == ["A", "long"]
+
+
+def test_a_table_that_goes_on_keeps_its_widths_and_has_one_heading() -> None:
+    """Later rows stand under the first ones, as far as they fit."""
+    widths: list[int] = []
+
+    assert printing.table(PAIR, [("first", "x")], wide=True, widths=widths) == ["A       B", "first   x"]
+    assert printing.table(PAIR, [("a", "y")], wide=True, widths=widths) == ["a       y"]
+
+
+def test_cells_cannot_do_anything_to_a_terminal() -> None:
+    """Escape sequences, new lines and marks of direction are shown, not done (D18)."""
+    for line in printing.table(PAIR, [(EVIL, EVIL)], wide=True):
+        assert line.isprintable()
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_documents_hold_every_text_and_show_none_of_its_controls(form: Any) -> None:
+    """The formats' own escapes: machines get the text as it is."""
+    text = printing.document({"message": EVIL}, form)
+
+    assert all(char == "\n" or (char.isascii() and char.isprintable()) for char in text)
+    assert (json.loads(text) if form == "json" else yaml.safe_load(text)) == {"message": EVIL}
+
+
+def view(name: str, state: str, created: str) -> JobView:
+    return JobView(namespace="n", name=name, uid=name, state=state, created=created, started=created, succeeded=1)
+
+
+def test_the_columns_of_get_tell_a_job_in_a_line() -> None:
+    """A work queue has no number of completions; what is unknown is a dash."""
+    one = view("train", "Running", "2026-03-01T11:59:00Z")
+
+    lines = printing.table(columns(NOW, Wanted(everywhere=True)), [one])
+
+    headings = ["NAMESPACE", "NAME", "WORKER", "STATE", "COMPLETIONS", "DURATION", "AGE", "LAG", "WHY"]
+    assert lines[0].split() == headings
+    assert lines[1].split() == ["n", "train", "-", "Running", "1", "60s", "60s", "-", "-"]
+
+
+def source(name: str, minute: int, *, is_over: bool = False) -> dict[str, Any]:
+    verdict = [{"type": "Complete", "status": "True"}] if is_over else []
+    metadata = {"namespace": "n", "name": name, "creationTimestamp": f"2026-03-01T11:{minute:02}:00Z"}
+    return {"metadata": metadata, "spec": {"managedBy": "jobmirror.io/controller"}, "status": {"conditions": verdict}}
+
+
+def test_a_small_screen_shows_what_goes_on_and_is_new() -> None:
+    """Of more Jobs than lines the finished and the old are left out, and counted."""
+    jobs = [source("old", 1), source("over", 9, is_over=True), source("new", 5), {"metadata": {}, "spec": {}}]
+
+    lines = screen(jobs, Wanted(), room=2)
+
+    assert [line.split()[0] for line in lines[1:]] == ["new", "old", "…"]
+    assert lines[-1] == "… and 1 more"
+    assert len(screen(jobs, Wanted(), room=3)) == 4
+
+
+# -- pods and events ---------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_is_told_in_a_line() -> None:
+    """Why it does not run is the reason of a container that waits, or has failed."""
+    waiting = {"name": "main", "ready": False, "restartCount": 3, "state": {"waiting": {"reason": "ImagePullBackOff"}}}
+    found = pod_of(
+        {
+            "metadata": {"name": "p", "annotations": {"batch.kubernetes.io/job-completion-index": "4"}},
+            "spec": {"nodeName": "n-1", "initContainers": [{"name": "init"}], "containers": [{"name": "main"}]},
+            "status": {"phase": "Pending", "containerStatuses": [waiting]},
+        }
+    )
+
+    assert (found.index, found.ready, found.restarts, found.why) == ("4", "0/1", 3, "ImagePullBackOff")
+    assert (found.containers, found.main) == (("init", "main"), "main")
+
+
+def test_pods_stand_in_the_order_of_their_indexes() -> None:
+    """As numbers, not as texts; pods without one come first."""
+    found = [Pod(name=f"p{index}", phase="Running", index=index) for index in ("10", "9", "", "x²")]
+
+    assert [pod.index for pod in sorted(found, key=order)] == ["", "x²", "9", "10"]
+
+
+@pytest.mark.parametrize(
+    "junk", [{}, {"metadata": 1, "spec": "x", "status": [1]}, {"status": {"containerStatuses": 7}}]
+)
+def test_whatever_a_worker_sends_is_some_pod_and_some_event(junk: dict[str, Any]) -> None:
+    """Types are not trusted."""
+    assert pod_of(junk).phase == "Unknown"
+    assert event_of(junk).count == 1
+
+
+def pod(name: str, phase: str, created: str, index: str = "") -> Pod:
+    return Pod(name=name, phase=phase, created=created, index=index, containers=("init", "main"), main="main")
+
+
+PODS = [
+    pod("a", "Failed", "2026-03-01T11:00:00Z", "0"),
+    pod("b", "Running", "2026-03-01T11:01:00Z", "0"),
+    pod("c", "Pending", "2026-03-01T11:02:00Z", "1"),
+    pod("d", "Succeeded", "2026-03-01T11:03:00Z", "2"),
+]
+CHOICES = {
+    "what runs": (Choice(), [Target("b", "main")]),
+    "of an index": (Choice(index=2), [Target("d", "main")]),
+    "by name": (Choice(pod="a"), [Target("a", "main")]),
+    "a container": (Choice(pod="a", container="init"), [Target("a", "init")]),
+    "all containers": (Choice(index=1, all_containers=True), [Target("c", "init"), Target("c", "main")]),
+    "all pods": (Choice(all_pods=True), [Target(name, "main") for name in "abcd"]),
+    "all pods of an index": (Choice(index=0, all_pods=True), [Target("a", "main"), Target("b", "main")]),
+}
+
+
+@pytest.mark.parametrize(("choice", "targets"), CHOICES.values(), ids=CHOICES)
+def test_the_log_that_is_meant_is_chosen(choice: Choice, targets: list[Target]) -> None:
+    """What runs before what failed before what ended, the newest of them."""
+    assert choose(PODS, choice)[0] == targets
+
+
+def test_without_pods_nothing_is_meant() -> None:
+    """Who follows waits for one."""
+    assert choose([], Choice(pod="x")) == ([], "")
+
+
+@pytest.mark.parametrize("choice", [Choice(pod="x"), Choice(index=9), Choice(container="x")], ids=["pod", "index", "c"])
+def test_what_is_not_there_is_said(choice: Choice) -> None:
+    """With what is there instead."""
+    with pytest.raises(Failure, match=r"no pod|no container"):
+        choose(PODS, choice)
+
+
+# -- logs --------------------------------------------------------------------------------------------------------------
+
+
+def test_one_log_is_passed_on_byte_by_byte() -> None:
+    """At once, whatever is in it."""
+    output = io.BytesIO()
+    writer = Writer(output)
+
+    writer.write(b"\xff\x1b[31m")
+    assert output.getvalue() == b"\xff\x1b[31m"
+    writer.end()
+
+
+def test_several_logs_do_not_tear_each_others_lines() -> None:
+    """A line is written when it is whole, or when its log ends, or when it is absurdly long."""
+    output = io.BytesIO()
+    one, other = (Writer(output, prefix=prefix, is_alone=False) for prefix in (b"1 ", b"2 "))
+
+    one.write(b"be")
+    other.write(b"whole\nrest")
+    one.write(b"gun\n\nx")
+    other.end()
+    one.end()
+    assert output.getvalue() == b"2 whole\n1 begun\n1 \n2 rest\n1 x\n"
+    one.write(b"y" * (LONGEST_LINE + 1))
+    assert len(output.getvalue()) > LONGEST_LINE
+
+
+# -- failures ----------------------------------------------------------------------------------------------------------
+
+LISTING = Doing("list", "jobs.batch", "team-a")
+FAILURES: dict[str, tuple[KubeError, str]] = {
+    "forbidden": (
+        Forbidden(403, "Forbidden", "no"),
+        "you may not list jobs.batch in namespace team-a on the management cluster; "
+        "ask for a Role with the verb list on jobs.batch there (no)",
+    ),
+    "unauthorized": (
+        Unauthorized(401),
+        "the management cluster does not accept your credentials (401): log in again, or renew your token",
+    ),
+    "no namespace": (
+        NotFound(404, about_kind="namespaces", about_name="team-a"),
+        "there is no namespace team-a on the management cluster",
+    ),
+    "unreachable": (Unreachable("refused"), "the management cluster cannot be reached: refused"),
+    "a web page": (BadAnswer("HTML"), "what answers for the management cluster is something else: HTML"),
+    "broken": (ServerFailure(500, "X", "etcd is down"), "the management cluster answered 500: etcd is down"),
+    "kubeconfig": (
+        KubeconfigRefused("users[0].user", "is odd", "mend it"),
+        "kubeconfig: users[0].user: is odd; mend it",
+    ),
+}
+
+
+@pytest.mark.parametrize(("error", "text"), FAILURES.values(), ids=FAILURES)
+def test_failures_are_said_in_words(error: KubeError, text: str) -> None:
+    """Whose cluster, which right, what to do."""
+    failure = failure_of(error, LISTING)
+
+    assert (failure.message, failure.exit_code) == (text, 1)
+    assert isinstance(failure, NotAllowed) is isinstance(error, Forbidden)
+
+
+def test_a_failure_is_one_clean_line() -> None:
+    """A server's message is no more trusted than anybody's."""
+    assert Failure(EVIL).message.isprintable()
