@@ -44,6 +44,8 @@ from mirror.telemetry.logs import Log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
 from mirror.telemetry.server import serve
+from mirror.webhook.bundles import Bundles
+from mirror.webhook.routes import routes as webhook_routes
 from mirror.workers.registry import Connector, Registry, RegistrySettings
 from mirror.workers.renewing import Renewer
 from mirror.workers.worker import Unsupported, check_version
@@ -213,9 +215,40 @@ async def _https(settings: Settings, management: Client, manager: Manager) -> As
     await certificates.load()
     manager.kept.append(("keep certificates", certificates.keep))
     parts: list[Routes] = []
+    if settings.webhook.enabled:
+        parts.append(webhook_routes(settings.managed_by, count=manager.metrics.on_webhook, log=Log("webhook")))
+        if not wanted.cert_file:
+            manager.kept.append(("keep bundles", Bundles(management, certificates, log=Log("webhook")).keep))
+    if settings.access.enabled:
+        parts.append(_access(settings, management, manager, certificates))
     async with serve_https(wanted.listen_address, application(*parts), certificates) as port:
         log.info("serving", listen=f"{wanted.listen_address[0]}:{port}")
         yield
+
+
+def _access(settings: Settings, management: Client, manager: Manager, certificates: Certificates) -> Routes:
+    """What users are told of their Jobs' mirrors; where, is told by the leader."""
+    mirroring, log = manager.mirroring, Log("access")
+    known = mirroring.known()
+    around = Around(
+        management=management,
+        sources=mirroring.sources,
+        registry=manager.registry,
+        known=known,
+        lacks_of=known.lacks_of,
+        carrying=mirroring.carrying,
+        managed_by=settings.managed_by,
+    )
+    telling = Telling(
+        management,
+        settings.namespace,
+        settings.access.url,
+        authority=lambda: certificates.authority,
+        is_leading=lambda: manager.is_working,
+        log=log,
+    )
+    manager.kept.append(("tell access", telling.run))
+    return access_routes(Access(around, log=log))
 
 
 async def _build(

@@ -35,12 +35,17 @@ NAMESPACES = PREFIX + "namespaces"
 NAMESPACE_PREFIX = PREFIX + "namespace-prefix"
 KUBECONFIG_KEY = "kubeconfig"
 
+# On what `mirror worker add` makes on a worker; its value is the namespace of the account.
+WORKER_RIGHTS = PREFIX + "worker-rights"
+
 # Objects in the manager's namespace.
 WORKERS_CONFIGMAP = "jobmirror-workers"
 ACCESS_CONFIGMAP = "jobmirror-access"
 HTTPS_SECRET = "jobmirror-https"
 SERVICE = "jobmirror"
 WEBHOOK_SERVICE = "jobmirror-webhook"
+WEBHOOKS = "jobmirror"
+"""Both webhook configurations, which are in no namespace."""
 LEASE = "jobmirror-manager"
 JOB_CONTROLLER_LEASE = "jobmirror-job-controller"
 

@@ -1,0 +1,65 @@
+"""The webhook's two addresses: an API server posts a review and gets one back (D16).
+
+``app`` puts them behind the HTTPS address. Every replica answers, from what it is asked alone: nothing is stored,
+looked up or waited for, so a dry run is like any other. Not here: what is said (``mutating``, ``validating``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from mirror.telemetry.logs import Log
+from mirror.webhook import reviews
+from mirror.webhook.mutating import mutate
+from mirror.webhook.reviews import BadReview, Question, Verdict
+from mirror.webhook.validating import validate
+
+MUTATE, VALIDATE = "/mutate-jobs", "/validate-jobs"
+READ_SECONDS = 10.0
+
+Counted = Callable[[str, str, float], None]
+"""Told of each answer: ``mutate`` or ``validate``; ``allowed``, ``denied`` or ``error``; how many seconds it took."""
+
+
+def routes(managed_by: str, *, count: Counted, log: Log) -> list[web.RouteDef]:
+    """Both routes, for Jobs that are to be managed by this value."""
+    return [
+        web.post(MUTATE, _answering("mutate", lambda question: mutate(question, managed_by), count, log)),
+        web.post(VALIDATE, _answering("validate", lambda question: validate(question, managed_by), count, log)),
+    ]
+
+
+def _answering(
+    hook: str, decide: Callable[[Question], Verdict], count: Counted, log: Log
+) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(request: web.Request) -> web.Response:
+        verdict = "error"
+        raw = await _body(request)
+        began = time.perf_counter()
+        try:
+            question = reviews.read(raw)
+            said = decide(question)
+            verdict = "denied" if said.denied_because else "allowed"
+        except BadReview as error:
+            log.info("review refused", hook=hook, because=error)
+            return web.Response(status=400, text=f"{error}\n")
+        finally:
+            count(hook, verdict, time.perf_counter() - began)
+        metadata = question.found.metadata
+        log.debug("reviewed", hook=hook, namespace=metadata.namespace, name=metadata.name, verdict=verdict)
+        return web.Response(body=reviews.answer(question.uid, said), content_type="application/json")
+
+    return answer
+
+
+async def _body(request: web.Request) -> bytes:
+    """What was posted; 413 when it is too much, 408 when it does not come."""
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            return await request.read()
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(text=f"not sent within {READ_SECONDS:g} s\n") from None
