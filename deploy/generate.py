@@ -11,6 +11,7 @@ expressions in them, so both get copies, each marked as such. Everything else in
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 import tomllib
@@ -19,7 +20,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[1]
 RBAC, KUSTOMIZE, CHART = TOP / "config/rbac", TOP / "deploy/kustomize", TOP / "deploy/helm/jobmirror"
-ALERTS = TOP / "deploy/observability/alerts.yaml"
+ALERTS, WEBHOOKS = TOP / "deploy/observability/alerts.yaml", TOP / "config/webhook.yaml"
 
 WHEN = {
     "management": "",
@@ -30,6 +31,13 @@ WHEN = {
     "job-controller": ".Values.config.jobController.enabled",
 }
 """The files of rights on the management cluster, and when the chart has them."""
+
+UNLESS = {
+    "jobmirror-manager": ".Values.config.namespaces",
+    "jobmirror-webhook": ".Values.config.namespaces",
+    "jobmirror-webhook-authority": ".Values.certManager.enabled",
+}
+"""ClusterRoles that something else takes the place of: namespaced Roles, or cert-manager."""
 
 COPIES = {
     "management": "base/rbac.yaml",
@@ -47,14 +55,13 @@ def generated() -> dict[Path, str]:
     """What the copies have to hold, by file."""
     files: dict[Path, str] = {}
     for name, place in COPIES.items():
-        if not (RBAC / f"{name}.yaml").exists():
-            continue  # TEMP
         files[KUSTOMIZE / place] = _marked(name, _without_account(name, (RBAC / f"{name}.yaml").read_text()))
     for name, condition in WHEN.items():
-        if not (RBAC / f"{name}.yaml").exists():
-            continue  # TEMP
         files[CHART / "templates/rights" / f"{name}.yaml"] = _template(name, condition)
-    files[CHART / "templates/rights/management-namespaced.yaml"] = _namespaced_template()
+    for name, condition in (("management-namespaced", ""), ("webhook-namespaced", WHEN["webhook"])):
+        files[CHART / f"templates/rights/{name}.yaml"] = _namespaced_template(name, condition)
+    files[KUSTOMIZE / "components/webhook/configurations.yaml"] = _mark("config/webhook.yaml") + WEBHOOKS.read_text()
+    files[CHART / "templates/webhook.yaml"] = _webhooks_template()
     alerts = ALERTS.read_text()
     files[CHART / "files/alerts.yaml"] = _mark("deploy/observability/alerts.yaml") + alerts
     files[KUSTOMIZE / "components/prometheus-operator/rules.yaml"] = (
@@ -68,6 +75,12 @@ def generated() -> dict[Path, str]:
     return files
 
 
+_INJECTED = """\
+  {{- if .Values.certManager.enabled }}
+  annotations:
+    cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/jobmirror
+  {{- end }}
+"""
 _RULES = """\
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
@@ -114,51 +127,55 @@ def _kind(document: str) -> str:
 def _without_account(name: str, text: str, *, also: tuple[str, ...] = ()) -> str:
     """Files can be applied one by one, so several of them make the namespace and the account; here one does."""
     unwanted = (*also, *(() if name == "management" else ("Namespace", "ServiceAccount")))
-    first, *rest = _documents(text)
-    head = "".join(line for line in first.splitlines(keepends=True) if line.startswith("#"))
-    kept = [document for document in (first.removeprefix(head), *rest) if _kind(document) not in unwanted]
+    head = "".join(itertools.takewhile(lambda line: line.startswith("#"), text.splitlines(keepends=True)))
+    kept = [document for document in _documents(text.removeprefix(head)) if _kind(document) not in unwanted]
     return head + "---\n".join(kept)
 
 
 def _template(name: str, condition: str) -> str:
     """One file of rights as a template of the chart. Helm makes the namespace itself."""
     text = _without_account(name, (RBAC / f"{name}.yaml").read_text(), also=("Namespace",))
-    body = _in_release(text)
-    if name == "management":
-        # Cluster-wide rights give way to those in chosen namespaces.
-        everywhere = "{{- if not .Values.config.namespaces }}\n---\n"
-        parts = [
-            f"{everywhere}{part.rstrip()}\n{{{{- end }}}}\n"
-            if _kind(part).startswith("ClusterRole")
-            else f"---\n{part}"
-            for part in _documents(body)
-        ]
-        body = "".join(parts)
-    text = _marked(name, body)
+    parts = []
+    for part in _documents(_in_release(text)):
+        unless = next((when for role, when in UNLESS.items() if _is_about(part, role)), "")
+        parts.append(
+            f"{{{{- if not {unless} }}}}\n---\n{part.rstrip()}\n{{{{- end }}}}\n" if unless else f"---\n{part}"
+        )
+    text = _marked(name, "".join(parts))
     return f"{{{{- if {condition} }}}}\n{text.rstrip()}\n{{{{- end }}}}\n" if condition else text
 
 
-def _namespaced_template() -> str:
-    """The Roles of one namespace, for each of those that are chosen, and the one that there is once."""
-    text = _without_account("management-namespaced", (RBAC / "management-namespaced.yaml").read_text())
-    each = [part for part in _documents(text) if "namespace: team-a" in part]
-    once = [part for part in _documents(text) if "namespace: team-a" not in part]
-    loop = "---\n".join(_in_release(part, "$").replace("namespace: team-a", "namespace: {{ . }}") for part in each)
-    return _marked(
-        "management-namespaced",
-        "{{- range .Values.config.namespaces }}\n---\n"
-        + loop.rstrip()
-        + "\n{{- end }}\n{{- if .Values.config.namespaces }}\n---\n"
-        + "---\n".join(_in_release(part) for part in once).rstrip()
-        + "\n{{- end }}\n",
-    )
+def _is_about(document: str, role: str) -> bool:
+    """Whether it is this ClusterRole, or its binding."""
+    found = re.search(r"(?m)^metadata:\n  name: (.+)$", document)
+    return _kind(document).startswith("ClusterRole") and found is not None and found[1] == role
+
+
+def _webhooks_template() -> str:
+    """The webhook's configurations; cert-manager is told to write its authority into them."""
+    text = re.sub(r"(?m)^(metadata:\n  name: .+\n)", rf"\g<1>{_INJECTED}", WEBHOOKS.read_text())
+    body = _mark("config/webhook.yaml") + _in_release(text)
+    return f"{{{{- if .Values.config.webhook.enabled }}}}\n{body.rstrip()}\n{{{{- end }}}}\n"
+
+
+def _namespaced_template(name: str, condition: str) -> str:
+    """The Roles of one namespace, for each of those that are chosen, and the ones that there are once."""
+    documents = _documents(_without_account(name, (RBAC / f"{name}.yaml").read_text()))
+    each = [_in_release(part, "$").replace("namespace: team-a", "namespace: {{ . }}") for part in documents]
+    loop = "".join(f"---\n{part}" for part in each if "namespace: {{ . }}" in part)
+    once = "".join(f"---\n{_in_release(part)}" for part in documents if "namespace: team-a" not in part)
+    text = f"{{{{- range .Values.config.namespaces }}}}\n{loop.rstrip()}\n{{{{- end }}}}\n"
+    if once:
+        text += f"{{{{- if .Values.config.namespaces }}}}\n{once.rstrip()}\n{{{{- end }}}}\n"
+    text = _marked(name, text)
+    return f"{{{{- if {condition} }}}}\n{text.rstrip()}\n{{{{- end }}}}\n" if condition else text
 
 
 def _in_release(text: str, root: str = "") -> str:
     """In the release's namespace, and labelled as all else. ``root``: what the whole of the values is called there."""
     labels = f'  labels:\n    {{{{- include "jobmirror.labels" {root or "."} | nindent 4 }}}}\n'
     text = re.sub(r"(?m)^metadata:\n(  name: .+\n)", rf"metadata:\n\g<1>{labels}", text)
-    return re.sub(r"(namespace: )jobmirror-system\b", rf"\g<1>{{{{ {root}.Release.Namespace }}}}", text)
+    return re.sub(r"(?m)^([^#\n]*)\bjobmirror-system\b", rf"\g<1>{{{{ {root}.Release.Namespace }}}}", text)
 
 
 if __name__ == "__main__":

@@ -257,12 +257,12 @@ class ManagerProcess:
             self._scratch.close()
 
     async def _withdraw_rights(self) -> None:
-        """Take back what our accounts were given, and the namespaces of those on workers."""
+        """Take back what our accounts were given, and their namespaces on workers."""
         for plane, granted in self._rights:
             await shipped.withdraw(plane, granted)
-            if plane is not self.management:
-                async with Client(plane.kubeconfig) as client:
-                    await client.delete(f"/api/v1/namespaces/{self.namespace}")
+        for plane in {plane for plane, _ in self._rights if plane is not self.management}:
+            async with Client(plane.kubeconfig) as client:
+                await client.delete(f"/api/v1/namespaces/{self.namespace}")
 
     # -- workers ----------------------------------------------------------------------------------------------------
 
@@ -362,12 +362,12 @@ class ManagerProcess:
 def _files_of_rights(settings: Json) -> list[str]:
     """The files in ``config/rbac`` whose rights these settings need on the management cluster."""
     files = ["management", "management-tokens"]
-    if settings.get("namespaces"):
-        files.append("management-namespaced")
     enabled = {part: settings.get(part, {}).get("enabled", False) for part in ("webhook", "access", "jobController")}
     files += [file for part, file in _RIGHTS_OF.items() if enabled[part]]
     if enabled["webhook"] or enabled["access"]:
         files.append("https")
+    if settings.get("namespaces"):
+        files += ["management-namespaced", *(["webhook-namespaced"] if enabled["webhook"] else [])]
     return files
 
 

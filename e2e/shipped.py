@@ -25,6 +25,8 @@ SHIPPED_NAMESPACE, ACCOUNT, CHOSEN = "jobmirror-system", "jobmirror", "team-a"
 
 _RBAC_API = "/apis/rbac.authorization.k8s.io/v1"
 _PLURALS = {"ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings", "Role": "roles"}
+_GIVE_WAY = {"jobmirror-manager", "jobmirror-webhook"}
+"""ClusterRoles that Roles in chosen namespaces take the place of."""
 _OF_A_MANAGER = re.compile(rf"system:serviceaccount:jobmirror-[0-9a-f]{{8}}:{ACCOUNT}")
 
 
@@ -36,6 +38,10 @@ class Right:
     resource: str
     namespace: str = ""
     name: str = ""
+
+    def __str__(self) -> str:
+        about = " ".join(text for text in (self.name, f"in {self.namespace}" if self.namespace else "") if text)
+        return f"{self.verb} {self.resource} {about}".strip()
 
     def allows(self, entry: AuditEntry) -> bool:
         """Whether this right is one that allowed the request."""
@@ -53,14 +59,15 @@ def read(*files: str, namespace: str, chosen: Iterable[str] = ()) -> list[Json]:
     Args:
         files: names in ``config/rbac`` without their ending.
         namespace: of the installation; it becomes part of the names of what is not in it.
-        chosen: the namespaces that get what the files give in ``team-a``; with some, ``management`` gives nothing for
-            the whole cluster.
+        chosen: the namespaces that get what the files give in ``team-a``; with some, nothing is given on the Jobs of
+            the whole management cluster.
     """
     chosen, found = list(chosen), list[Json]()
     for file in files:
         for document in yaml.safe_load_all((RBAC / f"{file}.yaml").read_text()):
-            kind, is_everywhere = document["kind"], document["kind"].startswith("ClusterRole")
-            if kind in ("Namespace", "ServiceAccount") or (is_everywhere and chosen and file == "management"):
+            kind, name = document["kind"], document["metadata"]["name"]
+            gives_way = chosen and kind.startswith("ClusterRole") and name in _GIVE_WAY
+            if kind in ("Namespace", "ServiceAccount") or gives_way:
                 continue
             places = chosen if document["metadata"].get("namespace") == CHOSEN else [""]
             found += [_moved(document, namespace, place) for place in places]

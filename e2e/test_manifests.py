@@ -15,8 +15,10 @@ from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import BARE
 from e2e.controlplane.plane import KubectlFailed
 from e2e.manifests import NAMESPACE, OVERLAYS, Key, by_key, charted, kustomized, one_of, settings_text
+from mirror.model import names
 from mirror.settings.load import parse
 from mirror.settings.schema import Settings
+from mirror.webhook.routes import MUTATE, VALIDATE
 
 pytestmark = [pytest.mark.usefixtures("binaries"), pytest.mark.controlplane]
 
@@ -63,6 +65,9 @@ def compared(objects: list[Json]) -> dict[Key, Json]:
         if kind == "Deployment":
             template = one["spec"]["template"]
             template["metadata"]["annotations"].pop("checksum/config", None)  # as kustomize's digest in the name
+            (container,) = template["spec"]["containers"]
+            for named in (container["ports"], container["volumeMounts"], template["spec"]["volumes"]):
+                named.sort(key=lambda entry: entry["name"])  # patches put theirs in front
             for volume in template["spec"]["volumes"]:
                 if "configMap" in volume:
                     volume["configMap"]["name"] = "jobmirror-config"
@@ -95,6 +100,10 @@ def test_settings_and_objects_fit_together(overlay: str) -> None:
     assert ports.get("https") == (settings.https.listen_address[1] if is_https else None)
     assert (("Service", NAMESPACE, "jobmirror-webhook") in found) == settings.webhook.enabled
     assert ("MutatingWebhookConfiguration" in kinds(objects)) == settings.webhook.enabled
+    for hooks, path in (("MutatingWebhookConfiguration", MUTATE), ("ValidatingWebhookConfiguration", VALIDATE)):
+        service = {"name": names.WEBHOOK_SERVICE, "namespace": NAMESPACE, "path": path, "port": 443}
+        for one in found[hooks, "", names.WEBHOOKS]["webhooks"] if settings.webhook.enabled else ():
+            assert one["clientConfig"]["service"] == service
     assert (("Service", NAMESPACE, "jobmirror") in found) == settings.access.enabled
     assert (("Role", NAMESPACE, "jobmirror-https") in found) == (is_https and not settings.https.cert_file)
     mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
@@ -134,6 +143,20 @@ def test_what_is_selected_is_there(overlay: str) -> None:
                 s for s in services if spec["selector"]["matchLabels"].items() <= s["metadata"]["labels"].items()
             ]
             assert [service["metadata"]["name"] for service in selected] == ["jobmirror-metrics"]
+
+
+def test_chosen_namespaces_have_no_rights_on_jobs_elsewhere() -> None:
+    """With the webhook, too: what is left for the whole cluster is its own configurations."""
+    objects = charted({"config": {"namespaces": ["one", "two"], "webhook": {"enabled": True}}})
+    wide = {
+        rule for one in objects if one["kind"] == "ClusterRole" for group in one["rules"] for rule in group["resources"]
+    }
+    patching = [
+        one["metadata"] for one in objects if (one["kind"], one["metadata"]["name"]) == ("Role", "jobmirror-webhook")
+    ]
+
+    assert wide == {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+    assert [metadata["namespace"] for metadata in patching] == ["one", "two"]
 
 
 def test_the_chart_passes_settings_on() -> None:

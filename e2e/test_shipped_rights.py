@@ -7,74 +7,32 @@ fails if one was lacking (``conftest``). Here is what is given compared with wha
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+import aiohttp
 import pytest
 
 from e2e import shipped
 from e2e.controlplane.audit import AuditEntry
+from e2e.controlplane.client import JSON_PATCH
 from e2e.controlplane.cluster import Cluster
-from e2e.controlplane.components import MANAGEMENT, WORKER
+from e2e.controlplane.kubeconfigs import read_kubeconfig
 from e2e.job_controller import WITHOUT_JOBS
 from e2e.jobs import Scene, is_complete, job, runs, until
 from e2e.manager import ManagerProcess
 from e2e.shipped import Right, user_of
+from e2e.shipped_life import life, old_clusters
 from e2e.test_job_controller_process import WithKubeconfig
+from mirror.model import names
 
 pytestmark = [pytest.mark.usefixtures("binaries"), pytest.mark.controlplane]
-
-OLD = ("--feature-gates=WatchList=false",)
-"""Servers that know no watch that begins with what is there: their clients have to list."""
 
 
 def unused(given: Iterable[Right], entries: list[AuditEntry], user: str) -> set[Right]:
     """The rights that allowed none of the user's requests."""
     made = [entry for entry in entries if entry.user == user and not entry.is_forbidden]
     return {right for right in given if not any(right.allows(entry) for entry in made)}
-
-
-@asynccontextmanager
-async def old_clusters() -> AsyncIterator[tuple[Cluster, Cluster]]:
-    async with (
-        Cluster.start("management", replace(MANAGEMENT, apiserver_args=OLD)) as management,
-        Cluster.start("east", replace(WORKER, apiserver_args=OLD)) as east,
-    ):
-        yield management, east
-
-
-async def life(manager: ManagerProcess, scene: Scene) -> None:
-    """What makes use of every right: an end, a suspension, a mirror that vanishes, a source that goes unseen."""
-    (worker,) = scene.workers
-    await scene.create(job("done", manager.managed_by), job("kept", manager.managed_by, run_for="never"))
-    await scene.source_until("done", is_complete)
-    await scene.source_until("kept", runs())
-    await scene.patch("kept", {"spec": {"suspend": True}})
-    await scene.mirror_until(worker, "kept", lambda found: found and found["spec"]["suspend"])
-    # Somebody takes away a mirror that has not started: it is looked for, and made again.
-    await scene.create(job("waiting", manager.managed_by, run_for="never"))
-    first = await scene.mirror_until(worker, "waiting", bool)
-    await scene.client_of(worker).delete(f"{scene.jobs(worker)}/waiting")
-    await until(lambda: told(manager, scene, first["metadata"]["uid"]), describe=lambda: scene.describe("waiting"))
-    # The same cluster a second time is refused, and its Secret says so.
-    await manager.register("twin", scene.planes[worker])
-    await until(lambda: manager.worker_events("twin", "IdentityRefused"))
-    # A source goes while nobody looks.
-    await manager.kill()
-    await scene.delete("kept")
-    manager.launch()
-    await manager.wait_until_ready()
-    await scene.until_no_mirror("kept")
-
-
-async def told(manager: ManagerProcess, scene: Scene, uid: str) -> bool:
-    """Whether the loss of this mirror was dealt with: there is another, or the source has failed."""
-    (worker,) = scene.workers
-    found, source = await scene.mirror(worker, "waiting"), await scene.source("waiting")
-    conditions = (source or {}).get("status", {}).get("conditions", ())
-    is_failed = any(one["type"] == "Failed" and one["status"] == "True" for one in conditions)
-    return is_failed or bool(found and found["metadata"]["uid"] != uid)
 
 
 def granted(*files: str, manager: ManagerProcess, chosen: Iterable[str] = ()) -> Iterator[Right]:
@@ -109,6 +67,81 @@ async def test_the_manager_uses_every_right_and_lacks_none(is_everywhere: bool) 
     assert shipped.refused(on_east) == []
     assert unused(given, entries, user) == set()
     assert unused(given_east, on_east, user) == set()
+
+
+async def test_access_uses_every_right_that_comes_with_it() -> None:
+    """Certificates of our own, where access is told, users' tokens and rights; pods, logs and events on the worker."""
+    name = f"team-{uuid.uuid4().hex[:6]}"
+    settings = {
+        "access": {"enabled": True, "url": "https://jobmirror.example"},
+        "https": {"listen": "127.0.0.1:0"},
+        "workers": {"createNamespaces": True},
+    }
+    async with old_clusters() as (management, east):
+        scene = Scene(management, {"east": east}, name)
+        await scene.make_namespace()
+        jane = read_kubeconfig(await management.service_account_kubeconfig(name, "jane")).headers
+        await management.kubectl(
+            *("create", "rolebinding", "jane", "--clusterrole=view", f"--serviceaccount={name}:jane", "-n", name)
+        )
+        async with ManagerProcess.start(management, {"east": east}, settings=settings) as manager:
+            manager.expect_complaints("kubelet|pods/log|502|503")
+            await scene.create(job("long", manager.managed_by, run_for="never"))
+            await scene.source_until("long", runs())
+            (pod,) = await scene.pods("east", "long")
+            # What is kept of certificates is lost; a new authority is made, and told.
+            await until(lambda: told_where(manager))
+            secret = f"/api/v1/namespaces/{manager.namespace}/secrets/{names.HTTPS_SECRET}"
+            first = await told_where(manager)
+            await manager.stop()
+            await manager.client.call("PATCH", secret, [{"op": "remove", "path": "/data"}], JSON_PATCH)
+            manager.launch()
+            await manager.wait_until_ready()
+            await until(lambda: told_where(manager), lambda found: found != first)
+            one = f"/v1/namespaces/{name}/jobs/long"
+            statuses = [
+                await ask(manager, f"{one}{what}", jane)
+                for what in ("", "/pods", "/events", f"/log?pod={pod['metadata']['name']}")
+            ]
+            given = {
+                right for right in granted("https", "access", manager=manager) if right != reader(manager.namespace)
+            }
+            given_east = set(granted("worker-logs", manager=manager))
+            await manager.stop()
+            user = user_of(manager.namespace)
+            entries, on_east = await management.audit_entries(), await east.audit_entries()
+        await scene.close()
+
+    assert statuses[:3] == [200, 200, 200]  # a log takes a kubelet; that it was asked for is seen below
+    assert shipped.refused(entries) == []
+    assert shipped.refused(on_east) == []
+    assert unused(given, entries, user) == set()
+    assert unused(given_east, on_east, user) == set()
+
+
+def reader(namespace: str) -> Right:
+    """What users get, not the manager."""
+    return Right("get", "configmaps", namespace, names.ACCESS_CONFIGMAP)
+
+
+async def told_where(manager: ManagerProcess) -> str:
+    """The authority in the ConfigMap that tells users where access is; empty while there is none."""
+    maps = await manager.client.list(f"/api/v1/namespaces/{manager.namespace}/configmaps")
+    found = [one["data"].get("ca.crt", "") for one in maps if one["metadata"]["name"] == names.ACCESS_CONFIGMAP]
+    return found[0] if found else ""
+
+
+async def ask(manager: ManagerProcess, path: str, headers: Mapping[str, str]) -> int:
+    """The status of an answer of the manager's HTTPS address."""
+    (*_, line) = (line for line in manager.log_lines() if " https: serving listen=" in line)
+    address = line.rpartition("listen=")[2].split()[0]
+    timeout = aiohttp.ClientTimeout(total=20)
+    async with (
+        aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
+        session.get(f"https://{address}{path}", ssl=False) as answer,
+    ):
+        await answer.read()
+        return answer.status
 
 
 ENFORCED = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"

@@ -40,7 +40,7 @@ async def test_an_upgrade_under_load_loses_nothing_and_restarts_no_job(
         pytest.skip(f"nothing to upgrade from: {reason}")
     workers = {"east": east, "west": west}
     wave = [f"wave-{number}" for number in range(JOBS)]
-    fates = [job(name, OURS.managed_by, run_for=f"{3 + number % 12}s") for number, name in enumerate(wave)]
+    fates = [job(name, OURS.managed_by, run_for=f"{2 + number % 9}s") for number, name in enumerate(wave)]
     async with (
         installed(before, management, workers) as account,
         Recorder.watching(workers.values(), scene.namespace) as seen,
