@@ -17,12 +17,15 @@ from mirror.cli.user.printing import Column, Format, duration
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import NoManager, Told, manager
 from mirror.cli.user.sources import lacks_of, seconds_between, view_of
-from mirror.cli.user.timeline import last_error, timeline
+from mirror.cli.user.timeline import last_error, time_of_event, timeline
 from mirror.kube.resources import EVENTS, JOBS
 from mirror.model.text import clean
 from mirror.model.views import JobView, Moment
 
 Json = Mapping[str, object]
+
+MOST_EVENTS = 200
+"""The newest; whoever may create events may create any number of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ async def _events(cluster: Cluster, job: Json, name: str) -> tuple[list[Json], s
         found, _ = await cluster.list(EVENTS, namespace=cluster.namespace, fields=selector)
     except Failure as failure:
         return [], f"without events: {failure.message}"
-    return found, ""
+    return sorted(found, key=time_of_event)[-MOST_EVENTS:], ""
 
 
 async def _told(where: Where, cluster: Cluster, name: str) -> tuple[Told | None, str]:

@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from mirror.batch import views
+from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, client_for, decode
 from mirror.cli.user.failures import MANAGER, Doing, Failure, NotAllowed, failure_of
 from mirror.cli.user.logtexts import LogRequest, stream
@@ -198,6 +199,8 @@ class Manager:
     async def events(self, namespace: str, name: str) -> list[Json]:
         """Events of the mirror and its pods; of very many the newest."""
         page = views.mapping(await self._get(namespace, name, "/events", Doing("list", "events", namespace)))
+        if page.get("isCut") is True:
+            printing.remark("There are more events than the manager looks through; these are the newest.")
         return [views.mapping(item) for item in views.items(page.get("items"))]
 
     async def diff(self, namespace: str, name: str) -> object:
