@@ -107,7 +107,8 @@ class JobController:
             clock=clock,
             batch_seconds=constants.batch_period_seconds,
         )
-        writes, pace, together = PodWrites(client, events), Pace(client), Together()
+        writes, together = PodWrites(client, events), Together()
+        pace = Pace(client, together)
         self._orphans = Orphans(writes, together, self.jobs, self.pods, self._index, log=log)
         self._syncer = Syncer(
             Tools(

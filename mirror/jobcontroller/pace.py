@@ -1,6 +1,7 @@
-"""How a sync behaves under a rate limit: turns that end in time, and no write that another makes needless.
+"""How a sync behaves where there is more to do than may be done: turns that end in time, no write that another makes
+needless.
 
-Where the limit is far away, everything is as upstream does it.
+Where neither the limit nor the server is what everybody waits for, everything is as upstream does it.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from mirror.jobcontroller.decide.values import Constants
+from mirror.jobcontroller.together import Together
 from mirror.kube.client import Client
 
 TURN_SECONDS = 2.0
@@ -18,12 +20,13 @@ SHORTEST_TURN = 20
 class Pace:
     """Asked by each sync."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, together: Together) -> None:
         self._client = client
+        self._together = together
 
     def may_put_off(self) -> bool:
         """Whether a status write that is not urgent should be left to the next one: while requests wait."""
-        return self._client.is_saturated
+        return self._client.is_saturated or self._together.is_crowded
 
     def turn(self, constants: Constants) -> Constants:
         """The constants of one turn: a big Job takes as many pods as the limit lets through in some seconds.

@@ -261,7 +261,7 @@ class Syncer:
         settled = settle(tracking, gone, tools.clock.now())
         if settled.flush:
             if not settled.is_finished and error is None and tools.may_put_off():
-                # Everybody waits for the rate limit: the uncounted uids on record let the next sync's first write do.
+                # Everybody waits: the uncounted uids on record let the next sync's first write do.
                 tools.add_after(job.key, self._behaviour.constants.batch_period_seconds)
                 return
             with _saying("removing uncounted pods from status"):

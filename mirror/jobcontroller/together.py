@@ -12,6 +12,8 @@ R = TypeVar("R")
 AT_ONCE = 50
 """Fewer than the client has connections: a sync that needs one request finds a free one beside those of big Jobs."""
 FEWEST = 8
+CROWD = 20
+"""Requests under way for others, from which on the server, not we, is what everybody waits for."""
 
 
 class Together:
@@ -22,14 +24,19 @@ class Together:
 
     def __init__(self) -> None:
         self._sharing = 0
+        self._under_way = 0
         # Shares shrink only as requests end: until then there would be more in all than connections.
         self._places = asyncio.Semaphore(AT_ONCE)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether there is much under way."""
+        return self._under_way >= CROWD
 
     async def each(self, items: Sequence[T], work: Callable[[T], Awaitable[R]], *, name: str) -> list[R]:
         """Work on all items; the results are in the items' order."""
         if len(items) == 1:
-            async with self._places:
-                return [await work(items[0])]
+            return [await self._one(items[0], work)]
         results: dict[int, R] = {}
         numbered = iter(enumerate(items))
         self._sharing += 1
@@ -38,8 +45,7 @@ class Together:
         async def take(waiting: Iterator[tuple[int, T]]) -> None:
             nonlocal at_work
             for number, item in waiting:
-                async with self._places:
-                    results[number] = await work(item)
+                results[number] = await self._one(item, work)
                 if at_work > self._share():
                     at_work -= 1
                     return
@@ -51,6 +57,14 @@ class Together:
         finally:
             self._sharing -= 1
         return [results[number] for number in range(len(items))]
+
+    async def _one(self, item: T, work: Callable[[T], Awaitable[R]]) -> R:
+        async with self._places:
+            self._under_way += 1
+            try:
+                return await work(item)
+            finally:
+                self._under_way -= 1
 
     def _share(self) -> int:
         return max(FEWEST, AT_ONCE // max(1, self._sharing))

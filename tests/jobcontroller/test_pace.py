@@ -9,7 +9,7 @@ from doubles.transport import MemoryTransport, NoCount, wire_to
 
 from mirror.jobcontroller.decide.values import Constants
 from mirror.jobcontroller.pace import Pace
-from mirror.jobcontroller.together import AT_ONCE, FEWEST, Together
+from mirror.jobcontroller.together import AT_ONCE, CROWD, FEWEST, Together
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity
 from mirror.kube.limits import Limiter
@@ -22,7 +22,7 @@ def pace(qps: float, burst: int) -> tuple[Pace, Limiter]:
     limiter = Limiter(qps, burst, wire.clock.monotonic)
     credentials = Credentials(Endpoint("https://c", None), Identity())
     client = Client("c", credentials, limiter, NoCount(), transport=MemoryTransport(wire), wall=wire.clock.wall)
-    return Pace(client), limiter
+    return Pace(client, Together()), limiter
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,29 @@ async def test_a_status_may_be_put_off_only_while_requests_wait() -> None:
         scope.create_task(limiter.acquire(), name="wait")
         await asyncio.sleep(0)
         assert found.may_put_off()
+
+
+async def test_a_status_may_be_put_off_while_the_server_is_what_is_waited_for() -> None:
+    """Without a limit, too: what counts is how much is under way."""
+    wire = wire_to("c")
+    credentials = Credentials(Endpoint("https://c", None), Identity())
+    limiter = Limiter(0, 1, wire.clock.monotonic)
+    client = Client("c", credentials, limiter, NoCount(), transport=MemoryTransport(wire), wall=wire.clock.wall)
+    together, answered = Together(), asyncio.Event()
+    found = Pace(client, together)
+
+    async def wait_for_answer(_: int) -> None:
+        await answered.wait()
+
+    async with asyncio.TaskGroup() as scope:
+        scope.create_task(together.each(range(CROWD - 1), wait_for_answer, name="many"), name="many")
+        await asyncio.sleep(0.1)
+        assert not found.may_put_off()
+        scope.create_task(together.each(range(1), wait_for_answer, name="one"), name="one")
+        await asyncio.sleep(0.1)
+        assert found.may_put_off()
+        answered.set()
+    assert not found.may_put_off()
 
 
 class Measured:

@@ -40,12 +40,28 @@ async def test_a_request_arrives_as_it_was_meant(clients: Clients) -> None:
         body = await clients.make(server.url).send(write())
     (got,) = server.received
     assert body == JOB
-    assert (got.method, got.target) == ("POST", "/apis/batch/v1/namespaces/team/jobs?fieldManager=jobmirror")
+    assert (got.method, got.target) == (
+        "POST",
+        "/apis/batch/v1/namespaces/team/jobs?fieldManager=jobmirror&fieldValidation=Ignore",
+    )
     assert json.loads(got.body) == {"metadata": {"name": "train"}}
     assert got.headers["authorization"] == "Bearer one"
     assert (got.headers["accept"], got.headers["content-type"]) == ("application/json", "application/json")
     assert got.headers["accept-encoding"] == "identity"
     assert got.headers["user-agent"].startswith("jobmirror/")
+
+
+async def test_a_short_answer_is_asked_for_where_metadata_is_enough(clients: Clients) -> None:
+    """And the whole object is taken where a server has no such thing; the next request is as long as ever."""
+    async with serving(always(answer(201, JOB))) as server:
+        client = clients.make(server.url)
+        assert await client.send(write().answered_by_metadata()) == JOB
+        await client.send(write())
+    asked = [got.headers["accept"] for got in server.received]
+    assert asked == [
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+        "application/json",
+    ]
 
 
 async def test_names_and_selectors_reach_the_server_encoded(clients: Clients) -> None:
