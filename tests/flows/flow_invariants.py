@@ -50,6 +50,8 @@ class Invariants:
         """The workers on which a source ever had a mirror."""
         self.live: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
         """Mirrors that may run pods, as (worker, uid), by the uid of their source."""
+        self._source_of: dict[str, str] = {}
+        """By a mirror's uid."""
         self.counted: defaultdict[str, dict[str, set[str]]] = defaultdict(lambda: {"succeeded": set(), "failed": set()})
         """Uids of pods that were ever listed as ended, by the uid of their Job."""
         self._pods: dict[str, dict[str, Json]] = defaultdict(dict)
@@ -137,7 +139,9 @@ class Invariants:
         body = new or old
         assert body is not None
         labels = (old or body)["metadata"].get("labels") or {}
-        source_uid = (body["metadata"].get("labels") or {}).get(names.SOURCE_UID) or labels.get(names.SOURCE_UID, "")
+        # Whose it is stays true when somebody takes its labels away, and deletes it afterwards.
+        source_uid = (body["metadata"].get("labels") or {}).get(names.SOURCE_UID) or labels.get(names.SOURCE_UID)
+        source_uid = self._source_of.setdefault(uid, source_uid) if source_uid else self._source_of.get(uid, "")
         if source_uid:
             self.live[source_uid].discard((worker, uid))
             if new is not None and not has_ended(new) and "deletionTimestamp" not in new["metadata"]:
