@@ -118,7 +118,9 @@ class History:
             return
         kind = {State.CONNECTED: "Back", State.LOST: "Lost"}.get(state)
         known = self._workers.get(name)
-        if kind is not None and (known is None or (known[-1].kind, known[-1].text) != (kind, because)):
+        # The first contact is no return.
+        is_news = kind == "Lost" if known is None else (known[-1].kind, known[-1].text) != (kind, because)
+        if kind is not None and is_news:
             if known is None and len(self._workers) >= MOST_WORKERS:
                 del self._workers[next(iter(self._workers))]
             known = self._workers.setdefault(name, [])

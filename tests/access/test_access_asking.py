@@ -1,0 +1,102 @@
+"""Requests as they come, and what is understood of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror.access.answers import Refused
+from mirror.access.asking import Asked, LogOptions, Page, Question, read
+
+JOB = "/v1/namespaces/team/jobs/train"
+
+
+def understood(target: str, method: str = "GET") -> Question:
+    return read(Asked(method, target), most_tail_lines=1000, most_items=500, most_bytes=10_000)
+
+
+@pytest.mark.parametrize(
+    ("target", "question"),
+    [
+        ("/v1/jobs", Question()),
+        ("/v1/namespaces/team/jobs?limit=5", Question("team", page=Page(5))),
+        (JOB, Question("team", "train")),
+        (f"{JOB}/pods?index=3&continue=abc", Question("team", "train", "pods", Page(None, "abc", 3))),
+        (f"{JOB}/events", Question("team", "train", "events")),
+        (f"{JOB}/diff", Question("team", "train", "diff")),
+        (f"{JOB}/log", Question("team", "train", "log")),
+        (
+            f"{JOB}/log?pod=train-x&container=main&follow=1&tailLines=0&sinceSeconds=5&timestamps=true&previous=false",
+            Question(
+                "team",
+                "train",
+                "log",
+                log=LogOptions("train-x", "main", follow=True, timestamps=True, tail_lines=0, since_seconds=5),
+            ),
+        ),
+    ],
+)
+def test_what_is_wanted_is_in_path_and_query(target: str, question: Question) -> None:
+    """Every page of docs/access.md."""
+    assert understood(target) == question
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "told"),
+    [
+        ("/v1/other", 404, "no such page"),
+        ("/v1/namespaces/team/jobs/train/exec", 404, "no such page"),
+        ("/v1/namespaces/Team/jobs", 400, "namespace"),
+        ("/v1/namespaces/team/jobs/..%2f..%2fsecrets", 400, "name"),
+        ("/v1/namespaces/team/jobs/%ff", 400, "UTF-8"),
+        (f"{JOB}/log?pod=%ff", 400, "UTF-8"),
+        (f"{JOB}/log?pod=../../x", 400, "pod"),
+        (f"{JOB}/log?container=a%0ab", 400, "container"),
+        (f"{JOB}/log?tailLines=1001", 400, "from 0 to 1000"),
+        (f"{JOB}/log?tailLines=-1", 400, "tailLines"),
+        (f"{JOB}/log?tailLines=%D9%A1", 400, "tailLines"),
+        (f"{JOB}/log?sinceSeconds=0", 400, "sinceSeconds"),
+        (f"{JOB}/log?sinceTime=yesterday", 400, "sinceTime"),
+        (f"{JOB}/log?sinceTime=2026-01-31T12:00:00Z&sinceSeconds=1", 400, "at most one"),
+        (f"{JOB}/log?follow=maybe", 400, "follow"),
+        (f"{JOB}/log?allContainers=true&follow=true", 400, "one container at a time"),
+        (f"{JOB}/log?allContainers=true&container=a", 400, "use one of them"),
+        (f"{JOB}/log?folow=true", 400, "no parameter 'folow'"),
+        (f"{JOB}/log?pod=a&pod=b", 400, "twice"),
+        (f"{JOB}/log?" + "&".join(f"a{n}=1" for n in range(40)), 400, "too many"),
+        (f"{JOB}/log?pod=" + "a" * 9000, 400, "too long"),
+        (f"{JOB}/pods?continue=%00", 400, "continue"),
+        (f"{JOB}/diff?limit=1", 400, "no parameter"),
+    ],
+)
+def test_what_is_wrong_is_said(target: str, code: int, told: str) -> None:
+    """Nothing is guessed, cut or ignored."""
+    with pytest.raises(Refused, match=told) as refused:
+        understood(target)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("method", "target"), [("POST", JOB), ("DELETE", JOB), ("HEAD", JOB), ("GET", "/v1/diff"), ("OPTIONS", "/v1/jobs")]
+)
+def test_other_methods_are_refused(method: str, target: str) -> None:
+    """Nothing is written here."""
+    with pytest.raises(Refused) as refused:
+        understood(target, method)
+    assert refused.value.code == 405
+
+
+@given(path=st.text(max_size=60), query=st.text(max_size=200))
+def test_whatever_comes_is_understood_or_refused(path: str, query: str) -> None:
+    """No input is an error of ours."""
+    for target in (f"/v1/{path}?{query}", f"{JOB}/log?{query}", f"{JOB}/pods?{query}", f"{JOB}{path}"):
+        assert _code(target) in (200, 400, 404)
+
+
+def _code(target: str) -> int:
+    try:
+        understood(target)
+    except Refused as refused:
+        return refused.code
+    return 200

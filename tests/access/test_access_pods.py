@@ -1,0 +1,127 @@
+"""Pods and events of a worker, as users see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror.access.answers import Refused, cleaned, refusal, whole
+from mirror.access.pods import BadList, choose, read_events, read_list, read_pods
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def pod(name: str = "a", phase: str = "Running", created: str = "2026-01-01T00:00:00Z", **metadata: Any) -> bytes:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u1", "controller": True}
+    body = {
+        "metadata": {"name": name, "uid": f"uid-{name}", "creationTimestamp": created, "ownerReferences": [owner]}
+        | metadata,
+        "spec": {
+            "containers": [{"name": "main", "image": "i"}, {"name": "side"}],
+            "initContainers": [{"name": "init"}],
+        },
+        "status": {"phase": phase},
+    }
+    return msgspec.json.encode(body)
+
+
+def owner(**changes: Any) -> dict[str, Any]:
+    return {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u1", "controller": True} | changes
+
+
+@pytest.mark.parametrize(
+    ("owners", "is_so"),
+    [
+        pytest.param([owner()], True, id="the mirror"),
+        pytest.param([], False, id="nobody"),
+        pytest.param([owner(uid="u2")], False, id="another object"),
+        pytest.param([owner(controller=False)], False, id="an owner that is no controller"),
+        pytest.param([owner(kind="ReplicaSet")], False, id="another kind"),
+        pytest.param([owner(controller=False), owner(uid="u2")], False, id="owned, but controlled by another"),
+        pytest.param([owner(), owner(uid="u2")], False, id="two controllers, which no API server stores"),
+    ],
+)
+def test_a_pod_belongs_to_its_controller(owners: list[dict[str, Any]], is_so: bool) -> None:
+    """Labels say nothing; one controller with this uid does."""
+    (found,) = read_pods([pod(ownerReferences=owners, labels={"batch.kubernetes.io/controller-uid": "u1"})])
+    assert found.is_controlled_by("u1") is is_so
+
+
+def test_the_pod_that_is_meant_is_one_that_runs_and_the_newest() -> None:
+    """Then one that ran, then one that will."""
+    old, new = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+    raws = [pod("p", "Pending", new), pod("f", "Failed", new), pod("o", "Running", old), pod("n", "Running", new)]
+    found = read_pods(raws)
+    names = []
+    while chosen := choose(found):
+        names.append(chosen.metadata.name)
+        found.remove(chosen)
+    assert names == ["n", "o", "f", "p"]
+
+
+def test_the_container_that_is_meant_is_the_first_or_the_one_that_is_noted() -> None:
+    """As kubectl has it; an annotation that names none of its containers is ignored."""
+    notes = [{}, {"annotations": {"kubectl.kubernetes.io/default-container": "side"}}]
+    notes.append({"annotations": {"kubectl.kubernetes.io/default-container": "no/such"}})
+    found = [one.default_container for one in read_pods([pod(**note) for note in notes])]
+    assert found == ["main", "side", "main"]
+
+
+def test_what_is_shown_has_the_apis_shape_and_only_known_fields() -> None:
+    """Volumes, environment, other annotations stay away."""
+    raw = msgspec.json.decode(pod(annotations={"secret": "x", "batch.kubernetes.io/job-completion-index": "3"}))
+    raw["spec"] |= {"volumes": [{"name": "v"}], "nodeName": "n1"}
+    raw["spec"]["containers"][0]["env"] = [{"name": "A", "value": "b"}]
+    (found,) = read_pods([msgspec.json.encode(raw)])
+    shown = found.shown()
+
+    assert shown["metadata"]["annotations"] == {"batch.kubernetes.io/job-completion-index": "3"}
+    assert shown["spec"] == {
+        "nodeName": "n1",
+        "containers": [{"name": "main", "image": "i"}, {"name": "side"}],
+        "initContainers": [{"name": "init"}],
+    }
+    assert (shown["kind"], shown["status"]) == ("Pod", {"phase": "Running"})
+
+
+@given(JSON)
+def test_whatever_a_worker_sends_is_read_or_left_out(junk: Any) -> None:
+    """A list that is none is an error with a name; an item that is none is no item."""
+    raw = msgspec.json.encode(junk)
+    try:
+        listed = read_list(raw)
+    except BadList:
+        listed = read_list(b'{"items":[%s]}' % raw)
+    for one in (*read_pods(listed.items), *read_events(listed.items)):
+        whole(one.shown())
+
+
+@given(JSON)
+def test_texts_of_answers_are_printable(value: Any) -> None:
+    """Keys too; nothing can move a cursor or begin a line."""
+    assert all(text.isprintable() for text in _texts(cleaned(value)))
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for pair in value.items() for one in pair for text in _texts(one)]
+    return [text for one in value for text in _texts(one)] if isinstance(value, list) else []
+
+
+def test_a_refusal_is_a_status() -> None:
+    """With what a client of Kubernetes looks at."""
+    answer = refusal(Refused(429, "slow\ndown", retry_after_seconds=3))
+    status = msgspec.json.decode(answer.body)
+
+    assert (answer.status, status["kind"], status["code"], status["reason"]) == (429, "Status", 429, "TooManyRequests")
+    assert (status["message"], answer.headers) == ("slow\\ndown", (("Retry-After", "3"),))

@@ -1,0 +1,161 @@
+"""Source and mirror compared, and what a Job needs beside itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror.adapters import job
+from mirror.adapters.differences import MOST_DIFFERENCES, BadDraft, Difference, before, between, draft
+from mirror.kube.objects import Object, decode_object
+from mirror.model import names
+
+CARRYING = job.Carrying("origin", strip_labels=("team/*",), set_labels=(("queue", "batch"),))
+
+
+def source(spec: dict[str, Any] | None = None, pod: dict[str, Any] | None = None, **metadata: Any) -> Object:
+    template = {"spec": {"containers": [{"name": "main", "image": "i"}], "restartPolicy": "Never"} | (pod or {})}
+    body = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train", "namespace": "team", "uid": "u1"} | metadata,
+        "spec": {"managedBy": names.DEFAULT_MANAGED_BY, "template": template} | (spec or {}),
+    }
+    return draft(msgspec.json.encode(body))
+
+
+def mirror_of(found: Object, change: Any = lambda body: None) -> Object:
+    body = job.mirror_body(found, namespace="team", carrying=CARRYING)
+    change(body)
+    return decode_object(msgspec.json.encode(body))
+
+
+def by_path(differences: tuple[Difference, ...]) -> dict[str, Difference]:
+    return {one.path: one for one in differences}
+
+
+def test_what_will_be_stripped_is_told_with_its_reason() -> None:
+    """Before there is a mirror: what the Job has and its mirror will not."""
+    found = by_path(
+        before(
+            source({"ttlSecondsAfterFinished": 5}, labels={"team/cost": "a", "app": "b"}, finalizers=["x/y"]),
+            carrying=CARRYING,
+        ).differences
+    )
+    assert found["spec.managedBy"].kind == "stripped"
+    assert (found["spec.ttlSecondsAfterFinished"].source, found["spec.ttlSecondsAfterFinished"].mirror) == ("5", None)
+    assert found["metadata.labels[team/cost]"].because == "setting mirrors.strip.labels"
+    assert (found["metadata.labels[queue]"].kind, found["metadata.labels[queue]"].mirror) == ("ours", '"batch"')
+    assert found["metadata.finalizers"].kind == "stripped"
+    assert "metadata.labels[app]" not in found
+
+
+def test_a_mirror_as_it_should_be_differs_only_on_purpose() -> None:
+    """Nothing of it is the worker's doing."""
+    found = source()
+    report = between(found, mirror_of(found), carrying=CARRYING)
+    assert {one.kind for one in report.differences} <= {"stripped", "ours"}
+
+
+def test_what_was_done_on_the_worker_is_told_apart() -> None:
+    """Added by its admission, changed, removed."""
+
+    def change(body: dict[str, Any]) -> None:
+        containers = body["spec"]["template"]["spec"]["containers"]
+        containers[0]["image"] = "other"
+        containers.append({"name": "injected"})
+        del body["metadata"]["labels"]["app"]
+
+    found = source(labels={"app": "b"})
+    told = by_path(between(found, mirror_of(found, change), carrying=CARRYING).differences)
+
+    assert told["spec.template.spec.containers[injected]"].kind == "worker"
+    image = told["spec.template.spec.containers[main].image"]
+    assert (image.kind, image.source, image.mirror) == ("pending", '"i"', '"other"')
+    assert told["metadata.labels[app]"].kind == "pending"
+
+
+def test_differences_are_bounded() -> None:
+    """A mirror that was filled with thousands of labels is told to be cut."""
+    found = source()
+    full = mirror_of(found, lambda body: body["metadata"]["labels"].update({f"l{n}": "x" for n in range(1000)}))
+    report = between(found, full, carrying=CARRYING)
+    assert (len(report.differences), report.is_cut) == (MOST_DIFFERENCES, True)
+
+
+@pytest.mark.parametrize(
+    ("pod", "told"),
+    [
+        ({"serviceAccountName": "robot"}, "ServiceAccount robot"),
+        ({"imagePullSecrets": [{"name": "reg"}]}, "Secret reg"),
+        ({"volumes": [{"name": "v", "configMap": {"name": "conf"}}]}, "ConfigMap conf"),
+        ({"volumes": [{"name": "v", "secret": {"secretName": "keys"}}]}, "Secret keys"),
+        ({"volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "p"}}]}}]}, "Secret p"),
+        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}, "PersistentVolumeClaim data"),
+        ({"volumes": [{"name": "v", "hostPath": {"path": "/x"}}]}, "worker's node"),
+        ({"containers": [{"name": "a", "envFrom": [{"configMapRef": {"name": "e"}}]}]}, "ConfigMap e"),
+        (
+            {"initContainers": [{"name": "a", "env": [{"name": "K", "valueFrom": {"secretKeyRef": {"name": "s"}}}]}]},
+            "Secret s",
+        ),
+        ({"priorityClassName": "high"}, "PriorityClass high"),
+        ({"nodeSelector": {"a": "b"}}, "the worker's nodes"),
+    ],
+)
+def test_what_is_not_copied_is_told(pod: dict[str, Any], told: str) -> None:
+    """Each reference with where it is."""
+    cautions = before(source(pod=pod), carrying=CARRYING).cautions
+    assert [one for one in cautions if told in one.text], cautions
+
+
+def test_what_may_be_missing_is_no_caution() -> None:
+    """An optional reference, the default account, a plain Job."""
+    optional = {"name": "a", "envFrom": [{"secretRef": {"name": "s", "optional": True}}]}
+    found = source(pod={"containers": [optional], "serviceAccountName": "default"})
+    assert before(found, carrying=CARRYING).cautions == ()
+
+
+def test_a_job_of_somebody_else_is_said_not_to_be_mirrored() -> None:
+    """The commonest mistake."""
+    (caution,) = before(source({"managedBy": None}), carrying=CARRYING).cautions
+    assert caution.path == "spec.managedBy"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["name", "env", "valueFrom", "secretKeyRef", "x"]), inner, max_size=4)
+    ),
+    max_leaves=15,
+)
+
+
+POD_FIELDS = ["containers", "volumes", "imagePullSecrets", "affinity", "nodeSelector", "resourceClaims"]
+
+
+@given(
+    spec=st.dictionaries(st.sampled_from(["selector", "suspend", "podFailurePolicy", "template", "other"]), JSON),
+    pod=st.dictionaries(
+        st.sampled_from(["containers", "volumes", "imagePullSecrets", "affinity", "nodeSelector", "resourceClaims"]),
+        JSON,
+    ),
+)
+def test_whatever_a_user_sends_is_compared_or_refused(spec: dict[str, Any], pod: dict[str, Any]) -> None:
+    """No API server has looked at a draft."""
+    try:
+        found = source(spec, pod)
+    except BadDraft:
+        return
+    before(found, carrying=CARRYING)
+
+
+@given(JSON)
+def test_what_is_no_job_is_no_draft(junk: Any) -> None:
+    """Any JSON."""
+    with pytest.raises(BadDraft):
+        draft(msgspec.json.encode(junk))
