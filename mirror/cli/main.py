@@ -14,6 +14,7 @@ from mirror.cli.sections import Sections
 from mirror.cli.user import commands as user
 from mirror.cli.user.completion import completion
 from mirror.cli.version import print_version
+from mirror.cli.worker.commands import worker
 
 
 @click.group(cls=Sections, context_settings={"help_option_names": ["-h", "--help"]})
@@ -29,6 +30,7 @@ main.sections = {
 for command in (user.get, user.explain, user.logs, user.pods, user.events, user.diff):
     main.add_command(command)
 
+main.add_command(worker)
 main.add_command(demo)
 main.add_command(dev)
 main.add_command(run)

@@ -45,6 +45,7 @@ LOOK_SECONDS = 30.0
 RENEWAL_SECONDS = 45.0
 """The longest that one renewal takes; all that are due go on side by side."""
 AGAIN = Backoff(first=30.0, most=1800.0, jitter=0.2)
+PATIENT_FAILURES = 3
 REASON = "TokenExpiring"
 
 
@@ -64,6 +65,12 @@ class _Trouble:
     because: str
     failures: int
     again_at: datetime
+    is_refused: bool
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether somebody should know: one lost answer is nobody's business."""
+        return self.is_refused or self.failures >= PATIENT_FAILURES
 
 
 class Renewer:
@@ -176,9 +183,9 @@ class Renewer:
         before = self._troubles.get(worker.name)
         failures = before.failures + 1 if before is not None and before.expires == token.expires else 1
         again_at = self._clock.now() + timedelta(seconds=AGAIN.delay(failures, self._chance))
-        because = _because(error)
-        self._troubles[worker.name] = _Trouble(token.expires, because, failures, again_at)
-        self._metrics.on_token_renewal(worker.name, "refused" if isinstance(error, Forbidden) else "failed")
+        because, is_refused = _because(error), isinstance(error, Forbidden)
+        self._troubles[worker.name] = _Trouble(token.expires, because, failures, again_at, is_refused)
+        self._metrics.on_token_renewal(worker.name, "refused" if is_refused else "failed")
         self._log.warning("token not renewed", worker=worker.name, because=because, again_at=again_at)
 
     def _say(self, worker: Worker) -> None:
@@ -203,7 +210,7 @@ class Renewer:
             return "it is not a service account's"
         trouble = self._troubles.get(worker.name)
         if trouble is not None and trouble.expires == worker.token.expires:
-            return trouble.because
+            return trouble.because if trouble.is_lasting or worker.token.has_ended(now) else ""
         return "it is too late for that" if worker.token.has_ended(now) else ""
 
 

@@ -1,0 +1,175 @@
+"""``mirror worker add``: options into values, steps as lines. What is done is ``mirror.workers.adding``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import click
+
+from mirror.cli.user import printing
+from mirror.cli.user.failures import Failure
+from mirror.cli.user.running import progress
+from mirror.cli.worker import check, clusters
+from mirror.cli.worker.clusters import Where
+from mirror.kube.kubeconfig import Cluster
+from mirror.model import names
+from mirror.model.text import clean
+from mirror.settings.rules import ALLOW_NAMES
+from mirror.workers import adding
+from mirror.workers.adding import Added
+from mirror.workers.checking.judging import Finding, has_failed
+from mirror.workers.enrolling import Enrolment
+from mirror.workers.roles import Grant
+from mirror.workers.sites import Home
+
+LOOKS, APART_SECONDS = 4, 1.0
+"""How often it is looked at in the end: rights take a moment to be known, and the manager to come by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The command line."""
+
+    name: str
+    context: str
+    labels: tuple[str, ...] = ()
+    capacity: int | None = None
+    weight: float | None = None
+    namespaces: str = ""
+    namespace_prefix: str = ""
+    logs: bool = False
+    create_namespaces: bool = False
+    no_renewal: bool = False
+    token_duration: int = 24 * 3600
+    server: str = ""
+    allow: tuple[str, ...] = ()
+    managed_by: str = names.DEFAULT_MANAGED_BY
+    dry_run: bool = False
+    no_check: bool = False
+    form: str = "text"
+    where: Where = field(default_factory=Where)
+
+    def enrolment(self) -> Enrolment:
+        """What is wanted; raises UsageError."""
+        namespaces = _parts([self.namespaces])
+        annotations = {
+            "capacity": "" if self.capacity is None else str(self.capacity),
+            "weight": "" if self.weight is None else f"{self.weight:g}",
+            "namespaces": ",".join(namespaces),
+            "namespace-prefix": self.namespace_prefix,
+        }
+        grant = Grant(
+            namespace=self.where.namespace,
+            namespaces=tuple(self.namespace_prefix + one for one in namespaces),
+            create_namespaces=self.create_namespaces,
+            logs=self.logs,
+            renewal=not self.no_renewal,
+        )
+        return Enrolment(
+            self.name,
+            grant,
+            self.where.namespace,
+            labels=_pairs(self.labels),
+            annotations={key: value for key, value in annotations.items() if value},
+            allow=allowed(self.allow),
+            token_seconds=self.token_duration,
+        )
+
+
+async def add(asked: Asked) -> None:
+    """Do it, and say each step.
+
+    Raises:
+        Failure: the worker is registered, but something is wrong with it.
+    """
+    wanted = asked.enrolment()
+    async with clusters.worker(asked.where, asked.context) as worker:
+        reached_at = _reached_at(worker.cluster, asked.server)
+        if asked.dry_run:
+            _print_plan(wanted, reached_at, asked.form)
+            return
+        async with clusters.home(asked.where) as home:
+            # Its steps are its progress.
+            added = await adding.add(home, worker, wanted, reached_at, lambda step: _say_step(asked.form, step))
+            findings: list[Finding] = []
+            if not asked.no_check:
+                with progress(f"checking worker {asked.name}"):
+                    findings = await _look(home, asked)
+    _print_result(asked.form, added, findings)
+    if has_failed(findings):
+        raise Failure(f"worker {asked.name} is registered, but see what is wrong above")
+
+
+async def _look(home: Home, asked: Asked) -> list[Finding]:
+    question = check.Asked(workers=(asked.name,), allow=asked.allow, managed_by=asked.managed_by, where=asked.where)
+    for left in reversed(range(LOOKS)):
+        (report,) = await check.reports(home, question)
+        is_settled = not any(one.verdict != "ok" for one in report.findings if one.what in ("rights", "manager"))
+        if is_settled or not left:
+            return report.findings
+        await asyncio.sleep(APART_SECONDS)
+    raise AssertionError("the loop above returns")
+
+
+def _reached_at(cluster: Cluster, server: str) -> Cluster:
+    return replace(cluster, server=server.rstrip("/")) if server else cluster
+
+
+def _print_plan(wanted: Enrolment, reached_at: Cluster, form: str) -> None:
+    there, here = adding.plan(wanted, reached_at)
+    if form == "name":
+        printing.say(f"{body['kind'].lower()}/{body['metadata']['name']}" for body in (*there, here))
+    elif form == "json":
+        click.echo(printing.document({"worker": there, "management": [here]}, "json"))
+    else:
+        click.echo("# On the worker:")
+        click.echo("\n---\n".join(printing.document(body, "yaml") for body in there))
+        click.echo("---\n# On the management cluster, with a token in place of TOKEN:")
+        click.echo(printing.document(_plainly(here), "yaml"))
+
+
+def _plainly(secret: dict[str, Any]) -> dict[str, Any]:
+    """The Secret with its kubeconfig as text, for people."""
+    import base64
+
+    data = {key: base64.b64decode(value).decode() for key, value in secret["data"].items()}
+    return {**{key: value for key, value in secret.items() if key != "data"}, "stringData": data}
+
+
+def _say_step(form: str, step: str) -> None:
+    click.echo(f"✓ {clean(step, longest=1000)}", err=form != "text")
+
+
+def _print_result(form: str, added: Added, findings: list[Finding]) -> None:
+    if form == "name":
+        click.echo(f"secret/{added.name}")
+    elif form != "text":
+        click.echo(printing.document({"added": added, "findings": findings}, "yaml" if form == "yaml" else "json"))
+    elif findings:
+        click.echo()
+        printing.say(check.lines(added.name, findings))
+
+
+def allowed(said: Iterable[str]) -> dict[str, bool]:
+    """``--allow`` as the setting; raises BadParameter."""
+    for name in said:
+        if name not in ALLOW_NAMES:
+            raise click.BadParameter(f"{name}: there are {', '.join(ALLOW_NAMES)}", param_hint="--allow")
+    return dict.fromkeys(said, True)
+
+
+def _parts(said: Iterable[str]) -> list[str]:
+    return [part.strip() for text in said for part in text.split(",") if part.strip()]
+
+
+def _pairs(said: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for part in _parts(said):
+        key, equals, value = part.partition("=")
+        if not key or not equals:
+            raise click.BadParameter(f"{part}: write KEY=VALUE", param_hint="--labels")
+        found[key] = value
+    return found

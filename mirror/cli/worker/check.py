@@ -1,0 +1,111 @@
+"""``mirror worker check``: whom to look at, and how findings are shown. What is looked at is ``workers.checking``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import click
+import msgspec
+
+from mirror.cli.user import printing
+from mirror.cli.user.failures import Failure
+from mirror.cli.user.running import progress
+from mirror.cli.worker import clusters
+from mirror.cli.worker.clusters import Where
+from mirror.model import names
+from mirror.model.text import clean
+from mirror.settings.rules import ALLOW_NAMES
+from mirror.workers.checking.judging import Finding, has_failed
+from mirror.workers.checking.probing import Context, examine
+from mirror.workers.overview import tally
+from mirror.workers.sites import Home, Trouble
+
+MARKS = {"ok": "✓", "warn": "!", "fail": "✗"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The command line."""
+
+    workers: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    managed_by: str = names.DEFAULT_MANAGED_BY
+    form: str = "text"
+    where: Where = field(default_factory=Where)
+
+
+class Report(msgspec.Struct, frozen=True):
+    """All about one worker."""
+
+    worker: str
+    verdict: str
+    """The worst of its findings'."""
+    findings: list[Finding]
+
+
+async def check(asked: Asked) -> None:
+    """Look, and say what was found.
+
+    Raises:
+        Failure: something is in the way.
+    """
+    async with clusters.home(asked.where) as home:
+        with progress("checking workers"):
+            found = await reports(home, asked)
+    if asked.form == "text":
+        for report in found:
+            printing.say(lines(report.worker, report.findings))
+        if not found:
+            click.echo(f"no workers in namespace {asked.where.namespace}; see: mirror worker add --help")
+    else:
+        click.echo(printing.document(found, "yaml" if asked.form == "yaml" else "json"))
+    bad = [report.worker for report in found if has_failed(report.findings)]
+    if bad:
+        raise Failure(f"something is wrong with {', '.join(bad)}")
+
+
+async def reports(home: Home, asked: Asked) -> list[Report]:
+    """One report for each worker, by name, or as they were said."""
+    unknown = [name for name in asked.allow if name not in ALLOW_NAMES]
+    if unknown:
+        raise click.BadParameter(f"{unknown[0]}: there are {', '.join(ALLOW_NAMES)}", param_hint="--allow")
+    if asked.workers:
+        secrets = [await home.worker_secret(name) for name in asked.workers]
+    else:
+        secrets = await home.worker_secrets()
+    own = home.namespace
+    context = Context(
+        namespace=own,
+        management_uid=await home.site.uid(),
+        book=await home.book(),
+        source_namespaces=await _source_namespaces(home, asked.managed_by),
+        accepts=lambda spec, namespace: clusters.accepts(spec, namespace, own=own),
+        allow=dict.fromkeys(asked.allow, True),
+    )
+    found = []
+    for secret in secrets:
+        findings = await examine(secret, context)
+        found.append(Report(secret.metadata.name, _worst(findings), findings))
+    return found
+
+
+async def _source_namespaces(home: Home, managed_by: str) -> frozenset[str]:
+    try:
+        return frozenset((await tally(home, managed_by)).namespaces)
+    except Trouble:
+        return frozenset()  # who may not see the Jobs learns of all the rest
+
+
+def _worst(findings: Iterable[Finding]) -> str:
+    verdicts = {one.verdict for one in findings}
+    return next((verdict for verdict in ("fail", "warn") if verdict in verdicts), "ok")
+
+
+def lines(worker: str, findings: Iterable[Finding]) -> Iterable[str]:
+    """For people: what was looked at, and how to mend what is not fine."""
+    yield f"worker {worker}"
+    for one in findings:
+        yield f"  {MARKS[one.verdict]} {one.what}: {clean(one.text, longest=1000)}"
+        if one.verdict != "ok" and one.fix:
+            yield f"      → {clean(one.fix, longest=1000)}"

@@ -1,0 +1,118 @@
+"""The clusters of a command line: found as kubectl finds them, asked with the operator's own rights.
+
+What is asked is ``mirror.workers``; its ``Trouble`` becomes one line on stderr and exit code 1 here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from mirror.cli.user import kubeconfig, running
+from mirror.cli.user.failures import Failure
+from mirror.kube.auth import management_credentials, personal_credentials
+from mirror.kube.client import Client
+from mirror.kube.errors import KubeError
+from mirror.kube.kubeconfig import Cluster, Policy, read_document
+from mirror.kube.limits import Limiter
+from mirror.workers.sites import Home, Site, Trouble
+from mirror.workers.spec import WorkerSpec
+
+MANAGEMENT = "the management cluster"
+_QPS, _BURST = 50.0, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What the command line says of clusters; empty: as kubectl would choose."""
+
+    kubeconfig: str = ""
+    management_kubeconfig: str = ""
+    management_context: str = ""
+    namespace: str = "jobmirror-system"
+
+
+class _Nobody:
+    """Nobody counts a command's requests."""
+
+    def on_request(self, cluster: str, verb: str, code: str, seconds: float) -> None:
+        """Nothing."""
+
+
+def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a command to its end.
+
+    Raises:
+        Failure: it could not go on.
+    """
+
+    async def told() -> None:
+        try:
+            await work()
+        except Trouble as trouble:
+            raise Failure(str(trouble)) from None
+        except kubeconfig.NoKubeconfig as error:
+            raise Failure(str(error)) from None
+
+    running.run(told)
+
+
+@asynccontextmanager
+async def home(where: Where) -> AsyncIterator[Home]:
+    """The manager's namespace on the management cluster; in a pod without a kubeconfig, the cluster of that pod."""
+    file, context = where.management_kubeconfig or where.kubeconfig, where.management_context
+    in_pod = "KUBERNETES_SERVICE_HOST" in os.environ and not context and not file
+    async with _site(file, context, MANAGEMENT, may_be_pod=in_pod) as site:
+        yield Home(site, where.namespace)
+
+
+@asynccontextmanager
+async def worker(where: Where, context: str) -> AsyncIterator[Site]:
+    """A worker, with the operator's rights there."""
+    async with _site(where.kubeconfig, context, f"the worker (context {context})" if context else "the worker") as site:
+        yield site
+
+
+@asynccontextmanager
+async def _site(file: str, context: str, title: str, *, may_be_pod: bool = False) -> AsyncIterator[Site]:
+    files = kubeconfig.paths(file, os.environ)
+    merged = kubeconfig.read(files, context, must_exist=not may_be_pod)
+    hints = (f" --kubeconfig {file}" if file else "") + (f" --context {context}" if context else "")
+    try:
+        if merged is None:
+            credentials, cluster = await management_credentials(""), Cluster("")
+        else:
+            found = read_document(merged.document, Policy({}, trusted=True))
+            credentials, cluster = personal_credentials(found), with_authorities(found.cluster)
+    except KubeError as error:
+        raise Trouble(f"the kubeconfig of {title}: {error}") from error
+    limiter = Limiter(_QPS, _BURST, asyncio.get_running_loop().time)
+    client = Client(title, credentials, limiter, _Nobody())
+    try:
+        yield Site(client, title, hints, cluster)
+    finally:
+        await client.close()
+
+
+def with_authorities(cluster: Cluster) -> Cluster:
+    """The same with the content of the file that it names: a Secret has no files beside it."""
+    if not cluster.ca_file:
+        return cluster
+    try:
+        with open(cluster.ca_file, "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise Trouble(f"certificate authority {cluster.ca_file}: {error.strerror}") from None
+    return Cluster(cluster.server, cluster.tls_server_name, cluster.verify, content, "", cluster.proxy)
+
+
+def accepts(spec: WorkerSpec, namespace: str, *, own: str) -> bool:
+    """Whether a worker gets Jobs of this namespace (D18)."""
+    from mirror.placement.candidates import Candidate
+
+    takes = Candidate(name=spec.name, namespaces=spec.namespaces, closed_namespaces=("kube-*", own))
+    return takes.accepts(namespace)

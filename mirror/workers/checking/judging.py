@@ -1,0 +1,157 @@
+"""What was found out about a worker, judged: fine, worth a look, or in the way; each with how to mend it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+
+import msgspec
+
+from mirror.model.durations import format_duration
+from mirror.model.text import clean
+from mirror.workers.book import Entry
+from mirror.workers.connection import State
+from mirror.workers.roles import Right
+from mirror.workers.tokens import Token, renew_at
+
+Verdict = Literal["ok", "warn", "fail"]
+
+MOST_SKEW_SECONDS = 5.0
+"""Beyond ten, times of what happened on the worker are replaced by ours (D7)."""
+SLOW_SECONDS = 0.5
+ENDING = timedelta(days=14)
+
+
+class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that was looked at."""
+
+    what: str
+    verdict: Verdict
+    text: str
+    fix: str = ""
+
+
+def ok(what: str, text: str) -> Finding:
+    return Finding(what, "ok", clean(text))
+
+
+def warn(what: str, text: str, fix: str) -> Finding:
+    return Finding(what, "warn", clean(text), fix)
+
+
+def fail(what: str, text: str, fix: str) -> Finding:
+    return Finding(what, "fail", clean(text), fix)
+
+
+def has_failed(findings: Sequence[Finding]) -> bool:
+    return any(one.verdict == "fail" for one in findings)
+
+
+def judge_clock(ahead_seconds: float | None) -> Finding:
+    """How the worker's clock differs from the one here; a Date header is good to half a second."""
+    if ahead_seconds is None:
+        return warn("clock", "it does not say what time it is", "look for a proxy that drops the Date header")
+    way = "ahead of" if ahead_seconds > 0 else "behind"
+    text = f"{abs(ahead_seconds):.1f} s {way} this machine's"
+    if abs(ahead_seconds) <= MOST_SKEW_SECONDS:
+        return ok("clock", text)
+    return warn("clock", text, "let both synchronize with NTP: times of Jobs, and the ends of tokens, depend on it")
+
+
+def judge_latency(seconds: Sequence[float]) -> Finding:
+    """The median of some requests, from here; the manager's way may be another."""
+    middle = sorted(seconds)[len(seconds) // 2]
+    text = f"{middle * 1000:.0f} ms from here (median of {len(seconds)})"
+    if middle <= SLOW_SECONDS:
+        return ok("latency", text)
+    return warn("latency", text, "statuses are late by that much; look at the network between the clusters")
+
+
+def judge_token(worker: str, token: Token, *, has_token: bool, has_right: bool, now: datetime) -> Finding:
+    """How long the token lasts, and whether somebody cares for the next."""
+    again = f"mirror worker add {worker} --context CONTEXT makes a new one"
+    if not has_token:
+        return ok("token", "none: another kind of credentials")
+    if token.expires is None:
+        return warn("token", "does not say when it ends", f"prefer one that does: {again}")
+    left = token.expires - now
+    text = f"ends at {token.expires:%Y-%m-%dT%H:%M:%SZ}, in {format_duration(max(0, int(left.total_seconds())))}"
+    if token.has_ended(now):
+        return fail("token", f"ended at {token.expires:%Y-%m-%dT%H:%M:%SZ}", again)
+    if has_right:
+        due = renew_at(worker, token)
+        if due is not None and now > due + (token.expires - due) / 2:
+            return warn("token", f"{text}; it should have been renewed", "kubectl events --for secret tells why not")
+        return ok("token", f"{text}; the manager renews it")
+    if token.is_ending(now):
+        return warn("token", f"{text}; it is not renewed", f"{again}, and the right to renew it")
+    return ok("token", text)
+
+
+def judge_certificate(what: str, ends: datetime | None, now: datetime, fix: str) -> Finding:
+    """How long a certificate is good."""
+    if ends is None:
+        return ok(what, "not looked at: no TLS, or a proxy in between")
+    text = f"good until {ends:%Y-%m-%dT%H:%M:%SZ}"
+    if ends <= now:
+        return fail(what, f"ended at {ends:%Y-%m-%dT%H:%M:%SZ}", fix)
+    return warn(what, text, fix) if ends - now < ENDING else ok(what, text)
+
+
+def judge_needed(worker: str, allowed: Mapping[Right, bool], namespaces: Sequence[str]) -> Finding:
+    """What nothing works without."""
+    missing = [str(right) for right, is_allowed in allowed.items() if not is_allowed]
+    if missing:
+        fix = f"mirror worker add {worker} --context CONTEXT, or kubectl apply -f config/rbac/worker.yaml there"
+        return fail("rights", f"missing: {', '.join(missing[:12])}", fix)
+    if namespaces:
+        listed = ", ".join(sorted(namespaces))
+        return warn(
+            "rights",
+            f"all that are needed, in namespaces {listed} only",
+            f"the manager's setting must say so: namespaces: [{listed}]",
+        )
+    return ok("rights", "all that are needed")
+
+
+def judge_optional(what: str, allowed: Mapping[Right, bool]) -> Finding:
+    """What only some settings need: its absence is told, not blamed."""
+    missing = [str(right) for right, is_allowed in allowed.items() if not is_allowed]
+    if not missing:
+        return ok(f"optional: {what}", "allowed")
+    return ok(f"optional: {what}", f"not allowed: {', '.join(missing[:6])}")
+
+
+def judge_entry(worker: str, entry: Entry) -> Finding:
+    """What the manager itself says."""
+    if not entry.state:
+        fix = "see whether it runs: kubectl -n NAMESPACE get pods; it looks at a new worker at once"
+        return warn("manager", "has not said anything about this worker yet", fix)
+    if entry.state == State.LOST.value:
+        fix = "what is said above may tell why; it looks again by itself"
+        return fail("manager", f"has lost it since {entry.lost_since or entry.since}: {entry.reason}", fix)
+    if entry.reason:
+        return warn("manager", f"{entry.state} since {entry.since}: {entry.reason}", "correct that annotation")
+    return ok("manager", f"{entry.state} since {entry.since}")
+
+
+def judge_namespaces(worker: str, seen: Mapping[str, str], *, may_create: bool, kubectl: str) -> Finding:
+    """Where Jobs would be made: namespaces, and what was in the way of one that was only tried; empty for nothing."""
+    if not seen:
+        return ok("namespaces", "no Jobs yet that it could get")
+    missing = sorted(name for name, why in seen.items() if why == MISSING)
+    refused = [f"{name}: {why}" for name, why in sorted(seen.items()) if why not in ("", MISSING)]
+    if refused:
+        return fail("namespaces", f"a Job would be refused in {'; '.join(refused[:5])}", "look at quotas and policies")
+    if missing and may_create:
+        fix = "nothing to do if the manager's setting workers.createNamespaces is true"
+        return warn("namespaces", f"missing: {', '.join(missing[:20])}", fix)
+    if missing:
+        commands = f"kubectl{kubectl} create namespace {missing[0]}" + (" and so on" if len(missing) > 1 else "")
+        return fail("namespaces", f"missing: {', '.join(missing[:20])}", commands)
+    return ok("namespaces", f"Jobs can be made in {', '.join(sorted(seen)[:20])}")
+
+
+MISSING = "missing"
+"""Of a namespace: it does not exist."""

@@ -1,0 +1,272 @@
+"""Asks a worker, with the manager's own credentials, whether it would do; ``judging`` says what that means.
+
+Nothing is changed anywhere: rights are asked for by access reviews, Jobs are only tried (``dryRun``). A worker is
+hostile until its answers are cleaned, and slow until they are there: every request has its deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import msgspec
+from cryptography import x509
+
+from mirror.kube import requests
+from mirror.kube.auth import worker_credentials
+from mirror.kube.client import Client
+from mirror.kube.credentials import Endpoint
+from mirror.kube.errors import ApiError, Forbidden, KubeError, NotFound, Unauthorized
+from mirror.kube.handshake import certificate_end
+from mirror.kube.kubeconfig import Kubeconfig, KubeconfigRefused, check_kubeconfig
+from mirror.kube.limits import Limiter
+from mirror.kube.objects import JUNK, Object
+from mirror.kube.resources import ACCESS_REVIEWS, JOBS
+from mirror.workers import roles
+from mirror.workers.book import Book, IdentityRefused
+from mirror.workers.checking import judging
+from mirror.workers.checking.judging import Finding, fail, ok, warn
+from mirror.workers.enrolling import refusal_in_words
+from mirror.workers.roles import Right
+from mirror.workers.sites import dry_run
+from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
+from mirror.workers.tokens import Token, read_token
+from mirror.workers.worker import OLDEST_MINOR, Unsupported, check_version, cluster_uid
+
+LATENCY_REQUESTS = 5
+MOST_NAMESPACES = 20
+DEADLINE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What is known of the management cluster."""
+
+    namespace: str
+    """The manager's."""
+    management_uid: str
+    book: Book
+    source_namespaces: frozenset[str] = frozenset()
+    """Where Jobs of ours are."""
+    accepts: Callable[[WorkerSpec, str], bool] = lambda spec, namespace: True
+    """Whether placement gives a worker Jobs of this namespace (D18)."""
+    allow: Mapping[str, bool] = field(default_factory=dict)
+    """What the manager's setting ``workers.allow`` opts in to."""
+
+
+class _Review(msgspec.Struct):
+    status: Mapping[str, object] = {}
+
+
+class _Nobody:
+    """Nobody counts a command's requests."""
+
+    def on_request(self, cluster: str, verb: str, code: str, seconds: float) -> None:
+        """Nothing."""
+
+
+async def examine(secret: Object, context: Context) -> list[Finding]:
+    """Everything about one worker, in the order in which things depend on each other."""
+    name, now = secret.metadata.name, datetime.now(UTC)
+    try:
+        spec = read_spec(secret)
+    except BadSecret as error:
+        return [fail("secret", str(error), f"mirror worker add {name} --context CONTEXT writes it anew")]
+    findings = [_judge_annotations(spec)]
+    try:
+        kubeconfig = check_kubeconfig(spec.kubeconfig, context.allow)
+        findings.append(ok("kubeconfig", f"accepted; the server is {kubeconfig.server}"))
+        async with _connected(name, kubeconfig, context) as (client, endpoint):
+            findings += await _examine_live(spec, kubeconfig, client, endpoint, context)
+    except KubeconfigRefused as error:
+        findings.append(fail("kubeconfig", f"refused: {refusal_in_words(error)}", error.fix))
+        return findings
+    findings += _judge_client_certificate(name, kubeconfig, now)
+    findings.append(judging.judge_entry(name, context.book.entry(name)))
+    return findings
+
+
+@asynccontextmanager
+async def _connected(name: str, kubeconfig: Kubeconfig, context: Context) -> AsyncIterator[tuple[Client, Endpoint]]:
+    credentials = await worker_credentials(kubeconfig, context.allow)
+    client = Client(name, credentials, Limiter(0, 1, asyncio.get_running_loop().time), _Nobody())
+    try:
+        yield client, credentials.endpoint
+    finally:
+        await client.close()
+
+
+async def _examine_live(
+    spec: WorkerSpec, kubeconfig: Kubeconfig, client: Client, endpoint: Endpoint, context: Context
+) -> list[Finding]:
+    """What has to be asked for."""
+    token = read_token(kubeconfig.user.token) if kubeconfig.user.token else Token()
+    now = datetime.now(UTC)
+
+    def judged_token(*, has_right: bool) -> Finding:
+        has_token = bool(kubeconfig.user.token)
+        return judging.judge_token(spec.name, token, has_token=has_token, has_right=has_right, now=now)
+
+    findings = [await _look_at_certificate(endpoint, now)]
+    if findings[0].verdict == "fail":
+        return [*findings, judged_token(has_right=False)]
+    try:
+        version = await check_version(client, OLDEST_MINOR)
+        findings.append(ok("version", f"Kubernetes {version}"))
+        findings.append(_judge_identity(spec, await cluster_uid(client), context))
+    except Unsupported as error:
+        return [*findings, fail("version", str(error), "upgrade the worker's control plane")]
+    except KubeError as error:
+        return [*findings, _judge_connection(spec.name, error), judged_token(has_right=False)]
+    findings.append(judging.judge_clock(client.clock_offset_seconds))
+    findings.append(judging.judge_latency(await _latencies(client)))
+    optional, rights = await _rights(spec, client, token, context)
+    can = {what: all(allowed.values()) for what, allowed in optional.items()}
+    renewal = next(is_allowed for what, is_allowed in can.items() if what.startswith("token"))
+    creation = next(is_allowed for what, is_allowed in can.items() if what.startswith("creating"))
+    findings += [judged_token(has_right=renewal and token.is_renewable), rights]
+    findings += [judging.judge_optional(what, allowed) for what, allowed in optional.items()]
+    tried = {one: await _try_job(client, one) for one in _namespaces(spec, context)}
+    return [*findings, judging.judge_namespaces(spec.name, tried, may_create=creation, kubectl=" --context CONTEXT")]
+
+
+def _judge_annotations(spec: WorkerSpec) -> Finding:
+    if spec.problems:
+        return fail("secret", "; ".join(map(str, spec.problems)), "correct the annotation; no new Jobs until then")
+    marks = [word for word, is_so in (("cordoned", spec.cordoned), ("draining", spec.draining)) if is_so]
+    if marks:
+        return warn("secret", f"it gets no new Jobs: {' and '.join(marks)}", f"mirror worker uncordon {spec.name}")
+    return ok("secret", "well-formed")
+
+
+async def _look_at_certificate(endpoint: Endpoint, now: datetime) -> Finding:
+    try:
+        ends = await certificate_end(endpoint, deadline_seconds=DEADLINE_SECONDS)
+    except KubeError as error:
+        return fail("TLS", str(error), "is it the server's own address, and the CA of that cluster? Is it up?")
+    return judging.judge_certificate("TLS", ends, now, "renew the API server's certificate (kubeadm certs renew)")
+
+
+def _judge_client_certificate(name: str, kubeconfig: Kubeconfig, now: datetime) -> list[Finding]:
+    if not kubeconfig.user.certificate_pem:
+        return []
+    ends = x509.load_pem_x509_certificate(kubeconfig.user.certificate_pem).not_valid_after_utc
+    fix = f"a token is renewed by the manager, a certificate is not: mirror worker add {name} --context CONTEXT"
+    return [judging.judge_certificate("client certificate", ends, now, fix)]
+
+
+def _judge_connection(name: str, error: KubeError) -> Finding:
+    again = f"mirror worker add {name} --context CONTEXT"
+    match error:
+        case Unauthorized():
+            return fail("connection", "it does not accept the credentials (401)", f"{again} makes new ones")
+        case Forbidden():
+            return fail("rights", "missing: get namespaces kube-system", f"{again} gives them")
+    return fail("connection", f"{type(error).__name__}: {error}", "is it up, and can it be reached from here?")
+
+
+def _judge_identity(spec: WorkerSpec, uid: str, context: Context) -> Finding:
+    has_prefix = bool(spec.namespace_prefix)
+    try:
+        context.book.check_identity(spec.name, uid, management_uid=context.management_uid, has_prefix=has_prefix)
+    except IdentityRefused as error:
+        fix = f"mirror worker remove {spec.name}, then add it under a name of its own"
+        return fail("identity", str(error), fix)
+    return ok("identity", f"cluster {uid}")
+
+
+async def _latencies(client: Client) -> list[float]:
+    taken = []
+    for _ in range(LATENCY_REQUESTS):
+        began = time.perf_counter()
+        try:
+            await cluster_uid(client)
+        except KubeError:
+            taken.append(DEADLINE_SECONDS)
+            break
+        taken.append(time.perf_counter() - began)
+    return taken
+
+
+async def _rights(
+    spec: WorkerSpec, client: Client, token: Token, context: Context
+) -> tuple[dict[str, dict[Right, bool]], Finding]:
+    """Of the optional ones, which are there; and the verdict about those that are needed."""
+    namespaces: Sequence[str] = ()
+    needed = await _may(client, roles.needed())
+    if not all(needed.values()) and (named := _named_namespaces(spec)):
+        narrower = await _may(client, roles.needed(named))
+        if all(narrower.values()):
+            namespaces, needed = named, narrower
+    groups = roles.optional(token.namespace or context.namespace, namespaces)
+    optional = {what: await _may(client, rights) for what, rights in groups.items()}
+    return optional, judging.judge_needed(spec.name, needed, namespaces)
+
+
+def _named_namespaces(spec: WorkerSpec) -> list[str]:
+    """Those that the worker accepts by name, as they are called there."""
+    return [spec.namespace_prefix + one for one in spec.namespaces if not set(one) & set("*?[]!")]
+
+
+async def _may(client: Client, rights: Sequence[Right]) -> dict[Right, bool]:
+    """Which of these we have; a question that is not answered counts as no."""
+    async with asyncio.TaskGroup() as scope:
+        asked = {right: scope.create_task(_may_one(client, right), name=f"may {right}") for right in rights}
+    return {right: task.result() for right, task in asked.items()}
+
+
+async def _may_one(client: Client, right: Right) -> bool:
+    wanted = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": right.resource,
+        "subresource": right.subresource,
+        "name": right.name,
+        "namespace": right.namespace,
+    }
+    body = {
+        "apiVersion": ACCESS_REVIEWS.api_version,
+        "kind": ACCESS_REVIEWS.kind,
+        "spec": {"resourceAttributes": {key: value for key, value in wanted.items() if value}},
+    }
+    request = replace(requests.create(ACCESS_REVIEWS, body), deadline_seconds=DEADLINE_SECONDS)
+    try:
+        answer = msgspec.json.decode(await client.send(request), type=_Review)
+    except (KubeError, *JUNK):
+        return False
+    return answer.status.get("allowed") is True
+
+
+def _namespaces(spec: WorkerSpec, context: Context) -> list[str]:
+    """Where this worker would get Jobs of the sources that there are, as they are called there."""
+    accepted = sorted(one for one in context.source_namespaces if context.accepts(spec, one))
+    return [spec.namespace_prefix + one for one in accepted[:MOST_NAMESPACES]]
+
+
+async def _try_job(client: Client, namespace: str) -> str:
+    """What is in the way of a Job there; empty for nothing. None is made."""
+    body = {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "metadata": {"generateName": "jobmirror-check-"},
+        "spec": {
+            "suspend": True,
+            "template": {
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "none", "image": "registry.invalid/none"}]}
+            },
+        },
+    }
+    request = replace(dry_run(requests.create(JOBS, body, namespace=namespace)), deadline_seconds=DEADLINE_SECONDS)
+    try:
+        await client.send(request)
+    except NotFound:
+        return judging.MISSING
+    except ApiError as error:
+        return error.brief or error.reason
+    except KubeError as error:
+        return type(error).__name__
+    return ""

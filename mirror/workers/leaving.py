@@ -1,0 +1,118 @@
+"""A worker that gets no more Jobs, is emptied, or goes: ``mirror worker cordon``, ``drain`` and ``remove`` (D15)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from mirror.kube import requests
+from mirror.kube.errors import NotFound
+from mirror.kube.objects import Object
+from mirror.kube.resources import NAMESPACES, SECRETS
+from mirror.model import names
+from mirror.workers.adding import remove_object
+from mirror.workers.overview import Tally, tally
+from mirror.workers.roles import KINDS
+from mirror.workers.sites import Home, Site, Trouble
+
+LOOK_SECONDS = 1.0
+MOST_LOOK_SECONDS = 10.0
+"""Each look reads all Jobs: a drain that takes hours does not do that every second."""
+
+Progress = Callable[[Tally], None]
+
+
+async def cordon(home: Home, name: str) -> bool:
+    """No new Jobs from now on; False if that was so already."""
+    secret = await home.worker_secret(name)
+    if secret.annotations.get(names.CORDONED) == "true":
+        return False
+    await home.annotate(secret, {names.CORDONED: "true"})
+    return True
+
+
+async def uncordon(home: Home, name: str) -> bool:
+    """New Jobs again, and no drain; False if nothing was in the way."""
+    secret = await home.worker_secret(name)
+    marks = [key for key in (names.CORDONED, names.DRAIN) if secret.annotations.get(key)]
+    if marks:
+        await home.annotate(secret, dict.fromkeys(marks))
+    return bool(marks)
+
+
+async def drain(home: Home, name: str, progress: Progress, *, timeout_seconds: float | None) -> Tally:
+    """No new Jobs, and wait until those that are there have ended.
+
+    Args:
+        home: where the manager is.
+        name: of the worker.
+        progress: told what is left, each time somebody looked.
+        timeout_seconds: how long to wait; None: as long as it takes.
+
+    Returns:
+        What is there in the end: nothing, unless there was no more time.
+    """
+    secret = await home.worker_secret(name)
+    await home.annotate(secret, {names.DRAIN: "wait"})
+    counted = await tally(home)
+    progress(counted)
+    # One that was being placed when the mark was set may come a moment later: nothing has to be seen twice.
+    pause, quiet = LOOK_SECONDS, 0
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            while quiet < 2:
+                await asyncio.sleep(pause)
+                counted = await tally(home)
+                progress(counted)
+                left = counted.on(name)
+                quiet = 0 if left else quiet + 1
+                pause = min(MOST_LOOK_SECONDS, pause * 1.2) if left else LOOK_SECONDS
+    except TimeoutError:
+        return counted
+    return counted
+
+
+async def remove(home: Home, name: str, *, is_forced: bool) -> None:
+    """Delete the worker's Secret.
+
+    Raises:
+        Trouble: there is no such worker, or Jobs are on it and nobody said that this does not matter.
+    """
+    secret = await home.worker_secret(name)
+    counted = await tally(home)
+    if counted.on(name) and not is_forced:
+        raise Trouble(
+            f"{counted.on(name)} unfinished Jobs are on worker {name} ({counted.some_on(name)}): "
+            f"mirror worker drain {name} first; with --force they wait for a worker of this name"
+        )
+    wanted = requests.delete(SECRETS, name, namespace=home.namespace, uid=secret.metadata.uid)
+    try:
+        await home.site.send(wanted, SECRETS, name=name, namespace=home.namespace)
+    except NotFound:
+        return
+
+
+async def check_clean_up(home: Home, worker: Site, name: str) -> None:
+    """Whether this is the cluster that the worker is.
+
+    Raises:
+        Trouble: it is another one, or which one it is was never written down.
+    """
+    recorded, found = (await home.book()).entry(name).uid, await worker.uid()
+    if recorded != found:
+        known = f"worker {name} is cluster {recorded}" if recorded else f"nobody has noted which cluster {name} is"
+        raise Trouble(f"{known}, and {worker.title} is {found}: nothing is cleaned up")
+
+
+async def clean_up(home: Home, worker: Site, namespace: str, report: Callable[[str], None]) -> None:
+    """Delete on a worker what ``mirror worker add`` made there; the namespace stays, as others may live in it."""
+    is_home = await worker.uid() == await home.site.uid()
+    for kind in reversed(list(KINDS.values())):
+        # Where the manager itself lives, the account is its own.
+        if kind is NAMESPACES or (is_home and kind.kind == "ServiceAccount"):
+            continue
+        found: list[Object] = [one async for one in worker.each(kind, labels=f"{names.WORKER_RIGHTS}={namespace}")]
+        for one in found:
+            await remove_object(worker, one, kind.kind)
+            meta = one.metadata
+            report(f"{kind.kind.lower()} {f'{meta.namespace}/' if meta.namespace else ''}{meta.name} deleted")

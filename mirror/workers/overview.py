@@ -1,0 +1,126 @@
+"""``mirror worker list``: workers as the management cluster knows them, without asking any of them. Rows are pure.
+
+From their Secrets, from what the manager has written down (``book``), and from the workers that are recorded on Jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from mirror.adapters import job
+from mirror.kube.objects import Object
+from mirror.model import names
+from mirror.model.text import clean
+from mirror.workers.book import Book, Entry
+from mirror.workers.sites import Home
+from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
+from mirror.workers.tokens import token_of
+
+UNKNOWN = "Unknown"
+MOST_NAMED = 5
+
+
+class Row(msgspec.Struct, frozen=True, rename="camel"):
+    """One worker."""
+
+    name: str
+    state: str
+    """Connected, Lost, or Unknown while the manager has not said anything."""
+    since: str
+    version: str
+    jobs: int
+    """Sources that are recorded there and not finished."""
+    capacity: int | None
+    cordoned: bool
+    draining: bool
+    token_expires: str
+    reason: str
+    uid: str
+    labels: Mapping[str, str] = {}
+
+
+@dataclass
+class Tally:
+    """The Jobs of the management cluster, counted as they come by: nothing of them is kept but a few names."""
+
+    managed_by: str = names.DEFAULT_MANAGED_BY
+    unfinished: dict[str, int] = field(default_factory=dict)
+    """By the worker that is recorded on them."""
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    namespaces: set[str] = field(default_factory=set)
+    """Where Jobs of ours are, placed or not."""
+
+    def count(self, found: Object) -> None:
+        """Take one Job into account."""
+        brief, meta = job.brief(found), found.metadata
+        if not brief.placed and job.managed_by(found) != self.managed_by:
+            return
+        self.namespaces.add(meta.namespace)
+        if not brief.placed or brief.is_finished:
+            return
+        self.unfinished[brief.placed] = self.unfinished.get(brief.placed, 0) + 1
+        named = self.examples.setdefault(brief.placed, [])
+        if len(named) < MOST_NAMED:
+            named.append(f"{meta.namespace}/{meta.name}")
+
+    def on(self, worker: str) -> int:
+        return self.unfinished.get(worker, 0)
+
+    def some_on(self, worker: str) -> str:
+        """A few of them by name."""
+        named = ", ".join(self.examples.get(worker, ()))
+        return named + (", …" if self.on(worker) > MOST_NAMED else "")
+
+
+async def tally(home: Home, managed_by: str = names.DEFAULT_MANAGED_BY) -> Tally:
+    """Count all Jobs once; raises Trouble."""
+    counted = Tally(managed_by)
+    async for found in home.jobs():
+        counted.count(found)
+    return counted
+
+
+async def overview(home: Home) -> list[Row]:
+    """All workers, by name; raises Trouble."""
+    secrets, book, counted = await home.worker_secrets(), await home.book(), await tally(home)
+    return rows(secrets, book, counted)
+
+
+def rows(secrets: Iterable[Object], book: Book, counted: Tally) -> list[Row]:
+    """Those with a Secret, and those that are lost without one while Jobs are recorded there."""
+    registered = {secret.metadata.name: secret for secret in secrets}
+    everybody = sorted({*registered, *book.entries, *counted.unfinished})
+    return [_row(name, registered.get(name), book.entry(name), counted.on(name)) for name in everybody]
+
+
+def _row(name: str, secret: Object | None, entry: Entry, jobs: int) -> Row:
+    spec, problem = _read(secret)
+    expires = token_of(spec.kubeconfig).expires if spec is not None else None
+    reasons = [entry.reason, problem if problem not in entry.reason else ""]
+    return Row(
+        name=name,
+        state=clean(entry.state) or UNKNOWN,
+        since=clean(entry.since),
+        version=clean(entry.version),
+        jobs=jobs,
+        capacity=spec.capacity if spec else None,
+        cordoned=bool(spec and spec.cordoned),
+        draining=bool(spec and spec.draining),
+        token_expires=f"{expires:%Y-%m-%dT%H:%M:%SZ}" if expires else "",
+        reason=clean("; ".join(filter(None, reasons))),
+        uid=clean(entry.uid),
+        labels=dict(spec.labels) if spec else {},
+    )
+
+
+def _read(secret: Object | None) -> tuple[WorkerSpec | None, str]:
+    if secret is None:
+        return None, "no Secret registers it"
+    try:
+        spec = read_spec(secret)
+    except BadSecret as error:
+        return None, str(error)
+    return spec, "; ".join(map(str, spec.problems))

@@ -1,0 +1,193 @@
+"""What ``mirror worker add`` makes on a worker: an account and its rights, as ``config/rbac/worker*.yaml`` say. Pure.
+
+Those files are the only source: what is made, what ``checking`` asks for, and what operators apply by hand are the
+same. They are read from the source tree, or from beside this module once it is installed.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mirror.kube.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    NAMESPACES,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
+from mirror.model import names
+
+Json = dict[str, Any]
+
+_INSTALLED = Path(__file__).parent / "rbac"
+_IN_TREE = Path(__file__).parents[2] / "config" / "rbac"
+
+NAMESPACE, ACCOUNT = "jobmirror-system", "jobmirror"
+"""As the files have them."""
+_SAMPLE_NAMESPACE = "team-a"
+_WIDE, _NARROW, _TOKENS, _LOGS = "worker.yaml", "worker-namespaced.yaml", "worker-tokens.yaml", "worker-logs.yaml"
+
+KINDS: Mapping[str, Resource] = {
+    kind.kind: kind
+    for kind in (NAMESPACES, SERVICE_ACCOUNTS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS)
+}
+"""In the order in which they are made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a worker's owner gives.
+
+    Args:
+        namespace: of the account on the worker.
+        namespaces: the worker's namespaces that mirrors may be in; empty: all, by a ClusterRole.
+        create_namespaces: setting ``workers.createNamespaces``.
+        logs: setting ``access.enabled``.
+        renewal: setting ``workers.renewTokens``.
+    """
+
+    namespace: str = NAMESPACE
+    namespaces: tuple[str, ...] = ()
+    create_namespaces: bool = False
+    logs: bool = False
+    renewal: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One thing that the account may do, as an access review asks for it."""
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    name: str = ""
+    namespace: str = ""
+    """Empty: all."""
+
+    def __str__(self) -> str:
+        what = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        named = f" {self.name}" if self.name else ""
+        where = f" in {self.namespace}" if self.namespace and self.namespace != self.name else ""
+        return f"{self.verb} {what}{named}{where}"
+
+
+def objects(grant: Grant) -> list[Json]:
+    """Everything to make on the worker, in order."""
+    found = [one for one in _documents(_WIDE) if not _is_role(one)]
+    found += _namespaced(grant) if grant.namespaces else _cluster_wide(grant)
+    if grant.renewal:
+        found += _documents(_TOKENS)
+    return [_settled(one, grant) for one in found]
+
+
+def needed(namespaces: Sequence[str] = ()) -> list[Right]:
+    """What the manager cannot do without, in all namespaces or in these."""
+    return list(_rights(one for one in objects(Grant(namespaces=tuple(namespaces), renewal=False)) if _is_role(one)))
+
+
+def optional(namespace: str = NAMESPACE, namespaces: Sequence[str] = ()) -> dict[str, list[Right]]:
+    """What only some settings need, by what it is good for."""
+    where = tuple(namespaces)
+    create = [rule for one in _documents(_WIDE) for rule in one.get("rules", ()) if _creates_namespaces(rule)]
+    return {
+        "creating namespaces (workers.createNamespaces)": list(_rights([{"kind": "ClusterRole", "rules": create}])),
+        "logs, pods and events (access.enabled)": list(_rights(_in_namespaces(_documents(_LOGS), where))),
+        "token renewal (workers.renewTokens)": list(
+            _rights(_settled(one, Grant(namespace)) for one in _documents(_TOKENS))
+        ),
+    }
+
+
+def _cluster_wide(grant: Grant) -> list[Json]:
+    found = [one for one in _documents(_WIDE) if _is_role(one)]
+    if not grant.create_namespaces:
+        for one in found:
+            if "rules" in one:
+                one["rules"] = [rule for rule in one["rules"] if not _creates_namespaces(rule)]
+    return found + (_documents(_LOGS) if grant.logs else [])
+
+
+def _namespaced(grant: Grant) -> list[Json]:
+    found: list[Json] = []
+    for one in _documents(_NARROW):
+        if one["metadata"]["namespace"] == _SAMPLE_NAMESPACE:
+            found += _in_namespaces([one], grant.namespaces)
+        else:
+            found.append(one)
+    if grant.create_namespaces:
+        found += [
+            one | ({"rules": list(filter(_creates_namespaces, one["rules"]))} if "rules" in one else {})
+            for one in _documents(_WIDE)
+            if one["kind"].startswith("ClusterRole")
+        ]
+    return found + (_in_namespaces(_documents(_LOGS), grant.namespaces) if grant.logs else [])
+
+
+def _in_namespaces(documents: Sequence[Json], namespaces: Sequence[str]) -> list[Json]:
+    """Roles in each of the namespaces, in place of what is for the whole cluster; none: as they are."""
+    if not namespaces:
+        return list(documents)
+    made = []
+    for namespace in namespaces:
+        for one in copy.deepcopy(list(documents)):
+            one["kind"] = one["kind"].removeprefix("Cluster")
+            one["metadata"]["namespace"] = namespace
+            if "roleRef" in one:
+                one["roleRef"]["kind"] = "Role"
+            made.append(one)
+    return made
+
+
+def _settled(body: Json, grant: Grant) -> Json:
+    """For the account's own namespace, which also tells the rights of two managers on one worker apart."""
+    body = copy.deepcopy(body)
+    meta = body["metadata"]
+    meta["labels"] = {**meta.get("labels", {}), names.WORKER_RIGHTS: grant.namespace}
+    suffix = "" if grant.namespace == NAMESPACE else f"-{grant.namespace}"
+    if body["kind"] == "Namespace":
+        meta["name"] = grant.namespace
+    if _is_role(body):
+        meta["name"] += suffix
+    if meta.get("namespace") == NAMESPACE:
+        meta["namespace"] = grant.namespace
+    if "roleRef" in body:
+        body["roleRef"]["name"] += suffix
+        for subject in body["subjects"]:
+            subject["namespace"] = grant.namespace
+    return body
+
+
+def _rights(documents: Iterator[Json] | Sequence[Json]) -> Iterator[Right]:
+    for one in documents:
+        where = one.get("metadata", {}).get("namespace", "")
+        for rule in one.get("rules", ()):
+            for group in rule["apiGroups"]:
+                for resource in rule["resources"]:
+                    plural, _, sub = resource.partition("/")
+                    for name in rule.get("resourceNames", ("",)):
+                        # A namespace counts as lying in itself.
+                        inside = name if plural == "namespaces" else where
+                        for verb in rule["verbs"]:
+                            yield Right(verb, group, plural, sub, name, inside)
+
+
+def _creates_namespaces(rule: Json) -> bool:
+    return bool(rule["resources"] == ["namespaces"] and rule["verbs"] == ["create"])
+
+
+def _is_role(body: Json) -> bool:
+    return "Role" in body["kind"]
+
+
+def _documents(file: str) -> list[Json]:
+    folder = _IN_TREE if _IN_TREE.is_dir() else _INSTALLED
+    return list(yaml.safe_load_all((folder / file).read_text()))

@@ -1,0 +1,176 @@
+"""A cluster as an operator's command sees it: asked with their own rights, with failures in words that say what to do.
+
+Used by ``adding``, ``overview``, ``leaving`` and ``checking``, only by commands: the manager itself treats failures
+by their meaning. Not here: how the cluster was found (``cli.worker``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from mirror.kube import requests
+from mirror.kube.client import Client
+from mirror.kube.errors import ApiError, Forbidden, Invalid, KubeError, NotFound, Unauthorized
+from mirror.kube.kubeconfig import Cluster
+from mirror.kube.objects import JUNK, Object, decode_object
+from mirror.kube.requests import Request
+from mirror.kube.resources import CONFIGMAPS, JOBS, NAMESPACES, SECRETS, Resource
+from mirror.model import names
+from mirror.model.text import clean
+from mirror.workers.book import Book
+from mirror.workers.spec import SECRET_SELECTOR
+
+MOST_PAGES = 2000
+
+
+class Trouble(Exception):
+    """An operator's command cannot go on; one line that says why, and what to do."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(clean(text, longest=1500))
+
+
+class _ListMeta(msgspec.Struct):
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _Page(msgspec.Struct):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[Object] = msgspec.field(default_factory=list)
+
+
+_decode_page = msgspec.json.Decoder(_Page).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One cluster."""
+
+    client: Client
+    title: str
+    """As texts name it: ``the management cluster``, ``worker east``."""
+    kubectl: str = ""
+    """What kubectl needs to ask the same cluster, for hints."""
+    cluster: Cluster = field(default_factory=lambda: Cluster(""))
+    """Where it is, as the operator's kubeconfig says."""
+
+    async def send(self, request: Request, resource: Resource, *, name: str = "", namespace: str = "") -> bytes:
+        """One request.
+
+        Raises:
+            NotFound: as it is; whether that is bad depends.
+            Trouble: everything else, in words.
+        """
+        try:
+            return await self.client.send(request)
+        except NotFound:
+            raise
+        except KubeError as error:
+            raise self.trouble(error, request.verb, resource, name=name, namespace=namespace) from error
+
+    async def find(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object | None:
+        """One object, if it is there; raises Trouble."""
+        try:
+            wanted = requests.get(resource, name, namespace=namespace)
+            return decode_object(await self.send(wanted, resource, name=name, namespace=namespace or ""))
+        except NotFound:
+            return None
+
+    async def each(
+        self, resource: Resource, *, namespace: str | None = None, labels: str = ""
+    ) -> AsyncIterator[Object]:
+        """A collection, page by page; raises Trouble."""
+        token = ""
+        for _ in range(MOST_PAGES):
+            wanted = requests.list_page(resource, namespace=namespace, label_selector=labels, continue_token=token)
+            try:
+                page = _decode_page(await self.send(wanted, resource, namespace=namespace or ""))
+            except NotFound:
+                return
+            except JUNK:
+                raise Trouble(f"{self.title} answered with something that cannot be read") from None
+            for found in page.items:
+                yield found
+            token = page.metadata.continue_
+            if not token:
+                return
+        raise Trouble(f"{self.title} lists {resource.plural} without an end")
+
+    async def uid(self) -> str:
+        """Which cluster it is (D19); raises Trouble."""
+        found = await self.find(NAMESPACES, "kube-system")
+        if found is None:
+            raise Trouble(f"{self.title} has no namespace kube-system")
+        return found.metadata.uid
+
+    def trouble(
+        self, error: KubeError, verb: str, resource: Resource, *, name: str = "", namespace: str = ""
+    ) -> Trouble:
+        """A failure in words."""
+        what = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+        where = f" in namespace {namespace}" if namespace else ""
+        match error:
+            case Forbidden():
+                ask = f"kubectl{self.kubectl} auth can-i {verb} {what}{f' -n {namespace}' if namespace else ''}"
+                named = f" {name}" if name else ""
+                return Trouble(
+                    f"you have no right to {verb} {what}{named}{where} on {self.title}; see: {ask} ({error.brief})"
+                )
+            case Unauthorized():
+                return Trouble(f"{self.title} does not accept who you are (401): log in again, or renew your token")
+            case Invalid():
+                return Trouble(f"{self.title} refuses {resource.kind} {name}{where}: {error.brief}")
+            case ApiError():
+                return Trouble(f"{self.title} answered {error.code} to {verb} {what}{where}: {error.brief}")
+        return Trouble(f"{self.title} ({self.client.server}) cannot be reached: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The manager's namespace on the management cluster."""
+
+    site: Site
+    namespace: str
+
+    async def secret(self, name: str) -> Object | None:
+        """The Secret of this name, whoever's it is."""
+        return await self.site.find(SECRETS, name, namespace=self.namespace)
+
+    async def worker_secret(self, name: str) -> Object:
+        """The Secret that registers a worker; raises Trouble if there is none."""
+        found = await self.secret(name)
+        if found is None or found.labels.get(names.WORKER) != "true":
+            raise Trouble(f"there is no worker {name} in namespace {self.namespace}; see: mirror worker list")
+        return found
+
+    async def worker_secrets(self) -> list[Object]:
+        """All of them, by name."""
+        found = [one async for one in self.site.each(SECRETS, namespace=self.namespace, labels=SECRET_SELECTOR)]
+        return sorted(found, key=lambda one: one.metadata.name)
+
+    async def book(self) -> Book:
+        """What the manager has written down of workers."""
+        return Book.of(await self.site.find(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self.namespace))
+
+    async def jobs(self) -> AsyncIterator[Object]:
+        """All Jobs of all namespaces."""
+        async for found in self.site.each(JOBS):
+            yield found
+
+    async def annotate(self, secret: Object, annotations: dict[str, str | None]) -> None:
+        """Change annotations of a worker's Secret; None removes one. Raises Trouble."""
+        meta = secret.metadata
+        body = {"metadata": {"uid": meta.uid, "annotations": annotations}}
+        wanted = requests.merge_patch(SECRETS, meta.name, body, namespace=self.namespace)
+        try:
+            await self.site.send(wanted, SECRETS, name=meta.name, namespace=self.namespace)
+        except NotFound:
+            raise Trouble(f"worker {meta.name} is gone meanwhile") from None
+
+
+def dry_run(request: Request) -> Request:
+    """The same request, after which nothing is different."""
+    return replace(request, query=(*request.query, ("dryRun", "All")))

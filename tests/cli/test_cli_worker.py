@@ -1,0 +1,286 @@
+"""``mirror worker``: the command line in process, and each command against whole clusters over HTTPS, with RBAC."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import yaml
+from click.testing import CliRunner
+
+from mirror.cli.main import main
+from mirror.cli.user.failures import Failure
+from mirror.cli.worker import add, check, emptying, listing
+from mirror.cli.worker.clusters import Where
+from mirror.embedded.apiserver.failures import Refused
+from mirror.model import names
+from mirror.planes.api import Api
+from mirror.planes.plane import ControlPlane, control_plane
+from mirror.planes.serving import served
+from mirror.planes.shape import NONE, Shape
+from mirror.runtime.clock import SystemClock
+from mirror.workers.sites import Trouble
+
+HOME = "jobmirror-system"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """A management cluster and a worker, nobody's yet, and a kubeconfig with both."""
+
+    management: ControlPlane
+    east: ControlPlane
+    where: Where
+
+    def asked(self, **more: Any) -> add.Asked:
+        return add.Asked(**{"name": "east", "context": "east", "allow": ("loopback",), "where": self.where, **more})
+
+    async def check(self) -> dict[str, tuple[str, str]]:
+        """Verdict and text of each finding."""
+        async with check.clusters.home(self.where) as home:
+            (report,) = await check.reports(home, check.Asked(allow=("loopback",), where=self.where))
+        return {one.what: (one.verdict, one.text) for one in report.findings}
+
+
+@pytest_asyncio.fixture
+async def clusters(tmp_path: Path) -> AsyncIterator[Clusters]:
+    planes: dict[str, ControlPlane] = {}
+    document: dict[str, Any] = {"current-context": "hub", "clusters": [], "users": [], "contexts": []}
+    async with AsyncExitStack() as stack:
+        for name in ("hub", "east"):
+            shape = Shape(name=name, controllers=NONE, authorization="RBAC")
+            around = control_plane(shape, clock=SystemClock(), chance=random.Random(name))
+            planes[name] = await stack.enter_async_context(around)
+            found = yaml.safe_load((await stack.enter_async_context(served(planes[name]))).kubeconfig)
+            document["clusters"].append({**found["clusters"][0], "name": name})
+            document["users"].append({**found["users"][0], "name": name})
+            document["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
+        path = tmp_path / "config"
+        path.write_text(yaml.safe_dump(document))
+        await planes["hub"].api.create("/api/v1/namespaces", {"metadata": {"name": HOME}})
+        yield Clusters(planes["hub"], planes["east"], Where(kubeconfig=str(path)))
+
+
+async def named(api: Api, *collections: str) -> set[str]:
+    """What of ours there is."""
+    found = [one for collection in collections for one in await api.list(f"{RBAC}/{collection}")]
+    return {one["metadata"]["name"] for one in found if one["metadata"]["name"].startswith("jobmirror")}
+
+
+def source(name: str) -> dict[str, Any]:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "any"}]}}
+    spec = {"managedBy": names.DEFAULT_MANAGED_BY, "template": template}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def authority_of(where: Where, name: str) -> str:
+    """Who signed a cluster's certificate."""
+    document = yaml.safe_load(Path(where.kubeconfig).read_text())
+    return next(one["cluster"]["certificate-authority-data"] for one in document["clusters"] if one["name"] == name)
+
+
+async def place(api: Api, name: str) -> None:
+    """Record a source on the worker, as the manager does."""
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    await api.create(jobs, source(name))
+    condition = {"type": names.PLACED, "status": "True", "message": "east", "reason": "Placed"}
+    await api.merge(f"{jobs}/{name}/status", {"status": {"conditions": [condition]}})
+
+
+async def test_a_worker_is_added_and_checked(clusters: Clusters, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each step is told; the account has what it needs and the check finds nothing in the way."""
+    await add.add(clusters.asked(labels=("region=eu",), capacity=5, logs=True))
+
+    output = capsys.readouterr().out
+    assert "✓ clusterrole jobmirror-worker on the worker (context east)" in output
+    assert "✗" not in output
+    secret = await clusters.management.api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
+    assert secret["metadata"]["labels"] == {"region": "eu", names.WORKER: "true"}
+    assert secret["metadata"]["annotations"] == {names.CAPACITY: "5"}
+    findings = await clusters.check()
+    assert {what for what, (verdict, _) in findings.items() if verdict != "ok"} == {"manager"}
+    assert findings["optional: logs, pods and events (access.enabled)"] == ("ok", "allowed")
+    assert "create namespaces" in findings["optional: creating namespaces (workers.createNamespaces)"][1]
+
+
+async def test_adding_again_takes_back_what_is_not_wanted_any_more(clusters: Clusters) -> None:
+    """Least rights are those of the last call."""
+    await add.add(clusters.asked(logs=True, no_check=True))
+    before = await clusters.management.api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
+    await clusters.east.api.create("/api/v1/namespaces", {"metadata": {"name": "team-a"}})
+    await add.add(clusters.asked(namespaces="team-a", no_check=True))
+
+    assert await named(clusters.east.api, "clusterroles", "clusterrolebindings") == set()
+    roles = {"jobmirror-worker", "jobmirror-identity", "jobmirror-worker-tokens"}
+    assert await named(clusters.east.api, "roles", "rolebindings") == roles
+    after = await clusters.management.api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["data"] != before["data"]
+    findings = await clusters.check()
+    assert findings["rights"] == ("warn", "all that are needed, in namespaces team-a only")
+
+
+async def test_what_is_in_the_way_is_said_before_anything_is_made(clusters: Clusters) -> None:
+    """A Secret of somebody else's, loopback, an unknown context, the management cluster itself."""
+    secrets = f"/api/v1/namespaces/{HOME}/secrets"
+    await clusters.management.api.create(secrets, {"metadata": {"name": "theirs"}})
+
+    for asked, said in (
+        (clusters.asked(name="theirs"), "is no worker's"),
+        (clusters.asked(allow=()), "--allow loopback"),
+        (clusters.asked(context="hub"), "namespace-prefix"),
+        (clusters.asked(where=Where(clusters.where.kubeconfig, namespace="nowhere")), "install the manager first"),
+    ):
+        with pytest.raises(Trouble, match=said):
+            await add.add(asked)
+    assert await named(clusters.east.api, "clusterroles", "roles") == set()
+    with pytest.raises(Refused):
+        await clusters.east.api.get(f"/api/v1/namespaces/{HOME}")
+
+
+async def test_one_cluster_is_one_worker(clusters: Clusters) -> None:
+    """D19: what the manager has written down counts."""
+    uid = (await clusters.east.api.get("/api/v1/namespaces/kube-system"))["metadata"]["uid"]
+    record = {"metadata": {"name": "jobmirror-workers"}, "data": {"west": json.dumps({"uid": uid})}}
+    await clusters.management.api.create(f"/api/v1/namespaces/{HOME}/configmaps", record)
+
+    with pytest.raises(Trouble, match="registered already, as worker west"):
+        await add.add(clusters.asked())
+
+
+async def test_a_dry_run_asks_nobody(clusters: Clusters, capsys: pytest.CaptureFixture[str]) -> None:
+    """What it prints could be applied, but for the token."""
+    await clusters.management.kill()
+    await clusters.east.kill()
+    await add.add(clusters.asked(dry_run=True))
+
+    bodies = list(yaml.safe_load_all(capsys.readouterr().out))
+    assert [one["kind"] for one in bodies][:2] == ["Namespace", "ServiceAccount"]
+    assert "token: TOKEN" in bodies[-1]["stringData"]["kubeconfig"]
+
+
+async def test_a_cluster_that_is_down_is_one_plain_line(clusters: Clusters) -> None:
+    """No traceback, no waiting for ever."""
+    await clusters.east.kill()
+
+    with pytest.raises(Trouble, match="cannot be reached"):
+        await add.add(clusters.asked())
+
+
+async def test_the_check_names_what_is_missing(clusters: Clusters) -> None:
+    """Rights that were taken away, and a namespace that is not there; nothing is made by looking."""
+    await add.add(clusters.asked(no_check=True))
+    await place(clusters.management.api, "waiting")
+    assert (await clusters.check())["namespaces"][0] == "ok"
+    assert await clusters.east.api.list("/apis/batch/v1/jobs") == []
+
+    rules = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}]
+    await clusters.east.api.merge(f"{RBAC}/clusterroles/jobmirror-worker", {"rules": rules})
+    verdict, text = (await clusters.check())["rights"]
+    assert verdict == "fail"
+    assert "create jobs" in text
+
+
+async def test_a_token_that_is_of_no_use_is_found(clusters: Clusters) -> None:
+    """Its account is gone."""
+    await add.add(clusters.asked(no_check=True))
+    await clusters.east.api.delete(f"/api/v1/namespaces/{HOME}/serviceaccounts/jobmirror")
+
+    assert (await clusters.check())["connection"][1].startswith("it does not accept the credentials")
+
+
+async def test_a_server_with_another_certificate_is_found(clusters: Clusters) -> None:
+    """TLS is looked at first: nothing is sent to a stranger."""
+    await add.add(clusters.asked(no_check=True))
+    path = f"/api/v1/namespaces/{HOME}/secrets/east"
+    secret = await clusters.management.api.get(path)
+    document = yaml.safe_load(base64.b64decode(secret["data"]["kubeconfig"]))
+    document["clusters"][0]["cluster"]["certificate-authority-data"] = authority_of(clusters.where, "hub")
+    data = {"kubeconfig": base64.b64encode(yaml.safe_dump(document).encode()).decode()}
+    await clusters.management.api.merge(path, {"data": data})
+
+    verdict, text = (await clusters.check())["TLS"]
+    assert verdict == "fail"
+    assert "certificate is not accepted" in text
+
+
+async def test_a_worker_is_listed_cordoned_drained_and_removed(
+    clusters: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And refuses to go while a Job is there."""
+    await add.add(clusters.asked(no_check=True))
+    api = clusters.management.api
+    await place(api, "train")
+    capsys.readouterr()
+
+    await emptying.cordon(clusters.where, "east")
+    await listing.show(clusters.where, "json")
+    printed = capsys.readouterr().out
+    (row,) = json.loads(printed[printed.index("[") :])
+    assert (row["name"], row["state"], row["jobs"], row["cordoned"]) == ("east", "Unknown", 1, True)
+    with pytest.raises(Trouble, match="1 unfinished Jobs are on worker east"):
+        await emptying.remove(clusters.where, "east", is_forced=False, worker_context="")
+    with pytest.raises(Failure, match="default/train"):
+        await emptying.drain(clusters.where, "east", timeout_seconds=0)
+    secret = await api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
+    assert secret["metadata"]["annotations"] == {names.CORDONED: "true", names.DRAIN: "wait"}
+    await emptying.uncordon(clusters.where, "east")
+    secret = await api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
+    assert not secret["metadata"].get("annotations")
+
+    draining = asyncio.create_task(emptying.drain(clusters.where, "east", timeout_seconds=20), name="drain")
+    await asyncio.sleep(0.2)
+    await api.delete("/apis/batch/v1/namespaces/default/jobs/train")
+    await draining
+    assert "✓ worker east is empty" in capsys.readouterr().out
+
+    uid = (await clusters.east.api.get("/api/v1/namespaces/kube-system"))["metadata"]["uid"]
+    with pytest.raises(Trouble, match="nothing is cleaned up"):
+        await emptying.remove(clusters.where, "east", is_forced=False, worker_context="hub")
+    record = {"metadata": {"name": "jobmirror-workers"}, "data": {"east": json.dumps({"uid": uid})}}
+    await api.create(f"/api/v1/namespaces/{HOME}/configmaps", record)
+    await emptying.remove(clusters.where, "east", is_forced=False, worker_context="east")
+    assert await named(clusters.east.api, "clusterroles", "clusterrolebindings", "roles", "rolebindings") == set()
+    with pytest.raises(Refused):
+        await api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["drain", "east", "--move"], "does not move running Jobs yet"),
+        (["drain", "east", "--timeout", "soon"], "expected a duration"),
+        (["remove", "east", "--clean-up"], "go together"),
+        (["add", "east"], "--context"),
+        (["add", "east", "--context", "x", "--token-duration", "5m"], "less than 10m"),
+        (["check", "east", "--all"], "leave out --all"),
+    ],
+    ids=["move", "timeout", "clean-up", "no context", "short token", "all and a name"],
+)
+def test_wrong_usage_is_told_with_code_two(arguments: list[str], said: str) -> None:
+    """Nobody is asked anything."""
+    result = CliRunner().invoke(main, ["worker", *arguments])
+
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+@pytest.mark.parametrize("command", ["list", "check", "cordon", "drain", "remove"])
+def test_without_a_kubeconfig_it_is_one_line_and_code_one(command: str, tmp_path: Path) -> None:
+    """Wherever it is called."""
+    arguments = [] if command in ("list", "check") else ["east"]
+    result = CliRunner().invoke(main, ["worker", command, *arguments, "--kubeconfig", str(tmp_path / "none")])
+
+    assert result.exit_code == 1
+    assert "no such file" in result.output
+    assert len(result.output.strip().splitlines()) == 1

@@ -1,0 +1,102 @@
+"""What a worker's owner gives, and what the manager asks for: both are what ``config/rbac`` says."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mirror.model import names
+from mirror.workers.roles import NAMESPACE, Grant, Right, needed, objects, optional
+
+RBAC = Path(__file__).parents[2] / "config" / "rbac"
+SPARSE = Grant(renewal=False)
+
+
+def shipped(file: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((RBAC / file).read_text()))
+
+
+def without_label(body: dict[str, Any]) -> dict[str, Any]:
+    meta = {key: value for key, value in body["metadata"].items() if key != "labels"}
+    return {**body, "metadata": meta}
+
+
+def named(grant: Grant) -> set[str]:
+    return {f"{one['kind']} {one['metadata'].get('namespace', '')}/{one['metadata']['name']}" for one in objects(grant)}
+
+
+def test_everything_granted_is_what_the_files_say() -> None:
+    """Word for word: an operator who applies the files gets the same."""
+    grant = Grant(create_namespaces=True, logs=True)
+    files = ("worker.yaml", "worker-logs.yaml", "worker-tokens.yaml")
+
+    assert list(map(without_label, objects(grant))) == [one for file in files for one in shipped(file)]
+
+
+def test_what_is_not_asked_for_is_not_given() -> None:
+    """The account, Jobs, and which cluster it is: no more."""
+    (role,) = [one for one in objects(SPARSE) if one["kind"] == "ClusterRole"]
+
+    assert [(rule["resources"], rule["verbs"]) for rule in role["rules"]] == [
+        (["jobs"], ["get", "list", "watch", "create", "patch", "delete"]),
+        (["namespaces"], ["get"]),
+    ]
+
+
+def test_chosen_namespaces_get_roles_only() -> None:
+    """The same rights, in each of them, and nothing for the whole cluster."""
+    found = named(Grant(namespaces=("a", "b"), logs=True))
+
+    assert not [one for one in found if one.startswith("ClusterRole")]
+    for namespace in ("a", "b"):
+        assert {f"Role {namespace}/jobmirror-worker", f"RoleBinding {namespace}/jobmirror-worker-logs"} <= found
+    assert "Role kube-system/jobmirror-identity" in found
+
+
+def test_every_binding_binds_a_role_that_is_made_to_the_account_that_is_made() -> None:
+    """Also where the manager lives in another namespace than usual."""
+    bodies = objects(Grant("elsewhere", ("a",), create_namespaces=True, logs=True))
+    made = {(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in bodies}
+
+    for one in bodies:
+        if not one["kind"].endswith("Binding"):
+            continue
+        where = one["metadata"].get("namespace") if one["roleRef"]["kind"] == "Role" else None
+        assert (one["roleRef"]["kind"], where, one["roleRef"]["name"]) in made
+        assert one["subjects"] == [{"kind": "ServiceAccount", "name": "jobmirror", "namespace": "elsewhere"}]
+    assert ("ServiceAccount", "elsewhere", "jobmirror") in made
+    assert ("Role", "elsewhere", "jobmirror-worker-tokens-elsewhere") in made
+
+
+def test_two_managers_on_one_worker_do_not_share_roles() -> None:
+    """Names are told apart by the manager's namespace, as the label is."""
+    ours = {one for one in named(Grant()) if "Role" in one}
+    theirs = {one for one in named(Grant("elsewhere")) if "Role" in one}
+
+    assert not ours & theirs
+    assert {one["metadata"]["labels"][names.WORKER_RIGHTS] for one in objects(Grant("elsewhere"))} == {"elsewhere"}
+
+
+@pytest.mark.parametrize("namespaces", [(), ("a",)], ids=["all namespaces", "one namespace"])
+def test_what_is_asked_for_is_what_is_given(namespaces: tuple[str, ...]) -> None:
+    """The check needs nothing that ``add`` does not give."""
+    where = namespaces[0] if namespaces else ""
+    verbs = ("get", "list", "watch", "create", "patch", "delete")
+
+    assert needed(namespaces) == [
+        *(Right(verb, "batch", "jobs", namespace=where) for verb in verbs),
+        Right("get", "", "namespaces", name="kube-system", namespace="kube-system"),
+    ]
+
+
+def test_optional_rights_are_told_apart_by_what_they_are_for() -> None:
+    """One group for each setting."""
+    creating, logs, renewal = optional("elsewhere", ("a",)).values()
+
+    assert creating == [Right("create", "", "namespaces")]
+    assert {right.namespace for right in logs} == {"a"}
+    token = Right("create", "", "serviceaccounts", "token", "jobmirror", "elsewhere")
+    assert renewal == [token]
+    assert str(token) == "create serviceaccounts/token jobmirror in elsewhere"
+    assert NAMESPACE not in str(creating)
