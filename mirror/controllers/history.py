@@ -85,6 +85,11 @@ class History:
         if self.is_kept:
             self._note(seen.source.found.metadata, "Mirrored", "created there", worker)
 
+    def on_released(self, seen: Seen) -> None:
+        """A source that our webhook had held may run."""
+        if self.is_kept:
+            self._note(seen.source.found.metadata, "Released", "its worker is recorded", seen.source.placed or "")
+
     def on_told(self, seen: Seen, reason: str, message: str, *, is_warning: bool) -> None:
         """An event was written about a source; those of what goes well are known from what was done."""
         if self.is_kept and is_warning:

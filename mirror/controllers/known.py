@@ -95,7 +95,7 @@ class Knowledge:
             return ()
         seen = self.history.of(found.metadata.uid)
         kinds = {entry.kind for entry in seen}
-        told = [entry for entry in self._told_by(found) if entry.kind not in kinds]
+        told = [entry for entry in self._told_by(found, was_held="Released" in kinds) if entry.kind not in kinds]
         placed = _read_status(found).true(names.PLACED)
         if placed is not None and placed.message:
             since = _seconds(placed.last_transition_time)
@@ -190,12 +190,12 @@ class Knowledge:
         arrived = self.applier.arrived_at.get(source_key(found))
         return None if arrived is None else max(0.0, self.clock.monotonic() - arrived)
 
-    def _told_by(self, found: Object) -> list[Entry]:
+    def _told_by(self, found: Object, *, was_held: bool) -> list[Entry]:
         """What a source and its mirror tell of what happened before we looked."""
         metadata, status = found.metadata, _read_status(found)
         created = _seconds(metadata.creation_timestamp)
         told = [Entry(created, "Created", "", "")]
-        if names.HELD in found.annotations:
+        if was_held or names.HELD in found.annotations:
             told.append(Entry(created, "Held", "suspended until a worker is chosen", ""))
         placed = status.true(names.PLACED)
         if placed is not None:

@@ -44,5 +44,6 @@ async def release(seen: Seen, tools: Tools, tell: Tell) -> None:
     else:
         memories.set(uid, release_refused="")
         tools.sources.read_own_write(released)
+        tools.history.on_released(seen)
         tools.log.info("released", source=key, worker=seen.source.placed)
     tools.add(key)

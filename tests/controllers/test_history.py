@@ -175,8 +175,10 @@ async def test_changes_are_gathered_while_the_reader_is_busy() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
             await anext(reader)
-    del reader
-    assert len(found._readers) == 0
+    another = found.changes()
+    assert len(found._readers) == 2
+    del another
+    assert len(found._readers) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,199 @@
+"""Users read logs, pods, events and differences of their Jobs' mirrors: real API servers, RBAC, and the shipped rights.
+
+Simulated nodes have no kubelet; a stub of one answers the API server's requests for logs on a port of this machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import aiohttp
+import pytest_asyncio
+from aiohttp import web
+
+from e2e.controlplane.client import Client, Json
+from e2e.controlplane.components import NODE_NAME
+from e2e.controlplane.plane import ControlPlane
+from e2e.jobs import Scene, job
+from e2e.manager import ManagerProcess
+from mirror.serving.x509 import Authority, server_context
+
+URL = "https://mirror.example"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+RULES: list[Json] = [
+    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list", "create"]},
+    {"apiGroups": [""], "resources": ["pods", "events"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
+]
+_SERVING = re.compile(r" https: serving listen=127\.0\.0\.1:(\d+)")
+
+
+@dataclass
+class StubKubelet:
+    """Answers for the logs of all containers of a node."""
+
+    port: int = 0
+    asked: list[str] = field(default_factory=list)
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(request.path_qs)
+        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+        await response.prepare(request)
+        await response.write(f"log of {request.match_info['pod']}\n".encode())
+        if request.query.get("follow") == "true":
+            await self.go_on.wait()
+            await response.write(b"\xff the end\n")
+        return response
+
+
+@asynccontextmanager
+async def stub_kubelet() -> AsyncIterator[StubKubelet]:
+    """On a free port of this machine, with a certificate that nobody signed but itself, as kubelets have it."""
+    stub = StubKubelet()
+    pair = Authority.new("kubelet", now=datetime.now(UTC)).issue_server(["127.0.0.1"])
+    app = web.Application()
+    app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", stub.answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context(pair)).start()
+        stub.port = runner.addresses[0][1]
+        yield stub
+    finally:
+        stub.go_on.set()
+        await runner.cleanup()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def kubelet(east: ControlPlane) -> AsyncIterator[StubKubelet]:
+    """East's node has one, for the time of a test."""
+    status = f"/api/v1/nodes/{NODE_NAME}/status"
+    async with stub_kubelet() as stub, Client(east.kubeconfig) as client:
+        before = (await client.get(f"/api/v1/nodes/{NODE_NAME}"))["status"]
+        here = {
+            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": stub.port}},
+        }
+        await client.merge(status, {"status": here})
+        yield stub
+        await client.merge(
+            status, {"status": {"addresses": before.get("addresses"), "daemonEndpoints": before.get("daemonEndpoints")}}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A service account of the management cluster, and the manager's server as it sees it."""
+
+    session: aiohttp.ClientSession
+    base: str
+    token: str
+    namespace: str
+
+    async def get(self, what: str, *, token: str | None = None) -> tuple[int, bytes]:
+        async with self.open(what, token=token) as answer:
+            return answer.status, await answer.read()
+
+    def open(self, what: str, *, token: str | None = None) -> aiohttp.client._RequestContextManager:
+        path = what if what.startswith("/") else f"/v1/namespaces/{self.namespace}/jobs/{what}"
+        headers = {"Authorization": f"Bearer {self.token if token is None else token}"}
+        return self.session.get(self.base + path, headers=headers)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def serving(management: ControlPlane, east: ControlPlane) -> AsyncIterator[ManagerProcess]:
+    """A manager that serves users, with exactly the shipped rights."""
+    settings = {
+        "https": {"listen": "127.0.0.1:0", "names": ["127.0.0.1"]},
+        "access": {"enabled": True, "url": URL},
+    }
+    async with ManagerProcess.start(management, {"east": east}, settings=settings) as manager:
+        yield manager
+
+
+@asynccontextmanager
+async def user(manager: ManagerProcess, scene: Scene, name: str, rules: list[Json]) -> AsyncIterator[User]:
+    """An account with these rights in the scene's namespace; address and authority are found as users find them."""
+    namespace, plane = scene.namespace, manager.management
+    kubeconfig = await plane.service_account_kubeconfig(namespace, name)
+    roles, bindings = (f"{RBAC}/namespaces/{namespace}/{kind}" for kind in ("roles", "rolebindings"))
+    await manager.client.create(roles, {"metadata": {"name": name}, "rules": rules})
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    await manager.client.create(bindings, {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]})
+    told_at = f"/api/v1/namespaces/{manager.namespace}/configmaps/jobmirror-access"
+    await manager.client.wait_until(told_at, bool, seconds=20)
+    async with Client(kubeconfig) as own:
+        told = (await own.get(told_at))["data"]
+        token = own._access.headers["authorization"].removeprefix("Bearer ")
+    assert told["url"] == URL
+    port = next(found[1] for line in manager.log_lines() if (found := _SERVING.search(line)))
+    tls = ssl.create_default_context(cadata=told["ca.crt"])
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as session:
+        yield User(session, f"https://127.0.0.1:{port}", token, namespace)
+
+
+async def _running(manager: ManagerProcess, scene: Scene, east: ControlPlane) -> str:
+    """A Job that runs on east; gives its pod's name."""
+    await scene.create(job("train", manager.managed_by, run_for="never"))
+    async with Client(east.kubeconfig) as client, asyncio.timeout(30):
+        while True:
+            pods = await client.list(f"/api/v1/namespaces/{scene.namespace}/pods")
+            if pods and pods[0]["status"].get("phase") == "Running":
+                return str(pods[0]["metadata"]["name"])
+            await asyncio.sleep(0.1)
+
+
+async def test_a_user_reads_and_follows_a_log_without_rights_on_the_worker(
+    serving: ManagerProcess, scene: Scene, east: ControlPlane, kubelet: StubKubelet
+) -> None:
+    """Token → rights → the mirror's pod → the worker's API server → its kubelet, and the bytes all the way back."""
+    pod = await _running(serving, scene, east)
+    async with user(serving, scene, "reader", RULES) as reader:
+        assert await reader.get("train/log?tailLines=5") == (200, f"log of {pod}\n".encode())
+        assert "tailLines=5" in kubelet.asked[-1]
+        async with reader.open("train/log?follow=true") as following:
+            assert await following.content.readline() == f"log of {pod}\n".encode()
+            kubelet.go_on.set()
+            assert await following.read() == b"\xff the end\n"
+            assert following.headers["X-Jobmirror-Worker"] == "east"
+
+
+async def test_a_user_sees_pods_events_differences_and_the_story(
+    serving: ManagerProcess, scene: Scene, east: ControlPlane
+) -> None:
+    """What the real servers answer is what is understood here."""
+    pod = await _running(serving, scene, east)
+    async with user(serving, scene, "viewer", RULES) as viewer:
+        found = {what: await viewer.get(f"train{what}") for what in ("", "/pods", "/events", "/diff")}
+        assert [code for code, _ in found.values()] == [200] * 4, found
+        assert pod.encode() in found["/pods"][1]
+        assert b"SuccessfulCreate" in found["/events"][1]
+        assert b"spec.managedBy" in found["/diff"][1]
+        assert b'"kind":"Placed"' in found[""][1]
+
+
+async def test_what_a_user_may_not_is_refused_plainly(
+    serving: ManagerProcess, scene: Scene, east: ControlPlane
+) -> None:
+    """A right too few, another namespace, a pod of somebody else, a token that is none."""
+    await _running(serving, scene, east)
+    async with Client(east.kubeconfig) as client:
+        body = {"metadata": {"name": "other"}, "spec": {"containers": [{"name": "main", "image": "any"}]}}
+        await client.create(f"/api/v1/namespaces/{scene.namespace}/pods", body)
+    async with user(serving, scene, "few", RULES[:1]) as few, user(serving, scene, "full", RULES) as full:
+        code, text = await few.get("train/log")
+        assert (code, b"may not get pods/log in namespace" in text) == (403, True)
+        assert (await full.get("/v1/namespaces/kube-system/jobs/train"))[0] == 403
+        assert (await full.get("train/log?pod=other"))[0] == 404
+        assert (await full.get("train", token="nonsense"))[0] == 401
+    lines = [line for line in serving.log_lines() if " access: access " in line]
+    assert any("verdict=refused code=403" in line and "few" in line for line in lines)
+    assert not any(few.token in line or full.token in line for line in lines)
