@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import itertools
 import re
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,11 @@ import aiohttp
 from e2e.controlplane.process import Program
 from e2e.controlplane.scratch import Scratch
 
-PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_DEBIANS = (Path("/usr/lib/chromium/chromium-headless-shell"), Path("/usr/lib/chromium/chromium"))
+"""The programs behind Debian's wrapper scripts; of these one does not hand its process over to the program."""
 START_SECONDS = 60.0
+CLOSE_SECONDS = 5.0
 CALL_SECONDS = 30.0
 _LOOK_AGAIN_SECONDS = 0.05
 _LISTENS = re.compile(r"DevTools listening on (ws://\S+)")
@@ -33,8 +36,10 @@ class ScriptFailed(AssertionError):
 
 
 def find_chromium() -> Path | None:
-    """The program, if there is one on the PATH."""
-    return next((Path(found) for name in PROGRAMS if (found := shutil.which(name))), None)
+    """The program, if there is one."""
+    installed = (path for path in _DEBIANS if path.exists())
+    on_path = (Path(found) for name in PROGRAMS if (found := shutil.which(name)))
+    return next(chain(installed, on_path), None)
 
 
 class Tab:
@@ -42,7 +47,7 @@ class Tab:
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
-        self._numbers = itertools.count(1)
+        self._numbers = count(1)
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._session = ""
         self.complaints: list[str] = []
@@ -84,6 +89,10 @@ class Tab:
             raise ScriptFailed(f"{method}: {said['error']}")
         result: dict[str, Any] = said["result"]
         return result
+
+    async def close(self) -> None:
+        """End the whole browser, with all its processes; it need not answer."""
+        await self._socket.send_json({"id": 0, "method": "Browser.close"})
 
     async def open(self, url: str) -> None:
         """Go there, and wait until it is there."""
@@ -170,7 +179,11 @@ async def browser_tab(program: Path) -> AsyncIterator[Tab]:
                     await tab.attach()
                     yield tab
                 finally:
+                    with suppress(aiohttp.ClientError, ConnectionError, TimeoutError):
+                        await tab.close()
                     reading.cancel()
+        with suppress(TimeoutError):
+            await running.wait_until_ended(seconds=CLOSE_SECONDS)
     finally:
         await running.kill()
         scratch.close()

@@ -1,0 +1,259 @@
+"""The page in a real Chromium: people see Jobs run without reloading, on every screen, and hostile text does nothing.
+
+The first test has a real manager on control planes in this process; the others show it what is rare (``pretended``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from e2e.browser import Tab, browser_tab, find_chromium
+from e2e.pretended import NOW, Pretended, before, job, many, picture
+from mirror.cli.embedded import manager
+from mirror.model.views import Moment, WorkerView
+from mirror.page.serving import Place, serve
+from mirror.page.table import PAGE_JOBS
+from mirror.page.times import relative, span
+from mirror.planes.fleet import fleet
+from mirror.planes.samples import sample_jobs
+from mirror.planes.shape import Shape
+from mirror.telemetry.logs import Log
+from mirror.telemetry.metrics import Metrics
+
+CHROMIUM = find_chromium()
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (.ci/packages installs it)")
+
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+LIVE = "document.getElementById('live').textContent === 'Live'"
+ROWS = "[...document.querySelectorAll('#rows tr')]"
+HOSTILE = '</td></tr></table><script>pwned = 1</script><img src=x onerror="pwned = 1">\u202eevil'
+SCREENS = [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
+
+
+@asynccontextmanager
+async def seen(known: Pretended, *, port: int = 0) -> AsyncIterator[tuple[Tab, str]]:
+    """A tab, and the address of a page that shows what is pretended."""
+    assert CHROMIUM is not None
+    place = Place(listen=("127.0.0.1", port), managed_by="jobmirror.io/controller", origin="7f3c9a4e")
+    async with serve(known, place, is_leading=lambda: True, log=Log("page")) as found, browser_tab(CHROMIUM) as tab:
+        yield tab, f"http://127.0.0.1:{found}/"
+
+
+async def test_jobs_are_seen_to_run_without_reloading(tmp_path: Path) -> None:
+    """A manager with two workers: a Job appears by itself, ends before our eyes, and tells its story."""
+    assert CHROMIUM is not None
+    ports: list[int] = []
+    async with fleet(["east", "west"], tmp_path, Shape()) as made:
+        settings, stop = made.settings(page=True), asyncio.Event()
+        async with (
+            manager(settings, 2, metrics=Metrics(), stop=stop, on_page=ports.append),
+            browser_tab(CHROMIUM) as tab,
+        ):
+            await tab.open(f"http://127.0.0.1:{ports[0]}/")
+            await tab.wait_for(f"{LIVE} && document.querySelectorAll('.card').length === 2")
+            assert "leading" in await tab.text("header")
+            assert "2 of 2 within reach" in await tab.text("#summary")
+            assert "No Job is mirrored yet." in await tab.text("main")
+
+            bodies = [body for body in sample_jobs(settings.managed_by) if body["metadata"]["name"].startswith("plain")]
+            for body in bodies:
+                await made.management.plane.api.create(JOBS, body)
+            await tab.wait_for(f"{ROWS}.length === {len(bodies)}")
+            await tab.wait_for(f"{ROWS}.every(row => row.innerText.includes('Complete'))")
+            assert tab.loads == 1, "it was reloaded"
+
+            name = bodies[0]["metadata"]["name"]
+            await tab.evaluate(f"document.querySelector('a[href=\"jobs/default/{name}\"]').click()")
+            await tab.wait_for(f"document.querySelector('#timeline .good') && {LIVE}")
+            kinds = [text.strip() for text in (await tab.text("#timeline")).splitlines()]
+            order = [kinds.index(kind) for kind in ("Created", "Placed", "Mirrored", "Finished")]
+            assert order == sorted(order)
+
+            await made.management.plane.api.delete(f"{JOBS}/{name}")
+            await tab.wait_for("document.getElementById('head').innerText.includes('no longer')")
+            assert tab.complaints == []
+
+
+async def test_hostile_text_is_only_text() -> None:
+    """Names, reasons, stories and versions made to break out of a page; the page's own policy has nothing to block."""
+    known = Pretended()
+    known.put_worker(WorkerView(name="east", state="Lost", because=HOSTILE, version=HOSTILE, uid=HOSTILE))
+    known.put_worker(WorkerView(name=HOSTILE, state=HOSTILE))
+    known.put(job("victim", "Waiting", because=HOSTILE, worker=HOSTILE), Moment(at=HOSTILE, kind=HOSTILE, text=HOSTILE))
+    known.lacking["default", "victim"] = {HOSTILE: HOSTILE}
+    async with seen(known) as (tab, url):
+        lures = ("?text=%3Cscript%3Epwned=1%3C/script%3E", "?worker=%22%3E%3Cimg%20src=x%20onerror=pwned=1%3E")
+        for path in ("", "jobs/default/victim", *lures):
+            await tab.open(url + path)
+            await tab.wait_for(LIVE)
+            assert await tab.evaluate("typeof pwned") == "undefined"
+            assert await tab.evaluate("document.querySelectorAll('main script, main img').length") == 0
+        await tab.open(url)
+        await tab.wait_for(LIVE)
+        known.put(job("victim", "Running", because=HOSTILE * 2))
+        await tab.wait_for("document.querySelector('#rows .badge.running')")
+        shown = await tab.text("#rows")
+        assert "<script>pwned = 1</script>" in shown
+        assert "\\u202eevil" in shown
+        assert await tab.evaluate("typeof pwned") == "undefined"
+        assert tab.complaints == []
+
+
+async def test_a_policy_stands_behind_the_escaping() -> None:
+    """Even markup that came through would run nothing."""
+    async with seen(picture()) as (tab, url):
+        await tab.open(url)
+        await tab.wait_for(LIVE)
+        await tab.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"pwned = 1\">')")
+        await tab.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'pwned = 1'}))")
+        await asyncio.sleep(0.2)
+        assert await tab.evaluate("typeof pwned") == "undefined"
+        assert any("Content Security Policy" in text for text in tab.complaints)
+
+
+async def test_filters_work_by_keyboard_and_need_no_reload() -> None:
+    """Slash, type, see; the state is kept; a worker's change does not throw anybody out of the field."""
+    known = picture(datetime.now(UTC))
+    async with seen(known) as (tab, url):
+        await tab.open(url)
+        await tab.wait_for(LIVE)
+        await tab.evaluate("document.querySelector('.state.failed').click()")
+        await tab.wait_for(f"{ROWS}.length === 4")
+        await tab.press("/")
+        await tab.type("nightly")
+        await tab.wait_for(f"{ROWS}.length === 3")
+        assert await tab.evaluate("location.search") == "?state=Failed&text=nightly"
+        known.put_worker(WorkerView(name="south", state="Connected"))
+        await tab.wait_for("document.querySelectorAll('.card').length === 5")
+        assert await tab.evaluate("document.activeElement.name") == "text"
+        assert await tab.evaluate("document.activeElement.value") == "nightly"
+        assert (tab.loads, tab.complaints) == (1, [])
+
+
+async def test_focus_stays_on_a_row_that_changes() -> None:
+    """Who walks by keyboard is not thrown back to the top."""
+    known = picture()
+    async with seen(known) as (tab, url):
+        await tab.open(url)
+        await tab.wait_for(LIVE)
+        await tab.evaluate("document.querySelector('#rows tr:nth-child(3) a').focus()")
+        before_it = await tab.evaluate("document.activeElement.href")
+        known.put(msgspec.structs.replace(known.by_key["billing", "invoices-november"], failed=7))
+        known.put(job("newest", created="2030-01-01T00:00:00Z"))
+        await tab.wait_for(f"{ROWS}[0].innerText.includes('newest') && {ROWS}[3].innerText.includes('7 failed')")
+        assert await tab.evaluate("document.activeElement.href") == before_it
+
+
+async def test_it_can_be_paused() -> None:
+    """Moving content can be stopped; then nothing moves, and afterwards all is there."""
+    known = picture()
+    async with seen(known) as (tab, url):
+        await tab.open(url)
+        await tab.wait_for(LIVE)
+        await tab.evaluate("document.getElementById('pause').click()")
+        assert await tab.text("#live") == "Paused"
+        known.put(job("meanwhile", created="2030-01-01T00:00:00Z"))
+        await asyncio.sleep(1)
+        assert "meanwhile" not in await tab.text("#rows")
+        await tab.evaluate("document.getElementById('pause').click()")
+        await tab.wait_for(f"{LIVE} && {ROWS}[0].innerText.includes('meanwhile')")
+
+
+async def test_a_manager_that_goes_is_told_and_found_again() -> None:
+    """A restart needs no reload."""
+    known = picture()
+    async with seen(known) as (tab, url):
+        port = int(url.rstrip("/").rpartition(":")[2])
+        place = Place(listen=("127.0.0.1", 0))
+        async with serve(known, place, is_leading=lambda: True, log=Log("page")) as other:
+            await tab.open(f"http://127.0.0.1:{other}/")
+            await tab.wait_for(LIVE)
+        assert other != port
+        await tab.wait_for("document.getElementById('live').textContent.startsWith('Not live')")
+        place = Place(listen=("127.0.0.1", other))
+        async with serve(known, place, is_leading=lambda: False, log=Log("page")):
+            await tab.wait_for(f"{LIVE} && document.getElementById('role').innerText === 'standing by'", seconds=40)
+            assert tab.loads == 1
+
+
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
+async def test_it_fits_every_screen(width: int, scheme: str, tmp_path: Path) -> None:
+    """Nothing sticks out, nothing jumps when the page becomes live or a Job changes, and a picture can be taken."""
+    known = picture(datetime.now(UTC))
+    known.put(job("with-a-name-of-" + "sixty-three-characters-" * 2, because="a reason of many words " * 20))
+    async with seen(known) as (tab, url):
+        await tab.look(width=width, scheme=scheme)
+        for path in ("", "jobs/research/train-resnet-large", "jobs/research/embed-corpus-7", "jobs/nowhere/nothing"):
+            await tab.open(url + path)
+            await tab.wait_for(LIVE)
+            known.put(msgspec.structs.replace(known.by_key["web", "thumbnails-28841"], succeeded=len(path)))
+            await asyncio.sleep(1)
+            assert await tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{path} is too wide"
+            assert await tab.evaluate(_SHIFTS) < 0.02, f"{path} jumps"
+            dark = await tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 22, 27)"
+            assert dark is (scheme == "dark")
+            shot = await tab.picture()
+            (tmp_path / "page.png").write_bytes(shot)
+            assert len(shot) > 5_000
+        assert [text for text in tab.complaints if "404" not in text] == []
+
+
+async def test_everything_has_a_name_for_those_who_hear_it() -> None:
+    """Links, buttons, fields and pictures of numbers are named; the table is a table on narrow screens, too."""
+    async with seen(picture()) as (tab, url):
+        await tab.look(width=400)
+        for path in ("", "jobs/research/train-resnet-large"):
+            await tab.open(url + path)
+            await tab.wait_for(LIVE)
+            nodes = (await tab.call("Accessibility.getFullAXTree"))["nodes"]
+            heard = [
+                (node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]
+            ]
+            named = {"link", "button", "textbox", "searchbox", "combobox", "meter", "progressbar", "navigation"}
+            assert [role for role, name in heard if role in named and not name] == []
+            roles = {role for role, _ in heard}
+            assert {"banner", "main", "contentinfo", "heading", "status"} <= roles
+            if not path:
+                assert {"table", "row", "columnheader", "rowheader", "cell", "search"} <= roles
+
+
+async def test_twenty_thousand_jobs_are_one_page_of_them() -> None:
+    """Neither browser nor manager minds; every Job can be found."""
+    known = many(20_000)
+    async with seen(known) as (tab, url):
+        await tab.open(url)
+        await tab.wait_for(f"{LIVE} && {ROWS}.length === {PAGE_JOBS}")
+        assert "of 20,000" in await tab.text("#found")
+        await tab.press("/")
+        await tab.type("job-19876")
+        await tab.wait_for(f"{ROWS}.length === 1")
+        assert await tab.evaluate("document.querySelectorAll('*').length") < 3_000
+
+
+async def test_the_browser_says_times_as_the_server_does() -> None:
+    """Otherwise they would change their words when a page becomes live."""
+    spans = [0, 1, 59, 60, 61, 299, 300, 3599, 3600, 3661, 35_999, 36_000, 86_399, 86_400, 172_800, 863_999, 10**7]
+    async with seen(picture()) as (tab, url):
+        await tab.open(url)
+        assert await tab.evaluate(f"{spans}.map(seconds => span(seconds))") == list(map(span, spans))
+        for seconds in (90, -18_000, 0):
+            at = before(seconds=seconds)
+            script = f"told({{dateTime: '{at}', dataset: {{as: 'ago'}}}}, Date.parse('{before()}'))"
+            assert await tab.evaluate(script) == relative(datetime.fromisoformat(at), NOW)
+
+
+_SHIFTS = """new Promise(done => {
+  let sum = 0;
+  new PerformanceObserver(list => {
+    for (const entry of list.getEntries()) sum += entry.hadRecentInput ? 0 : entry.value;
+  }).observe({type: 'layout-shift', buffered: true});
+  setTimeout(() => done(sum), 100);
+})"""
+"""How much of the screen has moved by itself; browsers call 0.1 bad."""
