@@ -66,11 +66,15 @@ class Bundles:
         """Look at both configurations whenever our authority changes, and twice a minute, until cancelled."""
         while True:
             self._look_again.clear()
-            for resource in CONFIGURATIONS:
-                await self._look(resource)
+            await self.look()
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._look_again.wait()
+
+    async def look(self) -> None:
+        """Look at both once."""
+        for resource in CONFIGURATIONS:
+            await self._look(resource)
 
     async def _look(self, resource: Resource) -> None:
         """What goes wrong is told once, and tried again with the next look."""
