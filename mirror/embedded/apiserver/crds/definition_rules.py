@@ -98,6 +98,8 @@ def _check_spec(spec: Json) -> Iterator[Violation]:
         yield required("spec.scope")
     elif spec["scope"] not in ("Cluster", "Namespaced"):
         yield not_supported_text("spec.scope", spec["scope"], ("Cluster", "Namespaced"))
+    if spec.get("preserveUnknownFields"):
+        yield from _check_preserving(spec)
     for position, version in enumerate(versions):
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
             yield required(f"spec.versions[{position}].schema.openAPIV3Schema")
@@ -134,8 +136,6 @@ def _check_spec(spec: Json) -> Iterator[Violation]:
             else:
                 yield invalid_text("spec.selectableFields", "", "may only be set when validations.schema is included")
     yield from _check_conversion(spec.get("conversion") or {})
-    if spec.get("preserveUnknownFields"):
-        yield from _check_preserving(spec)
 
 
 def _check_preserving(spec: Json) -> Iterator[Violation]:
@@ -165,10 +165,15 @@ def _check_deprecation(field: str, version: Json) -> Iterator[Violation]:
         return
     if not version.get("deprecated"):
         yield invalid_text(field, text, "can only be set for deprecated versions")
-    if len(text.encode()) > _LONGEST_WARNING:
+    if len(text.encode("utf-8", "surrogatepass")) > _LONGEST_WARNING:
         yield invalid_text(field, text, f"must be <= {_LONGEST_WARNING} characters long")
     if not text:
         yield invalid_text(field, text, "must not be an empty string")
+    odd = next((at for at, letter in enumerate(text) if not letter.isprintable()), None)
+    if odd is not None:
+        index = len(text[:odd].encode("utf-8", "surrogatepass"))
+        why = f"must only contain printable UTF-8 characters; non-printable character found at index {index}"
+        yield invalid_text(field, text, why)
 
 
 def _check_versions(given: Sequence[Json] | None) -> Iterator[Violation]:

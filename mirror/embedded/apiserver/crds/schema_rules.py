@@ -46,8 +46,7 @@ def check_schema(field: str, schema: Schema, *, has_status: bool) -> list[Violat
     words = list(check_words(field, schema))
     if is_beyond_structure(schema):
         return [*found, *words]
-    structure = (*_check_structure(field, schema, _ROOT), *_check_complete(field, schema))
-    structural = sorted(structure, key=lambda one: (one.field, one.message))
+    structural = sorted(_check_structure(field, schema, _ROOT), key=lambda one: (one.field, one.message))
     structural = structural or list(_check_defaults(field, schema))
     return [*found, *structural, *words]
 
@@ -127,38 +126,6 @@ def _check_metadata(field: str, schema: Schema) -> Iterator[Violation]:
         yield forbidden(field, why)
 
 
-def _check_complete(field: str, schema: Schema) -> Iterator[Violation]:
-    """What junctors narrow, the schema itself has to have."""
-    for place, part in _junctors(schema):
-        yield from _check_has(field, schema, f"{field}.{place}", part)
-    for name in ("items", "additionalProperties"):
-        if isinstance(schema.get(name), Mapping):
-            yield from _check_complete(f"{field}.{name}", schema[name])
-    for name, inner in (schema.get("properties") or {}).items():
-        yield from _check_complete(f"{field}.properties[{name}]", inner)
-
-
-def _check_has(field: str, schema: object, place: str, part: Schema) -> Iterator[Violation]:
-    if not isinstance(schema, Mapping):
-        yield required(field, f"because it is defined in {place}")
-        return
-    for inner_place, inner in _junctors(part):
-        yield from _check_has(field, schema, f"{place}.{inner_place}", inner)
-    if isinstance(part.get("items"), Mapping):
-        yield from _check_has(f"{field}.items", schema.get("items"), f"{place}.items", part["items"])
-    for name, inner in (part.get("properties") or {}).items():
-        at = f"properties[{name}]"
-        yield from _check_has(f"{field}.{at}", (schema.get("properties") or {}).get(name), f"{place}.{at}", inner)
-
-
-def _junctors(schema: Schema) -> Iterator[tuple[str, Schema]]:
-    for word in ("anyOf", "allOf", "oneOf"):
-        for position, inner in enumerate(schema.get(word) or ()):
-            yield f"{word}[{position}]", inner
-    if isinstance(schema.get("not"), Mapping):
-        yield "not", schema["not"]
-
-
 def _check_junctors(field: str, schema: Schema) -> Iterator[Violation]:
     for word in ("anyOf", "allOf", "oneOf"):
         for position, inner in enumerate(schema.get(word) or ()):
@@ -205,7 +172,7 @@ def _check_defaults(field: str, schema: Schema, *, is_root: bool = True) -> Iter
         yield from checking.check(schema["default"], schema, field=f"{field}.default")
         if is_root and isinstance(value, dict):
             yield from (required(f"{field}.default.{one}") for one in META[:2] if not value.get(one))
-        yield from checking.check_embedded(value, schema, f"{field}.default")
+        yield from (required(one.field) for one in checking.check_embedded(value, schema, f"{field}.default"))
     for name, inner in (schema.get("properties") or {}).items():
         yield from _check_defaults(f"{field}.properties[{name}]", inner, is_root=False)
     if isinstance(schema.get("items"), Mapping):

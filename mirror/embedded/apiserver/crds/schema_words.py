@@ -87,10 +87,10 @@ def _inner(schema: Schema) -> Iterator[tuple[str, Schema]]:
 
 
 def _check(field: str, schema: Schema, where: _Where, *, is_root: bool = False) -> Iterator[Violation]:
-    yield from _check_forbidden(field, schema, where)
     kind, properties = schema.get("type", ""), schema.get("properties") or {}
     if kind and kind not in _TYPES:
         yield not_supported_text(f"{field}.type", kind, _TYPES)
+    yield from _check_forbidden(field, schema, where)
     if schema.get("uniqueItems"):
         why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         yield forbidden(f"{field}.uniqueItems", why)
