@@ -1,0 +1,288 @@
+"""``kubectl mirror``, as a user types it, on real control planes with RBAC and the shipped rights (issue 6, part 4).
+
+Users are ServiceAccounts with Kubernetes' own role ``view`` in their namespace, or with nothing. No kubelet serves logs
+here; that they arrive is tested on embedded clusters (``tests/cli/test_user_commands.py``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest_asyncio
+import yaml
+
+from e2e.controlplane.assets import find_binaries
+from e2e.controlplane.client import Client, Json
+from e2e.controlplane.plane import ControlPlane
+from e2e.controlplane.process import installed_mirror
+from e2e.jobs import Scene, indexed, is_complete, job, runs, waits_because
+from e2e.manager import ManagerProcess
+
+RBAC = "rbac.authorization.k8s.io"
+ON_EAST = {"worker-selector": "name=east"}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How a command ended."""
+
+    code: int
+    output: str
+    errors: str
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody with a kubeconfig, and kubectl with our plugin in the ``PATH``."""
+
+    kubeconfig: str
+    namespace: str
+    manager_namespace: str
+
+    async def start(self, *arguments: str, under: str = "mirror") -> asyncio.subprocess.Process:
+        """Begin ``kubectl mirror …``."""
+        pipe = asyncio.subprocess.PIPE
+        return await asyncio.create_subprocess_exec(
+            find_binaries("kubectl")["kubectl"],
+            *([under] if under else []),
+            *arguments,
+            stdout=pipe,
+            stderr=pipe,
+            # Tests may run in the background of a shell, where it is ignored; a user's terminal does not ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            env={
+                "PATH": f"{installed_mirror().parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+                "HOME": str(Path(self.kubeconfig.split(os.pathsep)[0]).parent),
+                "KUBECONFIG": self.kubeconfig,
+                "MIRROR_MANAGER_NAMESPACE": self.manager_namespace,
+            },
+        )
+
+    async def says(self, *arguments: str, under: str = "mirror") -> Said:
+        """Run it to its end."""
+        process = await self.start(*arguments, under=under)
+        try:
+            async with asyncio.timeout(60):
+                output, errors = await process.communicate()
+        except BaseException:
+            process.kill()
+            await process.wait()
+            raise
+        assert process.returncode is not None
+        return Said(process.returncode, output.decode(), errors.decode())
+
+    async def mirror(self, *arguments: str) -> str:
+        """What it prints, which has to go well."""
+        said = await self.says(*arguments, *(() if "-n" in arguments else ("-n", self.namespace)))
+        assert said.code == 0, said
+        return said.output
+
+    async def refused(self, *arguments: str) -> str:
+        """What it says, which has to go wrong, in one line."""
+        said = await self.says(*arguments, "-n", self.namespace)
+        assert (said.code, said.output) == (1, ""), said
+        assert said.errors.count("\n") == 1, said
+        return said.errors
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def serving(management: ControlPlane, east: ControlPlane, west: ControlPlane) -> AsyncIterator[ManagerProcess]:
+    """A manager that serves users."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+    settings: Json = {
+        "https": {"listen": address, "names": ["127.0.0.1"]},
+        "access": {"enabled": True, "url": f"https://{address}"},
+    }
+    async with ManagerProcess.start(management, {"east": east, "west": west}, settings=settings) as running:
+        await running.client.wait_until(
+            f"/api/v1/namespaces/{running.namespace}/configmaps/jobmirror-access", lambda found: found is not None
+        )
+        yield running
+
+
+async def person(
+    plane: ControlPlane, namespace: str, name: str, manager: ManagerProcess, *, may_view: bool, also: str = ""
+) -> Person:
+    """A ServiceAccount of this namespace, perhaps with the right to view it."""
+    kubeconfig = await plane.service_account_kubeconfig(namespace, name)
+    if may_view:
+        body = {
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+        }
+        async with plane.client() as client:
+            await client.create(f"/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings", body)
+            await until_allowed(client, namespace, name)
+    files = str(kubeconfig) + (f"{os.pathsep}{also}" if also else "")
+    return Person(files, namespace, manager.namespace)
+
+
+async def until_allowed(client: Client, namespace: str, name: str) -> None:
+    """An API server learns of new rights a moment later."""
+    spec = {
+        "user": f"system:serviceaccount:{namespace}:{name}",
+        "resourceAttributes": {"verb": "list", "group": "batch", "resource": "jobs", "namespace": namespace},
+    }
+    async with asyncio.timeout(20):
+        while True:
+            answer = await client.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
+            if answer["status"]["allowed"]:
+                return
+            await asyncio.sleep(0.1)
+
+
+async def test_a_user_finds_and_understands_their_jobs(
+    serving: ManagerProcess, scene: Scene, management: ControlPlane, east: ControlPlane
+) -> None:
+    """Where it is, what happened, its pods and events on the worker, how the mirror differs: no account there."""
+    ann = await person(management, scene.namespace, "ann", serving, may_view=True)
+    nowhere = {"worker-selector": "region=mars"}
+    await scene.create(
+        indexed("train", serving.managed_by, completions=2, run_for="never", annotations=ON_EAST),
+        job("waits", serving.managed_by, annotations=nowhere),
+    )
+    await scene.source_until("train", runs(2))
+    await scene.source_until("waits", waits_because("not selected"))
+
+    table = {line.split()[0]: line.split() for line in (await ann.mirror("get")).splitlines()}
+    assert table["train"][1:4] == ["east", "Running", "0/2"]
+    assert table["waits"][1:4] == ["-", "Waiting", "0/1"]
+
+    story = json.loads(await ann.mirror("explain", "train", "-o", "json"))
+    kinds = [moment["kind"] for moment in story["timeline"]]
+    assert kinds[0] == "Created"
+    assert [kind for kind in kinds if kind in ("Placed", "Mirrored")] == ["Placed", "Mirrored"]
+    assert story["notes"] == []
+    assert set(json.loads(await ann.mirror("explain", "waits", "-o", "json"))["lacks"]) == {"east", "west"}
+
+    pods = json.loads(await ann.mirror("pods", "train", "-o", "json"))["items"]
+    assert [pod["index"] for pod in pods] == ["0", "1"]
+    there = {pod["metadata"]["name"] for pod in await scene.pods("east", "train")}
+    assert {pod["name"] for pod in pods} == there
+    assert "SuccessfulCreate" in await ann.mirror("events", "train")
+    assert "spec.managedBy" in await ann.mirror("diff", "train")
+
+
+async def test_a_user_with_an_account_on_the_worker_goes_there(
+    serving: ManagerProcess, scene: Scene, management: ControlPlane, east: ControlPlane
+) -> None:
+    """``--worker-context``: the same answers, by the user's own rights there."""
+    context = yaml.safe_load(east.kubeconfig.read_text())["current-context"]
+    renamed = management.directory / f"{scene.namespace}.east.kubeconfig"
+    document = yaml.safe_load(east.kubeconfig.read_text())
+    for plural, part in (("contexts", "context"), ("clusters", "cluster"), ("users", "user")):
+        for entry in document[plural]:
+            entry["name"] = f"east-{entry['name']}"
+            if plural == "contexts":
+                entry[part] |= {"cluster": f"east-{entry[part]['cluster']}", "user": f"east-{entry[part]['user']}"}
+    document.pop("current-context")
+    renamed.write_text(yaml.safe_dump(document))
+    bob = await person(management, scene.namespace, "bob", serving, may_view=True, also=str(renamed))
+    await scene.create(job("train", serving.managed_by, run_for="never", annotations=ON_EAST))
+    await scene.source_until("train", runs(1))
+
+    by_worker = ("--worker-context", f"east-{context}")
+    for command in (("pods", "train", "-o", "name"), ("diff", "train", "-o", "json")):
+        direct, served = await bob.mirror(*command, *by_worker), await bob.mirror(*command)
+        if command[0] == "pods":
+            assert direct == served != ""
+        else:
+            assert json.loads(direct)["report"]["differences"][0] == json.loads(served)["report"]["differences"][0]
+    assert "SuccessfulCreate" in await bob.mirror("events", "train", *by_worker)
+
+
+async def test_a_user_without_rights_is_told_which(
+    serving: ManagerProcess, scene: Scene, management: ControlPlane
+) -> None:
+    """The verb, the resource and the namespace; by the cluster itself and by the manager."""
+    eve = await person(management, scene.namespace, "eve", serving, may_view=False)
+    await scene.create(job("train", serving.managed_by))
+    await scene.source_until("train", is_complete)
+
+    assert f"you may not list jobs.batch in namespace {scene.namespace} on the management cluster" in (
+        await eve.refused("get")
+    )
+    for command, right in (("pods", "get jobs.batch"), ("logs", "get jobs.batch"), ("diff", "get jobs.batch")):
+        assert f":eve may not {right} train in namespace {scene.namespace}" in await eve.refused(command, "train")
+
+
+async def test_an_administrator_with_a_certificate_is_told_to_bring_a_token(
+    serving: ManagerProcess, scene: Scene, management: ControlPlane
+) -> None:
+    """And a token of a ServiceAccount does, as ``kubectl create token`` gives it."""
+    await scene.create(job("train", serving.managed_by, run_for="never"))
+    await scene.source_until("train", runs(1))
+    ann = await person(management, scene.namespace, "ann", serving, may_view=True)
+    admin = Person(str(management.kubeconfig), scene.namespace, serving.namespace)
+
+    assert "--token $(kubectl create token NAME)" in await admin.refused("pods", "train")
+    token = (await management.kubectl("create", "token", "ann", "-n", scene.namespace)).strip()
+    assert (await admin.mirror("pods", "train", "-o", "name", "--token", token)).startswith("pod/train-")
+    assert (await ann.mirror("pods", "train", "-o", "name")).startswith("pod/train-")
+
+
+async def test_jobs_are_watched_until_ctrl_c(serving: ManagerProcess, scene: Scene, management: ControlPlane) -> None:
+    """Each change is a line; the end is quiet."""
+    ann = await person(management, scene.namespace, "ann", serving, may_view=True)
+    watching = await ann.start("get", "-w", "-o", "json", "-n", scene.namespace)
+    try:
+        assert watching.stdout is not None
+        await scene.create(job("train", serving.managed_by))
+        states: list[str] = []
+        async with asyncio.timeout(60):
+            while "Complete" not in states:
+                states.append(json.loads(await watching.stdout.readline())["state"])
+        watching.send_signal(signal.SIGINT)
+        async with asyncio.timeout(20):
+            _, errors = await watching.communicate()
+        assert errors.decode() == ""
+    finally:
+        if watching.returncode is None:
+            watching.kill()
+            await watching.wait()
+
+
+async def test_kubectl_completes_names_of_jobs(serving: ManagerProcess, scene: Scene, management: ControlPlane) -> None:
+    """``kubectl mirror logs tr<TAB>``: kubectl asks ``kubectl_complete-mirror``."""
+    ann = await person(management, scene.namespace, "ann", serving, may_view=True)
+    await scene.create(job("train", serving.managed_by))
+
+    said = await ann.says("__complete", "mirror", "logs", "-n", scene.namespace, "tr", under="")
+
+    assert said.output.splitlines() == ["train", ":4"], said
+
+
+async def test_a_log_that_no_kubelet_serves_is_an_error_in_words(
+    serving: ManagerProcess, scene: Scene, management: ControlPlane
+) -> None:
+    """The worker's API server cannot reach the simulated node: the user learns that, in one line."""
+    ann = await person(management, scene.namespace, "ann", serving, may_view=True)
+    await scene.create(job("train", serving.managed_by, run_for="never", annotations=ON_EAST))
+    await scene.source_until("train", runs(1))
+
+    assert "worker east" in await ann.refused("logs", "train")
+
+
+async def test_what_a_job_needs_is_told_before_it_is_sent(
+    serving: ManagerProcess, scene: Scene, management: ControlPlane, tmp_path: Path
+) -> None:
+    """``diff -f`` needs the right to create Jobs, as sending it would; without, default settings have to do."""
+    ann = await person(management, scene.namespace, "ann", serving, may_view=True)
+    body = job("train", serving.managed_by)
+    body["spec"]["template"]["spec"]["serviceAccountName"] = "robot"
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(body))
+
+    text = await ann.mirror("diff", "-f", str(file))
+
+    assert "ServiceAccount robot is not copied" in text
+    assert "may not create jobs.batch" in text
