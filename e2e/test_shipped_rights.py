@@ -24,6 +24,7 @@ from e2e.manager import ManagerProcess
 from e2e.shipped import Right, user_of
 from e2e.shipped_life import life, old_clusters
 from e2e.test_job_controller_process import WithKubeconfig
+from mirror.adapters.job import HELD
 from mirror.model import names
 
 pytestmark = [pytest.mark.usefixtures("binaries"), pytest.mark.controlplane]
@@ -69,10 +70,11 @@ async def test_the_manager_uses_every_right_and_lacks_none(is_everywhere: bool) 
     assert unused(given_east, on_east, user) == set()
 
 
-async def test_access_uses_every_right_that_comes_with_it() -> None:
-    """Certificates of our own, where access is told, users' tokens and rights; pods, logs and events on the worker."""
+async def test_webhook_and_access_use_every_right_that_comes_with_them() -> None:
+    """Whom to trust, held Jobs, users' tokens and rights, where access is; pods, logs and events on the worker."""
     name = f"team-{uuid.uuid4().hex[:6]}"
     settings = {
+        "webhook": {"enabled": True},
         "access": {"enabled": True, "url": "https://jobmirror.example"},
         "https": {"listen": "127.0.0.1:0"},
         "workers": {"createNamespaces": True},
@@ -84,11 +86,15 @@ async def test_access_uses_every_right_that_comes_with_it() -> None:
         await management.kubectl(
             *("create", "rolebinding", "jane", "--clusterrole=view", f"--serviceaccount={name}:jane", "-n", name)
         )
+        await management.kubectl("apply", "--filename", str(shipped.RBAC.parent / "webhook.yaml"))
         async with ManagerProcess.start(management, {"east": east}, settings=settings) as manager:
             manager.expect_complaints("kubelet|pods/log|502|503")
             await scene.create(job("long", manager.managed_by, run_for="never"))
             await scene.source_until("long", runs())
             (pod,) = await scene.pods("east", "long")
+            # As if the webhook had held it, which nobody can reach here.
+            await scene.create(job("held", manager.managed_by, annotations={"held": HELD}, suspend=True))
+            await scene.source_until("held", is_complete)
             # What is kept of certificates is lost; a new authority is made, and told.
             await until(lambda: told_where(manager))
             secret = f"/api/v1/namespaces/{manager.namespace}/secrets/{names.HTTPS_SECRET}"
@@ -104,7 +110,9 @@ async def test_access_uses_every_right_that_comes_with_it() -> None:
                 for what in ("", "/pods", "/events", f"/log?pod={pod['metadata']['name']}")
             ]
             given = {
-                right for right in granted("https", "access", manager=manager) if right != reader(manager.namespace)
+                right
+                for right in granted("https", "webhook", "access", manager=manager)
+                if right != reader(manager.namespace)
             }
             given_east = set(granted("worker-logs", manager=manager))
             await manager.stop()

@@ -12,6 +12,7 @@ import base64
 import math
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -103,6 +104,7 @@ async def _load(cluster: Cluster, user: User) -> Any:
 
     It sees neither keys nor certificates nor files: those it would write to temporary files.
     """
+    _have_a_home()
     from kubernetes_asyncio.client import Configuration
     from kubernetes_asyncio.config import ConfigException, load_kube_config_from_dict
 
@@ -157,6 +159,7 @@ def _id_token(provider: Mapping[str, object]) -> str:
 
 def _service_account_credentials() -> Credentials:
     """The service account of the pod we run in."""
+    _have_a_home()
     from kubernetes_asyncio.client import Configuration
     from kubernetes_asyncio.config import ConfigException, load_incluster_config
 
@@ -201,8 +204,20 @@ def _content(path: str, field: str) -> bytes:
     return content
 
 
+def _have_a_home() -> None:
+    """kubernetes_asyncio cannot be imported by a user without a home, such as a container's bare number without HOME.
+
+    It gets the one that container runtimes give to such users.
+    """
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = "/"
+
+
 def _merged(path: str, context: str) -> dict[str, object]:
     """The files as one document, with the paths in them made absolute."""
+    _have_a_home()
     from kubernetes_asyncio.config import ConfigException
     from kubernetes_asyncio.config.kube_config import KubeConfigMerger
 
