@@ -216,9 +216,10 @@ async def _https(settings: Settings, management: Client, manager: Manager) -> As
     manager.kept.append(("keep certificates", certificates.keep))
     parts: list[Routes] = []
     if settings.webhook.enabled:
-        parts.append(webhook_routes(settings.managed_by, count=manager.metrics.on_webhook, log=Log("webhook")))
+        hooks, count = Log("webhook"), manager.metrics.on_webhook
+        parts.append(webhook_routes(settings.managed_by, count=count, log=hooks, namespaces=settings.namespaces))
         if not wanted.cert_file:
-            manager.kept.append(("keep bundles", Bundles(management, certificates, log=Log("webhook")).keep))
+            manager.kept.append(("keep bundles", Bundles(management, certificates, log=hooks).keep))
     if settings.access.enabled:
         parts.append(_access(settings, management, manager, certificates))
     async with serve_https(wanted.listen_address, application(*parts), certificates) as port:

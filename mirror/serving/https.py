@@ -7,11 +7,13 @@ application that it is given. Not here: certificates (``certificates``), and met
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from mirror.model.endings import CannotStart
 from mirror.serving.certificates import Certificates
@@ -54,6 +56,7 @@ async def serve_https(address: tuple[str, int], app: web.Application, certificat
     runner = web.AppRunner(
         app,
         access_log=None,
+        logger=_logger(),
         handler_cancellation=True,
         shutdown_timeout=CLOSE_SECONDS,
         keepalive_timeout=IDLE_SECONDS,
@@ -95,6 +98,19 @@ async def _listen(runner: web.AppRunner, address: tuple[str, int], certificates:
         number = error.errno or 0  # not positive for a name that does not resolve
         why = os.strerror(number).lower() if number > 0 else error.strerror or str(error)
         raise CannotStart(f"cannot listen on {host}:{port} (setting https.listen): {why}") from error
+
+
+def _logger() -> logging.Logger:
+    """Where the server tells of errors, but for those of strangers: what they send may hold anything, and much of it."""
+    logger = logging.getLogger("aiohttp.server.https")
+    if not logger.filters:
+        logger.addFilter(_is_ours)
+    return logger
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError)
 
 
 class _Refused(asyncio.Protocol):

@@ -22,11 +22,20 @@ _RECORDS = (names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID)
 """Notes about another Job, where one was copied with its annotations."""
 
 
-def mutate(question: Question, managed_by: str) -> Verdict:
-    """Claim the Job, or leave it as it is."""
+def mutate(question: Question, managed_by: str, *, namespaces: tuple[str, ...] = ()) -> Verdict:
+    """Claim the Job, or leave it as it is.
+
+    Args:
+        question: about a Job that a selector of the configuration chose.
+        managed_by: what makes a Job ours.
+        namespaces: those that the manager looks at; empty: all.
+    """
     found = question.found
     if question.operation != CREATE or why_not(found):
         return Verdict()
+    if namespaces and question.namespace not in namespaces:
+        # Nobody would ever release it.
+        return Verdict(warnings=("not mirrored: jobmirror does not look at this namespace (setting namespaces)",))
     operations: list[Mapping[str, Any]] = [{"op": "add", "path": "/spec/managedBy", "value": managed_by}]
     annotations = {key: value for key, value in found.annotations.items() if key not in (*_RECORDS, names.HELD)}
     if not job.is_suspended(found):

@@ -29,6 +29,7 @@ class Question(msgspec.Struct, frozen=True):
 
     uid: str
     operation: str
+    namespace: str
     found: Object
     old: Object | None = None
 
@@ -53,6 +54,7 @@ class _Request(msgspec.Struct, rename="camel"):
     operation: str
     resource: _Resource
     sub_resource: str | None = None
+    namespace: str | None = None
     object: msgspec.Raw = _NULL
     old_object: msgspec.Raw = _NULL
 
@@ -89,7 +91,7 @@ def read(raw: bytes) -> Question:
         old = None if asked.operation == CREATE else decode_object(asked.old_object)
     except BadAnswer as error:
         raise BadReview("what it is about is not a Job") from error
-    return Question(asked.uid, asked.operation, found, old)
+    return Question(asked.uid, asked.operation, asked.namespace or found.metadata.namespace, found, old)
 
 
 def answer(uid: str, verdict: Verdict) -> bytes:

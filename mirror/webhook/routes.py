@@ -25,11 +25,18 @@ Counted = Callable[[str, str, float], None]
 """Told of each answer: ``mutate`` or ``validate``; ``allowed``, ``denied`` or ``error``; how many seconds it took."""
 
 
-def routes(managed_by: str, *, count: Counted, log: Log) -> list[web.RouteDef]:
-    """Both routes, for Jobs that are to be managed by this value."""
+def routes(managed_by: str, *, count: Counted, log: Log, namespaces: tuple[str, ...] = ()) -> list[web.RouteDef]:
+    """Both routes, for Jobs that are to be managed by this value, in these namespaces (empty: all)."""
+
+    def claim(question: Question) -> Verdict:
+        return mutate(question, managed_by, namespaces=namespaces)
+
+    def check(question: Question) -> Verdict:
+        return validate(question, managed_by)
+
     return [
-        web.post(MUTATE, _answering("mutate", lambda question: mutate(question, managed_by), count, log)),
-        web.post(VALIDATE, _answering("validate", lambda question: validate(question, managed_by), count, log)),
+        web.post(MUTATE, _answering("mutate", claim, count, log)),
+        web.post(VALIDATE, _answering("validate", check, count, log)),
     ]
 
 
@@ -37,10 +44,10 @@ def _answering(
     hook: str, decide: Callable[[Question], Verdict], count: Counted, log: Log
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(request: web.Request) -> web.Response:
-        verdict = "error"
-        raw = await _body(request)
-        began = time.perf_counter()
+        verdict, began = "error", time.perf_counter()
         try:
+            raw = await _body(request)
+            began = time.perf_counter()
             question = reviews.read(raw)
             said = decide(question)
             verdict = "denied" if said.denied_because else "allowed"
@@ -57,9 +64,11 @@ def _answering(
 
 
 async def _body(request: web.Request) -> bytes:
-    """What was posted; 413 when it is too much, 408 when it does not come."""
+    """What was posted; 413 when it is too much, 408 when it does not come, 400 when it is no body."""
     try:
         async with asyncio.timeout(READ_SECONDS):
             return await request.read()
     except TimeoutError:
         raise web.HTTPRequestTimeout(text=f"not sent within {READ_SECONDS:g} s\n") from None
+    except web.RequestPayloadError:
+        raise web.HTTPBadRequest(text="not a body that can be read\n") from None

@@ -92,6 +92,15 @@ def test_jobs_of_other_owners_are_claimed(changes: dict[str, Any]) -> None:
     assert claimed(owned(**changes))["spec"]["managedBy"] == OURS
 
 
+def test_a_namespace_that_nobody_looks_at_is_left_alone() -> None:
+    """Where the setting ``namespaces`` lacks it, a Job would be held for ever. The user is told."""
+    verdict = mutate(question(users()), OURS, namespaces=("team-a",))
+    assert verdict.operations == ()
+    assert "does not look at this namespace" in verdict.warnings[0]
+    assert mutate(question(users()), OURS, namespaces=("team-a", "default")).operations
+    assert mutate(question(job()), OURS, namespaces=("team-a",)).warnings == ()
+
+
 def test_asking_again_changes_nothing() -> None:
     """A server may call twice."""
     once = claimed(users())

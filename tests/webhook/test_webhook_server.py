@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 from collections.abc import AsyncIterator
@@ -200,8 +201,20 @@ async def post(port: int, body: Any, path: str = routes.MUTATE) -> tuple[int, st
         return answer.status, await answer.text()
 
 
-async def test_what_is_no_review_is_refused_and_what_is_too_large_not_read() -> None:
-    """In words for who tries it by hand; nothing of it is quoted."""
+async def post_raw(port: int, rest: bytes) -> bytes:
+    """The status of an answer to what follows the first header."""
+    tls = client_context(AUTHORITY.certificate)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
+    writer.write(f"POST {routes.MUTATE} HTTP/1.1\r\nHost: here\r\n".encode() + rest)
+    line = await reader.readline()
+    writer.close()
+    await writer.wait_closed()
+    return line.split()[1]
+
+
+async def test_what_is_no_review_is_refused_and_what_is_too_large_not_read(caplog: pytest.LogCaptureFixture) -> None:
+    """In words for who tries it by hand; nothing of it is quoted, there or in the log."""
+    caplog.set_level("DEBUG", "aiohttp")
     async with hooked() as it:
         assert await post(it.port, b"\xff{") == (400, "not an AdmissionReview: DecodeError\n")
         assert (await post(it.port, b"[" * 100_000))[0] == 400
@@ -211,8 +224,10 @@ async def test_what_is_no_review_is_refused_and_what_is_too_large_not_read() -> 
         )
         assert (await post(it.port, io.BytesIO(b"x" * (https.MOST_BODY_BYTES + 1))))[0] == 413
         assert (await post(it.port, b"", "/elsewhere"))[0] == 404
+        assert await post_raw(it.port, b"Transfer-Encoding: chunked\r\n\r\nzz\r\n") == b"400"
         assert UID in (await post(it.port, review(users())))[1]
-        assert it.answers("mutate", "error") == 3
+        assert it.answers("mutate", "error") == 4
+    assert "zz" not in caplog.text
 
 
 WORDS = ("metadata", "spec", "annotations", "labels", "ownerReferences", "suspend", "managedBy", "controller")
@@ -224,7 +239,21 @@ JSON = st.recursive(
 )
 
 
-@given(raw=st.binary() | JSON.map(review) | st.tuples(JSON, JSON).map(lambda both: review(*both)))
+TEXTS = st.none() | st.dictionaries(st.sampled_from((names.HELD, names.RULE_NAMES, names.ORIGIN, "a")), st.text())
+OWNERS = st.none() | st.lists(st.dictionaries(st.sampled_from(("kind", "apiVersion")), st.text(max_size=8)), max_size=2)
+JOBS = st.fixed_dictionaries(
+    {"metadata": st.fixed_dictionaries({"annotations": TEXTS, "labels": TEXTS, "ownerReferences": OWNERS})},
+    optional={"spec": JSON, "status": JSON},
+)
+
+
+@given(
+    raw=st.binary()
+    | JOBS.map(review)
+    | st.tuples(JOBS, JOBS).map(lambda both: review(*both))
+    | JSON.map(review)
+    | st.tuples(JSON, JSON).map(lambda both: review(*both))
+)
 def test_any_bytes_are_survived(raw: bytes) -> None:
     """Whatever is posted is answered, or refused as no review."""
     try:
