@@ -30,7 +30,6 @@ class Asked:
     method: str
     target: str
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
     peer: str = ""
 
 

@@ -30,8 +30,10 @@ class Bounds:
     tail_lines: int = 100_000
     items: int = 500
     """Pods and events in one list."""
-    jobs: int = 5_000
+    jobs: int = 1_000
     """Jobs in one list."""
+    draft_bytes: int = 1_500_000
+    """A Job that does not exist yet; a stored one is not longer."""
     list_bytes: int = 16 * 2**20
     pods_asked_singly: int = 8
     event_pages: int = 4

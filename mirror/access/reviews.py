@@ -148,13 +148,13 @@ class Reviews:
         digest = hashlib.sha256(token.encode()).digest()
         found = self._persons.get(digest)
         if found is None:
-            self._bound("peer", peer, TOKENS_A_SECOND_OF_PEER, TOKENS_AT_ONCE_OF_PEER)
+            self.bound("peer", peer, TOKENS_A_SECOND_OF_PEER, TOKENS_AT_ONCE_OF_PEER)
             if not self._pace.acquire_nowait():
                 raise _too_many("tokens are shown")
             found = self._persons.put(digest, await self._review_token(token) or False)
         if not isinstance(found, Person):
             raise Refused(401, "the management cluster does not accept this token; it may be over")
-        self._bound("person", found.name, REQUESTS_A_SECOND_OF_ONE, REQUESTS_AT_ONCE_OF_ONE)
+        self.bound("person", found.name, REQUESTS_A_SECOND_OF_ONE, REQUESTS_AT_ONCE_OF_ONE)
         return found
 
     async def require(self, person: Person, right: Right) -> None:
@@ -215,7 +215,12 @@ class Reviews:
         except KubeError as error:
             raise Refused(504, "the management cluster does not answer") from error
 
-    def _bound(self, kind: str, whom: str, rate: float, burst: int) -> None:
+    def bound(self, kind: str, whom: str, rate: float, burst: int) -> None:
+        """Go on only if not too much of this kind comes from the same.
+
+        Raises:
+            Refused: 429.
+        """
         pace = self._pace_of.get((kind, whom))
         if pace is None:
             pace = self._pace_of.put((kind, whom), Limiter(rate, burst, self._now))

@@ -20,6 +20,7 @@ from mirror.access.logs import Cut, Logs, Out
 from mirror.access.mirrors import Mirrors
 from mirror.access.reviews import Person, Reviews, Right
 from mirror.adapters import differences, job
+from mirror.batch.syntax import label_problems
 from mirror.kube.client import Client
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import Object
@@ -30,6 +31,7 @@ from mirror.workers.registry import Registry
 
 STRANGERS_LOGGED_A_SECOND, STRANGERS_LOGGED_AT_ONCE = 2.0, 20
 """Lines about requests of nobody known: else whoever reaches the port could fill a disk."""
+LISTS_A_SECOND_OF_ONE, LISTS_AT_ONCE_OF_ONE = 1.0, 10
 _PREFIX = "impersonate-"
 
 
@@ -47,7 +49,11 @@ class Around:
 
 
 class Reply(Out, Protocol):
-    """Where an answer goes: one ``whole``, or ``begin`` and then ``write``."""
+    """Where an answer goes: one ``whole``, or ``begin`` and then ``write``; and where the request's body comes from."""
+
+    async def body(self, most_bytes: int) -> bytes:
+        """Read it; only once it is known who sends it. Raises Refused: it is too long."""
+        ...
 
     async def whole(self, answer: Answer) -> None: ...
 
@@ -84,7 +90,7 @@ class Access:
         line = _Line(asked)
         async with AsyncExitStack() as stack:
             try:
-                send = await self._decide(asked, line, stack)
+                send = await self._decide(asked, reply, line, stack)
             except Refused as refused:
                 self._audit(line, refused.code, refused.message)
                 await reply.whole(refusal(refused))
@@ -96,7 +102,9 @@ class Access:
                 self._log.bind(**line.fields).info("access cut", user=line.user, because=str(error))
                 raise error if isinstance(error, Cut) else Cut(str(error)) from error
 
-    async def _decide(self, asked: Asked, line: _Line, stack: AsyncExitStack) -> Callable[[Reply], Awaitable[None]]:
+    async def _decide(
+        self, asked: Asked, reply: Reply, line: _Line, stack: AsyncExitStack
+    ) -> Callable[[Reply], Awaitable[None]]:
         """What to send; what has to stay open for it is on the stack.
 
         Raises:
@@ -105,17 +113,22 @@ class Access:
         try:
             async with asyncio.timeout(self._bounds.decide_seconds):
                 person, question = await self._admit(asked, line)
-                if question.what == "log":
-                    return await self._open_log(question, person, stack, line)
-                return _sending(whole(await self._answer(asked, question, person)))
+                if question.is_draft:
+                    answer = await self._about_draft(reply, person, line)
+                else:
+                    await self._require(person, _rights(question))
+                    if question.what == "log":
+                        return await self._open_log(question, person, stack, line)
+                    answer = await self._answer(question, person)
+                return _sending(whole(answer))
         except TimeoutError:
             raise Refused(504, "no answer in time") from None
 
     async def _admit(self, asked: Asked, line: _Line) -> tuple[Person, Question]:
-        """Who asks what, if they may.
+        """Who asks what.
 
         Raises:
-            Refused: 400, 401, 403, 404, 405, 429, 5xx.
+            Refused: 400, 401, 404, 405, 429, 5xx.
         """
         person = await self._reviews.person(asked.headers.get("authorization", ""), asked.peer)
         line.user = person.name
@@ -126,15 +139,18 @@ class Access:
             asked, most_tail_lines=bounds.tail_lines, most_items=bounds.jobs, most_bytes=bounds.log_bytes
         )
         line.question = question
-        for right in _rights(question, asked):
-            await self._reviews.require(person, right)
+        if not question.name:
+            # Thousands of Jobs are gone through, or a long body: that takes its time.
+            self._reviews.bound("list", person.name, LISTS_A_SECOND_OF_ONE, LISTS_AT_ONCE_OF_ONE)
         return person, question
+
+    async def _require(self, person: Person, rights: list[Right]) -> None:
+        for right in rights:
+            await self._reviews.require(person, right)
 
     # -- what there is ------------------------------------------------------------------------------------------------
 
-    async def _answer(self, asked: Asked, question: Question, person: Person) -> object:
-        if question.is_draft:
-            return self._about_draft(asked)
+    async def _answer(self, question: Question, person: Person) -> object:
         if not question.name:
             return self._list(question)
         namespace = question.namespace or ""
@@ -176,8 +192,10 @@ class Access:
         report = differences.between(source, mirror.found, carrying=around.carrying, managed_by=around.managed_by)
         return {"worker": name, "mirror": mirror.uid, "report": report}
 
-    def _about_draft(self, asked: Asked) -> object:
-        draft = _draft(asked)
+    async def _about_draft(self, reply: Reply, person: Person, line: _Line) -> object:
+        draft = _draft(await reply.body(self._bounds.draft_bytes))
+        line.fields |= {"namespace": draft.metadata.namespace, "job": draft.metadata.name}
+        await self._require(person, [Right("create", "jobs", draft.metadata.namespace, "batch")])
         around = self._around
         report = differences.before(draft, carrying=around.carrying, managed_by=around.managed_by)
         return {"worker": "", "mirror": "", "report": report, "lacks": dict(around.lacks_of(draft))}
@@ -236,10 +254,8 @@ class Access:
         self._log.bind(**fields).info("access")
 
 
-def _rights(question: Question, asked: Asked) -> list[Right]:
+def _rights(question: Question) -> list[Right]:
     """What one has to be allowed on the management cluster to be told."""
-    if question.is_draft:
-        return [Right("create", "jobs", _draft(asked).metadata.namespace, "batch")]
     namespace = question.namespace or ""
     if not question.name:
         return [Right("list", "jobs", namespace, "batch")]
@@ -258,12 +274,12 @@ def _sending(answer: Answer) -> Callable[[Reply], Awaitable[None]]:
     return lambda reply: reply.whole(answer)
 
 
-def _draft(asked: Asked) -> Object:
+def _draft(body: bytes) -> Object:
     try:
-        draft = differences.draft(asked.body)
+        draft = differences.draft(body)
     except differences.BadDraft as error:
         raise Refused(400, str(error)) from None
     namespace = draft.metadata.namespace
-    if not namespace:
+    if label_problems(namespace):
         raise Refused(400, "metadata.namespace: say which namespace the Job is for")
     return draft

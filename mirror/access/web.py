@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from mirror.access.answers import JSON_TYPE, TEXT_TYPE, Answer, Refused, refusal
+from mirror.access.answers import JSON_TYPE, TEXT_TYPE, Answer, Refused
 from mirror.access.asking import Asked
 from mirror.access.logs import Cut
 from mirror.access.service import Access
@@ -24,13 +24,8 @@ def routes(access: Access) -> list[web.RouteDef]:
 
     async def handle(request: web.Request) -> web.StreamResponse:
         reply = _HttpReply(request)
-        try:
-            body = await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            await reply.whole(refusal(Refused(413, "the request is too long")))
-            return reply.done()
         headers = {name.lower(): value for name, value in request.headers.items()}
-        asked = Asked(request.method, request.raw_path, headers, body, request.remote or "")
+        asked = Asked(request.method, request.raw_path, headers, request.remote or "")
         try:
             await access.handle(asked, reply)
         except Cut:
@@ -48,6 +43,14 @@ class _HttpReply:
     def __init__(self, request: web.Request) -> None:
         self._request = request
         self._response: web.StreamResponse | None = None
+
+    async def body(self, most_bytes: int) -> bytes:
+        read = bytearray()
+        while piece := await self._request.content.readany():
+            read += piece
+            if len(read) > most_bytes:
+                raise Refused(413, f"the body is longer than {most_bytes} bytes")
+        return bytes(read)
 
     async def whole(self, answer: Answer) -> None:
         headers = _HEADERS | dict(answer.headers)

@@ -136,6 +136,8 @@ class History:
 
     def touch(self, namespace: str, name: str) -> None:
         """Something about a source is another than it was."""
+        if not self.is_kept:
+            return
         for reader in self._readers:
             reader.tell((namespace, name))
 

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from mirror.access.answers import Answer
+from mirror.access.answers import Answer, Refused, refusal
 from mirror.access.asking import Asked
 from mirror.access.logs import Cut
 from mirror.access.service import Access, Reply
@@ -36,9 +36,11 @@ def serving(handling: Handling) -> TestClient[web.Request, web.Application]:
 async def test_a_request_is_handed_on_as_it_came() -> None:
     """Path and query undecoded, headers in lower case, the body, and who is there."""
     asked: list[Asked] = []
+    bodies: list[bytes] = []
 
     async def handle(request: Asked, reply: Reply) -> None:
         asked.append(request)
+        bodies.append(await reply.body(1000))
         await reply.whole(Answer(418, b"{}", (("Retry-After", "1"),)))
 
     async with serving(handle) as client:
@@ -50,7 +52,7 @@ async def test_a_request_is_handed_on_as_it_came() -> None:
             assert got.content_type == "application/json"
 
     (one,) = asked
-    assert (one.method, one.target, one.body) == ("POST", "/v1/namespaces/a/jobs/b%2Fc/log?pod=%ff", b"body")
+    assert (one.method, one.target, bodies) == ("POST", "/v1/namespaces/a/jobs/b%2Fc/log?pod=%ff", [b"body"])
     assert (one.headers["authorization"], one.peer) == ("Bearer x", "127.0.0.1")
 
 
@@ -102,11 +104,16 @@ async def test_a_client_that_leaves_ends_the_work() -> None:
             await ended.wait()
 
 
-async def test_a_request_that_is_too_long_is_refused() -> None:
-    """With a Status, like everything."""
+async def test_a_body_is_read_only_when_asked_for_and_no_further_than_wanted() -> None:
+    """Whoever is not known yet must not be able to fill our memory."""
+    reading: list[str] = []
 
     async def handle(_: Asked, reply: Reply) -> None:
-        pytest.fail("was handed on")
+        try:
+            await reply.body(1000)
+        except Refused as refused:
+            reading.append(f"{refused.code}")
+            await reply.whole(refusal(refused))
 
     async with serving(handle) as client, client.post("/v1/diff", data=b"x" * 2000) as got:
-        assert (got.status, (await got.json())["kind"]) == (413, "Status")
+        assert (got.status, (await got.json())["kind"], reading) == (413, "Status", ["413"])

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from flow_world import FlowWorld
 
-from mirror.access.answers import Answer
+from mirror.access.answers import Answer, Refused
 from mirror.access.asking import Asked
 from mirror.access.bounds import Bounds
 from mirror.access.service import Access, Around
@@ -40,6 +40,13 @@ class Got:
     on_write: Callable[[], Any] | None = None
     takes: asyncio.Event | None = None
     """Until it is set, nothing is read."""
+    sent: bytes = b""
+    """The request's body."""
+
+    async def body(self, most_bytes: int) -> bytes:
+        if len(self.sent) > most_bytes:
+            raise Refused(413, "too long")
+        return self.sent
 
     async def whole(self, answer: Answer) -> None:
         self.answer = answer
@@ -82,6 +89,10 @@ class AccessWorld(FlowWorld):
         """Start, and give ann her rights."""
         await self.start()
         await self.allow("ann", RULES)
+        self.open_access()
+
+    def open_access(self) -> None:
+        """Over the manager that runs now."""
         assert self.mirroring is not None
         assert self.registry is not None
         known = self.mirroring.known()
@@ -121,8 +132,8 @@ class AccessWorld(FlowWorld):
         target = what if what.startswith("/") else f"/v1/namespaces/default/jobs/{what}"
         got = got or Got()
         given = headers if headers is not None else {"authorization": f"Bearer token-of-{user}"}
-        data = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
-        await self.access.handle(Asked(method, target, given, data, "10.0.0.1"), got)
+        got.sent = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
+        await self.access.handle(Asked(method, target, given, "10.0.0.1"), got)
         return got
 
     async def running(self, name: str = "train", worker: str = "east", **spec: Any) -> Json:

@@ -11,6 +11,7 @@ from access_world import RULES, Got, access_world
 
 from mirror.access.bounds import Bounds
 from mirror.access.logs import Cut
+from mirror.controllers.mirroring import Mirroring
 from mirror.embedded.apiserver import failures
 from mirror.embedded.faults.targets import Which
 from mirror.model import names
@@ -414,3 +415,46 @@ async def test_guessing_tokens_is_slowed_down() -> None:
         codes = [(await world.ask("train", headers={"authorization": f"Bearer {n}"})).code for n in range(60)]
 
         assert (codes[0], codes[-1]) == (401, 429)
+
+
+async def test_lists_and_drafts_of_one_person_are_few() -> None:
+    """Each goes through thousands of Jobs, or a long body."""
+    async with access_world() as world:
+        await world.allow("bob", RULES)
+        codes = [(await world.ask("/v1/namespaces/default/jobs")).code for _ in range(12)]
+
+        assert (codes[0], codes[-1]) == (200, 429)
+        assert (await world.ask("/v1/namespaces/default/jobs", user="bob")).code == 200
+
+
+async def test_a_body_of_somebody_unknown_is_not_read() -> None:
+    """First the token."""
+    async with access_world() as world:
+        got = Got()
+
+        async def body(most_bytes: int) -> bytes:
+            pytest.fail("was read")
+
+        got.body = body  # type: ignore[method-assign]
+        await world.ask("/v1/diff", method="POST", user="nobody", got=got)
+        assert got.code == 401
+
+
+async def test_a_standby_serves_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its caches are as good; it only was not there when things were decided."""
+    async with access_world() as world:
+        pod = await world.running()
+        world.writes("east", pod, b"one\n")
+        await world.kill_manager()
+        monkeypatch.setattr(Mirroring, "lead", _stand_by)
+        world.start_manager()
+        await asyncio.sleep(5)
+        world.open_access()
+        log, told = await world.ask("train/log?tailLines=1"), (await world.ask("train")).json
+
+        assert bytes(log.text) == b"one\n"
+        assert [moment["kind"] for moment in told["timeline"]] == ["Created", "Placed", "Mirrored", "Status"]
+
+
+async def _stand_by(_: Mirroring) -> None:
+    await asyncio.get_running_loop().create_future()
