@@ -1,0 +1,158 @@
+"""What operators load into Prometheus and Grafana names only metrics that exist, and the documents name them all."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+
+from mirror.jobcontroller.metrics import JobMetrics
+from mirror.telemetry.metrics import Metrics
+
+ROOT = Path(__file__).parents[2]
+HERE = ROOT / "deploy/observability"
+SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
+NAME = re.compile(r"\b(?:jobmirror|job_controller|ttl_after|workqueue|leader_election|process)_[a-z_0-9]+")
+ROW = re.compile(r"^\| `([a-z_0-9]+)` \| (\w+) \|(.*?)\| .+ \|$", re.MULTILINE)
+
+
+def registry() -> CollectorRegistry:
+    """All that a manager with the Job controller offers."""
+    metrics = Metrics()
+    JobMetrics(metrics)
+    return metrics.registry
+
+
+def offered() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Every metric as documents name it: its type and its labels."""
+    found = {}
+    for collector in registry()._collector_to_names:
+        name, kind = getattr(collector, "_name", ""), getattr(collector, "_type", "")
+        if name:
+            found[name + "_total" * (kind == "counter")] = (kind, tuple(getattr(collector, "_labelnames", ())))
+    return found
+
+
+def sampled() -> set[str]:
+    """Every name that an expression may use."""
+    process = {family.name for family in registry().collect() if family.name.startswith("process_")}
+    named = {name.removesuffix("_total") + suffix for name, (kind, _) in offered().items() for suffix in SUFFIXES[kind]}
+    return named | process | {f"{name}_total" for name in process}
+
+
+def rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load((HERE / "alerts.yaml").read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def panels(dashboard: Any) -> Iterator[dict[str, Any]]:
+    for panel in dashboard["panels"]:
+        yield panel
+        yield from panel.get("panels", ())
+
+
+def generator() -> Any:
+    spec = importlib.util.spec_from_file_location("generate_dashboard", HERE / "generate_dashboard.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def promtool() -> str:
+    """Prometheus' own judge; its absence is said, or is a failure where CI has installed it."""
+    found = shutil.which("promtool")
+    if found is None and os.environ.get("MIRROR_REQUIRE_TOOLS") == "1":
+        pytest.fail("MIRROR_REQUIRE_TOOLS=1, but there is no promtool", pytrace=False)
+    if found is None:
+        pytest.skip("promtool is not installed (.ci/packages does it)")
+    return found
+
+
+def test_the_table_of_metrics_is_the_registry() -> None:
+    """docs/metrics.md: name, type and labels of each, none more and none less."""
+    text = (ROOT / "docs/metrics.md").read_text()
+    documented = {name: (kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels in ROW.findall(text)}
+    assert documented == offered()
+
+
+def test_alerts_and_dashboard_name_only_metrics_that_exist() -> None:
+    """A rule about a metric that was renamed would stay silent for ever."""
+    texts = [rule["expr"] for rule in rules()]
+    texts += [target["expr"] for panel in panels(generator().dashboard()) for target in panel.get("targets", ())]
+    assert {name for text in texts for name in NAME.findall(text)} - sampled() == set()
+
+
+def test_every_alert_says_what_and_how_bad_and_where_to_read_on() -> None:
+    """The runbook has a section of each alert's name; names are unique, or one would hide another."""
+    found = rules()
+    assert len({rule["alert"] for rule in found}) == len(found)
+    for rule in found:
+        assert rule["labels"]["severity"] in ("critical", "warning")
+        assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
+        assert rule["annotations"]["runbook_url"] == f"docs/runbook.md#{rule['alert'].lower()}"
+
+
+def test_every_alert_is_shown_firing() -> None:
+    """By a promtool test; that nothing else fires with it is part of most."""
+    text = "".join(path.read_text() for path in sorted((HERE / "tests").glob("*.yaml")))
+    fires = set(re.findall(r'labels: ALERTS\{alertname="(\w+)"', text))
+    fires |= set(re.findall(r"alertname: (\w+)\n\s+eval_time: \S+\n\s+exp_alerts:", text))
+    assert fires == {rule["alert"] for rule in rules()}
+
+
+def test_prometheus_accepts_the_rules() -> None:
+    """As promtool reads them, the way Prometheus does."""
+    checked = subprocess.run(
+        [promtool(), "check", "rules", HERE / "alerts.yaml"], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.timeout(90)
+def test_rules_fire_when_they_should_and_only_then() -> None:
+    """deploy/observability/tests, played by promtool."""
+    files = sorted((HERE / "tests").glob("*.yaml"))
+    assert files
+    played = subprocess.run(
+        [promtool(), "test", "rules", *files], capture_output=True, text=True, timeout=80, check=False
+    )
+    assert played.returncode == 0, played.stdout + played.stderr
+
+
+def test_the_dashboard_is_the_one_that_is_generated() -> None:
+    """Nobody edits the file by hand."""
+    assert (HERE / "dashboard.json").read_text() == generator().text()
+
+
+def test_grafana_can_place_every_panel() -> None:
+    """Numbers are unique, panels do not overlap, and each asks the data source that the user chose."""
+    found = json.loads((HERE / "dashboard.json").read_text())
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", found["uid"])
+    every = list(panels(found))
+    assert len({panel["id"] for panel in every}) == len(every)
+    for one in (found, *(panel for panel in every if panel.get("panels"))):
+        taken = [cell for panel in one["panels"] for cell in cells(panel["gridPos"])]
+        assert len(set(taken)) == len(taken)
+    for panel in every:
+        if panel["type"] != "row":
+            assert panel["targets"]
+            assert {target["datasource"]["uid"] for target in panel["targets"]} == {"${datasource}"}
+
+
+def cells(place: dict[str, int]) -> list[tuple[int, int]]:
+    assert place["x"] + place["w"] <= 24
+    return [
+        (x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])
+    ]
