@@ -119,7 +119,8 @@ async def _check_registration(home: Home, wanted: Enrolment, uid: str, reached_a
     try:
         book.check_identity(wanted.name, uid, management_uid=await home.site.uid(), has_prefix=bool(prefix))
     except IdentityRefused as error:
-        raise Trouble(f"worker {wanted.name}: {error}") from error
+        soon = "" if found else "; one that was removed is forgotten within a minute"
+        raise Trouble(f"worker {wanted.name}: {error}{soon}") from error
     return found
 
 

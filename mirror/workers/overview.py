@@ -90,9 +90,9 @@ async def overview(home: Home) -> list[Row]:
 
 
 def rows(secrets: Iterable[Object], book: Book, counted: Tally) -> list[Row]:
-    """Those with a Secret, and those that are lost without one while Jobs are recorded there."""
+    """Those with a Secret, and those that are lost without one while Jobs are recorded there (D15)."""
     registered = {secret.metadata.name: secret for secret in secrets}
-    everybody = sorted({*registered, *book.entries, *counted.unfinished})
+    everybody = sorted({*registered, *counted.unfinished})
     return [_row(name, registered.get(name), book.entry(name), counted.on(name)) for name in everybody]
 
 

@@ -80,6 +80,11 @@ def test_a_worker_without_a_secret_is_listed_while_jobs_are_there() -> None:
     assert (row.name, row.jobs, row.reason) == ("gone", 1, "no Secret registers it")
 
 
+def test_a_removed_worker_is_listed_no_more() -> None:
+    """Also before the manager has forgotten it."""
+    assert rows([], Book({"gone": Entry(uid="u", state="Lost")}), Tally()) == []
+
+
 def test_what_a_worker_says_is_shown_and_does_nothing() -> None:
     """D18: a reason may quote it."""
     (row,) = rows([secret(kubeconfig=b"")], Book({"east": Entry(state="Lost", reason="\x1b[31mred")}), Tally())
