@@ -22,7 +22,7 @@ from e2e.controlplane.process import Program
 from e2e.controlplane.scratch import Scratch
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_DEBIANS = (Path("/usr/lib/chromium/chromium-headless-shell"), Path("/usr/lib/chromium/chromium"))
+_DEBIANS = (Path("/usr/lib/chromium/chromium"), Path("/usr/lib/chromium/chromium-headless-shell"))
 """The programs behind Debian's wrapper scripts; of these one does not hand its process over to the program."""
 START_SECONDS = 60.0
 CLOSE_SECONDS = 5.0

@@ -6,6 +6,7 @@ The first test has a real manager on control planes in this process; the others 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -28,13 +29,21 @@ from mirror.telemetry.logs import Log
 from mirror.telemetry.metrics import Metrics
 
 CHROMIUM = find_chromium()
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (.ci/packages installs it)")
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 LIVE = "document.getElementById('live').textContent === 'Live'"
 ROWS = "[...document.querySelectorAll('#rows tr')]"
 HOSTILE = '</td></tr></table><script>pwned = 1</script><img src=x onerror="pwned = 1">\u202eevil'
 SCREENS = [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
+
+
+@pytest.fixture(autouse=True)
+def chromium() -> None:
+    """Without a browser these tests are skipped, unless the run is one that must have it."""
+    if CHROMIUM is None:
+        if os.environ.get("MIRROR_REQUIRE_TOOLS") == "1":
+            pytest.fail("MIRROR_REQUIRE_TOOLS=1, but there is no chromium", pytrace=False)
+        pytest.skip("there is no chromium (.ci/packages installs it)")
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 import yaml
@@ -66,7 +67,7 @@ async def ask(kubeconfig: Path, request: requests.Request) -> Object:
 
 @pytest.mark.timeout(90)
 def test_dev_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
-    """Kubeconfigs and three lines to try; with --dir, everything is there again the next time."""
+    """Kubeconfigs and three lines to try; with --dir, everything is there again the next time, also on the page."""
     options = ("--workers", "1", "--dir", str(tmp_path / "dev"))
     kubeconfig = tmp_path / "dev" / "management.kubeconfig"
     with dev(*options) as lines:
@@ -77,9 +78,12 @@ def test_dev_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
         assert tried[0][1] == f"KUBECONFIG={kubeconfig}"
         sample = yaml.safe_load(Path(tried[1][3]).read_text())
         asyncio.run(ask(kubeconfig, requests.create(JOBS, sample, namespace="default")))
-    with dev(*options):
+    with dev(*options, "--page") as lines:
         found = asyncio.run(ask(kubeconfig, requests.get(JOBS, "plain", namespace="default")))
         assert found.metadata.name == "plain"
+        page = next(line.split()[1] for line in lines if line.startswith("Page: "))
+        with urlopen(page, timeout=10) as answer:
+            assert "plain" in answer.read().decode()
 
 
 def test_dev_says_what_is_wrong_with_its_folder(tmp_path: Path) -> None:
