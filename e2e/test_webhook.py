@@ -27,6 +27,7 @@ from e2e.manager import ManagerProcess
 
 SHIPPED = Path(__file__).resolve().parents[1] / "config/webhook.yaml"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
+PLURALS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 LABEL = "jobmirror.io/webhook"
 LOOK_SECONDS = 0.1
 
@@ -67,7 +68,7 @@ async def hooked(
                 await until_trusted(client)
                 yield manager, port
         finally:
-            for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+            for plural in PLURALS:
                 await client.delete(f"{CONFIGURATIONS}/{plural}/jobmirror")
 
 
@@ -84,7 +85,7 @@ async def configure(client: Client, port: int, failure_policy: str) -> None:
 
 async def bundles(client: Client) -> set[bytes]:
     found = set()
-    for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+    for plural in PLURALS:
         body = await client.get(f"{CONFIGURATIONS}/{plural}/jobmirror")
         for webhook in body["webhooks"]:
             found.add(base64.b64decode(webhook["clientConfig"].get("caBundle", "")))
@@ -219,6 +220,28 @@ async def test_while_it_is_down_ignore_lets_jobs_run_here(home: Cluster, east: C
         manager.launch()
         await manager.wait_until_ready()
         assert placed_on(await scene.source("train")) == ""
+
+
+async def test_a_replica_that_stands_by_answers_too(home: Cluster, east: ControlPlane, scene: Scene) -> None:
+    """With the same authority; here the API server asks nobody else."""
+    async with hooked(home, east) as (leader, _), home.client() as client:
+        (authority,) = await bundles(client)
+        port = free_port()
+        settings: Json = {
+            "webhook": {"enabled": True},
+            "https": {"listen": f"127.0.0.1:{port}", "names": ["127.0.0.1"]},
+        }
+        async with ManagerProcess.start(home, identity=leader.identity, settings=settings) as standby:
+            assert "standing by" in (await standby.fetch("/readyz"))[1]
+            for plural in PLURALS:
+                await client.delete(f"{CONFIGURATIONS}/{plural}/jobmirror")
+            await configure(client, port, "Fail")
+            assert await until_trusted(client) == authority
+            await scene.create(job("train"))
+            ended = await scene.source_until("train", is_complete)
+            assert ended["spec"]["managedBy"] == leader.managed_by
+            samples = await standby.metrics()
+            assert samples.value("jobmirror_webhook_answers_total", hook="mutate", answer="allowed") >= 1
 
 
 async def test_a_new_authority_is_served_and_trusted_without_a_restart(

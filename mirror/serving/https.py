@@ -101,7 +101,7 @@ async def _listen(runner: web.AppRunner, address: tuple[str, int], certificates:
 
 
 def _logger() -> logging.Logger:
-    """Where the server tells of errors, but for those of strangers: what they send may hold anything, and much of it."""
+    """Where the server tells of errors, but for those of strangers: what they send may hold anything, and no end."""
     logger = logging.getLogger("aiohttp.server.https")
     if not logger.filters:
         logger.addFilter(_is_ours)

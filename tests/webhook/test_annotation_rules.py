@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from asking import UID, question
 from doubles.jobs import Body, condition, job
+from webhook_asking import UID, question
 
 from mirror.model import names
 from mirror.webhook import reviews

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asking import after, question
 from doubles.jobs import Body, as_object, job
+from webhook_asking import after, question
 
 from mirror.adapters.job import is_held, managed_by
 from mirror.model import names

@@ -14,11 +14,11 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
-from asking import UID, review
 from doubles.jobs import Body, job
 from doubles.transport import Wire, client_of, wire_to
 from hypothesis import given
 from hypothesis import strategies as st
+from webhook_asking import UID, review
 
 from mirror.embedded.apiserver.failures import Refused
 from mirror.model import names
