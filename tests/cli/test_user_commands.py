@@ -137,6 +137,33 @@ def test_get_watches_until_it_is_interrupted(planes: UserFleet) -> None:
             running.kill()
 
 
+def test_a_terminal_gets_a_table_that_lives(planes: UserFleet) -> None:
+    """It is drawn again by itself, and leaves the terminal as it was."""
+    ours, theirs = os.openpty()
+    environment = {
+        **os.environ,
+        "KUBECONFIG": planes.kubeconfig("bob"),
+        "TERM": "xterm",
+        "COLUMNS": "120",
+        "LINES": "30",
+    }
+    with subprocess.Popen([*COMMAND, "get", "-w"], stdout=theirs, stderr=subprocess.PIPE, env=environment) as running:
+        os.close(theirs)
+        try:
+            shown = b""
+            while shown.count(b"waits") < 3:
+                shown += os.read(ours, 65_536)
+            assert b"\x1b[?25l" in shown
+            running.send_signal(signal.SIGINT)
+            while b"\x1b[?25h" not in shown:
+                shown += os.read(ours, 65_536)
+            assert running.stderr is not None
+            assert (running.stderr.read(), running.wait(15)) == (b"", 130)
+        finally:
+            running.kill()
+            os.close(ours)
+
+
 # -- explain -----------------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from mirror.cli.user.kubeconfig import Merged, NoKubeconfig, paths, read
+from mirror.cli.user.proxies import proxy_for
 
 
 def write(path: Path, name: str, *, current: bool = True, **context: Any) -> str:
@@ -86,3 +87,26 @@ def test_no_file_at_all_is_an_error_unless_we_may_be_in_a_pod(tmp_path: Path) ->
     assert read([str(tmp_path / "none")], "", must_exist=False) is None
     with pytest.raises(NoKubeconfig, match="no such file"):
         read([str(tmp_path / "none")], "", must_exist=True)
+
+
+PROXIES = {
+    "none": ({}, "https://api.example.com:6443", ""),
+    "one for https": ({"HTTPS_PROXY": "http://p:1"}, "https://api.example.com:6443", "http://p:1"),
+    "one for http only": ({"http_proxy": "http://p:1"}, "https://api.example.com", ""),
+    "an exception": ({"HTTPS_PROXY": "http://p:1", "NO_PROXY": ".example.com"}, "https://api.example.com:6443", ""),
+    "this machine": ({"HTTPS_PROXY": "http://p:1"}, "https://127.0.0.1:6443", ""),
+    "this machine by name": ({"HTTPS_PROXY": "http://p:1"}, "https://localhost", ""),
+}
+
+
+@pytest.mark.parametrize(("environment", "url", "proxy"), PROXIES.values(), ids=PROXIES)
+def test_the_environments_proxy_is_used_as_kubectl_uses_it(
+    environment: dict[str, str], url: str, proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for this machine, nor for what ``NO_PROXY`` names."""
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    assert proxy_for(url) == proxy

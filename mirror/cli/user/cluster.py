@@ -18,6 +18,7 @@ from mirror.batch import views
 from mirror.cli.user import kubeconfig
 from mirror.cli.user.failures import MANAGEMENT, Doing, Failure, failure_of
 from mirror.cli.user.options import Where
+from mirror.cli.user.proxies import proxy_for
 from mirror.kube import requests
 from mirror.kube.auth import management_credentials, personal_credentials
 from mirror.kube.client import Client
@@ -156,7 +157,10 @@ async def _credentials(where: Where, context: str) -> tuple[Credentials, str]:
     in_pod = "KUBERNETES_SERVICE_HOST" in os.environ and not context
     merged = kubeconfig.read(files, context, must_exist=bool(where.kubeconfig) or not in_pod)
     if merged is not None:
-        return personal_credentials(read_document(merged.document, Policy({}, trusted=True))), merged.namespace
+        found = read_document(merged.document, Policy({}, trusted=True))
+        if not found.cluster.proxy:
+            found = replace(found, cluster=replace(found.cluster, proxy=proxy_for(found.cluster.server)))
+        return personal_credentials(found), merged.namespace
     return await management_credentials(""), kubeconfig.pod_namespace()
 
 

@@ -23,6 +23,7 @@ from mirror.cli.user.cluster import Cluster, client_for, decode
 from mirror.cli.user.failures import MANAGER, Doing, Failure, NotAllowed, failure_of
 from mirror.cli.user.logtexts import LogRequest, stream
 from mirror.cli.user.options import Where
+from mirror.cli.user.proxies import proxy_for
 from mirror.kube import requests, tls
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity, IdentityUnavailable
@@ -141,7 +142,8 @@ def _endpoint(address: Address) -> Endpoint:
         context: ssl.SSLContext = tls.client_context(ca_pem=address.authority)
     except tls.BadCertificate as error:
         raise Failure(f"the authority of {address.url} {error}") from None
-    return Endpoint(address.url, context, server_hostname=address.server_name or None)
+    proxy = proxy_for(address.url) or None
+    return Endpoint(address.url, context, server_hostname=address.server_name or None, proxy=proxy)
 
 
 async def _authorization(where: Where, cluster: Cluster) -> str:
