@@ -13,9 +13,9 @@ def proxy_for(url: str) -> str:
     host = parts.hostname or ""
     if not any(name.lower().endswith("_proxy") for name in os.environ) or _is_here(host):
         return ""
-    from urllib.request import getproxies_environment, proxy_bypass_environment
+    from urllib.request import getproxies_environment, proxy_bypass
 
-    if proxy_bypass_environment(f"{host}:{parts.port}" if parts.port else host):
+    if proxy_bypass(f"{host}:{parts.port}" if parts.port else host):
         return ""
     return getproxies_environment().get(parts.scheme, "")
 
