@@ -34,7 +34,7 @@ def kustomized(overlay: str, *, top: Path = TOP) -> list[Json]:
 
 def charted(values: Json, *, namespace: str = NAMESPACE) -> list[Json]:
     """The objects of the chart with these values."""
-    command = [find_binaries("helm-template")["helm-template"], DEPLOY / "helm/jobmirror", namespace]
+    command: list[str | Path] = [find_binaries("helm-template")["helm-template"], DEPLOY / "helm/jobmirror", namespace]
     return _read(_run(command, yaml.safe_dump(values)))
 
 

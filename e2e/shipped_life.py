@@ -56,6 +56,6 @@ async def told(manager: ManagerProcess, scene: Scene, uid: str) -> bool:
     """Whether the loss of this mirror was dealt with: there is another, or the source has failed."""
     (worker,) = scene.workers
     found, source = await scene.mirror(worker, "waiting"), await scene.source("waiting")
-    conditions = (source or {}).get("status", {}).get("conditions", ())
+    conditions = (source or {}).get("status", {}).get("conditions") or ()
     is_failed = any(one["type"] == "Failed" and one["status"] == "True" for one in conditions)
     return is_failed or bool(found and found["metadata"]["uid"] != uid)

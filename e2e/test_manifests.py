@@ -245,7 +245,7 @@ def kinds(objects: list[Json]) -> set[str]:
 
 
 def is_established(found: Any) -> bool:
-    conditions = (found or {}).get("status", {}).get("conditions", ())
+    conditions = (found or {}).get("status", {}).get("conditions") or ()
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 

@@ -80,7 +80,7 @@ async def _live(planes: tuple[Cluster, Cluster], where: str, right: Right) -> st
     scene = Scene(management, {"east": east}, f"team-{uuid.uuid4().hex[:6]}")
     await scene.make_namespace()
     try:
-        lacking = type("Lacks", (Lacking,), {"lacks": (where, right)})
+        lacking: type[Lacking] = type("Lacks", (Lacking,), {"lacks": (where, right)})
         async with asyncio.timeout(_LIFE_SECONDS):
             settings = {"workers": {"createNamespaces": True}}
             async with lacking.start(management, {"east": east}, settings=settings) as manager:
