@@ -29,7 +29,7 @@ def _some(random: Random, chance: float, **values: tuple[object, ...]) -> Json:
 
 
 def _namespace(random: Random) -> Json:
-    finalizers = (["kubernetes"], [], ["x.io/a"], ["kubernetes", "x.io/a"], ["bad"])
+    finalizers: tuple[list[str], ...] = (["kubernetes"], [], ["x.io/a"], ["kubernetes", "x.io/a"], ["bad"])
     return {"spec": {"finalizers": random.choice(finalizers)}} if random.random() < 0.3 else {}
 
 
@@ -123,8 +123,8 @@ def _webhooks(random: Random) -> Json:
 
 
 def _webhook(random: Random) -> Json:
-    operations = (["CREATE"], ["CREATE", "UPDATE"], ["*"], ["*", "CREATE"], [], ["ODD"])
-    resources = (["x"], ["x", "y/status"], ["*"], ["*", "x"], ["*/*", "x"], [])
+    operations: tuple[list[str], ...] = (["CREATE"], ["CREATE", "UPDATE"], ["*"], ["*", "CREATE"], [], ["ODD"])
+    resources: tuple[list[str], ...] = (["x"], ["x", "y/status"], ["*"], ["*", "x"], ["*/*", "x"], [])
     # A group that nobody serves: it is never called.
     rule_ = {"apiGroups": ["none.example.com"], "apiVersions": random.choice((["v1"], ["*"], [])), "scope": "*"}
     rule_ |= {"operations": random.choice(operations), "resources": random.choice(resources)}

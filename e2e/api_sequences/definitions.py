@@ -59,7 +59,9 @@ def _version(random: Random, name: str) -> Json:
         if random.random() < 0.1:
             root |= random.choice(({"nullable": True}, {"type": "array"}, {"required": ["spec"]}, {"default": {}}))
         if random.random() < 0.1:
-            root["properties"][random.choice(("metadata", "kind"))] = _schema(random, _DEEPEST)
+            top = _schema(random, _DEEPEST)
+            top.pop("default", None)
+            root["properties"][random.choice(("metadata", "kind"))] = top
         found["schema"] = {"openAPIV3Schema": root}
     if random.random() < 0.3:
         found["subresources"] = {"status": {}}

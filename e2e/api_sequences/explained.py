@@ -26,6 +26,11 @@ EXPLAINED: tuple[Explained, ...] = (
         re.compile(r"\.body\.metadata\.resourceVersion: .*"),
     ),
     Explained(
+        "a Job without labels gets those of its pods when it is read, which a real server stores at the next write",
+        re.compile(r"(PATCH|PUT) jobs/\S+"),
+        re.compile(r"\.body\.metadata\.resourceVersion: .*"),
+    ),
+    Explained(
         "some requests crash their handler in a real server, which ends the connection; ours answers them",
         re.compile(r"(PATCH|POST) \S+"),
         re.compile(r"status: 0 but ours .*", re.DOTALL),

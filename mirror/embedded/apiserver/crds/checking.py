@@ -24,6 +24,8 @@ from mirror.embedded.apiserver.decoding import goprint
 from mirror.embedded.apiserver.objects import encode
 
 _TYPE_INVALID = "FieldValueTypeInvalid"
+_FORMATS = {"integer": "int64", "number": "float64"}
+"""Of numbers in Go."""
 _LARGEST_WHOLE = 2.0**53 - 1
 _OF_OBJECTS = ("apiVersion", "kind", "metadata")
 
@@ -114,7 +116,14 @@ def _check_type(value: Any, schema: Schema, place: _Place) -> Iterator[Violation
         return
     if found == "integer" and "number" in types:
         return
-    yield _wrong_type(place, ",".join(types), found)
+    format_ = schema.get("format")
+    if not format_:
+        yield _wrong_type(place, ",".join(types), found)
+    elif not isinstance(value, str | list):
+        have = _FORMATS.get(found, "")
+        yield _wrong_type(place, *((",".join(types), found) if have == format_ else (format_, have)))
+    elif {"integer", "number"} & set(types):  # of other types, texts and lists are left to the format
+        yield _wrong_type(place, ",".join(types), found)
 
 
 def _wrong_type(place: _Place, wanted: str, shown: str) -> Violation:

@@ -101,7 +101,7 @@ def _check_spec(spec: Json) -> Iterator[Violation]:
     if spec.get("preserveUnknownFields"):
         yield from _check_preserving(spec)
     for position, version in enumerate(versions):
-        if not (version.get("schema") or {}).get("openAPIV3Schema"):
+        if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             yield required(f"spec.versions[{position}].schema.openAPIV3Schema")
     for position, version in enumerate(versions):
         yield from _check_version_name(f"spec.versions[{position}].name", version["name"])
@@ -114,7 +114,8 @@ def _check_spec(spec: Json) -> Iterator[Violation]:
             yield from _check_columns(f"spec.versions[{position}].additionalPrinterColumns", version)
         if not _is_shared(versions, "selectableFields"):
             place = f"spec.versions[{position}].selectableFields"
-            if version.get("selectableFields") and _is_shared(versions, "schema"):
+            has_schema = version.get("schema") and not _is_shared(versions, "schema")
+            if version.get("selectableFields") and not has_schema:
                 yield invalid_text(place, "", "may only be set when `version.schema.openAPIV3Schema` is not included")
             else:
                 yield from _check_selectable(place, version)
@@ -207,7 +208,7 @@ def _shown(version: Json, versions: Sequence[Json]) -> Json:
 
 def _check_version_schema(field: str, version: Json) -> Iterator[Violation]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
-    if schema:
+    if schema is not None:
         has_status = (version.get("subresources") or {}).get("status") is not None
         yield from check_schema(f"{field}.openAPIV3Schema", schema, has_status=has_status)
 
@@ -274,7 +275,7 @@ def _check_selectable(field: str, version: Json) -> Iterator[Violation]:
             continue
         found: Any = schema
         for name in paths.names(path.partition("[")[0]):
-            found = (found.get("properties") or {}).get(name) if isinstance(found, dict) else None
+            found = _member(found, name) if isinstance(found, dict) else None
         if found is not None and "[" in path:
             yield invalid_text(place, path, "is an invalid path: array notation is not allowed")
             continue
@@ -295,6 +296,13 @@ def _check_selectable(field: str, version: Json) -> Iterator[Violation]:
     if len(seen) > _MOST_SELECTABLE:
         why = f"Too many: {len(seen)}: must have at most {_MOST_SELECTABLE} items"
         yield Violation(field, "FieldValueTooMany", why)
+
+
+def _member(schema: Json, name: str) -> Any:
+    """The schema of a field; one that is not named may be anything where others are allowed."""
+    additional = schema.get("additionalProperties")
+    other = additional if isinstance(additional, dict) else {} if additional else None
+    return (schema.get("properties") or {}).get(name, other)
 
 
 def _check_names(names: Json) -> Iterator[Violation]:

@@ -73,6 +73,8 @@ def _check_structure(field: str, schema: Schema, level: str) -> Iterator[Violati
         yield from _check_structure(f"{field}.properties[{name}]", inner, _FIELD)
     if additional is not None and level == _ROOT:
         yield forbidden(f"{field}.additionalProperties", "must not be used at the root")
+    elif additional is not None and schema.get(IS_OBJECT):
+        yield forbidden(f"{field}.additionalProperties", f"must not be used if {IS_OBJECT} is set")
     if isinstance(additional, Mapping):
         yield from _check_structure(f"{field}.additionalProperties", additional, _FIELD)
     yield from _check_items_of_sets(field, schema)

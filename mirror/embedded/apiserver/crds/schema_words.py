@@ -16,13 +16,15 @@ META = ("apiVersion", "kind", "metadata")
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _LIST_TYPES, _MAP_TYPES = ("atomic", "set", "map"), ("atomic", "granular")
 _LIST_TYPE, _LIST_KEYS, _MAP_TYPE = "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"
-_FORMATS = frozenset(
-    (
+_FORMATS: Mapping[str, Sequence[str]] = {
+    "string": (
         *("bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5"),
         *("isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "byte", "password"),
         *("date", "duration", "datetime", "k8sshortname", "k8slongname"),
-    )
-)
+    ),
+    "number": ("float", "double"),
+    "integer": ("int32", "int64"),
+}
 """Without dashes, which nobody minds."""
 _UNSUPPORTED = (
     ("id", "id is not supported"),
@@ -65,10 +67,10 @@ def has_defaults(schema: object) -> bool:
 
 
 def unrecognized_formats(schema: object) -> Iterator[str]:
-    """Formats of texts that mean nothing."""
+    """Formats that mean nothing."""
     if isinstance(schema, Mapping):
         format_ = schema.get("format") or ""
-        if format_ and schema.get("type") == "string" and format_.replace("-", "") not in _FORMATS:
+        if format_ and format_.replace("-", "") not in _FORMATS.get(schema.get("type", ""), _FORMATS["string"]):
             yield format_
         for _, inner in _inner(schema):
             yield from unrecognized_formats(inner)
