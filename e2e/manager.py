@@ -321,6 +321,11 @@ class ManagerProcess:
 
     # -- what it says -----------------------------------------------------------------------------------------------
 
+    @property
+    def address(self) -> str:
+        """Where its own server listens, as ``HOST:PORT``; empty until it does."""
+        return self._listens_at() or ""
+
     async def fetch(self, path: str) -> tuple[int, str]:
         """GET a path of its own server: status and text."""
         address = self._listens_at()

@@ -1,0 +1,76 @@
+"""A real Prometheus beside a real manager: the shipped rules and the dashboard work on what is really scraped."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from e2e.controlplane.plane import ControlPlane
+from e2e.jobs import Scene, is_complete, job, runs, until
+from e2e.manager import ManagerProcess
+from e2e.prometheus import Prometheus
+from e2e.proxy import Proxy
+
+DASHBOARD = Path(__file__).parents[1] / "deploy/observability/dashboard.json"
+INSTALLATION = "the manager"
+
+
+@pytest.fixture(autouse=True)
+def _needs_prometheus() -> None:
+    if shutil.which("prometheus") is None:
+        if os.environ.get("MIRROR_REQUIRE_TOOLS") == "1":
+            pytest.fail("MIRROR_REQUIRE_TOOLS=1, but there is no prometheus", pytrace=False)
+        pytest.skip("prometheus is not installed (.ci/packages does it)")
+
+
+async def test_alerts_follow_what_happens_to_a_manager(
+    management: ControlPlane, east: ControlPlane, scene: Scene
+) -> None:
+    """All rules evaluate; nothing fires while all is well; a worker that is lost is told, and so is a manager."""
+    async with Proxy.before(east) as proxy, ManagerProcess.start(management) as manager:
+        await manager.register("east", kubeconfig=proxy.kubeconfig(east.kubeconfig).read_bytes())
+        await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="east") == 1)
+        async with Prometheus.start({INSTALLATION: manager.address}) as prometheus:
+            await scene.create(job("ends", manager.managed_by), job("runs", manager.managed_by, run_for="never"))
+            await scene.source_until("ends", is_complete)
+            await scene.source_until("runs", runs())
+            await until(prometheus.targets, lambda found: [target["health"] for target in found] == ["up"])
+            rules = await until(prometheus.rules, lambda found: found and all(r["health"] != "unknown" for r in found))
+            assert [rule["lastError"] for rule in rules if rule["health"] != "ok"] == []
+            await until(prometheus.firing, lambda found: not found)
+            await assert_dashboard_shows_something(prometheus)
+
+            proxy.refuse()
+            lost = (await until(prometheus.firing, lambda found: "MirrorWorkerLost" in found))["MirrorWorkerLost"]
+            assert lost["labels"] == {
+                "alertname": "MirrorWorkerLost",
+                "job": INSTALLATION,
+                "severity": "critical",
+                "worker": "east",
+            }
+            assert lost["annotations"]["summary"] == "Worker east is out of reach"
+            await proxy.resume()
+            await until(prometheus.firing, lambda found: "MirrorWorkerLost" not in found)
+
+            await manager.kill()
+            await until(prometheus.firing, lambda found: "MirrorManagerDown" in found)
+
+
+async def assert_dashboard_shows_something(prometheus: Prometheus) -> None:
+    """Every query is understood, and those of the first rows have an answer for a manager with a Job."""
+    await until(lambda: prometheus.query("count_over_time(jobmirror_leader[1m]) > 2"))  # rates need some scrapes
+    dashboard = json.loads(DASHBOARD.read_text())
+    empty = []
+    for panel in dashboard["panels"]:
+        for one in (panel, *panel.get("panels", ())):
+            for target in one.get("targets", ()):
+                expression = target["expr"].replace("$__rate_interval", "30s").replace("$job", ".*")
+                assert not re.search(r"\$\w", expression)
+                if not await prometheus.query(expression) and one is panel:
+                    empty.append(one["title"])
+    assert set(empty) <= {"Not answered with success", "Tried again", "Depth", "Sweeps"}
