@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from user_fleet import NAMESPACE, UserFleet, has, user_fleet
+from user_fleet import JOBS, NAMESPACE, UserFleet, has, user_fleet
 
 from mirror.cli.main import main
 
@@ -283,6 +283,25 @@ def test_a_log_is_followed_to_the_end_of_the_container(planes: UserFleet) -> Non
     )
 
     assert (done.returncode, done.stdout) == (0, "1\n2\n3\n"), done.stderr
+
+
+def test_who_follows_waits_for_a_worker(planes: UserFleet) -> None:
+    """What it waits for is said once, on stderr; then the log comes."""
+    planes.create("late", "echo at last", annotations={"jobmirror.io/worker-selector": "region=mars"})
+    environment = {**os.environ, "KUBECONFIG": planes.kubeconfig("ann")}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [*COMMAND, "logs", "-f", "late"], stdout=pipe, stderr=pipe, text=True, env=environment
+    ) as one:
+        try:
+            assert one.stderr is not None
+            assert "the Job has no worker yet" in one.stderr.readline()
+            annotation = {"metadata": {"annotations": {"jobmirror.io/worker-selector": "name=east"}}}
+            planes.do(lambda: planes.fleet.management.plane.api.merge(f"{JOBS}/late", annotation))
+            output, _ = one.communicate(timeout=40)
+            assert (one.returncode, output) == (0, "at last\n")
+        finally:
+            one.kill()
 
 
 def test_following_ends_by_ctrl_c_without_a_word(planes: UserFleet) -> None:

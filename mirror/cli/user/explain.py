@@ -128,7 +128,7 @@ def summary(view: JobView, now: datetime) -> str:
     if view.completions is not None:
         parts.append(f"{view.succeeded} of {view.completions} completed")
     if view.failed:
-        parts.append(f"{view.failed} pods failed")
+        parts.append(f"{view.failed} pod{'s' if view.failed > 1 else ''} failed")
     if view.lag_seconds is not None:
         parts.append(f"a change on the worker is {view.lag_seconds:.1f} s behind")
     return ", ".join(parts)

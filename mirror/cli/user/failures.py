@@ -39,6 +39,10 @@ class NotAllowed(Failure):
     """A right is missing; what is asked for otherwise may still be given."""
 
 
+class NotYet(Failure):
+    """What is asked for may still come: there is no worker yet, or a container has not begun."""
+
+
 @dataclass(frozen=True, slots=True)
 class Doing:
     """What was asked, in words that a missing right can be told with."""

@@ -13,12 +13,10 @@ from typing import Protocol
 
 from mirror.cli.user import direct
 from mirror.cli.user.cluster import management, worker
-from mirror.cli.user.logtexts import LogRequest, NotYet
+from mirror.cli.user.logtexts import LogRequest
 from mirror.cli.user.options import Where
 from mirror.cli.user.server import Manager, manager
 from mirror.kube.resources import JOBS
-
-__all__ = ["LogRequest", "Mirror", "NotYet", "inside"]
 
 Json = Mapping[str, object]
 

@@ -13,8 +13,9 @@ from typing import BinaryIO
 
 from mirror.cli.user import printing
 from mirror.cli.user.choosing import Choice, Target, choose
-from mirror.cli.user.failures import Failure, NotAllowed
-from mirror.cli.user.inside import LogRequest, Mirror, NotYet, inside
+from mirror.cli.user.failures import Failure, NotAllowed, NotYet
+from mirror.cli.user.inside import Mirror, inside
+from mirror.cli.user.logtexts import LogRequest
 from mirror.cli.user.options import Where
 from mirror.cli.user.pods import Pod, pod_of
 from mirror.cli.user.running import progress
@@ -47,8 +48,7 @@ async def logs(where: Where, job: str, choice: Choice, how: How) -> None:
     """
     async with inside(where, job) as mirror:
         try:
-            with progress(f"Looking for the pods of {job} …"):
-                targets, remark = await _targets(mirror, choice, waits=how.follow)
+            targets, remark = await _targets(mirror, job, choice, waits=how.follow)
         except NotAllowed:
             # Who may read logs need not be allowed to list pods: the manager can choose as well.
             if choice.all_pods or choice.all_containers or where.worker_context:
@@ -74,14 +74,30 @@ async def _show(mirror: Mirror, targets: list[Target], how: How) -> None:
             scope.create_task(_copy(mirror, target, how, writer), name=f"log of {target.pod}")
 
 
-async def _targets(mirror: Mirror, choice: Choice, *, waits: bool) -> tuple[list[Target], str]:
-    """Whose logs; who follows waits for the first pod."""
+async def _targets(mirror: Mirror, job: str, choice: Choice, *, waits: bool) -> tuple[list[Target], str]:
+    """Whose logs; who follows waits for a worker, and for the first pod there."""
+    said = ""
     while True:
-        pods: list[Pod] = [pod_of(one) for one in await mirror.pods()]
-        targets, remark = choose(pods, choice)
+        try:
+            with progress(f"Looking for the pods of {job} …"):
+                pods: list[Pod] = [pod_of(one) for one in await mirror.pods()]
+            targets, remark = choose(pods, choice)
+            why = "it has no pods yet"
+        except NotYet as failure:
+            if not waits:
+                raise
+            targets, remark, why = [], "", failure.message
         if targets or not waits:
             return targets, remark
+        said = _say_waiting(job, why, said)
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+
+def _say_waiting(what: str, why: str, said: str) -> str:
+    """Say what is waited for, unless that was the last thing said."""
+    if why != said:
+        printing.remark(f"{what}: {why}; waiting for it, Ctrl-C ends this")
+    return why
 
 
 async def _copy(mirror: Mirror, target: Target, how: How, writer: Writer) -> None:
@@ -96,7 +112,7 @@ async def _copy(mirror: Mirror, target: Target, how: How, writer: Writer) -> Non
         timestamps=how.timestamps,
         previous=how.previous,
     )
-    has_told = False
+    said = ""
     while True:
         try:
             async with mirror.log(wanted) as pieces:
@@ -106,9 +122,7 @@ async def _copy(mirror: Mirror, target: Target, how: How, writer: Writer) -> Non
         except NotYet as failure:
             if not how.follow:
                 raise
-            if not has_told:
-                printing.remark(f"{target.pod or 'the pod'}: {failure.message}; waiting for it, Ctrl-C ends this")
-            has_told = True
+            said = _say_waiting(target.pod or "the pod", failure.message, said)
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
     writer.end()
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from mirror.cli.user.failures import Failure
+from mirror.cli.user.failures import Failure, NotYet
 from mirror.kube.client import Client
 from mirror.kube.errors import BadRequest, KubeError
 from mirror.kube.requests import Request
@@ -49,10 +49,6 @@ class LogRequest:
             "previous": "true" if self.previous else "",
         }
         return tuple((name, value) for name, value in said.items() if value)
-
-
-class NotYet(Failure):
-    """The container has not begun."""
 
 
 @asynccontextmanager

@@ -20,14 +20,14 @@ import msgspec
 from mirror.batch import views
 from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, client_for, decode
-from mirror.cli.user.failures import MANAGER, Doing, Failure, NotAllowed, failure_of
+from mirror.cli.user.failures import MANAGER, Doing, Failure, NotAllowed, NotYet, failure_of
 from mirror.cli.user.logtexts import LogRequest, stream
 from mirror.cli.user.options import Where
 from mirror.cli.user.proxies import proxy_for
 from mirror.kube import requests, tls
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity, IdentityUnavailable
-from mirror.kube.errors import ApiError, Forbidden, KubeError, NotFound, ServerFailure, Unauthorized
+from mirror.kube.errors import ApiError, Conflict, Forbidden, KubeError, NotFound, ServerFailure, Unauthorized
 from mirror.kube.identities import bearer
 from mirror.kube.requests import JSON, Request
 from mirror.kube.resources import CONFIGMAPS
@@ -265,6 +265,8 @@ def refusal(error: KubeError, doing: Doing) -> Failure:
             return Failure("the manager does not accept your token (401): it may have ended, or be of another cluster")
         case Forbidden():
             return NotAllowed(error.message or str(failure_of(error, doing)))
+        case Conflict() if error.message:
+            return NotYet(error.message)
         case ServerFailure() if not error.reason:
             return failure_of(error, doing_of_manager(doing))
         case ApiError() if error.message:
