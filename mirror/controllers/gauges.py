@@ -48,10 +48,11 @@ class Gauges:
 
     def _look_at_cron_jobs(self) -> None:
         sources = self._mirroring.sources
-        found = (sources.get(*name) for name in sources.names(UNSTARTED, UNSTARTED))
-        ages = [_age_seconds(one.metadata.creation_timestamp, self._clock.now()) for one in found if one is not None]
-        self._metrics.unstarted_cron_jobs.set(len(ages))
-        self._metrics.unstarted_cron_oldest.set(max(ages, default=0.0))
+        found = [sources.get(*name) for name in sources.names(UNSTARTED, UNSTARTED)]
+        # RFC 3339 in UTC sorts as text: only the oldest is read.
+        oldest = min((one.metadata.creation_timestamp or "" for one in found if one is not None), default="")
+        self._metrics.unstarted_cron_jobs.set(len(found))
+        self._metrics.unstarted_cron_oldest.set(_age_seconds(oldest, self._clock.now()))
 
     def _describe_watches(self, cluster: str, informers: Iterable[Informer]) -> None:
         described = [informer.describe() for informer in informers]
@@ -70,5 +71,5 @@ class Gauges:
             self._metrics.worker(worker.name).mirrored_jobs[state].set(count)
 
 
-def _age_seconds(created: str | None, now: datetime) -> float:
+def _age_seconds(created: str, now: datetime) -> float:
     return max(0.0, (now - datetime.fromisoformat(created)).total_seconds()) if created else 0.0
