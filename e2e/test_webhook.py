@@ -12,6 +12,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,26 @@ async def test_a_users_job_is_held_placed_released_and_run_elsewhere(
         assert annotation(ended, "held") == ""
         pods = await scene.client.list(f"/api/v1/namespaces/{scene.namespace}/pods")
         assert pods == []
+
+
+async def test_what_a_cronjob_makes_is_claimed_too(home: Cluster, east: ControlPlane, scene: Scene) -> None:
+    """It was written for the built-in controller; its Jobs run elsewhere, and the CronJob sees them end."""
+    cronjobs = f"/apis/batch/v1/namespaces/{scene.namespace}/cronjobs"
+    body: Json = {
+        "metadata": {"name": "nightly"},
+        "spec": {"schedule": "* * * * *", "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": job("any")["spec"]}},
+    }
+    missed = {"status": {"lastScheduleTime": f"{datetime.now(UTC) - timedelta(minutes=2):%Y-%m-%dT%H:%M:00Z}"}}
+    async with hooked(home, east) as (manager, _):
+        await scene.client.create(cronjobs, body)
+        await scene.client.merge(f"{cronjobs}/nightly/status", missed)  # it catches up at once
+        seen = await scene.client.wait_until(
+            f"{cronjobs}/nightly", lambda found: (found or {}).get("status", {}).get("lastSuccessfulTime")
+        )
+        assert not seen["status"].get("active")
+        made = (await scene.client.list(scene.jobs()))[0]
+        assert made["spec"]["managedBy"] == manager.managed_by
+        assert placed_on(made) == "east"
 
 
 async def test_who_is_not_chosen_is_left_alone(home: Cluster, east: ControlPlane, scene: Scene) -> None:
