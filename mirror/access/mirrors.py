@@ -18,6 +18,7 @@ from mirror.access.bounds import Bounds
 from mirror.access.pods import INDEX, BadList, Event, Listed, Pod, read_events, read_list, read_pods
 from mirror.access.reviews import Person
 from mirror.adapters import job
+from mirror.batch.syntax import subdomain_problems
 from mirror.batch.views import items, mapping, text
 from mirror.kube import requests
 from mirror.kube.errors import BadRequest, Forbidden, KubeError, NotFound, TooManyRequests
@@ -114,7 +115,12 @@ class Mirrors:
             continue_token=page.continue_token,
         )
         listed = await self._list(mirror, request, person, "list pods")
-        found = [pod for pod in read_pods(listed.items) if pod.is_controlled_by(mirror.uid)]
+        # A name that no API server stores could only do harm: it goes into headers and paths.
+        found = [
+            pod
+            for pod in read_pods(listed.items)
+            if pod.is_controlled_by(mirror.uid) and not subdomain_problems(pod.metadata.name)
+        ]
         return found, listed.continue_token
 
     async def pod(self, mirror: Mirror, name: str, person: Person) -> Pod:

@@ -37,7 +37,7 @@ LONGEST_TOKEN = 16_384
 DEADLINE_SECONDS = 5.0
 MOST_BYTES = 1 << 20
 TOKENS_A_SECOND, TOKENS_AT_ONCE = 50.0, 100
-TOKENS_A_SECOND_OF_PEER, TOKENS_AT_ONCE_OF_PEER = 5.0, 40
+GUESSES_A_SECOND_OF_PEER, GUESSES_AT_ONCE_OF_PEER = 2.0, 20
 REQUESTS_A_SECOND_OF_ONE, REQUESTS_AT_ONCE_OF_ONE = 10.0, 50
 
 
@@ -148,10 +148,13 @@ class Reviews:
         digest = hashlib.sha256(token.encode()).digest()
         found = self._persons.get(digest)
         if found is None:
-            self.bound("peer", peer, TOKENS_A_SECOND_OF_PEER, TOKENS_AT_ONCE_OF_PEER)
-            if not self._pace.acquire_nowait():
+            # Only what is refused is held against an address: many users may share one.
+            guesses = self._pace_for("peer", peer, GUESSES_A_SECOND_OF_PEER, GUESSES_AT_ONCE_OF_PEER)
+            if guesses.describe().tokens < 1 or not self._pace.acquire_nowait():
                 raise _too_many("tokens are shown")
             found = self._persons.put(digest, await self._review_token(token) or False)
+            if found is False:
+                guesses.acquire_nowait()
         if not isinstance(found, Person):
             raise Refused(401, "the management cluster does not accept this token; it may be over")
         self.bound("person", found.name, REQUESTS_A_SECOND_OF_ONE, REQUESTS_AT_ONCE_OF_ONE)
@@ -221,11 +224,12 @@ class Reviews:
         Raises:
             Refused: 429.
         """
-        pace = self._pace_of.get((kind, whom))
-        if pace is None:
-            pace = self._pace_of.put((kind, whom), Limiter(rate, burst, self._now))
-        if not pace.acquire_nowait():
+        if not self._pace_for(kind, whom, rate, burst).acquire_nowait():
             raise _too_many("requests come")
+
+    def _pace_for(self, kind: str, whom: str, rate: float, burst: int) -> Limiter:
+        found = self._pace_of.get((kind, whom))
+        return found or self._pace_of.put((kind, whom), Limiter(rate, burst, self._now))
 
 
 def _too_many(what: str) -> Refused:

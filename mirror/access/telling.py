@@ -18,6 +18,9 @@ from mirror.model import names
 from mirror.telemetry.logs import Log
 
 LOOK_SECONDS = 15.0
+FIRST_LOOK_SECONDS = 1.0
+TELL_AGAIN_SECONDS = 600.0
+"""It may have been changed or deleted by somebody."""
 AUTHORITY_KEY, URL_KEY = "ca.crt", "url"
 
 
@@ -44,17 +47,18 @@ class Telling:
     async def run(self) -> None:
         """Look again and again, until cancelled; a failure is tried again with the next look."""
         told: dict[str, str] | None = None
+        ends_at, loop = 0.0, asyncio.get_running_loop()
         while True:
-            wanted = self._wanted()
+            wanted, pause = self._wanted(), LOOK_SECONDS
             if not self._is_leading():
-                told = None  # somebody else may have told another thing meanwhile
-            elif self._url and told != wanted:
+                told, pause = None, FIRST_LOOK_SECONDS  # somebody else may tell another thing meanwhile
+            elif self._url and (told != wanted or loop.time() >= ends_at):
                 try:
                     await self._write(wanted)
-                    told = wanted
+                    told, ends_at = wanted, loop.time() + TELL_AGAIN_SECONDS
                 except KubeError as error:
                     self._log.warning("access not told", error=error)
-            await asyncio.sleep(LOOK_SECONDS if told is not None else LOOK_SECONDS / 15)
+            await asyncio.sleep(pause)
 
     def _wanted(self) -> dict[str, str]:
         authority = self._authority().decode("ascii", errors="replace")
@@ -77,4 +81,4 @@ class Telling:
                 await self._management.send(requests.create(CONFIGMAPS, body, namespace=namespace).in_line(Rank.LAST))
             except AlreadyExists:
                 await self._management.send(patch)
-        self._log.info("access told", url=wanted[URL_KEY])
+        self._log.debug("access told", url=wanted[URL_KEY])

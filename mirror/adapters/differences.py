@@ -169,7 +169,7 @@ def _report(
 
 def _difference(path: str, here: object, want: object, have: object, carrying: job.Carrying) -> Difference:
     kind, because = _judge(path, here, want, have, carrying)
-    return Difference(path=path, kind=kind, source=_shown(here), mirror=_shown(have), because=because)
+    return Difference(path=path[:LONGEST_VALUE], kind=kind, source=_shown(here), mirror=_shown(have), because=because)
 
 
 def _judge(path: str, here: object, want: object, have: object, carrying: job.Carrying) -> tuple[str, str]:

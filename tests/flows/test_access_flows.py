@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -415,6 +417,36 @@ async def test_guessing_tokens_is_slowed_down() -> None:
         codes = [(await world.ask("train", headers={"authorization": f"Bearer {n}"})).code for n in range(60)]
 
         assert (codes[0], codes[-1]) == (401, 429)
+
+
+async def test_many_users_behind_one_address_are_no_guessers() -> None:
+    """Only tokens that are refused are held against it."""
+    async with access_world() as world:
+        for _ in range(5):
+            assert [(await world.ask("train", user=user)).code for user in ("ann", "bob", "eve")] == [404, 403, 403]
+            await asyncio.sleep(11)
+
+
+async def test_a_pod_name_that_could_do_harm_is_left_out() -> None:
+    """A worker answers with what it likes; names go into headers and paths."""
+    async with access_world() as world:
+        await world.running()
+        plane = world.workers["east"]
+        handle = plane.server.handle
+
+        async def lying(request: Any) -> Any:
+            answer = await handle(request)
+            if request.path.endswith("/pods"):
+                return _with_evil_name(answer)
+            return answer
+
+        plane.wire.server = type("Lying", (), {"handle": staticmethod(lying)})()
+        assert (await world.ask("train/log")).code == 404
+        assert (await world.ask("train/pods")).json["items"] == []
+
+
+def _with_evil_name(answer: Any) -> Any:
+    return replace(answer, body=re.sub(rb'"name":"train-[a-z0-9]+"', rb'"name":"a\\r\\nX: y"', answer.body))
 
 
 async def test_lists_and_drafts_of_one_person_are_few() -> None:
