@@ -76,8 +76,13 @@ def table(
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": meta,
         "columnDefinitions": definitions if has_columns else None,
-        "rows": [_row(kind, raw, now, version, include) for raw in raws],
+        "rows": [_row(kind, raw, now, version, include) for raw in raws] or _no_rows(kind),
     }
+
+
+def _no_rows(kind: Kind) -> list[Json] | None:
+    """None of a kind without columns of its own, as upstream has it."""
+    return None if any(one.name == "Created At" for one in columns_of(kind)) else []
 
 
 def partial(raw: bytes, version: str) -> Json:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from mirror.batch.violations import invalid
 from mirror.embedded.apiserver import answers, bodies, managed, objects, options, patches, schemas, storing
 from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.crds import paths
-from mirror.embedded.apiserver.failures import Json, bad_request, not_found
+from mirror.embedded.apiserver.failures import Json, Refused, bad_request, not_found
 from mirror.embedded.apiserver.failures import invalid as refused
 from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Answer, Request
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from mirror.embedded.apiserver.core import Action, ActionKey, ApiServer
 
 METHODS = ("GET", "PUT", "PATCH")
+_NO_SCALE = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -49,6 +51,8 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
         content_type = request.headers.get("content-type", "")
         validation = wanted.validation
 
+        sent = None if is_patch else _sent(request.body, content_type, validation)
+
         def make(current: Json | None, context: Context) -> Json:
             assert current is not None
             before = scale_of(current, scale)
@@ -57,7 +61,8 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
                     patches.type_of(content_type, _SCALE), request.body, before, _SCALE, validation
                 )
             else:
-                decoded = bodies.decode_as(request.body, content_type, "autoscaling/v1", "Scale", "Scale", validation)
+                assert sent is not None
+                decoded = sent
             call.warnings.extend(decoded.warnings)
             old = deepcopy(current)
             new = _scaled(current, schemas.canonical(decoded.body, "Scale"), call, scale)
@@ -71,6 +76,16 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
 
     key = f"{kind.plural}.{kind.group}"
     return {(key, "scale", "GET"): read, (key, "scale", "PUT"): write, (key, "scale", "PATCH"): write}
+
+
+def _sent(body: bytes, content_type: str, validation: bodies.Validation) -> bodies.Decoded:
+    """A scale that replaces another; upstream cannot say what is wrong with one that cannot be read."""
+    try:
+        return bodies.decode_as(body, content_type, "autoscaling/v1", "Scale", "Scale", validation)
+    except Refused as refused:
+        if refused.code != HTTPStatus.BAD_REQUEST:
+            raise
+        raise bad_request(_NO_SCALE) from refused
 
 
 def scale_of(body: Json, scale: Json) -> Json:

@@ -41,24 +41,25 @@ async def _bind(
     pods = server.registry.find("", "v1", "pods")
     assert pods is not None
     body, _, warnings = common.read(request, "v1", "Binding", namespace=namespace)
-    name = name or body["metadata"].get("name", "")
-    if body["metadata"].get("name", "") != name:
-        raise bad_request("name in URL does not match name in Binding object")
-    if problems := _problems(body["target"]):
-        told = [f"{one.field}: {one.message}" for one in problems]
-        raise Refused(failure(500, "", told[0] if len(told) == 1 else f"[{', '.join(told)}]"))
-    body, more = await common.admit(server, kind, subresource, (namespace, name), body, context)
-    while True:
-        record = common.found(server, "pods", namespace, name)
-        pod = _bound(record, body, context.now)
-        if context.is_dry_run:
+    with common.telling(warnings):
+        name = name or body["metadata"].get("name", "")
+        if body["metadata"].get("name", "") != name:
+            raise bad_request("name in URL does not match name in Binding object")
+        if problems := _problems(body["target"]):
+            told = [f"{one.field}: {one.message}" for one in problems]
+            raise Refused(failure(500, "", told[0] if len(told) == 1 else f"[{', '.join(told)}]"))
+        body, more = await common.admit(server, kind, subresource, (namespace, name), body, context)
+        while True:
+            record = common.found(server, "pods", namespace, name)
+            pod = _bound(record, body, context.now)
+            if context.is_dry_run:
+                break
+            try:
+                changes.store(server, pods, pod, replacing=record)
+            except Moved:
+                continue
             break
-        try:
-            changes.store(server, pods, pod, replacing=record)
-        except Moved:
-            continue
-        break
-    return common.success(request, [*warnings, *more])
+        return common.success(request, [*warnings, *more])
 
 
 def _problems(target: Json) -> list[Violation]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from mirror.embedded.apiserver import answers, bodies, objects, options, schemas
-from mirror.embedded.apiserver.failures import Json, bad_request, not_found
+from mirror.embedded.apiserver.failures import Json, Refused, bad_request, not_found
 from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Answer, Request, Response
 from mirror.embedded.apiserver.negotiation import format_of
@@ -41,6 +42,16 @@ def read(request: Request, api_version: str, kind: str, *, namespace: str) -> tu
     if found != namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     return body, wanted, decoded.warnings
+
+
+@contextmanager
+def telling(warnings: Sequence[str]) -> Iterator[None]:
+    """Who is refused hears of what is odd, too."""
+    try:
+        yield
+    except Refused as refused:
+        refused.headers = (*refused.headers, *answers.warning_headers(warnings))
+        raise
 
 
 async def admit(

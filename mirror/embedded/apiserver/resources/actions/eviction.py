@@ -37,23 +37,24 @@ async def evict(server: ApiServer, kind: Kind, namespace: str, name: str, reques
     # The older version of the body is still taken, and means the same.
     version = _OLD_VERSION if _OLD_VERSION.encode() in request.body else "policy/v1"
     body, wanted, warnings = common.read(request, version, "Eviction", namespace=namespace)
-    if body["metadata"].get("name", "") != name:
-        raise bad_request("name in URL does not match name in Eviction object")
-    given = body.get("deleteOptions") or {}
-    is_dry_run = _is_dry_run(given, is_asked=wanted.is_dry_run)
-    context = replace(context, is_dry_run=is_dry_run)
-    _, more = await common.admit(server, kind, "eviction", (namespace, name), body, context)
-    warnings += more
-    record = common.found(server, "pods", namespace, name)
-    if not is_dry_run:
-        # What is wrong with the options is found only when the pod is deleted.
-        record = _marked(server, kind, record, given.get("preconditions") or {}, context)
-    options = _options(request, given, is_dry_run=is_dry_run)
-    if options.version is not None and not is_dry_run:
-        options = replace(options, version=str(record.version))
-    call = Call(request, context.user, "delete", kind, namespace, name, "", format_of(request), warnings)
-    await deleting.deleted(server, call, options)
-    return common.success(request, warnings)
+    with common.telling(warnings):
+        if body["metadata"].get("name", "") != name:
+            raise bad_request("name in URL does not match name in Eviction object")
+        given = body.get("deleteOptions") or {}
+        is_dry_run = _is_dry_run(given, is_asked=wanted.is_dry_run)
+        context = replace(context, is_dry_run=is_dry_run)
+        _, more = await common.admit(server, kind, "eviction", (namespace, name), body, context)
+        warnings += more
+        record = common.found(server, "pods", namespace, name)
+        if not is_dry_run:
+            # What is wrong with the options is found only when the pod is deleted.
+            record = _marked(server, kind, record, given.get("preconditions") or {}, context)
+        options = _options(request, given, is_dry_run=is_dry_run)
+        if options.version is not None and not is_dry_run:
+            options = replace(options, version=str(record.version))
+        call = Call(request, context.user, "delete", kind, namespace, name, "", format_of(request), warnings)
+        await deleting.deleted(server, call, options)
+        return common.success(request, warnings)
 
 
 def _is_dry_run(given: Json, *, is_asked: bool) -> bool:

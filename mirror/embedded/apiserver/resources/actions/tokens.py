@@ -30,30 +30,31 @@ async def issue(server: ApiServer, kind: Kind, namespace: str, name: str, reques
         Refused: 400, 404 for an account or a bound object that is not there, 409 for another uid, 422.
     """
     body, _, warnings = common.read(request, f"{_GROUP}/v1", _KIND, namespace=namespace)
-    meta, spec = body["metadata"], body["spec"]
-    if meta.get("name", name) != name:
-        told = "must match the service account name if specified"
-        raise _invalid(name, invalid_text("metadata.name", meta["name"], told))
-    account = common.found(server, "serviceaccounts", namespace, name)
-    if meta.get("uid", account.uid) != account.uid:
-        why = f"the UID in the token request ({meta['uid']}) does not match the UID of the service account"
-        raise conflict(_KIND, _GROUP, name, f"{why} ({account.uid})")
-    meta |= {"name": name, "namespace": namespace, "uid": account.uid, "creationTimestamp": context.now}
-    spec["audiences"] = spec.get("audiences") or [ISSUER]
-    if spec.get("expirationSeconds") is None:
-        spec["expirationSeconds"] = _DEFAULT_SECONDS
-    seconds: int = spec["expirationSeconds"]
-    body["status"] = {}
-    _check_seconds(seconds)
-    body, more = await common.admit(server, kind, "token", (namespace, name), body, context)
-    spec = body["spec"]
-    ref = spec.setdefault("boundObjectRef", None)
-    bound = _bound(server, namespace, name, ref) if ref is not None else None
-    token, expires = server.access.tokens.issue(
-        namespace=namespace, name=name, uid=account.uid, audiences=spec["audiences"], seconds=seconds, bound=bound
-    )
-    body["status"] = {"token": token, "expirationTimestamp": expires}
-    return common.created(request, body, [*warnings, *more])
+    with common.telling(warnings):
+        meta, spec = body["metadata"], body["spec"]
+        if meta.get("name", name) != name:
+            told = "must match the service account name if specified"
+            raise _invalid(name, invalid_text("metadata.name", meta["name"], told))
+        account = common.found(server, "serviceaccounts", namespace, name)
+        if meta.get("uid", account.uid) != account.uid:
+            why = f"the UID in the token request ({meta['uid']}) does not match the UID of the service account"
+            raise conflict(_KIND, _GROUP, name, f"{why} ({account.uid})")
+        meta |= {"name": name, "namespace": namespace, "uid": account.uid, "creationTimestamp": context.now}
+        spec["audiences"] = spec.get("audiences") or [ISSUER]
+        if spec.get("expirationSeconds") is None:
+            spec["expirationSeconds"] = _DEFAULT_SECONDS
+        seconds: int = spec["expirationSeconds"]
+        body["status"] = {}
+        _check_seconds(seconds)
+        body, more = await common.admit(server, kind, "token", (namespace, name), body, context)
+        spec = body["spec"]
+        ref = spec.setdefault("boundObjectRef", None)
+        bound = _bound(server, namespace, name, ref) if ref is not None else None
+        token, expires = server.access.tokens.issue(
+            namespace=namespace, name=name, uid=account.uid, audiences=spec["audiences"], seconds=seconds, bound=bound
+        )
+        body["status"] = {"token": token, "expirationTimestamp": expires}
+        return common.created(request, body, [*warnings, *more])
 
 
 def _check_seconds(seconds: int) -> None:
