@@ -22,7 +22,7 @@ from mirror.model.views import Moment, WorkerView
 from mirror.page.serving import Place, serve
 from mirror.page.table import PAGE_JOBS
 from mirror.page.times import relative, span
-from mirror.planes.fleet import fleet
+from mirror.planes.fleet import Fleet, fleet
 from mirror.planes.samples import sample_jobs
 from mirror.planes.shape import Shape
 from mirror.telemetry.logs import Log
@@ -55,39 +55,57 @@ async def seen(known: Pretended, *, port: int = 0) -> AsyncIterator[tuple[Tab, s
         yield tab, f"http://127.0.0.1:{found}/"
 
 
-async def test_jobs_are_seen_to_run_without_reloading(tmp_path: Path) -> None:
-    """A manager with two workers: a Job appears by itself, ends before our eyes, and tells its story."""
+@asynccontextmanager
+async def managed(folder: Path) -> AsyncIterator[tuple[Tab, str, Fleet]]:
+    """A tab, and the address of the page of a manager that leads, with the workers ``east`` and ``west``."""
     assert CHROMIUM is not None
     ports: list[int] = []
-    async with fleet(["east", "west"], tmp_path, Shape()) as made:
-        settings, stop = made.settings(page=True), asyncio.Event()
-        async with (
-            manager(settings, 2, metrics=Metrics(), stop=stop, on_page=ports.append),
-            browser_tab(CHROMIUM) as tab,
-        ):
-            await tab.open(f"http://127.0.0.1:{ports[0]}/")
-            await tab.wait_for(f"{LIVE} && document.querySelectorAll('.card').length === 2")
-            assert "leading" in await tab.text("header")
-            assert "2 of 2 within reach" in await tab.text("#summary")
-            assert "No Job is mirrored yet." in await tab.text("main")
+    async with fleet(["east", "west"], folder, Shape()) as made:
+        running = manager(made.settings(page=True), 2, metrics=Metrics(), stop=asyncio.Event(), on_page=ports.append)
+        async with running, browser_tab(CHROMIUM) as tab:
+            yield tab, f"http://127.0.0.1:{ports[0]}/", made
 
-            bodies = [body for body in sample_jobs(settings.managed_by) if body["metadata"]["name"].startswith("plain")]
-            for body in bodies:
-                await made.management.plane.api.create(JOBS, body)
-            await tab.wait_for(f"{ROWS}.length === {len(bodies)}")
-            await tab.wait_for(f"{ROWS}.every(row => row.innerText.includes('Complete'))")
-            assert tab.loads == 1, "it was reloaded"
 
-            name = bodies[0]["metadata"]["name"]
-            await tab.evaluate(f"document.querySelector('a[href=\"jobs/default/{name}\"]').click()")
-            await tab.wait_for(f"document.querySelector('#timeline .good') && {LIVE}")
-            kinds = [text.strip() for text in (await tab.text("#timeline")).splitlines()]
-            order = [kinds.index(kind) for kind in ("Created", "Placed", "Mirrored", "Finished")]
-            assert order == sorted(order)
+async def test_jobs_are_seen_to_run_without_reloading(tmp_path: Path) -> None:
+    """Jobs appear by themselves and end before our eyes; one of them tells its story, and that it is gone."""
+    async with managed(tmp_path) as (tab, url, made):
+        await tab.open(url)
+        await tab.wait_for(f"{LIVE} && document.querySelectorAll('.card').length === 2")
+        assert "leading" in await tab.text("header")
+        assert "2 of 2 within reach" in await tab.text("#summary")
+        assert "No Job is mirrored yet." in await tab.text("main")
 
-            await made.management.plane.api.delete(f"{JOBS}/{name}")
-            await tab.wait_for("document.getElementById('head').innerText.includes('no longer')")
-            assert tab.complaints == []
+        api, ours = made.management.plane.api, made.settings().managed_by
+        bodies = [body for body in sample_jobs(ours) if body["metadata"]["name"].startswith("plain")]
+        for body in bodies:
+            await api.create(JOBS, body)
+        await tab.wait_for(f"{ROWS}.length === {len(bodies)}")
+        await tab.wait_for(f"{ROWS}.every(row => row.innerText.includes('Complete'))")
+        assert tab.loads == 1, "it was reloaded"
+
+        name = bodies[0]["metadata"]["name"]
+        await tab.evaluate(f"document.querySelector('a[href=\"jobs/default/{name}\"]').click()")
+        await tab.wait_for(f"document.querySelector('#timeline .good') && {LIVE}")
+        kinds = [text.strip() for text in (await tab.text("#timeline")).splitlines()]
+        order = [kinds.index(kind) for kind in ("Created", "Placed", "Mirrored", "Finished")]
+        assert order == sorted(order)
+
+        await api.delete(f"{JOBS}/{name}")
+        await tab.wait_for("document.getElementById('head').innerText.includes('no longer')")
+        assert tab.complaints == []
+
+
+async def test_a_worker_is_seen_to_be_lost_and_to_come_back(tmp_path: Path) -> None:
+    """Its card says so within seconds, without reloading, and so does what is read aloud."""
+    async with managed(tmp_path) as (tab, url, made):
+        await tab.open(url)
+        await tab.wait_for(f"{LIVE} && document.querySelectorAll('.card').length === 2")
+        await made.workers["west"].plane.kill()
+        await tab.wait_for("document.querySelector('.card.lost')?.id === 'w:west'")
+        assert await tab.text("#summary") == "1 of 2 within reach; lost: west"
+        made.workers["west"].plane.start()
+        await tab.wait_for("document.getElementById('summary').innerText === '2 of 2 within reach'", seconds=40)
+        assert (tab.loads, tab.complaints) == (1, [])
 
 
 async def test_hostile_text_is_only_text() -> None:
