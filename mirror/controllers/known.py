@@ -134,6 +134,8 @@ class Knowledge:
             because="; ".join(filter(None, (connection.because, problems))),
             jobs=self.sources.count(BY_WORKER, worker.name),
             uid=worker.uid,
+            version=worker.version,
+            token_expires=_text(worker.token.expires),
         )
         if spec is None:
             return seen

@@ -1,0 +1,99 @@
+"""What the manager knows, as people see it: states, reasons, and how far behind it is."""
+
+from __future__ import annotations
+
+import pytest
+from doubles.jobs import job
+from doubles.refusals import Refused
+from doubles.world import RunningManager, two_workers
+
+from mirror.model import names
+from mirror.model.views import JobView, Known
+
+pytestmark = pytest.mark.looptime
+
+
+def known(manager: RunningManager) -> Known:
+    return manager.mirroring.known()
+
+
+def view(manager: RunningManager, name: str = "train") -> JobView:
+    found = known(manager).job("default", name)
+    assert found is not None
+    return found
+
+
+async def test_a_job_has_one_of_few_states() -> None:
+    """Suspended, Placed, Running, Complete; then it is gone."""
+    async with two_workers(keep_history=True) as (world, manager):
+        world.create(job(suspend=True))
+        await manager.settle()
+        assert (view(manager).state, view(manager).worker) == ("Suspended", "")
+        world.edit(lambda body: body["spec"].update(suspend=False))
+        await manager.settle()
+        assert (view(manager).state, view(manager).worker) == ("Placed", "east")
+        world.controller("east").start("train")
+        await manager.settle()
+        assert view(manager).state == "Running"
+        world.controller("east").complete("train")
+        await manager.settle()
+        seen = view(manager)
+        assert (seen.state, bool(seen.started), bool(seen.finished), seen.because) == ("Complete", True, True, "")
+        world.delete()
+        await manager.settle()
+        assert known(manager).job("default", "train") is None
+        assert known(manager).timeline("default", "train") == ()
+
+
+async def test_a_job_that_the_webhook_holds_waits_like_any_other() -> None:
+    """It is suspended only until it has a worker; and it says that it was held."""
+    async with two_workers(keep_history=True) as (world, manager):
+        for name in ("east", "west"):
+            world.annotate_worker(name, cordoned="true")
+        await manager.settle()
+        held = job(suspend=True)
+        held["metadata"].setdefault("annotations", {})[names.HELD] = "true"
+        world.create(held)
+        await manager.settle()
+        assert (view(manager).state, view(manager).because) == ("Waiting", "east: cordoned; west: cordoned")
+        assert known(manager).lacks("default", "train") == {"east": "cordoned", "west": "cordoned"}
+        assert [moment.kind for moment in known(manager).timeline("default", "train")][:2] == ["Created", "Held"]
+
+
+async def test_a_worker_out_of_reach_is_the_reason() -> None:
+    """Of the Jobs on it; and it is told with since when."""
+    async with two_workers(keep_history=True) as (world, manager):
+        world.create(job())
+        await manager.settle()
+        world.workers["east"].go_down()
+        await manager.settle(30)
+        (east, _) = known(manager).workers()
+        assert view(manager).because.startswith("worker east is out of reach: ")
+        assert (east.name, east.state, bool(east.lost_since), east.jobs) == ("east", "Lost", True, 1)
+
+
+async def test_what_cannot_be_stored_yet_is_lag() -> None:
+    """From when the change was seen until it is stored; None where nothing is outstanding."""
+    async with two_workers(keep_history=True) as (world, manager):
+        world.create(job())
+        await manager.settle()
+        assert view(manager).lag_seconds is None
+        world.management.arrange("patch", "jobs", Refused(503, "ServiceUnavailable"), times=1000)
+        world.controller("east").start("train")
+        await manager.settle(5)
+        assert (view(manager).lag_seconds or 0) > 3
+        error = [moment for moment in known(manager).timeline("default", "train") if moment.kind == "Error"]
+        assert [one for one in error if "503" in one.text]
+
+
+async def test_lists_are_newest_first_and_as_long_as_wanted() -> None:
+    """By creation, then by name."""
+    async with two_workers(keep_history=True) as (world, manager):
+        for name in ("a", "b", "c"):
+            world.create(job(name))
+            await manager.settle(2)
+        seen = known(manager)
+        assert [one.name for one in seen.jobs()] == ["c", "b", "a"]
+        assert [one.name for one in seen.jobs("default", most=2)] == ["c", "b"]
+        assert seen.jobs("other") == ()
+        assert sorted(seen.keys()) == [("default", name) for name in "abc"]
