@@ -28,7 +28,7 @@ from mirror.kube.tls import BadCertificate
 from mirror.model import names
 from mirror.model.endings import CannotStart
 from mirror.serving import renewing
-from mirror.serving.x509 import KeyPair, load, server_context
+from mirror.serving.x509 import KeyPair, server_context
 from mirror.telemetry.logs import Log
 
 LOOK_AT_FILES_SECONDS = 5.0
@@ -74,12 +74,14 @@ class Certificates:
         self._on_loaded = on_loaded
         self._material: Material | None = None
         self._context: ssl.SSLContext | None = None
+        self._newest: ssl.SSLContext | None = None
+        """Each connection is switched to it: a context that loads a second pair would show either, by kind of key."""
         self._trouble = ""
         self._listeners: list[Callable[[], None]] = []
 
     @property
     def context(self) -> ssl.SSLContext:
-        """The same object for ever; new connections get what is loaded by then."""
+        """The same object for ever; new connections are shown what is loaded by then."""
         assert self._context is not None, "load() comes first"
         return self._context
 
@@ -129,17 +131,21 @@ class Certificates:
     def _use(self, found: Material) -> None:
         if found == self._material:
             return
-        fresh = server_context(found.pair)  # a broken pair shows here, before it could spoil what is served
+        self._newest = server_context(found.pair)
         if self._context is None:
-            self._context = fresh
-        else:
-            load(self._context, found.pair)
+            self._context = server_context(found.pair)
+            self._context.sni_callback = self._switch
         self._material = found
         ends = renewing.expiry(found.pair)
         self._on_loaded(ends)
         for listener in self._listeners:
             listener()
         self._log.info("certificate loaded", ends=ends.isoformat())
+
+    def _switch(self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, context: ssl.SSLContext) -> None:
+        """A handshake begins, with a server name or without."""
+        assert self._newest is not None
+        connection.context = self._newest
 
 
 class Files:

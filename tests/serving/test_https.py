@@ -1,20 +1,25 @@
 """The HTTPS address, over real loopback sockets: whom clients meet, and that a new certificate needs no restart."""
 
 import asyncio
+import ipaddress
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aiohttp
 import pytest
 from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
 
 from mirror.model.endings import CannotStart
 from mirror.serving import https
 from mirror.serving.certificates import Certificates, Files, Material, Unusable
-from mirror.serving.x509 import Authority, client_context, server_context
+from mirror.serving.x509 import Authority, KeyPair, client_context, server_context
 from mirror.telemetry.logs import Log
 
 ANY_PORT = ("127.0.0.1", 0)
@@ -85,12 +90,40 @@ async def test_new_connections_get_the_new_certificate() -> None:
         assert (await old.get(url, ssl=tls)).status == 200
 
 
+def self_signed(key: rsa.RSAPrivateKey) -> Material:
+    """As an operator makes one by hand, with another kind of key than ours."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "by hand")])
+    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(hours=1))
+    signed = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
+    form, no = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    pem = signed.public_bytes(serialization.Encoding.PEM)
+    return Material(KeyPair(pem, key.private_bytes(serialization.Encoding.PEM, form, no)), pem)
+
+
+async def test_another_kind_of_key_takes_over_too() -> None:
+    """OpenSSL keeps one pair for each kind of key in a context, and would go on showing the old one."""
+    source, by_hand = Changing(), self_signed(rsa.generate_private_key(65537, 2048))
+    async with serving(source) as port:
+        source.material = by_hand
+        source.looks = asyncio.Semaphore(0)
+        await looked(source)
+        shown = await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", port))
+        assert shown.encode() == by_hand.authority
+        source.material = signed_by(OTHER)
+        source.looks = asyncio.Semaphore(0)
+        await looked(source)
+        assert await get(port, OTHER) == (200, "hello")
+
+
 @pytest.mark.parametrize(
     "broken",
     [
         Unusable("gone"),
-        Material(type(ONE.pair)(b"no PEM", b"no PEM")),
-        Material(type(ONE.pair)(OTHER.issue_server(["127.0.0.1"]).certificate, ONE.issue_server(["x"]).key)),
+        Material(KeyPair(b"no PEM", b"no PEM")),
+        Material(KeyPair(OTHER.issue_server(["127.0.0.1"]).certificate, ONE.issue_server(["x"]).key)),
     ],
 )
 async def test_a_broken_pair_is_not_taken(broken: Material | Unusable) -> None:
