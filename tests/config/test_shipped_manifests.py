@@ -104,7 +104,6 @@ def test_the_manager_has_these_rights_on_its_cluster() -> None:
         ("Role", "leases", names.LEASE, "get"),
         ("Role", "leases", names.LEASE, "update"),
         ("Role", "leases", "*", "create"),
-        ("Role", "events", "*", "create"),
     }
 
 
