@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from access_world import RULES, Got, access_world
 
@@ -490,3 +491,14 @@ async def test_a_standby_serves_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def _stand_by(_: Mirroring) -> None:
     await asyncio.get_running_loop().create_future()
+
+
+async def test_a_mirror_that_cannot_be_read_is_no_defect_of_ours() -> None:
+    """Whole objects are only skimmed when they arrive."""
+    async with access_world() as world:
+        await world.running()
+        assert world.registry is not None
+        found = world.registry.workers["east"].mirrors.get("default", "train")
+        assert found is not None
+        found.spec = msgspec.Raw(b"[" * 5000)
+        assert [(await world.ask(f"train/{what}")).code for what in ("diff", "pods", "log")] == [502, 502, 502]
