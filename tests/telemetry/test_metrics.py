@@ -71,6 +71,13 @@ def test_the_version_is_a_label() -> None:
     assert name.startswith('jobmirror_build_info{program="manager",version="')
 
 
+def test_a_job_controller_of_its_own_is_no_manager() -> None:
+    """What tells that no manager runs must not be silenced by another program of ours."""
+    (name,) = [name for name in series(Metrics("job-controller")) if name.startswith("jobmirror_build_info")]
+
+    assert name.startswith('jobmirror_build_info{program="job-controller"')
+
+
 def test_counting_shows() -> None:
     """What rooms report through the observer methods arrives in the series."""
     metrics = Metrics()
