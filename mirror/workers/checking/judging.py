@@ -120,13 +120,13 @@ def judge_optional(what: str, allowed: Mapping[Right, bool]) -> Finding:
     missing = [str(right) for right, is_allowed in allowed.items() if not is_allowed]
     if not missing:
         return ok(f"optional: {what}", "allowed")
-    return ok(f"optional: {what}", f"not allowed: {', '.join(missing[:6])}")
+    return ok(f"optional: {what}", f"not given, and not needed without it: {', '.join(missing[:6])}")
 
 
 def judge_entry(worker: str, entry: Entry) -> Finding:
     """What the manager itself says."""
     if not entry.state:
-        fix = "see whether it runs: kubectl -n NAMESPACE get pods; it looks at a new worker at once"
+        fix = "does it run, and in this namespace? It looks at a new worker at once"
         return warn("manager", "has not said anything about this worker yet", fix)
     if entry.state == State.LOST.value:
         fix = "what is said above may tell why; it looks again by itself"

@@ -130,6 +130,8 @@ async def _examine_live(
     creation = next(is_allowed for what, is_allowed in can.items() if what.startswith("creating"))
     findings += [judged_token(has_right=renewal and token.is_renewable), rights]
     findings += [judging.judge_optional(what, allowed) for what, allowed in optional.items()]
+    if rights.verdict == "fail":
+        return findings  # a Job would be refused everywhere, for that reason
     tried = {one: await _try_job(client, one) for one in _namespaces(spec, context)}
     return [*findings, judging.judge_namespaces(spec.name, tried, may_create=creation, kubectl=" --context CONTEXT")]
 
