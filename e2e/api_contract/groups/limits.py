@@ -186,7 +186,7 @@ async def any_bytes_on_any_path_get_an_answer(api: Api) -> None:
             method, _target(random), _body(random), content=_content(random), headers=_headers(random)
         )
         _is_sane(answer)
-    (await api.get("configmaps/a")).ok()
+    assert (await api.get("configmaps/a")).status in (200, 404)  # one of them may have deleted it
 
 
 @cases.case
