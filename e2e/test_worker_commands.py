@@ -253,6 +253,7 @@ async def test_a_check_says_what_is_missing_and_how_to_mend_it(
     await scene.source_until("waiting", is_complete)
     async with Client(planes["east"].kubeconfig) as client:
         await client.delete(f"/api/v1/namespaces/{scene.namespace}")
+        await operator.check_until(f"namespaces: missing: {scene.namespace}")
         binding = f"{RBAC}/clusterrolebindings/jobmirror-worker-{manager.namespace}"
         role = f"{RBAC}/clusterroles/jobmirror-worker-{manager.namespace}"
         rules = [rule for rule in (await client.get(role))["rules"] if rule["resources"] != ["jobs"]]
@@ -261,7 +262,6 @@ async def test_a_check_says_what_is_missing_and_how_to_mend_it(
         found = await operator.check_until("missing: patch jobs, delete jobs")
         assert found.code == 1
         assert "mirror worker add east" in found.output
-        await operator.check_until(f"namespaces: missing: {scene.namespace}")
 
         await client.delete(binding)
         accounts = f"/api/v1/namespaces/{manager.namespace}/serviceaccounts"
