@@ -104,6 +104,14 @@ def test_every_alert_says_what_and_how_bad_and_where_to_read_on() -> None:
         assert rule["annotations"]["runbook_url"] == f"docs/runbook.md#{rule['alert'].lower()}"
 
 
+def test_the_runbook_has_a_section_for_each_alert() -> None:
+    """Under its name, so that the link of an alert leads there; and none for alerts that are no more."""
+    headings = re.findall(
+        r"^#{2,3} ((?:Mirror|JobController)\w+)$", (ROOT / "docs/runbook.md").read_text(), re.MULTILINE
+    )
+    assert sorted(headings) == sorted(rule["alert"] for rule in rules())
+
+
 def test_every_alert_is_shown_firing() -> None:
     """By a promtool test; that nothing else fires with it is part of most."""
     text = "".join(path.read_text() for path in sorted((HERE / "tests").glob("*.yaml")))
