@@ -80,7 +80,8 @@ def not_found(field: str, value: str, detail: str = "") -> Violation:
 
 def too_long(field: str, limit: int) -> Violation:
     """A text, or all texts of a map, have too many bytes."""
-    return Violation(field, TOO_LONG, f"Too long: may not be more than {limit} bytes")
+    why = f"may not be more than {limit} bytes" if limit >= 0 else "value is too long"
+    return Violation(field, TOO_LONG, f"Too long: {why}")
 
 
 def too_many(field: str, count: int, limit: int) -> Violation:

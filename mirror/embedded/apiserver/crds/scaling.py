@@ -15,6 +15,7 @@ from mirror.embedded.apiserver.failures import invalid as refused
 from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Answer, Request
 from mirror.embedded.apiserver.negotiation import PLAIN
+from mirror.embedded.apiserver.resources.actions import common
 from mirror.embedded.apiserver.resources.base import Builtin
 from mirror.embedded.apiserver.strategy import Context
 
@@ -70,7 +71,10 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
             return new
 
         manager = options.manager_of(wanted, call.user_agent)
-        raw, status = await storing.changed(server, call, storing.Change(make, wanted, manager, tracks_fields=False))
+        with common.telling(call.warnings):
+            raw, status = await storing.changed(
+                server, call, storing.Change(make, wanted, manager, tracks_fields=False)
+            )
         made = scale_of(objects.decode(raw), scale)
         return answers.written(objects.encode(made), PLAIN, status, answers.warning_headers(call.warnings))
 
