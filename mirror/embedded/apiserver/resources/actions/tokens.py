@@ -73,6 +73,8 @@ def _bound(server: ApiServer, namespace: str, account: str, ref: Json) -> Json:
     kind, name = ref.get("kind", ""), ref.get("name", "")
     if group or kind not in _PLURALS:
         raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+    if not name:
+        raise bad_request("Name parameter required.")
     record = common.found(server, _PLURALS[kind], "" if kind == "Node" else namespace, name)
     if kind == "Pod" and objects.decode(record.raw)["spec"].get("serviceAccountName", "") != account:
         told = f"cannot bind token for serviceaccount {quoted(account)} to pod running with different"
