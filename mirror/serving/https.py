@@ -1,7 +1,8 @@
 """The one HTTPS address of the manager, for API servers that call our webhook and for users of ``access``.
 
 ``app`` opens it when one of both is enabled, on every replica: who stands by answers too. What is answered is in the
-application that it is given. Not here: certificates (``certificates``), and metrics and health (``telemetry/server``).
+application that it is given. Not here: certificates (``certificates``), who gets in (``doors``), and metrics and health
+(``telemetry/server``).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
@@ -17,17 +19,14 @@ from aiohttp.http import HttpProcessingError
 
 from mirror.model.endings import CannotStart
 from mirror.serving.certificates import Certificates
+from mirror.serving.doors import CLOSE_SECONDS, Doors, listening_sockets
 
-CLOSE_SECONDS = 1.0
-HANDSHAKE_SECONDS = 10.0
 IDLE_SECONDS = 120.0
 """Longer than the 90 s after which an API server leaves an idle connection: were we first, a call just being sent on it
 would fail. It also ends connections that never send a whole header."""
-MOST_CONNECTIONS = 1024
 MOST_BODY_BYTES = 4 << 20
 """Two objects of the size that etcd takes, the new and the old one, and something around them."""
 _MOST_HEADER_BYTES = 16 << 10
-_BACKLOG = 256
 
 Routes = Iterable[web.AbstractRouteDef]
 """What one part answers, as ``aiohttp.web`` has it (``web.post(path, handler)`` …)."""
@@ -63,37 +62,38 @@ async def serve_https(address: tuple[str, int], app: web.Application, certificat
         max_line_size=_MOST_HEADER_BYTES,
         max_field_size=_MOST_HEADER_BYTES,
     )
-    await runner.setup()
-    listener: asyncio.Server | None = None
-    try:
-        listener = await _listen(runner, address, certificates)
-        port: int = listener.sockets[0].getsockname()[1]
-        yield port
-    finally:
-        if listener is not None:
-            listener.close()
-        await runner.cleanup()
+    failure: Exception | None = None
+    async with asyncio.TaskGroup() as scope:
+        listening: list[socket.socket] = []
+        taking: list[asyncio.Task[None]] = []
+        doors: Doors | None = None
+        try:
+            await runner.setup()
+            listening = await _listen(address)
+            assert runner.server is not None
+            doors = Doors(runner.server, certificates, scope)
+            taking = [scope.create_task(doors.take(one), name="take HTTPS connections") for one in listening]
+            port: int = listening[0].getsockname()[1]
+            yield port
+        except Exception as error:  # noqa: BLE001 - raised below: out of the scope it would come as a group
+            failure = error
+        finally:
+            for task in taking:
+                task.cancel()
+            await asyncio.gather(*taking, return_exceptions=True)
+            for one in listening:
+                one.close()
+            if doors is not None:
+                doors.close()
+            await runner.cleanup()
+    if failure is not None:
+        raise failure
 
 
-async def _listen(runner: web.AppRunner, address: tuple[str, int], certificates: Certificates) -> asyncio.Server:
+async def _listen(address: tuple[str, int]) -> list[socket.socket]:
     host, port = address
-    server = runner.server
-    assert server is not None
-
-    def connection() -> asyncio.Protocol:
-        return server() if len(server.connections) < MOST_CONNECTIONS else _Refused()
-
     try:
-        return await asyncio.get_running_loop().create_server(
-            connection,
-            host or None,
-            port,
-            ssl=certificates.context,
-            backlog=_BACKLOG,
-            reuse_address=True,
-            ssl_handshake_timeout=HANDSHAKE_SECONDS,
-            ssl_shutdown_timeout=CLOSE_SECONDS,
-        )
+        return await listening_sockets(host, port)
     except OSError as error:
         number = error.errno or 0  # not positive for a name that does not resolve
         why = os.strerror(number).lower() if number > 0 else error.strerror or str(error)
@@ -111,11 +111,3 @@ def _logger() -> logging.Logger:
 def _is_ours(record: logging.LogRecord) -> bool:
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, HttpProcessingError)
-
-
-class _Refused(asyncio.Protocol):
-    """A connection beyond the bound: closed before anything is read."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.abort()

@@ -1,0 +1,104 @@
+"""Strangers at the HTTPS address: connections that never speak, and many from one address, leave room for others."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from mirror.serving import doors, https
+from mirror.serving.certificates import Certificates, Material
+from mirror.serving.x509 import Authority, client_context
+from mirror.telemetry.logs import Log
+
+ONE = Authority.new("one", now=datetime.now(UTC))
+
+
+class Given:
+    """A source with one certificate."""
+
+    every_seconds = 3600.0
+
+    async def look(self) -> Material:
+        return Material(ONE.issue_server(["127.0.0.1"]), ONE.certificate)
+
+
+async def hello(_: web.Request) -> web.Response:
+    return web.Response(text="hello")
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[int]:
+    certificates = Certificates(Given(), log=Log("test"))
+    await certificates.load()
+    app = https.application([web.get("/", hello)])
+    async with https.serve_https(("127.0.0.1", 0), app, certificates) as port:
+        yield port
+
+
+async def get(port: int, source: str = "127.0.0.1") -> str:
+    """Over a connection of its own, from this address."""
+    connector = aiohttp.TCPConnector(local_addr=(source, 0), ssl=client_context(ONE.certificate))
+    async with aiohttp.ClientSession(connector=connector) as session, session.get(f"https://127.0.0.1:{port}/") as got:
+        return await got.text()
+
+
+async def is_closed(reader: asyncio.StreamReader) -> bool:
+    async with asyncio.timeout(5):
+        try:
+            return await reader.read(1) == b""
+        except ConnectionError:
+            return True
+
+
+async def test_connections_that_never_speak_count() -> None:
+    """Before TLS is agreed on, too: whoever opens sockets only must not use up our files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(doors, "MOST_CONNECTIONS", 2)
+        async with serving() as port:
+            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+            assert await is_closed(held[2][0])
+            for _, writer in held:
+                writer.close()
+            async with asyncio.timeout(5):
+                while True:
+                    try:
+                        assert await get(port) == "hello"
+                        break
+                    except aiohttp.ClientError:
+                        await asyncio.sleep(0)
+
+
+async def test_one_address_cannot_take_the_room_of_others() -> None:
+    """An API server that calls the webhook comes from another address than a flood of strangers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(doors, "MOST_OF_PEER", 2)
+        async with serving() as port:
+            silent = [await asyncio.open_connection("127.0.0.1", port)]
+            tls = client_context(ONE.certificate)
+            agreed = [await asyncio.open_connection("127.0.0.1", port, ssl=tls)]
+            with pytest.raises(aiohttp.ClientError):
+                await get(port)
+            assert await get(port, "127.0.0.2") == "hello"
+            for _, writer in (*silent, *agreed):
+                writer.close()
+
+
+async def test_shutting_down_ends_handshakes_too() -> None:
+    """Who never speaks does not keep us."""
+    async with asyncio.timeout(5):
+        async with serving() as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            await asyncio.sleep(0)
+        assert await is_closed(reader)
+        writer.close()
+
+
+async def test_what_fails_inside_comes_out_as_it_is() -> None:
+    """Not as a group: callers tell failures apart."""
+    with pytest.raises(KeyError):
+        async with serving():
+            raise KeyError
