@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
 
 from mirror.telemetry.logs import Log
 from mirror.webhook import reviews
+from mirror.webhook.bodies import Bodies
 from mirror.webhook.mutating import mutate
 from mirror.webhook.reviews import BadReview, Question, Verdict
 from mirror.webhook.validating import validate
@@ -34,21 +36,22 @@ def routes(managed_by: str, *, count: Counted, log: Log, namespaces: tuple[str, 
     def check(question: Question) -> Verdict:
         return validate(question, managed_by)
 
+    bodies = Bodies()
     return [
-        web.post(MUTATE, _answering("mutate", claim, count, log)),
-        web.post(VALIDATE, _answering("validate", check, count, log)),
+        web.post(MUTATE, _answering("mutate", claim, bodies, count, log)),
+        web.post(VALIDATE, _answering("validate", check, bodies, count, log)),
     ]
 
 
 def _answering(
-    hook: str, decide: Callable[[Question], Verdict], count: Counted, log: Log
+    hook: str, decide: Callable[[Question], Verdict], bodies: Bodies, count: Counted, log: Log
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(request: web.Request) -> web.Response:
         verdict, began = "error", time.perf_counter()
         try:
-            raw = await _body(request)
-            began = time.perf_counter()
-            question = reviews.read(raw)
+            async with _body(request, bodies) as raw:
+                began = time.perf_counter()
+                question = reviews.read(raw)
             said = decide(question)
             verdict = "denied" if said.denied_because else "allowed"
         except BadReview as error:
@@ -63,12 +66,16 @@ def _answering(
     return answer
 
 
-async def _body(request: web.Request) -> bytes:
-    """What was posted; 413 when it is too much, 408 when it does not come, 400 when it is no body."""
-    try:
-        async with asyncio.timeout(READ_SECONDS):
-            return await request.read()
-    except TimeoutError:
-        raise web.HTTPRequestTimeout(text=f"not sent within {READ_SECONDS:g} s\n") from None
-    except web.RequestPayloadError:
-        raise web.HTTPBadRequest(text="not a body that can be read\n") from None
+@asynccontextmanager
+async def _body(request: web.Request, bodies: Bodies) -> AsyncIterator[bytes]:
+    """What was posted; 413 or 503 when it is too much, 408 when it does not come, 400 when it is no body."""
+    async with AsyncExitStack() as stack:
+        reading = bodies.read(request.content, request.remote or "", most=request.client_max_size)
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                raw = await stack.enter_async_context(reading)
+        except TimeoutError:
+            raise web.HTTPRequestTimeout(text=f"not sent within {READ_SECONDS:g} s\n") from None
+        except web.RequestPayloadError:
+            raise web.HTTPBadRequest(text="not a body that can be read\n") from None
+        yield raw
