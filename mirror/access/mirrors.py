@@ -184,7 +184,7 @@ class Mirrors:
 
     async def _list(self, mirror: Mirror, request: Request, person: Person, doing: str) -> Listed:
         try:
-            return read_list(await self._send(mirror, request, person, doing))
+            return read_list(await self._send(mirror, request, person, doing), most=self._bounds.items)
         except NotFound as error:
             raise refusal_of(error, mirror.worker.name, doing) from error
         except BadList:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,6 +22,11 @@ DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 MOST_CONTAINERS = 64
 MOST_CONDITIONS = 16
 MOST_LABELS = 64
+MOST_OWNERS = 64
+MOST_ITEM_BYTES = 3 << 20
+"""Of one pod or event; no API server stores longer ones."""
+MOST_PARTS = 1_000_000
+"""Values in one answer: tiny ones by the million, which nobody's pods are, would cost a hundred times their length."""
 
 _SHOWN_ANNOTATIONS = (INDEX, DEFAULT_CONTAINER)
 Json = dict[str, Any]
@@ -49,6 +55,11 @@ class _Meta(msgspec.Struct, rename="camel", omit_defaults=True):
     annotations: dict[str, str] | None = None
     owner_references: list[OwnerReference] | None = None
 
+    def __post_init__(self) -> None:
+        self.labels = _first(self.labels, MOST_LABELS)
+        self.annotations = {key: value for key, value in (self.annotations or {}).items() if key in _SHOWN_ANNOTATIONS}
+        self.owner_references = _cut(self.owner_references, MOST_OWNERS)
+
 
 class _Container(msgspec.Struct, rename="camel", omit_defaults=True):
     name: str = ""
@@ -61,6 +72,11 @@ class _PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     containers: list[_Container] | None = None
     init_containers: list[_Container] | None = None
     ephemeral_containers: list[_Container] | None = None
+
+    def __post_init__(self) -> None:
+        self.containers = _cut(self.containers, MOST_CONTAINERS)
+        self.init_containers = _cut(self.init_containers, MOST_CONTAINERS)
+        self.ephemeral_containers = _cut(self.ephemeral_containers, MOST_CONTAINERS)
 
 
 class _Terminated(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -114,6 +130,11 @@ class _PodStatus(msgspec.Struct, rename="camel", omit_defaults=True):
     container_statuses: list[_ContainerStatus] | None = None
     init_container_statuses: list[_ContainerStatus] | None = None
 
+    def __post_init__(self) -> None:
+        self.conditions = _cut(self.conditions, MOST_CONDITIONS)
+        self.container_statuses = _cut(self.container_statuses, MOST_CONTAINERS)
+        self.init_container_statuses = _cut(self.init_container_statuses, MOST_CONTAINERS)
+
 
 class Pod(msgspec.Struct, rename="camel"):
     """What we read of a pod."""
@@ -142,31 +163,10 @@ class Pod(msgspec.Struct, rename="camel"):
         return wanted if wanted in self.containers else own[0] if own else ""
 
     def shown(self) -> Json:
-        """As the API has it, cut to what is of use."""
-        metadata = msgspec.structs.replace(
-            self.metadata,
-            labels=_first(self.metadata.labels, MOST_LABELS),
-            annotations={key: self._annotations[key] for key in _SHOWN_ANNOTATIONS if key in self._annotations},
-        )
-        status = msgspec.structs.replace(
-            self.status,
-            conditions=_cut(self.status.conditions, MOST_CONDITIONS),
-            container_statuses=_cut(self.status.container_statuses, MOST_CONTAINERS),
-            init_container_statuses=_cut(self.status.init_container_statuses, MOST_CONTAINERS),
-        )
-        spec = msgspec.structs.replace(
-            self.spec,
-            containers=_cut(self.spec.containers, MOST_CONTAINERS),
-            init_containers=_cut(self.spec.init_containers, MOST_CONTAINERS),
-            ephemeral_containers=_cut(self.spec.ephemeral_containers, MOST_CONTAINERS),
-        )
-        parts = {"metadata": metadata, "spec": spec, "status": status}
+        """As the API has it, as far as it is of use."""
+        parts = {"metadata": self.metadata, "spec": self.spec, "status": self.status}
         built: Json = msgspec.to_builtins(parts)
         return {"apiVersion": "v1", "kind": "Pod", **built}
-
-    @property
-    def _annotations(self) -> Mapping[str, str]:
-        return self.metadata.annotations or {}
 
 
 class _Reference(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -235,17 +235,23 @@ _pod = msgspec.json.Decoder(Pod)
 _event = msgspec.json.Decoder(Event)
 
 
-def read_list(raw: bytes) -> Listed:
+def read_list(raw: bytes, *, most: int) -> Listed:
     """Take a list apart.
 
+    Args:
+        raw: a worker's answer.
+        most: how many items were asked for; what goes beyond is left out.
+
     Raises:
-        BadList: it is none.
+        BadList: it is none, or one that no API server would give.
     """
+    if raw.count(b",") > MOST_PARTS:
+        raise BadList
     try:
         found = _list.decode(raw)
     except JUNK as error:
         raise BadList from error
-    return Listed(found.items or (), (found.metadata or _ListMeta()).continue_token)
+    return Listed((found.items or [])[:most], (found.metadata or _ListMeta()).continue_token)
 
 
 def read_pods(items: Iterable[msgspec.Raw | bytes]) -> list[Pod]:
@@ -271,6 +277,8 @@ def choose(pods: Sequence[Pod]) -> Pod | None:
 def _readable(decoder: msgspec.json.Decoder[T], items: Iterable[msgspec.Raw | bytes]) -> list[T]:
     found = []
     for item in items:
+        if len(memoryview(item)) > MOST_ITEM_BYTES:
+            continue
         try:
             found.append(decoder.decode(item))
         except JUNK:
@@ -283,4 +291,4 @@ def _cut(listed: list[T] | None, most: int) -> list[T] | None:
 
 
 def _first(found: Mapping[str, str] | None, most: int) -> dict[str, str]:
-    return dict(list((found or {}).items())[:most])
+    return dict(islice((found or {}).items(), most))

@@ -97,9 +97,9 @@ def test_whatever_a_worker_sends_is_read_or_left_out(junk: Any) -> None:
     """A list that is none is an error with a name; an item that is none is no item."""
     raw = msgspec.json.encode(junk)
     try:
-        listed = read_list(raw)
+        listed = read_list(raw, most=500)
     except BadList:
-        listed = read_list(b'{"items":[%s]}' % raw)
+        listed = read_list(b'{"items":[%s]}' % raw, most=500)
     for one in (*read_pods(listed.items), *read_events(listed.items)):
         whole(one.shown())
 
@@ -125,3 +125,17 @@ def test_a_refusal_is_a_status() -> None:
 
     assert (answer.status, status["kind"], status["code"], status["reason"]) == (429, "Status", 429, "TooManyRequests")
     assert (status["message"], answer.headers) == ("slow\\ndown", (("Retry-After", "3"),))
+
+
+def test_a_worker_cannot_make_much_of_little() -> None:
+    """A few bytes a value: the list is refused, a pod is left out, and what is kept of one is bounded."""
+    with pytest.raises(BadList):
+        read_list(b'{"items":[' + b"1," * 1_500_000 + b"1]}", most=500)
+    many = read_list(b'{"items":[' + b"{}," * 10_000 + b"{}]}", most=500)
+    assert len(many.items) == 500
+    assert not read_pods([b'{"spec":{"containers":[' + b"{}," * 1_100_000 + b"{}]}}"])
+    texts = {f"k{n}": "v" for n in range(10_000)}
+    crowd = {"name": "x", "uid": "u", "labels": texts, "annotations": texts, "ownerReferences": [owner()] * 10_000}
+    spec, status = {"containers": [{"name": "c"}] * 10_000}, {"conditions": [{"type": "T"}] * 10_000}
+    (found,) = read_pods([msgspec.json.encode({"metadata": crowd, "spec": spec, "status": status})])
+    assert len(msgspec.json.encode(found)) < 20_000
