@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import logging
 import os
 from collections.abc import AsyncIterator
 
@@ -19,6 +20,13 @@ def pytest_configure() -> None:
     looptime asks for it around synchronous tests too; the leftover would fail some later test as a ResourceWarning.
     """
     asyncio.set_event_loop(None)
+
+
+@pytest.fixture(autouse=True)
+def logging_is_new() -> None:
+    """A test, or a fixture of a module, that runs a command sets logging up: that ends with it."""
+    logging.getLogger().setLevel(logging.WARNING)
+    logging.getLogger("mirror").setLevel(logging.NOTSET)
 
 
 @pytest.fixture(autouse=True)
