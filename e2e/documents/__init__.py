@@ -1,0 +1,1 @@
+"""Commands in the documents, and people who type them."""

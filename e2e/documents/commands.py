@@ -1,0 +1,86 @@
+"""The commands in the documents: every line of a code block that begins with a program that a reader would type.
+
+Used by ``test_documents``, which runs them, and by ``tests/documents``, which asks that none is left out. Not here:
+which test runs which command (``elsewhere``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+_PROGRAMS = "kubectl|mirror|make|python3?|pytest|pip|helm|docker|kind|git|etcdutl|source"
+_COMMAND = re.compile(rf"(?:[A-Z_]+=\S+ )*(?:\.venv/bin/|e2e/kind/)?(?:{_PROGRAMS}|run\.sh)(?: |$)")
+_FENCE = re.compile(r"\s*```")
+_INDENTED = re.compile(r"(?: {4}|\t)(?=\S|\s)")
+_SPAN = re.compile(r"`(kubectl [^`]+)`")
+_COMMENT = re.compile(r"\s+# .*$|\s{2,}#.*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command as a document says it."""
+
+    text: str
+    """Without a comment, on one line."""
+    document: str
+    """The file's path, from the top of the project."""
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.document}:{self.line}: {self.text}"
+
+
+def documents() -> list[Path]:
+    """The files that are read: all that is written for readers rather than for maintainers of one folder."""
+    return [
+        *(TOP / name for name in ("README.md", "deploy/README.md", "e2e/README.md")),
+        *sorted((TOP / "docs").glob("*.md")),
+    ]
+
+
+def all_commands() -> list[Command]:
+    """Every command of every document, in order."""
+    return [one for file in documents() for one in commands_of(file.read_text(), str(file.relative_to(TOP)))]
+
+
+def commands_of(text: str, document: str) -> Iterator[Command]:
+    """The commands of one document: of its code blocks, and whole ``kubectl`` commands in its sentences."""
+    begun, begun_at = "", 0
+    for number, (line, is_code) in enumerate(_lines(text), start=1):
+        if not is_code:
+            yield from (Command(found, document, number) for found in _SPAN.findall(line) if _is_whole(found))
+            continue
+        begun, begun_at = (f"{begun} {line.strip()}", begun_at) if begun else (line.strip(), number)
+        if begun.endswith("\\"):
+            begun = begun.removesuffix("\\").strip()
+            continue
+        if _COMMAND.match(begun):
+            yield Command(_COMMENT.sub("", begun).strip(), document, begun_at)
+        begun = ""
+
+
+def blocks(document: str, language: str) -> list[str]:
+    """The fenced blocks of a document in this language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (TOP / document).read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether it is code: fenced, or indented after an empty line or other code."""
+    is_fenced, was_code = False, True
+    for line in text.splitlines():
+        if _FENCE.match(line):
+            is_fenced, was_code = not is_fenced, False
+            yield "", False
+            continue
+        is_code = is_fenced or (was_code and bool(_INDENTED.match(line)))
+        yield line, is_code
+        was_code = is_code or not line.strip()
+
+
+def _is_whole(span: str) -> bool:
+    """Whether a span is a command to type, rather than the name of one: it has an argument with a dash."""
+    return any(word.startswith("-") for word in span.split())

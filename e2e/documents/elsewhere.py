@@ -1,0 +1,63 @@
+"""The commands in the documents that ``test_documents`` does not type: which test proves them, or why none can.
+
+Used by ``tests/documents``, which asks that every command is in one place, and that every test named here exists.
+"""
+
+from __future__ import annotations
+
+_DEV = "tests/cli/test_cli_demo_and_dev.py"
+_KUBELET = "asks a kubelet of the management cluster, and these control planes have none"
+_SELF = "is how this test is run"
+
+PROVED: dict[str, str] = {
+    "make demo": f"{_DEV}::test_the_demo_ends_well",
+    ".venv/bin/mirror demo": f"{_DEV}::test_the_demo_ends_well",
+    ".venv/bin/mirror dev": f"{_DEV}::test_dev_serves_until_it_is_told_to_stop",
+    "mirror dev --page": f"{_DEV}::test_dev_serves_until_it_is_told_to_stop",
+    "mirror apiserver --listen 127.0.0.1:6443 --kubeconfig-out dev.kubeconfig": (
+        "tests/cli/test_cli_apiserver.py::test_it_serves_until_it_is_told_to_stop"
+    ),
+    "kubectl --kubeconfig dev.kubeconfig create job hello --image=busybox -- echo hello": (
+        "e2e/test_embedded_clients.py::test_kubectl_lives_with_a_job"
+    ),
+    "mirror job-controller --kubeconfig cluster.kubeconfig": (
+        "e2e/test_job_controller_process.py::test_it_runs_a_job_and_tells"
+    ),
+    "helm install jobmirror deploy/helm/jobmirror --namespace jobmirror-system --create-namespace"
+    " --set image.repository=REGISTRY/jobmirror --set config.webhook.enabled=true --set config.access.enabled=true": (
+        "e2e/test_manifests.py::test_the_chart_gives_what_kustomize_gives"
+    ),
+    "docker build --file deploy/image/Dockerfile --tag REGISTRY/jobmirror:0.1.0 .": (
+        "e2e/test_image.py::test_it_is_installed_and_runs_without_a_home"
+    ),
+    "kubectl -n jobmirror-system port-forward service/jobmirror 8443:443 &": (
+        "tests/cli/test_user_commands.py::test_a_port_forward_to_the_manager_works"
+    ),
+}
+"""Commands, and the tests that do the same."""
+
+NOT_RUN: dict[str, str] = {
+    "make check": _SELF,
+    "make test": _SELF,
+    "pytest e2e": _SELF,
+    ".venv/bin/python -m pytest -q tests/settings": _SELF,
+    ".venv/bin/python -m pytest -q e2e/test_lifecycle.py": _SELF,
+    "make build-controlplane": "compiles what these tests run on; make test begins with it",
+    "python -m e2e.controlplane build": "compiles what these tests run on; make test begins with it",
+    "python -m e2e.controlplane up": "starts the control planes of e2e/conftest.py, and waits for Ctrl-C",
+    "make bench": "measures for an hour",
+    "python -m e2e.bench idle burst outage scale --runs 3": "measures for an hour",
+    "python -m e2e.bench_jobs limited50 limited100 unlimited big big-indexed twice starved --runs 3": (
+        "measures for an hour"
+    ),
+    "docker push REGISTRY/jobmirror:0.1.0": "needs a registry",
+    "kubectl --namespace jobmirror-system rollout status deployment/jobmirror": (
+        "waits for pods, and these control planes have no nodes for them; e2e/kind/run.sh does it"
+    ),
+    "kubectl -n jobmirror-system logs deployment/jobmirror": _KUBELET,
+    "kubectl -n jobmirror-system logs deployment/jobmirror --tail=200": _KUBELET,
+    "kubectl --namespace jobmirror-system port-forward deployment/jobmirror 8081": _KUBELET,
+    "kubectl -n jobmirror-system top pods": "asks a metrics server",
+    "kubectl -n jobmirror-system describe certificate": "asks for cert-manager's custom resources",
+}
+"""Commands that no test runs, each with the reason."""
