@@ -276,8 +276,10 @@ def _check_selectable(field: str, version: Json) -> Iterator[Violation]:
         found: Any = schema
         for name in paths.names(path.partition("[")[0]):
             found = _member(found, name) if isinstance(found, dict) else None
-        if found is not None and "[" in path:
-            yield invalid_text(place, path, "is an invalid path: array notation is not allowed")
+        if "[" in path:
+            is_list = found is not None and found.get("type") == "array"
+            why = "array notation is not allowed" if is_list else "does not refer to a valid field"
+            yield invalid_text(place, path, f"is an invalid path: {why}")
             continue
         if found is None and not path.startswith(".metadata"):
             yield invalid_text(place, path, "is an invalid path: does not refer to a valid field")

@@ -53,6 +53,7 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
         validation = wanted.validation
 
         sent = None if is_patch else _sent(request.body, content_type, validation)
+        call.warnings.extend(sent.warnings if sent is not None else ())
 
         def make(current: Json | None, context: Context) -> Json:
             assert current is not None

@@ -98,6 +98,8 @@ def _special(value: Any, kind: str) -> Any:
     if kind == "q":
         problem = scalars.quantity_complaint(str(value) if type_of(value) in ("string", "int64", "float64") else "{")
     elif kind == "y":
+        if isinstance(value, list) and any(type_of(one) != "int64" for one in value):
+            raise Unconvertible("unrecognized type: uint8")
         if not isinstance(value, str):
             raise Unconvertible(f"cannot restore slice from {_kind(value)}")
         problem = scalars.base64_complaint(value)
