@@ -18,6 +18,7 @@ from mirror.controllers.memory import Memories
 from mirror.controllers.observing import BY_WORKER, BadAnnotation, wish_of
 from mirror.controllers.placing import Placing
 from mirror.controllers.routes import source_key
+from mirror.decide.seen import Memory
 from mirror.kube.objects import JUNK, Object
 from mirror.model import names
 from mirror.model.views import JobKey, JobView, Moment, WorkerView
@@ -52,6 +53,7 @@ class _Spec(msgspec.Struct, gc=False):
     completions: int | None = None
 
 
+_LATEST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 _status = msgspec.json.Decoder(_Status | None)
 _spec = msgspec.json.Decoder(_Spec | None)
 
@@ -105,11 +107,14 @@ class Knowledge:
     def lacks(self, namespace: str, name: str) -> Mapping[str, str]:
         """For each worker that cannot take it: why."""
         found = self.sources.get(namespace, name)
-        return self.lacks_of(found) if found is not None else {}
+        return self._lacks(found, self.memories.of(found.metadata.uid)) if found is not None else {}
 
-    def lacks_of(self, found: Object) -> Mapping[str, str]:
-        """The same for a Job that may not exist yet; under ``""`` what is wrong with itself."""
-        memory = self.memories.of(found.metadata.uid)
+    def lacks_of(self, draft: Object) -> Mapping[str, str]:
+        """The same for a Job that does not exist yet, whatever uid is written in it."""
+        return self._lacks(draft, Memory(""))
+
+    def _lacks(self, found: Object, memory: Memory) -> Mapping[str, str]:
+        """Under ``""`` what is wrong with itself."""
         try:
             wish = wish_of(found, memory, self.clock.monotonic())
         except BadAnnotation as error:
@@ -269,8 +274,9 @@ def _text(moment: datetime | None) -> str:
 
 
 def _seconds(text: str | None) -> float:
-    """Seconds since 1970 of a time that an API server stored; 0 where there is none."""
+    """Seconds since 1970 of a time that a cluster told; 0 where there is none, or none that could be shown."""
     try:
-        return datetime.fromisoformat(text).timestamp() if text else 0.0
+        seconds = datetime.fromisoformat(text).timestamp() if text else 0.0
     except (ValueError, OverflowError):
         return 0.0
+    return seconds if 0 <= seconds < _LATEST else 0.0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from doubles.jobs import job
 from doubles.refusals import Refused
 from doubles.world import RunningManager, two_workers
 
+from mirror.kube.objects import decode_object
 from mirror.model import names
 from mirror.model.views import JobView, Known
 
@@ -97,3 +99,29 @@ async def test_lists_are_newest_first_and_as_long_as_wanted() -> None:
         assert [one.name for one in seen.jobs("default", most=2)] == ["c", "b"]
         assert seen.jobs("other") == ()
         assert sorted(seen.keys()) == [("default", name) for name in "abc"]
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00Z", "x"])
+async def test_times_that_a_worker_invents_spoil_no_story(at: str) -> None:
+    """A time that no calendar has is none; a Job's story can be told all the same."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle()
+        stamps = {"creationTimestamp": at}
+        world.workers["east"].server.edit("jobs", "train", lambda body: body["metadata"].update(stamps))
+        await manager.settle()
+        assert [moment.kind for moment in known(manager).timeline("default", "train") if moment.at]
+
+
+async def test_a_draft_with_the_uid_of_another_job_is_told_nothing_of_that() -> None:
+    """Whoever writes a draft may write any uid into it; what a worker said of a Job is for who may read that one."""
+    async with two_workers(keep_history=True) as (world, manager):
+        world.workers["east"].arrange("create", "jobs", Refused(403, "Forbidden", "no"), times=1000)
+        world.workers["west"].arrange("create", "jobs", Refused(403, "Forbidden", "no"), times=1000)
+        theirs = world.create(job())
+        await manager.settle()
+        mine = job("mine", namespace="other")
+        mine["metadata"]["uid"] = theirs["metadata"]["uid"]
+        draft = manager.mirroring.known().lacks_of(decode_object(msgspec.json.encode(mine)))
+        assert known(manager).lacks("default", "train")
+        assert draft == {}
