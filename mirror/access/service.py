@@ -33,6 +33,8 @@ from mirror.workers.registry import Registry
 STRANGERS_LOGGED_A_SECOND, STRANGERS_LOGGED_AT_ONCE = 2.0, 20
 """Lines about requests of nobody known: else whoever reaches the port could fill a disk."""
 LISTS_A_SECOND_OF_ONE, LISTS_AT_ONCE_OF_ONE = 1.0, 10
+LISTS_A_SECOND, LISTS_AT_ONCE = 5.0, 20
+"""Of all who may: each takes up to a tenth of a second in which nothing else is done."""
 _PREFIX = "impersonate-"
 
 
@@ -80,6 +82,7 @@ class Access:
         self._mirrors = Mirrors(around.sources, around.registry, origin=around.carrying.origin, bounds=self._bounds)
         self._logs = Logs(self._mirrors, self._bounds)
         now = asyncio.get_running_loop().time
+        self._lists = Limiter(LISTS_A_SECOND, LISTS_AT_ONCE, now)
         self._strangers = Limiter(STRANGERS_LOGGED_A_SECOND, STRANGERS_LOGGED_AT_ONCE, now)
 
     async def handle(self, asked: Asked, reply: Reply) -> None:
@@ -171,7 +174,13 @@ class Access:
                 return self._differences(source)
         return self._job(namespace, question.name)
 
+    def _take_turn(self) -> None:
+        """Go on only if not too many do what takes long; who has no right to it does not get here."""
+        if not self._lists.acquire_nowait():
+            raise Refused(429, "too many lists and drafts are asked for; try again in a second", retry_after_seconds=1)
+
     def _list(self, question: Question) -> object:
+        self._take_turn()
         jobs = self._around.known.jobs(question.namespace, most=(question.page.most or self._bounds.items) + 1)
         most = question.page.most or self._bounds.items
         return {"items": jobs[:most], "isCut": len(jobs) > most}
@@ -199,6 +208,7 @@ class Access:
         draft = _draft(await reply.body(self._bounds.draft_bytes))
         line.fields |= {"namespace": draft.metadata.namespace, "job": draft.metadata.name}
         await self._require(person, [Right("create", "jobs", draft.metadata.namespace, "batch")])
+        self._take_turn()
         around = self._around
         report = differences.before(draft, carrying=around.carrying, managed_by=around.managed_by)
         return {"worker": "", "mirror": "", "report": report, "lacks": dict(around.lacks_of(draft))}

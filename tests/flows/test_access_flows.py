@@ -460,6 +460,22 @@ async def test_lists_and_drafts_of_one_person_are_few() -> None:
         assert (await world.ask("/v1/namespaces/default/jobs", user="bob")).code == 200
 
 
+async def test_lists_of_all_together_are_few_and_of_those_who_may() -> None:
+    """However many people there are; whoever has no right to a list takes nobody's turn."""
+    path = "/v1/namespaces/default/jobs"
+    async with access_world() as world:
+        await world.allow("bob", RULES)
+        assert {(await world.ask(path, user="eve")).code for _ in range(10)} == {403}
+        await asyncio.sleep(5)
+        for user in ("ann", "bob"):
+            assert {(await world.ask(path, user=user)).code for _ in range(10)} == {200}
+        await world.allow("eve", RULES)
+        await asyncio.sleep(11)
+        for user in ("ann", "bob"):
+            assert {(await world.ask(path, user=user)).code for _ in range(10)} == {200}
+        assert (await world.ask(path, user="eve")).code == 429
+
+
 async def test_a_body_of_somebody_unknown_is_not_read() -> None:
     """First the token."""
     async with access_world() as world:
