@@ -7,6 +7,7 @@ started it, nothing of it stays behind (``scratch``, ``process``). Not here: com
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 import socket
 import uuid
@@ -102,6 +103,29 @@ class Cluster(ControlPlane):
     async def restart_apiserver(self) -> None:
         """Start the API server again on the same port and data, and return when it is ready."""
         await self._apiserver.kill()
+        self._apiserver.start()
+        await self._wait_until_ready()
+
+    async def take_snapshot(self) -> Path:
+        """A copy of etcd's data, made while nothing runs; return when the API server is ready again."""
+        copy = self._files[f"etcd-{uuid.uuid4().hex[:8]}"]
+        async with self._data_at_rest() as data:
+            await asyncio.to_thread(shutil.copytree, data, copy)
+        return copy
+
+    async def restore_snapshot(self, copy: Path) -> None:
+        """Put back what ``take_snapshot`` copied: everything written since is forgotten."""
+        async with self._data_at_rest() as data:
+            await asyncio.to_thread(shutil.rmtree, data)
+            await asyncio.to_thread(shutil.copytree, copy, data)
+
+    @asynccontextmanager
+    async def _data_at_rest(self) -> AsyncIterator[Path]:
+        """Stop API server and etcd meanwhile. The controllers, if there are any, have to cope."""
+        await self._apiserver.kill()
+        await self._etcd.kill()
+        yield self._files["etcd"]
+        self._etcd.start()
         self._apiserver.start()
         await self._wait_until_ready()
 
