@@ -245,8 +245,11 @@ async def look_around(operator: Reader) -> None:
 
 
 async def test_an_operator_takes_everything_away_again(town: Town) -> None:
-    """Cordon, drain, remove; then the manifests."""
+    """Removed by force and added again; cordoned, drained, removed; then the manifests."""
     operator = town.operator
+    await operator.follow("mirror worker remove east --force")
+    await operator.follow("mirror worker add east --context east", also=f"{LOOPBACK} --logs")
+    await operator.follow_until("mirror worker list", lambda text: text.count("Connected") == 2)
     await operator.follow("mirror worker cordon east")
     async with asyncio.TaskGroup() as scope:
         draining = scope.create_task(operator.follow("mirror worker drain east"), name="drain")

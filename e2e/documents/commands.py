@@ -16,7 +16,7 @@ _PROGRAMS = "kubectl|mirror|make|python3?|pytest|pip|helm|docker|kind|git|etcdut
 _COMMAND = re.compile(rf"(?:[A-Z_]+=\S+ )*(?:\.venv/bin/|e2e/kind/)?(?:{_PROGRAMS}|run\.sh)(?: |$)")
 _FENCE = re.compile(r"\s*```")
 _INDENTED = re.compile(r"(?: {4}|\t)(?=\S|\s)")
-_SPAN = re.compile(r"`(kubectl [^`]+)`")
+_SPAN = re.compile(r"`((?:kubectl|mirror|helm|(?:\.venv/bin/)?python -m|(?:\.venv/bin/)?python deploy/) ?[^`]+)`")
 _COMMENT = re.compile(r"\s+# .*$|\s{2,}#.*$")
 
 
@@ -48,7 +48,7 @@ def all_commands() -> list[Command]:
 
 
 def commands_of(text: str, document: str) -> Iterator[Command]:
-    """The commands of one document: of its code blocks, and whole ``kubectl`` commands in its sentences."""
+    """The commands of one document: of its code blocks, and whole ones in its sentences."""
     begun, begun_at = "", 0
     for number, (line, is_code) in enumerate(_lines(text), start=1):
         if not is_code:
@@ -82,5 +82,5 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_whole(span: str) -> bool:
-    """Whether a span is a command to type, rather than the name of one: it has an argument with a dash."""
-    return any(word.startswith("-") for word in span.split())
+    """Whether a span is a command to type, rather than the name of one: it has an argument with a dash, or is ours."""
+    return any(word.startswith("-") for word in span.split()) or "generate.py" in span

@@ -6,6 +6,8 @@ Used by ``tests/documents``, which asks that every command is in one place, and 
 from __future__ import annotations
 
 _DEV = "tests/cli/test_cli_demo_and_dev.py"
+_DIFFERENTIAL = "e2e/test_api_differential.py::test_a_real_server_and_ours_give_the_same_verdicts"
+_RESTART = "e2e/test_restart.py"
 _KUBELET = "asks a kubelet of the management cluster, and these control planes have none"
 _SELF = "is how this test is run"
 
@@ -33,6 +35,18 @@ PROVED: dict[str, str] = {
     "kubectl -n jobmirror-system port-forward service/jobmirror 8443:443 &": (
         "tests/cli/test_user_commands.py::test_a_port_forward_to_the_manager_works"
     ),
+    "mirror run --config FILE": f"{_RESTART}::test_a_manager_that_is_told_to_stop_in_a_wave_ends_cleanly_and_soon",
+    "mirror worker add --logs": "e2e/test_worker_commands.py::test_a_worker_from_the_first_command_to_the_last",
+    "python -m e2e.api_differential": _DIFFERENTIAL,
+    "python -m e2e.api_differential --seed N --count N": _DIFFERENTIAL,
+    ".venv/bin/python -m e2e.api_differential --seed 1 --count 2000": _DIFFERENTIAL,
+    "python -m e2e.job_scenarios [NAME …]": "e2e/test_job_differential.py::test_ours_does_what_upstream_does",
+    "python -m e2e.api_contract --server real|embedded [words]": (
+        "e2e/test_api_contract.py::test_a_real_server_does_what_the_contract_says"
+    ),
+    "python -m e2e.api_sequences --seed N --count N [--shrink]": (
+        "e2e/test_api_sequences.py::test_a_real_server_and_the_embedded_one_say_the_same"
+    ),
 }
 """Commands, and the tests that do the same."""
 
@@ -50,6 +64,10 @@ NOT_RUN: dict[str, str] = {
     "python -m e2e.bench_jobs limited50 limited100 unlimited big big-indexed twice starved --runs 3": (
         "measures for an hour"
     ),
+    "python -m e2e.bench_embedded": "measures for minutes",
+    "python -m e2e.without_rights": "takes every right away in turn; e2e/test_shipped_rights.py has its quick half",
+    "python -m e2e.api_contract.record FILE": "writes what tests/embedded reads, from a real server",
+    ".venv/bin/python deploy/generate.py": "writes into the tree; tests/deploy checks that there is nothing to write",
     "docker push REGISTRY/jobmirror:0.1.0": "needs a registry",
     "kubectl --namespace jobmirror-system rollout status deployment/jobmirror": (
         "waits for pods, and these control planes have no nodes for them; e2e/kind/run.sh does it"
