@@ -86,3 +86,14 @@ def test_one_version_everywhere() -> None:
 def test_every_configuration_can_be_used(file: Path) -> None:
     """The manager starts with what an overlay gives it."""
     assert load(file).listen == ":8080"
+
+
+@pytest.mark.parametrize("component", ["access", "webhook"])
+def test_who_serves_https_goes_on_until_nobody_is_led_to_it(component: str) -> None:
+    """A pod gets connections for a moment after it was told to end: with `failurePolicy: Fail` Jobs would be refused."""
+    patch = yaml.safe_load((DEPLOY / f"kustomize/components/{component}/deployment.yaml").read_text())
+    base = yaml.safe_load((DEPLOY / "kustomize/base/deployment.yaml").read_text())
+    (container,) = patch["spec"]["template"]["spec"]["containers"]
+    seconds = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+
+    assert 3 <= seconds <= base["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] - 15
