@@ -108,7 +108,7 @@ class JobController:
             batch_seconds=constants.batch_period_seconds,
         )
         writes, together = PodWrites(client, events), Together()
-        pace = Pace(client, together)
+        pace = Pace(client, together, behind=lambda: self.queue.ready > 0)
         self._orphans = Orphans(writes, together, self.jobs, self.pods, self._index, log=log)
         self._syncer = Syncer(
             Tools(

@@ -217,6 +217,11 @@ class WorkQueue(Generic[K]):
             self._timer = None
         self._wake()
 
+    @property
+    def ready(self) -> int:
+        """Keys that could be worked on at once, were there nobody before them."""
+        return sum(map(len, self._ready.values()))
+
     def lanes(self) -> set[str]:
         return set(self._ready) | set(self._in_work)
 

@@ -22,7 +22,7 @@ def pace(qps: float, burst: int) -> tuple[Pace, Limiter]:
     limiter = Limiter(qps, burst, wire.clock.monotonic)
     credentials = Credentials(Endpoint("https://c", None), Identity())
     client = Client("c", credentials, limiter, NoCount(), transport=MemoryTransport(wire), wall=wire.clock.wall)
-    return Pace(client, Together()), limiter
+    return Pace(client, Together(), behind=lambda: False), limiter
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,14 @@ async def test_a_status_may_be_put_off_only_while_requests_wait() -> None:
 
 
 async def test_a_status_may_be_put_off_while_the_server_is_what_is_waited_for() -> None:
-    """Without a limit, too: what counts is how much is under way."""
+    """Without a limit, too: what counts is how much is under way, and how many Jobs wait for their turn."""
     wire = wire_to("c")
     credentials = Credentials(Endpoint("https://c", None), Identity())
     limiter = Limiter(0, 1, wire.clock.monotonic)
     client = Client("c", credentials, limiter, NoCount(), transport=MemoryTransport(wire), wall=wire.clock.wall)
     together, answered = Together(), asyncio.Event()
-    found = Pace(client, together)
+    waiting: list[str] = []
+    found = Pace(client, together, behind=lambda: len(waiting) > 5)
 
     async def wait_for_answer(_: int) -> None:
         await answered.wait()
@@ -97,6 +98,8 @@ async def test_a_status_may_be_put_off_while_the_server_is_what_is_waited_for() 
         assert found.may_put_off()
         answered.set()
     assert not found.may_put_off()
+    waiting.extend("abcdef")
+    assert found.may_put_off()
 
 
 class Measured:
