@@ -44,6 +44,8 @@ from mirror.workers.worker import Worker, cluster_uid
 LOOK_SECONDS = 30.0
 RENEWAL_SECONDS = 45.0
 """The longest that one renewal takes; all that are due go on side by side."""
+LEAST_GAP = timedelta(minutes=5)
+"""Between two renewals for one worker: less than what the shortest token gives, whatever a worker says of its own."""
 AGAIN = Backoff(first=30.0, most=1800.0, jitter=0.2)
 PATIENT_FAILURES = 3
 REASON = "TokenExpiring"
@@ -74,7 +76,7 @@ class _Trouble:
 
 
 class Renewer:
-    """Invariant: ``_troubles`` and ``_told`` hold workers that exist, each for the token that it has now."""
+    """Invariant: what is remembered is of workers that exist; ``_troubles`` and ``_told`` of the tokens they have."""
 
     def __init__(
         self,
@@ -101,6 +103,8 @@ class Renewer:
         self._chance = random.Random()
         self._troubles: dict[str, _Trouble] = {}
         self._told: dict[str, datetime | None] = {}
+        self._renewed: dict[str, datetime] = {}
+        """When it was done last."""
 
     async def run(self) -> None:
         """Look at all tokens twice a minute, until cancelled."""
@@ -112,7 +116,7 @@ class Renewer:
     async def look(self) -> None:
         """Renew what is due, and say what ends without being renewed."""
         now, workers = self._clock.now(), dict(self._registry.workers)
-        for remembered in (self._troubles, self._told):
+        for remembered in (self._troubles, self._told, self._renewed):
             for name in remembered.keys() - workers.keys():
                 del remembered[name]
         async with asyncio.TaskGroup() as scope:
@@ -125,6 +129,9 @@ class Renewer:
     def _is_due(self, worker: Worker, now: datetime) -> bool:
         due = renew_at(worker.name, worker.token)
         if not self._is_enabled or worker.spec is None or due is None or now < due:
+            return False
+        renewed = self._renewed.get(worker.name)
+        if renewed is not None and renewed <= now < renewed + LEAST_GAP:
             return False
         trouble = self._troubles.get(worker.name)
         return trouble is None or trouble.expires != worker.token.expires or now >= trouble.again_at
@@ -139,6 +146,7 @@ class Renewer:
             self._failed(worker, token, error)
             return
         self._troubles.pop(worker.name, None)
+        self._renewed[worker.name] = self._clock.now()
         self._metrics.on_token_renewal(worker.name, "renewed")
         self._log.info("token renewed", worker=worker.name, expires=new.expires)
 

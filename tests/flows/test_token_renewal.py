@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import yaml
 from flow_world import HOME, FlowWorld, has_ended, listening, repeatable
 from prometheus_client.parser import text_string_to_metric_families
@@ -27,6 +28,7 @@ from mirror.kube.kubeconfig import check_kubeconfig
 from mirror.model import names
 from mirror.planes.api import Api, Json
 from mirror.telemetry.logs import Log
+from mirror.workers import renewing
 from mirror.workers.renewing import Renewer
 from mirror.workers.tokens import Token, bearer_of, read_token
 from mirror.workers.worker import Worker
@@ -289,3 +291,14 @@ async def test_an_expired_token_is_a_loss_that_a_new_one_ends(world: TokenWorld)
     await world.issue(HOUR)
     await asyncio.sleep(20)
     assert world.registry.workers["east"].is_reachable
+
+
+@in_a_world()
+async def test_a_worker_whose_tokens_are_always_due_is_not_asked_all_the_time(world: TokenWorld) -> None:
+    """It may say of its tokens what it likes; each renewal is a write to the management cluster and a connection."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(renewing, "renew_at", lambda _, token: token.issued)
+        await asyncio.sleep(HOUR)
+        renewed = world.sample("jobmirror_token_renewals_total", worker="east", result="renewed")
+    assert renewed is not None
+    assert 6 <= renewed <= 13
