@@ -58,7 +58,7 @@ class PodWrites:
     async def create(self, job: CachedJob, memory: JobMemory, body: bytes) -> None:
         """Create a pod of a Job."""
         namespace, uid = job.metadata.namespace, job.metadata.uid
-        request = requests.create(PODS, body, namespace=namespace).in_line(Rank.FIRST, uid).answered_by_metadata()
+        request = requests.create(PODS, body, namespace=namespace).in_line(Rank.FIRST, uid)
         try:
             created = _written(await self._client.send(request))
         except KubeError as error:
@@ -104,7 +104,7 @@ class PodWrites:
 
     async def _patch(self, pod: Pod, body: bytes, flow: str, memory: JobMemory | None) -> None:
         request = requests.strategic_merge_patch(PODS, pod.name, body, namespace=pod.namespace)
-        answer = await self._client.send(request.in_line(Rank.FIRST, flow).answered_by_metadata())
+        answer = await self._client.send(request.in_line(Rank.FIRST, flow))
         if memory is not None:
             memory.written.wrote_pod(_version(_written(answer)))
 

@@ -31,7 +31,7 @@ from mirror.kube.errors import (
 )
 from mirror.kube.limits import Limiter, LimiterState
 from mirror.kube.objects import Object, decode_object
-from mirror.kube.requests import JSON, METADATA_ONLY, Request
+from mirror.kube.requests import JSON, Request
 from mirror.kube.transport import Answer, HttpTransport, Opened, Transport
 from mirror.model.version import version
 
@@ -87,7 +87,7 @@ class Client:
         self._user_agent = f"jobmirror/{version()}"
         # The headers by content type, valid as long as the credentials hand out this very object.
         self._identity: CIMultiDict[str] | None = None
-        self._headers: dict[tuple[str | None, bool], CIMultiDict[str]] = {}
+        self._headers: dict[str | None, CIMultiDict[str]] = {}
         self._certificate_generation = credentials.certificate_generation
         self._last_date = ""
         self._clock_offset: float | None = None
@@ -226,15 +226,13 @@ class Client:
         if self._certificate_generation != self._credentials.certificate_generation:
             self._certificate_generation = self._credentials.certificate_generation
             await self._transport.reconnect()
-        form = request.content_type, request.metadata_only
-        headers = self._headers.get(form)
+        headers = self._headers.get(request.content_type)
         if headers is None:
-            accept = METADATA_ONLY if request.metadata_only else JSON
-            headers = CIMultiDict({"Accept": accept, "Accept-Encoding": "identity", "User-Agent": self._user_agent})
+            headers = CIMultiDict({"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": self._user_agent})
             if request.content_type is not None:
                 headers["Content-Type"] = request.content_type
             headers.extend(identity)
-            self._headers[form] = headers
+            self._headers[request.content_type] = headers
         return identity, headers
 
     def _refusal(self, answer: Answer) -> KubeError:

@@ -21,9 +21,6 @@ APPLY_PATCH = "application/apply-patch+yaml"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 DEADLINE_SECONDS = 15.0
 
-METADATA_ONLY = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
-"""What we accept as an answer of which only the metadata is read; a server that cannot gives the whole object."""
-
 _AS_US = (("fieldManager", names.FIELD_MANAGER), ("fieldValidation", "Ignore"))
 """The query of what we write. Warnings of fields that nobody knows cost the server a tenth of a create, and nobody
 reads ours: what we copy was stored by a server, which dropped them."""
@@ -58,13 +55,6 @@ class Request:
     """On whose behalf it is asked; within a rank, flows take turns."""
     most_bytes: int | None = None
     """The longest answer that is taken; None: what is usual for its verb."""
-
-    metadata_only: bool = False
-    """Whether no more than the metadata of the answer is read."""
-
-    def answered_by_metadata(self) -> Request:
-        """The same request with a shorter answer, which costs both sides less."""
-        return replace(self, metadata_only=True)
 
     def in_line(self, rank: Rank, flow: str = "") -> Request:
         """The same request with another place among those that wait."""

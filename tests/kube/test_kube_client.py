@@ -51,19 +51,6 @@ async def test_a_request_arrives_as_it_was_meant(clients: Clients) -> None:
     assert got.headers["user-agent"].startswith("jobmirror/")
 
 
-async def test_a_short_answer_is_asked_for_where_metadata_is_enough(clients: Clients) -> None:
-    """And the whole object is taken where a server has no such thing; the next request is as long as ever."""
-    async with serving(always(answer(201, JOB))) as server:
-        client = clients.make(server.url)
-        assert await client.send(write().answered_by_metadata()) == JOB
-        await client.send(write())
-    asked = [got.headers["accept"] for got in server.received]
-    assert asked == [
-        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
-        "application/json",
-    ]
-
-
 async def test_names_and_selectors_reach_the_server_encoded(clients: Clients) -> None:
     """A name cannot leave its place in the path, nor a selector its place in the query."""
     async with serving(always(answer(200))) as server:
