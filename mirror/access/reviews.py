@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -132,6 +132,8 @@ class Reviews:
         self._rights: Remembered[tuple[Person, Right], bool] = Remembered(
             now, seconds=REMEMBERED_SECONDS, most=MOST_REMEMBERED
         )
+        self._looked_at: Counter[str] = Counter()
+        """Tokens that the cluster is just asked about, by address: each may be a guess."""
         self._pace = Limiter(TOKENS_A_SECOND, TOKENS_AT_ONCE, now)
         self._pace_of: Remembered[tuple[str, str], Limiter] = Remembered(now, seconds=3600.0, most=MOST_REMEMBERED)
 
@@ -150,9 +152,15 @@ class Reviews:
         if found is None:
             # Only what is refused is held against an address: many users may share one.
             guesses = self._pace_for("peer", peer, GUESSES_A_SECOND_OF_PEER, GUESSES_AT_ONCE_OF_PEER)
-            if guesses.describe().tokens < 1 or not self._pace.acquire_nowait():
+            if guesses.describe().tokens < self._looked_at[peer] + 1 or not self._pace.acquire_nowait():
                 raise _too_many("tokens are shown")
-            found = self._persons.put(digest, await self._review_token(token) or False)
+            self._looked_at[peer] += 1
+            try:
+                found = self._persons.put(digest, await self._review_token(token) or False)
+            finally:
+                self._looked_at[peer] -= 1
+                if not self._looked_at[peer]:
+                    del self._looked_at[peer]
             if found is False:
                 guesses.acquire_nowait()
         if not isinstance(found, Person):

@@ -12,8 +12,10 @@ import msgspec
 import pytest
 from access_world import RULES, Got, access_world
 
+from mirror.access.asking import Asked
 from mirror.access.bounds import Bounds
 from mirror.access.logs import Cut
+from mirror.access.reviews import GUESSES_AT_ONCE_OF_PEER
 from mirror.controllers.mirroring import Mirroring
 from mirror.embedded.apiserver import failures
 from mirror.embedded.faults.targets import Which
@@ -418,6 +420,19 @@ async def test_guessing_tokens_is_slowed_down() -> None:
         codes = [(await world.ask("train", headers={"authorization": f"Bearer {n}"})).code for n in range(60)]
 
         assert (codes[0], codes[-1]) == (401, 429)
+
+
+async def test_guessing_many_tokens_at_once_helps_nobody() -> None:
+    """Those that are being looked at count already, so that users elsewhere are not kept from being looked at."""
+    async with access_world() as world:
+        guesses = [world.ask("train", headers={"authorization": f"Bearer {n}"}) for n in range(150)]
+        codes = [got.code for got in await asyncio.gather(*guesses)]
+        got = Got()
+        target = "/v1/namespaces/default/jobs/train"
+        await world.access.handle(Asked("GET", target, {"authorization": "Bearer token-of-ann"}, "10.0.0.2"), got)
+
+        assert codes.count(401) <= GUESSES_AT_ONCE_OF_PEER
+        assert got.code == 404
 
 
 async def test_many_users_behind_one_address_are_no_guessers() -> None:
