@@ -13,9 +13,6 @@ from dataclasses import dataclass, field
 
 import tenacity
 
-from mirror.access.service import Access, Around
-from mirror.access.telling import Telling
-from mirror.access.web import routes as access_routes
 from mirror.adapters import job
 from mirror.controllers.gauges import Gauges
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
@@ -32,20 +29,14 @@ from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
 from mirror.kube.resources import NAMESPACES
 from mirror.model import names
 from mirror.model.endings import CannotStart
-from mirror.page.serving import Place
-from mirror.page.serving import serve as serve_page
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.leadership import Leadership, LeaseSettings
 from mirror.runtime.supervise import supervise
-from mirror.serving.certificates import Certificates, Files, SelfManaged, Source, served_names
-from mirror.serving.https import Routes, application, serve_https
 from mirror.settings.schema import Settings
 from mirror.telemetry.logs import Log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
 from mirror.telemetry.server import serve
-from mirror.webhook.bundles import Bundles
-from mirror.webhook.routes import routes as webhook_routes
 from mirror.workers.registry import Connector, Registry, RegistrySettings
 from mirror.workers.renewing import Renewer
 from mirror.workers.worker import Unsupported, check_version
@@ -80,8 +71,7 @@ async def run(
             health, readiness = manager.checks()
             async with (
                 serve(settings.listen_address, metrics=metrics, health=health, readiness=readiness) as port,
-                _https(settings, management, manager),
-                _page(settings, manager, on_page),
+                _offers(settings, management, manager, on_page),
             ):
                 on_listening(port)
                 log.info("started", listen=f"{settings.listen_address[0]}:{port}", origin=manager.origin)
@@ -196,60 +186,18 @@ async def _job_controller(settings: Settings, *, metrics: Metrics) -> AsyncItera
 
 
 @asynccontextmanager
-async def _https(settings: Settings, management: Client, manager: Manager) -> AsyncIterator[None]:
-    """The one HTTPS address, where a part wants it; all replicas serve it, those that stand by too."""
-    if not (settings.webhook.enabled or settings.access.enabled):
+async def _offers(
+    settings: Settings, management: Client, manager: Manager, on_page: Callable[[int], None]
+) -> AsyncIterator[None]:
+    """The webhook, access and the page, where they are wanted; a manager that stands by has them, too."""
+    if not (settings.webhook.enabled or settings.access.enabled or settings.page.enabled):
         yield
         return
-    log, wanted = Log("https"), settings.https
-    source: Source = (
-        Files(wanted.cert_file, wanted.key_file)
-        if wanted.cert_file
-        else SelfManaged(
-            management, settings.namespace, served_names(settings.namespace, wanted.names), now=SystemClock().now
-        )
-    )
-    certificates = Certificates(
-        source, log=log, on_loaded=lambda ends: manager.metrics.certificate_expiry.set(ends.timestamp())
-    )
-    await certificates.load()
-    manager.kept.append(("keep certificates", certificates.keep))
-    parts: list[Routes] = []
-    if settings.webhook.enabled:
-        hooks, count = Log("webhook"), manager.metrics.on_webhook
-        parts.append(webhook_routes(settings.managed_by, count=count, log=hooks, namespaces=settings.namespaces))
-        if not wanted.cert_file:
-            manager.kept.append(("keep bundles", Bundles(management, certificates, log=hooks).keep))
-    if settings.access.enabled:
-        parts.append(_access(settings, management, manager, certificates))
-    async with serve_https(wanted.listen_address, application(*parts), certificates) as port:
-        log.info("serving", listen=f"{wanted.listen_address[0]}:{port}")
+
+    from mirror.offers import offer  # not at the top: it says why
+
+    async with offer(settings, management, manager, on_page=on_page):
         yield
-
-
-def _access(settings: Settings, management: Client, manager: Manager, certificates: Certificates) -> Routes:
-    """What users are told of their Jobs' mirrors; where, is told by the leader."""
-    mirroring, log = manager.mirroring, Log("access")
-    known = mirroring.known()
-    around = Around(
-        management=management,
-        sources=mirroring.sources,
-        registry=manager.registry,
-        known=known,
-        lacks_of=known.lacks_of,
-        carrying=mirroring.carrying,
-        managed_by=settings.managed_by,
-    )
-    telling = Telling(
-        management,
-        settings.namespace,
-        settings.access.url,
-        authority=lambda: certificates.authority,
-        is_leading=lambda: manager.is_working,
-        log=log,
-    )
-    manager.kept.append(("tell access", telling.run))
-    return access_routes(Access(around, log=log))
 
 
 async def _build(
@@ -306,26 +254,6 @@ def _renew_tokens(manager: Manager, management: Client, connector: Connector, cl
         metrics=manager.metrics,
     )
     manager.kept.append(("renew tokens", renewer.run))
-
-
-@asynccontextmanager
-async def _page(settings: Settings, manager: Manager, on_page: Callable[[int], None]) -> AsyncIterator[None]:
-    """The page for people, where it is wanted; a manager that stands by has one, too."""
-    if not settings.page.enabled:
-        yield
-        return
-    host, _ = settings.page.listen_address
-    place = Place(
-        listen=settings.page.listen_address,
-        hosts=settings.page.hosts,
-        managed_by=settings.managed_by,
-        origin=manager.origin,
-    )
-    log = Log("page")
-    async with serve_page(manager.mirroring.known(), place, is_leading=lambda: manager.is_working, log=log) as port:
-        log.info("started", listen=f"{host}:{port}")
-        on_page(port)
-        yield
 
 
 def _mirroring_settings(settings: Settings, origin: str, *, server_knows_rule_names: bool) -> MirroringSettings:

@@ -1,0 +1,128 @@
+"""What a manager offers beside its metrics: HTTPS with the webhook and access, and the page for people.
+
+``app`` imports it only where the settings want one of them: mirroring alone need not hold its ten MiB of code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from mirror.access.service import Access, Around
+from mirror.access.telling import Telling
+from mirror.access.web import routes as access_routes
+from mirror.controllers.mirroring import Mirroring
+from mirror.kube.client import Client
+from mirror.page.serving import Place
+from mirror.page.serving import serve as serve_page
+from mirror.runtime.clock import SystemClock
+from mirror.serving.certificates import Certificates, Files, SelfManaged, Source, served_names
+from mirror.serving.https import Routes, application, serve_https
+from mirror.settings.schema import Settings
+from mirror.telemetry.logs import Log
+from mirror.telemetry.metrics import Metrics
+from mirror.webhook.bundles import Bundles
+from mirror.webhook.routes import routes as webhook_routes
+from mirror.workers.registry import Registry
+
+
+class Manager(Protocol):
+    """Whose offers they are; ``app`` has it."""
+
+    origin: str
+    registry: Registry
+    mirroring: Mirroring
+    metrics: Metrics
+    is_working: bool
+    kept: list[tuple[str, Callable[[], Awaitable[None]]]]
+
+
+@asynccontextmanager
+async def offer(
+    settings: Settings, management: Client, manager: Manager, *, on_page: Callable[[int], None]
+) -> AsyncIterator[None]:
+    """Serve while the block runs; what must go on meanwhile is added to the manager's ``kept``.
+
+    Raises:
+        CannotStart: an address cannot be listened on.
+    """
+    async with _https(settings, management, manager), _page(settings, manager, on_page):
+        yield
+
+
+@asynccontextmanager
+async def _https(settings: Settings, management: Client, manager: Manager) -> AsyncIterator[None]:
+    """The one HTTPS address, where a part wants it; all replicas serve it, those that stand by too."""
+    if not (settings.webhook.enabled or settings.access.enabled):
+        yield
+        return
+    log, wanted = Log("https"), settings.https
+    source: Source = (
+        Files(wanted.cert_file, wanted.key_file)
+        if wanted.cert_file
+        else SelfManaged(
+            management, settings.namespace, served_names(settings.namespace, wanted.names), now=SystemClock().now
+        )
+    )
+    certificates = Certificates(
+        source, log=log, on_loaded=lambda ends: manager.metrics.certificate_expiry.set(ends.timestamp())
+    )
+    await certificates.load()
+    manager.kept.append(("keep certificates", certificates.keep))
+    parts: list[Routes] = []
+    if settings.webhook.enabled:
+        hooks, count = Log("webhook"), manager.metrics.on_webhook
+        parts.append(webhook_routes(settings.managed_by, count=count, log=hooks, namespaces=settings.namespaces))
+        if not wanted.cert_file:
+            manager.kept.append(("keep bundles", Bundles(management, certificates, log=hooks).keep))
+    if settings.access.enabled:
+        parts.append(_access(settings, management, manager, certificates))
+    async with serve_https(wanted.listen_address, application(*parts), certificates) as port:
+        log.info("serving", listen=f"{wanted.listen_address[0]}:{port}")
+        yield
+
+
+def _access(settings: Settings, management: Client, manager: Manager, certificates: Certificates) -> Routes:
+    """What users are told of their Jobs' mirrors; where, is told by the leader."""
+    mirroring, log = manager.mirroring, Log("access")
+    known = mirroring.known()
+    around = Around(
+        management=management,
+        sources=mirroring.sources,
+        registry=manager.registry,
+        known=known,
+        lacks_of=known.lacks_of,
+        carrying=mirroring.carrying,
+        managed_by=settings.managed_by,
+    )
+    telling = Telling(
+        management,
+        settings.namespace,
+        settings.access.url,
+        authority=lambda: certificates.authority,
+        is_leading=lambda: manager.is_working,
+        log=log,
+    )
+    manager.kept.append(("tell access", telling.run))
+    return access_routes(Access(around, log=log))
+
+
+@asynccontextmanager
+async def _page(settings: Settings, manager: Manager, on_page: Callable[[int], None]) -> AsyncIterator[None]:
+    """The page for people, where it is wanted; a manager that stands by has one, too."""
+    if not settings.page.enabled:
+        yield
+        return
+    host, _ = settings.page.listen_address
+    place = Place(
+        listen=settings.page.listen_address,
+        hosts=settings.page.hosts,
+        managed_by=settings.managed_by,
+        origin=manager.origin,
+    )
+    log = Log("page")
+    async with serve_page(manager.mirroring.known(), place, is_leading=lambda: manager.is_working, log=log) as port:
+        log.info("started", listen=f"{host}:{port}")
+        on_page(port)
+        yield
