@@ -90,7 +90,7 @@ def test_every_configuration_can_be_used(file: Path) -> None:
 
 @pytest.mark.parametrize("component", ["access", "webhook"])
 def test_who_serves_https_goes_on_until_nobody_is_led_to_it(component: str) -> None:
-    """A pod gets connections for a moment after it was told to end: with `failurePolicy: Fail` Jobs would be refused."""
+    """A pod gets connections for a moment after it was told to end: `failurePolicy: Fail` would refuse Jobs."""
     patch = yaml.safe_load((DEPLOY / f"kustomize/components/{component}/deployment.yaml").read_text())
     base = yaml.safe_load((DEPLOY / "kustomize/base/deployment.yaml").read_text())
     (container,) = patch["spec"]["template"]["spec"]["containers"]
