@@ -6,9 +6,11 @@ from pathlib import Path
 
 from e2e.controlplane.client import Client, Json, Refused
 from e2e.controlplane.plane import ControlPlane
+from e2e.jobs import until
 
 NAMESPACE = "e2e-access"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _RULES: list[Json] = [
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list", "watch", "create", "patch", "delete"]},
     {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
@@ -33,9 +35,12 @@ async def allow(worker: ControlPlane, name: str) -> None:
 
 
 async def forbid(worker: ControlPlane, name: str) -> None:
-    """Take the account's rights away."""
+    """Take the account's rights away, and wait until the server knows it."""
+    asked = {"resource": "jobs", "group": "batch", "verb": "watch"}
+    spec = {"user": f"system:serviceaccount:{NAMESPACE}:{name}", "resourceAttributes": asked}
     async with Client(worker.kubeconfig) as client:
         await client.delete(f"{_RBAC}/clusterrolebindings/e2e-{name}")
+        await until(lambda: client.create(_REVIEWS, {"spec": spec}), lambda found: not found["status"]["allowed"])
 
 
 async def revoke(worker: ControlPlane, name: str) -> None:

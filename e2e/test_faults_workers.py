@@ -99,8 +99,8 @@ async def test_rights_that_are_withdrawn_and_given_back_are_a_short_loss(
 
         await access.forbid(east, "limited")
         proxy.cut()  # else the watch, which was allowed when it began, goes on
-        told = await until(lambda: secret_events(manager, "east"), lambda found: "WorkerLost" in found)
-        assert "403" in told["WorkerLost"]
+        # The connection that was cut may be told first.
+        await until(lambda: secret_events(manager, "east"), lambda found: "403" in found.get("WorkerLost", ""))
         assert (await scene.source("stays") or {})["status"] == source["status"]
 
         await scene.patch("stays", {"spec": {"parallelism": 2}})
