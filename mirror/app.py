@@ -8,8 +8,9 @@ import os
 import socket
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import tenacity
 
@@ -41,6 +42,9 @@ from mirror.workers.registry import Connector, Registry, RegistrySettings
 from mirror.workers.renewing import Renewer
 from mirror.workers.worker import Unsupported, check_version
 
+if TYPE_CHECKING:
+    from mirror.controllers.tracing import Traces  # only where traces are wanted
+
 OLDEST_MANAGEMENT_MINOR = 32
 START_SECONDS = 60.0
 
@@ -66,8 +70,8 @@ async def run(
     except KubeconfigRefused as error:
         raise CannotStart(f"kubeconfig: {error}") from error
     try:
-        async with _job_controller(settings, metrics=metrics) as jobs:
-            manager = await _build(settings, management, jobs=jobs, metrics=metrics, log=log)
+        async with _tracing(settings) as traces, _job_controller(settings, metrics=metrics) as jobs:
+            manager = await _build(settings, management, jobs=jobs, metrics=metrics, log=log, traces=traces)
             health, readiness = manager.checks()
             async with (
                 serve(settings.listen_address, metrics=metrics, health=health, readiness=readiness) as port,
@@ -200,8 +204,37 @@ async def _offers(
         yield
 
 
+@asynccontextmanager
+async def _tracing(settings: Settings) -> AsyncIterator[Traces | None]:
+    """Traces, where they are wanted; what is left of them is sent when all else has ended.
+
+    Raises:
+        CannotStart: what sends them is not installed.
+    """
+    if not settings.tracing.enabled:
+        yield None
+        return
+    async with AsyncExitStack() as sending:
+        try:
+            # An extra, and megabytes that most managers need not hold.
+            from mirror.controllers.tracing import Traces
+            from mirror.telemetry.otlp import collector
+
+            to = await sending.enter_async_context(collector(settings.tracing.endpoint, log=Log("traces")))
+        except ImportError as error:
+            lacks = f"tracing.enabled: {error.name or error} is not installed"
+            raise CannotStart(f"{lacks}; the extra otel brings it: pip install 'jobmirror[otel]'") from error
+        yield Traces(to.send, SystemClock())
+
+
 async def _build(
-    settings: Settings, management: Client, *, metrics: Metrics, log: Log, jobs: Part | None = None
+    settings: Settings,
+    management: Client,
+    *,
+    metrics: Metrics,
+    log: Log,
+    jobs: Part | None = None,
+    traces: Traces | None = None,
 ) -> Manager:
     clock = SystemClock()
     uid = await _management_uid(management)
@@ -222,7 +255,7 @@ async def _build(
         metrics=metrics,
     )
     wanted = _mirroring_settings(settings, origin, server_knows_rule_names=knows_names)
-    mirroring = Mirroring(management, registry, wanted, clock=clock, log=log, metrics=metrics)
+    mirroring = Mirroring(management, registry, wanted, clock=clock, log=log, metrics=metrics, traces=traces)
     election = settings.leader_election
     lease = LeaseSettings(
         settings.namespace,

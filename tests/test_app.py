@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -13,13 +15,13 @@ from doubles.refusals import Refused, forbidden
 from doubles.transport import Fault, Wire, client_of, wire_to
 from doubles.world import HOME
 
-from mirror.app import Manager, _build, _management_uid
+from mirror.app import Manager, _build, _management_uid, _tracing
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import JobControllerSettings, Part
 from mirror.jobcontroller.rivals import Fought
 from mirror.model.endings import CannotStart
 from mirror.runtime.leadership import LeadershipLost
-from mirror.settings.schema import LeaderElection, Settings
+from mirror.settings.schema import LeaderElection, Settings, Tracing
 from mirror.telemetry.logs import Log
 from mirror.telemetry.metrics import Metrics
 
@@ -203,3 +205,27 @@ async def test_the_origin_is_the_clusters_own_unless_it_is_set() -> None:
     wire = wire_to("management")
     assert (await manager_on(wire)).origin == wire.server.uid
     assert (await manager_on(wire, origin="prod")).origin == "prod"
+
+
+async def test_traces_without_their_extra_keep_it_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rather told at once than found missing later; in one line, with what to install."""
+    monkeypatch.delitem(sys.modules, "mirror.telemetry.otlp", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    with pytest.raises(CannotStart, match=r"pip install 'jobmirror\[otel\]'") as ended:
+        async with _tracing(Settings(tracing=Tracing(enabled=True))):
+            pass
+    assert "\n" not in str(ended.value)
+
+
+async def test_traces_that_nobody_wants_are_none() -> None:
+    """The default."""
+    async with _tracing(Settings()) as traces:
+        assert traces is None
+
+
+def test_a_manager_without_traces_does_not_load_opentelemetry() -> None:
+    """Megabytes and an extra that most managers do not have."""
+    code = (
+        "import sys, mirror.app; print([m for m in ('opentelemetry', 'mirror.adapters.job_trace') if m in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

@@ -3,7 +3,8 @@
 #
 #   deploy/image/install.sh SOURCE TARGET
 #
-# The Dockerfile runs it, and so does a test (e2e/test_image.py), outside a container. PYTHON names the interpreter.
+# The Dockerfile runs it, and so does a test (e2e/test_image.py), outside a container. PYTHON names the interpreter,
+# EXTRAS what is installed beside: speed,otel for one that can send traces.
 set -eu
 
 source=$1 target=$2
@@ -17,6 +18,6 @@ PIP_CONSTRAINT="$source/constraints.txt" "$python" -m pip wheel --quiet --no-dep
 
 "$python" -m venv --without-pip "$target"
 "$python" -m pip --python "$target/bin/python" install --quiet --constraint "$source/constraints.txt" \
-  "$(echo "$wheels"/jobmirror-*.whl)[speed]"
+  "$(echo "$wheels"/jobmirror-*.whl)[${EXTRAS:-speed}]"
 # Compiled now, since nobody may write later.
 "$target/bin/python" -m compileall -q "$target/lib"

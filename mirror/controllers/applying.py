@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from mirror.adapters import job
 from mirror.controllers.events import EventRecorder, Regarding
@@ -53,6 +53,9 @@ from mirror.telemetry.metrics import Metrics
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
+if TYPE_CHECKING:
+    from mirror.controllers.tracing import Traces  # only where traces are wanted
+
 REFUSED = Backoff(first=5.0, most=600.0)
 
 
@@ -77,6 +80,7 @@ class Tools:
     ask_wish: Callable[[Object], Waiter | None]
     agree: Callable[[Object, Object], None]
     """Told of a source and the mirror that was just made of it."""
+    traces: Traces | None
 
 
 class Applier:
@@ -171,6 +175,8 @@ class Applier:
             t.memories.set(seen.source.uid, refused_on="")
             self._log.info("placement cleared", source=key, worker=seen.source.placed)
         is_final = job.is_final(write.status)
+        if is_final and write.status is not None and t.traces is not None:
+            t.traces.on_stored(seen.source.found, write.status)
         if write.clears or is_final:
             t.placing.serve_soon()  # a place is free; the echo of this write is no news to the watch any more
         if write.is_mirrored_status and seen.source.placed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mirror.adapters import job
 from mirror.controllers.applying import Applier, Tools
@@ -47,6 +48,9 @@ from mirror.telemetry.metrics import Metrics
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
+if TYPE_CHECKING:
+    from mirror.controllers.tracing import Traces  # only where traces are wanted
+
 FLUSH_SECONDS = 2.0
 """Less than what lies between the renew deadline and the end of a lease: who leads next must not meet us."""
 # Workers are probed and their watches nudged; nobody does that for the management cluster, so its watch asks often.
@@ -80,7 +84,9 @@ class Mirroring:
         clock: Clock,
         log: Log,
         metrics: Metrics,
+        traces: Traces | None = None,
     ) -> None:
+        self._traces = traces
         self._settings = settings
         self._clock = clock
         self._log = log
@@ -123,6 +129,7 @@ class Mirroring:
                 add_when_quiet=self.queue.add_when_quiet,
                 ask_wish=self._waiter,
                 agree=self._observer.agree,
+                traces=traces,
             )
         )
         self._sweeper = Sweeper(
@@ -232,6 +239,8 @@ class Mirroring:
             if seen is None:
                 self.placing.settle(key)
                 return None
+            if self._traces is not None and seen.source.is_finished:
+                self._traces.on_finished(seen.source)
             plan = decide(seen)
             if not plan.wants_place:
                 self.placing.settle(key)

@@ -232,6 +232,15 @@ def _host(value: object) -> str:
 
 
 def _https_url(value: object) -> str:
+    return _url(value, ("https",))
+
+
+def _http_url(value: object) -> str:
+    return _url(value, ("http", "https"))
+
+
+def _url(value: object, schemes: tuple[str, ...]) -> str:
+    """An address without user, query and fragment, and without a slash at its end."""
     text = _text(value)
     if not text:
         return text
@@ -240,7 +249,7 @@ def _https_url(value: object) -> str:
         is_fine = bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         raise _Unexpected from None
-    if parts.scheme != "https" or not is_fine or parts.username is not None or parts.query or parts.fragment:
+    if parts.scheme not in schemes or not is_fine or parts.username is not None or parts.query or parts.fragment:
         raise _Unexpected
     if not text.isascii() or not text.isprintable() or " " in text:
         raise _Unexpected
@@ -344,6 +353,7 @@ NAMESPACES = Rule("a list of namespaces", _list_of(NAMESPACE))
 LISTEN = Rule("HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or :8080", _address)
 HOSTS = Rule("a list of DNS names and IP addresses", _list_of(Rule("a DNS name or an IP address", _host)))
 HTTPS_URL = Rule("an address such as https://jobs.example.com, or empty text", _https_url)
+HTTP_URL = Rule("an address such as http://collector:4318, or empty text", _http_url)
 LOG_FORMAT = _one_of("text", "json")
 LOG_LEVEL = _one_of("debug", "info", "warning", "error")
 ALLOW = Rule("a mapping of names to true or false", _switches(ALLOW_NAMES))

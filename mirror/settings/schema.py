@@ -125,6 +125,14 @@ class Logging(Part, frozen=True):
     level: Annotated[str, rules.LOG_LEVEL] = "info"
 
 
+class Tracing(Part, frozen=True):
+    """One OpenTelemetry trace per Job, sent when its final status is stored; needs the extra ``otel``."""
+
+    enabled: Annotated[bool, rules.SWITCH] = False
+    endpoint: Annotated[str, rules.HTTP_URL] = ""
+    """An OTLP/HTTP collector; empty: what the variables ``OTEL_EXPORTER_OTLP_*`` say."""
+
+
 class JobController(Limits, frozen=True):
     """Our equivalent of the built-in Job controller (D20); its constants are upstream's (K2, K3)."""
 
@@ -166,6 +174,7 @@ class Settings(Part, frozen=True):
     access: Access = Access()
     page: Page = Page()
     log: Logging = Logging()
+    tracing: Tracing = Tracing()
     job_controller: JobController = JobController()
 
     @property

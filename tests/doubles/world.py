@@ -17,6 +17,7 @@ from doubles.jobs import Body, JobController
 from doubles.transport import Wire, client_of, wire_to
 from mirror.adapters import job as jobs
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
+from mirror.controllers.tracing import Traces
 from mirror.decide.seen import Policy
 from mirror.kube.client import Client
 from mirror.kube.errors import Unreachable
@@ -165,13 +166,13 @@ async def one_error() -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def manager_of(world: World, **changes: Any) -> AsyncIterator[RunningManager]:
+async def manager_of(world: World, *, traces: Traces | None = None, **changes: Any) -> AsyncIterator[RunningManager]:
     """Run a manager; leaving kills it, as a crash would."""
     clock, log, metrics, management = LoopClock(), Log("mirror"), Metrics(), client_of(world.management)
     settings = settings_of(world.origin, **changes)
     around = RegistrySettings(HOME, world.origin, world.origin, (JOBS,), settings.namespaces)
     registry = Registry(management, around, connector=world.connect, clock=clock, log=log, metrics=metrics)
-    mirroring = Mirroring(management, registry, settings, clock=clock, log=log, metrics=metrics)
+    mirroring = Mirroring(management, registry, settings, clock=clock, log=log, metrics=metrics, traces=traces)
     async with one_error(), asyncio.TaskGroup() as scope:
         tasks = [scope.create_task(work(), name=work.__qualname__) for work in (mirroring.watch, registry.run)]
         tasks.append(scope.create_task(mirroring.lead(), name="lead"))

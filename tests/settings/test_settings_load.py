@@ -19,6 +19,7 @@ from mirror.settings.schema import (
     Logging,
     Page,
     Settings,
+    Tracing,
     Webhook,
 )
 
@@ -72,6 +73,7 @@ def test_every_key_can_be_set() -> None:
         access: {enabled: true, url: "https://jobs.example.com:8443/"}
         page: {enabled: true, listen: ":0"}
         log: {format: json, level: debug}
+        tracing: {enabled: true, endpoint: "http://collector:4318/"}
         jobController:
           enabled: true
           qps: 50
@@ -120,6 +122,7 @@ def test_every_key_can_be_set() -> None:
     assert settings.access == Access(enabled=True, url="https://jobs.example.com:8443")
     assert (settings.https.listen_address, settings.page.listen_address) == (("127.0.0.1", 0), ("", 0))
     assert Logging(format="json", level="debug") == settings.log
+    assert Tracing(enabled=True, endpoint="http://collector:4318") == settings.tracing
     assert settings.job_controller == JobController(
         enabled=True,
         qps=50.0,
@@ -213,6 +216,15 @@ def test_empty_retention_is_not_zero() -> None:
         ("access: {url: http://jobs}", "access.url: expected an address such as https://jobs.example.com, or empty"),
         ("access: {url: https://me@jobs}", "access.url: expected an address"),
         ("access: {url: https://jobs:0}", "access.url: expected an address"),
+        ("tracing: {enabled: 1}", "tracing.enabled: expected true or false, got 1"),
+        (
+            'tracing: {endpoint: "collector:4318"}',
+            "tracing.endpoint: expected an address such as http://collector:4318, or empty text, got",
+        ),
+        ("tracing: {endpoint: grpc://collector}", "tracing.endpoint: expected an address"),
+        ("tracing: {endpoint: http://me@collector}", "tracing.endpoint: expected an address"),
+        ("tracing: {endpoint: http://collector?token=x}", "tracing.endpoint: expected an address"),
+        ("tracing: {endpont: http://collector}", "tracing.endpont: unknown key (did you mean endpoint?)"),
         # Unknown keys.
         ("workers: {qsp: 3}", "workers.qsp: unknown key (did you mean qps?)"),
         ("workers: {lost_after: 3}", "workers.lost_after: unknown key (did you mean lostAfter?)"),
