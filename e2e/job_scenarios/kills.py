@@ -4,6 +4,9 @@ Scenarios are played once undisturbed, which gives the state of each after each 
 controller is killed and started, at random moments and right after it has written something. A script gives its next
 stimulus only once the state is that of the undisturbed run, and the last state is compared as well. States hold Jobs,
 statuses and pods without times and events (``trace.state_of``): a restart forgets backoffs (B5), and events in flight.
+
+An API server deletes a pod that has no node in two steps, and stops between them when who asked goes away: such pods
+are left to pod garbage collection, whose part is played here.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ import asyncio
 import random
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
+from e2e.controlplane.client import Json, Refused
 from e2e.job_scenarios import groups
 from e2e.job_scenarios.playing import CatchUpFor, Played, play
 from e2e.job_scenarios.scenario import SCENARIOS, Scenario
@@ -26,6 +31,7 @@ from e2e.job_scenarios.trace import state_of
 _CATCH_UP_SECONDS = 100.0
 _LONGEST_LIFE_SECONDS = 4.0
 _MOST_WRITES = 40
+_COLLECT_SECONDS = 5.0
 _LOG_SHOWN = 4000
 
 States = defaultdict[str, list[tuple[str, ...]]]
@@ -59,8 +65,11 @@ async def campaign(chosen: Sequence[Scenario], *, kills: int, seed: int) -> Outc
         able = [one for one in chosen if not any(text.startswith(f"{one.name}:") for text in problems)]
         while able and done < kills:
             killer = asyncio.create_task(_kill(side, chance, kills - done), name="killer")
+            collector = asyncio.create_task(_collect_pods(side), name="collector")
             found = await play(side, able, catch_up=_demanding(states), suffix=f"-{done}")
             killer.cancel()
+            collector.cancel()
+            await asyncio.wait([collector])
             done += await killer
             played += len(found)
             problems += _problems(found)
@@ -87,6 +96,25 @@ async def _kill(side: Side, chance: random.Random, most: int) -> int:
         if not side.controller.is_running:
             side.controller.start()
     return done
+
+
+async def _collect_pods(side: Side) -> None:
+    """Delete pods that nobody will: going, without a node, held by no finalizer, as two looks in a row have shown."""
+    seen: set[str] = set()
+    while True:
+        pods = (await side.client.get("/api/v1/pods"))["items"]
+        left = {pod["metadata"]["uid"]: pod["metadata"] for pod in pods if _is_left_over(pod)}
+        for uid in seen & set(left):
+            path = f"/api/v1/namespaces/{left[uid]['namespace']}/pods/{left[uid]['name']}"
+            with suppress(Refused):  # it has gone
+                await side.client.call("DELETE", path, {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}})
+        seen = set(left)
+        await asyncio.sleep(_COLLECT_SECONDS)
+
+
+def _is_left_over(pod: Json) -> bool:
+    metadata = pod["metadata"]
+    return "deletionTimestamp" in metadata and not metadata.get("finalizers") and not pod["spec"].get("nodeName")
 
 
 def _recording(states: States) -> CatchUpFor:
