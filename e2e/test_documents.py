@@ -72,7 +72,7 @@ async def install(operator: Reader) -> Json:
     await operator.follow("kubectl apply --server-side -k deploy/kustomize/overlays/single")
     (operator.desk / "kustomization.yaml").write_text(blocks("deploy/README.md", "yaml")[0])
     await operator.follow("kubectl apply --server-side --kustomize .")
-    kustomization, settings = blocks("docs/operating.md", "yaml")
+    kustomization, settings, *_ = blocks("docs/operating.md", "yaml")
     (operator.desk / "kustomization.yaml").write_text(kustomization)
     (operator.desk / "mirror.yaml").write_text(settings)
     await operator.follow("mirror check-config FILE", put={"FILE": "mirror.yaml"})
