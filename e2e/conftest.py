@@ -7,6 +7,7 @@ here share one event loop, since the fixtures live on it.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import uuid
@@ -29,6 +30,11 @@ from e2e.manager import ManagerProcess
 SHARED = ("management", "east", "west")
 _HERE = Path(__file__).parent
 _TIMEOUT_SECONDS = 180
+
+
+def pytest_configure() -> None:
+    """Say that the main thread has no loop, as ``tests/conftest.py`` does, and for its reason."""
+    asyncio.set_event_loop(None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
