@@ -191,7 +191,7 @@ async def scale(management: Cluster, worker: Cluster, count: int) -> None:
         await running.restart()
         await running.wait_until_ready()
         print(f"restart to ready: {time.perf_counter() - began:.1f} s", flush=True)
-        await asyncio.sleep(10)
+        await asyncio.sleep(10)  # as long as a person would look at it
         print(f"RSS after the restart: {_rss_mib(running.pid)} MiB", flush=True)
 
 

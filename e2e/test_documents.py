@@ -253,7 +253,7 @@ async def test_an_operator_takes_everything_away_again(town: Town) -> None:
     await operator.follow("mirror worker cordon east")
     async with asyncio.TaskGroup() as scope:
         draining = scope.create_task(operator.follow("mirror worker drain east"), name="drain")
-        await asyncio.sleep(2)
+        await asyncio.sleep(2)  # nothing announces that it goes on waiting
         assert not draining.done()
         await town.user.types("kubectl delete job train")
     await operator.follow("mirror worker remove east")

@@ -218,7 +218,7 @@ async def cutting(*proxies: Proxy) -> AsyncIterator[list[float]]:
 
     async def cut() -> None:
         while True:
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(1.0)  # the rhythm of the fault itself
             cuts.append(time.monotonic())
             for proxy in proxies:
                 proxy.cut()

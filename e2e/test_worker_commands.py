@@ -166,7 +166,7 @@ async def test_a_worker_from_the_first_command_to_the_last(
     assert f"{scene.namespace}/second" in early.errors
     async with asyncio.TaskGroup() as scope:
         draining = scope.create_task(operator.mirror("drain", "east"), name="drain")
-        await asyncio.sleep(3)
+        await asyncio.sleep(3)  # nothing announces that it goes on waiting
         assert not draining.done()
         await scene.delete("second")
     assert draining.result().code == 0, draining.result()

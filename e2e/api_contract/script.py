@@ -191,6 +191,7 @@ def scripts_of(name: str) -> Group:
     return group
 
 
+# The base class depends on how yaml was built, which mypy cannot know.
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """YAML whose times stay text."""
 

@@ -18,7 +18,7 @@ def _engine() -> ModuleType | None:
         import re2
     except ImportError:
         return None
-    return re2  # type: ignore[no-any-return]
+    return re2  # type: ignore[no-any-return]  # it has no types
 
 
 _RE2 = _engine()

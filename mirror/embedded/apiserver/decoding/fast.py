@@ -65,6 +65,7 @@ def _decoder(struct: str) -> msgspec.json.Decoder[Any] | None:
     return msgspec.json.Decoder(_struct(struct))
 
 
+# Types that are made at run time: mypy cannot know them, hence what it is told to ignore below.
 @cache
 def _struct(name: str) -> Any:
     fields = {field: _field(name, field, kind) for field, kind in STRUCTS[name].items()}
