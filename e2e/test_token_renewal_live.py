@@ -105,6 +105,7 @@ async def test_a_renewed_token_changes_hands_under_a_running_job(
         await scene.source_until("long", lambda found: bool(found and (found.get("status") or {}).get("active")))
         mirror = await scene.mirror("east", "long")
         before, told = await secret_of(manager), list[str]()
+        await until(lambda: whole_seconds_since_made(token_of(before)), lambda seen: seen >= 1)
 
         async with renewer_of(manager, lambda _, reason, message: told.append(f"{reason}: {message}")) as renewer:
             await renewer.look()
@@ -155,6 +156,11 @@ def claims(token: str) -> Json:
     part = token.split(".")[1]
     found: Json = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     return found
+
+
+async def whole_seconds_since_made(token: str) -> int:
+    """A token's times are whole seconds: two that are made in the same one end together, and neither lasts longer."""
+    return int(SystemClock().now().timestamp()) - int(claims(token)["iat"])
 
 
 async def expiry(manager: ManagerProcess) -> float:
