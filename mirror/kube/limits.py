@@ -14,6 +14,8 @@ from mirror.kube.lines import Line
 from mirror.kube.requests import Rank
 
 LONGEST_PAUSE_SECONDS = 60.0
+RESERVED_FROM_BURST = 10
+"""From this burst on, one token is kept for urgent requests: of a smaller one it would be too large a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ class Limiter:
     """A token bucket of ``burst`` tokens, refilled with ``qps`` a second; ``qps=0`` means no limit.
 
     Requests wait in a ``Line``. Urgent ones (leases, probes) do not, not even during a pause: being asked to slow down
-    must not cost us the leadership. They count nevertheless: others wait for the token that they took.
+    must not cost us the leadership. They count nevertheless: a token is kept for them, and others wait until it is
+    there again, so that a full load and a lease together stay within the limit.
     """
 
     def __init__(self, qps: float, burst: int, clock: Callable[[], float]) -> None:
@@ -40,6 +43,8 @@ class Limiter:
             raise ValueError("qps must not be negative, and burst must be at least 1")
         self._qps = qps
         self._burst = float(burst)
+        self._needed = 2.0 if burst >= RESERVED_FROM_BURST else 1.0
+        """Tokens that must be there for a request that is not urgent; it takes one."""
         self._clock = clock
         self._tokens = float(burst)
         self._counted_at = clock()
@@ -93,7 +98,7 @@ class Limiter:
         now = self._clock()
         self._refill(now)
         self._paused_until = max(self._paused_until, now + min(max(seconds, 0.0), LONGEST_PAUSE_SECONDS))
-        self._tokens = min(self._tokens, 1.0)
+        self._tokens = min(self._tokens, self._needed)
         if self._alarm is not None:
             self._set_alarm(now)
 
@@ -109,8 +114,8 @@ class Limiter:
             return False
         if self._qps == 0:
             return True
-        # The tolerance is for alarms: a sum of float steps may end a hair below one token.
-        if self._tokens < 1.0 - 1e-9:
+        # The tolerance is for alarms: a sum of float steps may end a hair below what is needed.
+        if self._tokens < self._needed - 1e-9:
             return False
         self._tokens -= 1.0
         return True
@@ -124,7 +129,7 @@ class Limiter:
         if self._alarm is not None:
             self._alarm.cancel()
         self._refill(now)
-        missing = max(0.0, 1.0 - self._tokens) / self._qps if self._qps else 0.0
+        missing = max(0.0, self._needed - self._tokens) / self._qps if self._qps else 0.0
         delay = max(0.0, self._paused_until - now) + missing
         self._alarm = asyncio.get_running_loop().call_later(delay, self._serve)
 

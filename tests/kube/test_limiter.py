@@ -73,6 +73,33 @@ async def test_urgent_requests_count() -> None:
     assert await limits.acquire() == pytest.approx(0.3)
 
 
+async def test_a_lease_under_full_load_stays_within_the_limit() -> None:
+    """One token of a burst of ten or more is kept for it: no ten seconds see more than the limit and the burst."""
+    limits = limiter(10, 10)
+    loop = asyncio.get_running_loop()
+    sent: list[float] = []
+
+    async def load() -> None:
+        for _ in range(300):
+            await limits.acquire()
+            sent.append(loop.time())
+
+    async def leases() -> None:
+        for _ in range(10):
+            await asyncio.sleep(2)
+            assert limits.acquire_nowait(urgent=True)
+            sent.append(loop.time())
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(load())
+        group.create_task(leases())
+
+    sent.sort()
+    for first, began in enumerate(sent):
+        for last, ended in enumerate(sent[first:], start=first):
+            assert last - first + 1 <= (ended - began) * 10 + 10 + 1e-6
+
+
 async def test_what_is_urgent_leaves_others_something_of_a_tiny_limit() -> None:
     """A lease is renewed every two seconds; a limit below that must not stop all work."""
     limits = limiter(0.1, 1)
