@@ -24,9 +24,9 @@ from e2e.controlplane.scratch import Scratch
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _DEBIANS = (Path("/usr/lib/chromium/chromium"), Path("/usr/lib/chromium/chromium-headless-shell"))
 """The programs behind Debian's wrapper scripts; of these one does not hand its process over to the program."""
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 CLOSE_SECONDS = 5.0
-CALL_SECONDS = 30.0
+CALL_SECONDS = 120.0
 _LOOK_AGAIN_SECONDS = 0.05
 _LISTENS = re.compile(r"DevTools listening on (ws://\S+)")
 
@@ -114,7 +114,7 @@ class Tab:
         """What a person reads there."""
         return str(await self.evaluate(f"document.querySelector({selector!r})?.innerText ?? ''"))
 
-    async def wait_for(self, script: str, *, seconds: float = 20.0) -> None:
+    async def wait_for(self, script: str, *, seconds: float = 90.0) -> None:
         """Until an expression is true.
 
         Raises:

@@ -29,7 +29,7 @@ from e2e.manager import ManagerProcess
 
 SHARED = ("management", "east", "west")
 _HERE = Path(__file__).parent
-_TIMEOUT_SECONDS = 180
+_TIMEOUT_SECONDS = 600
 
 
 def pytest_configure() -> None:

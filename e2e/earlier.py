@@ -17,7 +17,7 @@ TOP = Path(__file__).resolve().parents[1]
 HOURS = 3
 """Commits here are small: an upgrade is from what was there before the work of some hours."""
 
-_TIMEOUT_SECONDS = 60
+_TIMEOUT_SECONDS = 300
 
 
 class NoHistory(RuntimeError):

@@ -29,8 +29,9 @@ from e2e.controlplane.process import Program, installed_mirror
 from e2e.controlplane.scratch import Scratch
 from e2e.manager import Samples
 
-READY_SECONDS = 30.0
-STOP_SECONDS = 10.0
+READY_SECONDS = 120.0
+STOP_SECONDS = 30.0
+_FETCH_SECONDS = 60.0
 UNLIMITED = 1_000_000
 """Requests a second that nobody reaches; kube-controller-manager has no other way to say it."""
 _LOOK_AGAIN_SECONDS = 0.02
@@ -156,7 +157,7 @@ class JobController:
         """End it by SIGTERM and look at how it went; nothing happens if it does not run.
 
         Raises:
-            AssertionError: ours took more than ten seconds, ended with another code, or complained in its log.
+            AssertionError: ours took more than half a minute, ended with another code, or complained in its log.
         """
         if self.kind is Kind.UPSTREAM:
             await self.kill()
@@ -178,7 +179,7 @@ class JobController:
     async def fetch(self, path: str) -> tuple[int, str]:
         """GET a path of its own server: status and text."""
         scheme = "http" if self.kind is Kind.OURS else "https"
-        url, timeout = f"{scheme}://127.0.0.1:{self._port}{path}", aiohttp.ClientTimeout(total=5)
+        url, timeout = f"{scheme}://127.0.0.1:{self._port}{path}", aiohttp.ClientTimeout(total=_FETCH_SECONDS)
         # Upstream makes itself a certificate that nobody has signed.
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, ssl=False) as answer:
             return answer.status, await answer.text()

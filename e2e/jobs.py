@@ -22,7 +22,7 @@ T = TypeVar("T")
 RUN_FOR = "300ms"
 PREFIX = "jobmirror.io/"
 _LOOK_AGAIN_SECONDS = 0.05
-_WAIT_SECONDS = 30.0
+_WAIT_SECONDS = 120.0
 
 
 def job(

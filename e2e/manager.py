@@ -27,8 +27,10 @@ from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import Program, installed_mirror
 from e2e.controlplane.scratch import Scratch
 
-READY_SECONDS = 30.0
-STOP_SECONDS = 10.0
+READY_SECONDS = 120.0
+STOP_SECONDS = 30.0
+"""After which a kubelet kills it (``terminationGracePeriodSeconds``)."""
+_FETCH_SECONDS = 60.0
 _LOG_SHOWN = 16_000
 _LOOK_AGAIN_SECONDS = 0.02
 _LISTENING = re.compile(r" mirror: started listen=(\S+)")
@@ -217,7 +219,7 @@ class ManagerProcess:
         """End it by SIGTERM and look at how it went; nothing happens if it does not run.
 
         Raises:
-            AssertionError: it took more than ten seconds, ended with another code, or complained in its log.
+            AssertionError: it took more than half a minute, ended with another code, or complained in its log.
         """
         if self.is_running:
             self._program.send(signal.SIGTERM)
@@ -331,7 +333,7 @@ class ManagerProcess:
         address = self._listens_at()
         if address is None:
             raise aiohttp.ClientError("it does not listen yet")
-        timeout = aiohttp.ClientTimeout(total=5)
+        timeout = aiohttp.ClientTimeout(total=_FETCH_SECONDS)
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(f"http://{address}{path}") as answer:
             return answer.status, await answer.text()
 

@@ -20,7 +20,7 @@ TOP = Path(__file__).resolve().parents[1]
 DEPLOY = TOP / "deploy"
 OVERLAYS = sorted(path.name for path in (DEPLOY / "kustomize/overlays").iterdir())
 NAMESPACE = "jobmirror-system"
-_TIMEOUT_SECONDS = 60
+_TIMEOUT_SECONDS = 300
 
 Key = tuple[str, str, str]
 """Kind, namespace, name."""

@@ -22,7 +22,7 @@ from e2e.controlplane.scratch import Scratch
 
 RULES = Path(__file__).parents[1] / "deploy/observability/alerts.yaml"
 INTERVAL = "1s"
-READY_SECONDS = 30.0
+READY_SECONDS = 120.0
 _LOOK_AGAIN_SECONDS = 0.1
 
 
@@ -56,7 +56,7 @@ class Prometheus:
             listen = f"--web.listen-address=127.0.0.1:{port}"
             data = f"--storage.tsdb.path={scratch.path / 'data'}"
             program = Program([binary, f"--config.file={config}", data, listen], scratch)
-            async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10)) as session:
+            async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
                 one = cls(program, f"http://127.0.0.1:{port}", session)
                 try:
                     program.start()

@@ -129,7 +129,7 @@ async def user(manager: ManagerProcess, scene: Scene, name: str, rules: list[Jso
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     await manager.client.create(bindings, {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]})
     told_at = f"/api/v1/namespaces/{manager.namespace}/configmaps/jobmirror-access"
-    await manager.client.wait_until(told_at, bool, seconds=20)
+    await manager.client.wait_until(told_at, bool)
     async with Client(kubeconfig) as own:
         told = (await own.get(told_at))["data"]
         token = own._access.headers["authorization"].removeprefix("Bearer ")
@@ -143,7 +143,7 @@ async def user(manager: ManagerProcess, scene: Scene, name: str, rules: list[Jso
 async def _running(manager: ManagerProcess, scene: Scene, east: ControlPlane) -> str:
     """A Job that runs on east; gives its pod's name."""
     await scene.create(job("train", manager.managed_by, run_for="never"))
-    async with Client(east.kubeconfig) as client, asyncio.timeout(30):
+    async with Client(east.kubeconfig) as client, asyncio.timeout(120):
         while True:
             pods = await client.list(f"/api/v1/namespaces/{scene.namespace}/pods")
             if pods and pods[0]["status"].get("phase") == "Running":

@@ -51,7 +51,7 @@ def job(annotations: dict[str, str], **spec: object) -> Json:
     }
 
 
-async def until(condition: Callable[[], bool], *, seconds: float = 20) -> None:
+async def until(condition: Callable[[], bool], *, seconds: float = 60) -> None:
     """Wait for something that nobody announces."""
     async with asyncio.timeout(seconds):
         while True:
@@ -388,7 +388,7 @@ class TestAssets:
     @pytest.mark.parametrize(
         ("text", "seconds"),
         [
-            pytest.param("", 60, id="a minute by default"),
+            pytest.param("", 180, id="three minutes by default"),
             pytest.param("90s", 90, id="Go duration"),
             pytest.param("1m30s", 90, id="Go duration of two parts"),
             pytest.param("2.5", 2.5, id="bare seconds"),

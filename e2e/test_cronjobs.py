@@ -94,7 +94,7 @@ class World:
         """One CronJob as it is now."""
         return await self.scene.client.get(f"{self.cronjobs}/{name}")
 
-    async def until(self, name: str, condition: Callable[[list[Json]], object], *, seconds: float = 30) -> list[Json]:
+    async def until(self, name: str, condition: Callable[[list[Json]], object], *, seconds: float = 120) -> list[Json]:
         """Wait until the Jobs that a CronJob ever had fulfil a condition."""
 
         async def look() -> list[Json]:
@@ -164,7 +164,7 @@ async def meet_two_schedules(both: list[World]) -> None:
         await world.until("lingering", lambda jobs: condition(jobs[0], "FailureTarget"))
     assert datetime.now(UTC) < missed + timedelta(minutes=1), "the first minute was too short for all that"
     for world in both:
-        await world.until("allow", lambda jobs: len(jobs) == 2, seconds=75)
+        await world.until("allow", lambda jobs: len(jobs) == 2, seconds=180)
 
 
 def cronjob(name: str, managed_by: str | None) -> Json:

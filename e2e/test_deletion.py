@@ -49,7 +49,7 @@ async def test_a_namesake_created_at_once_runs_after_the_old_mirror_has_gone(
         for run_for in ("never", "never", "300ms"):
             await asyncio.gather(*(scene.delete(name) for name in names))
             created = await scene.create(*(job(name, shared_manager.managed_by, run_for=run_for) for name in names))
-        ended = await scene.sources_until(names, is_complete, seconds=60)
+        ended = await scene.sources_until(names, is_complete)
 
     assert all(len(mirrors) == 1 for mirrors in recorder.by_source().values())
     assert {uid(found) for found in ended} <= recorder.by_source().keys()

@@ -33,7 +33,7 @@ TEAM = "team-a"
 LOOPBACK = " --allow loopback"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:jobmirror"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(1200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,7 @@ async def running(hub: Cluster, settings: Json, address: str) -> AsyncIterator[M
 async def test_an_operator_adds_workers_and_a_user_runs_jobs(town: Town) -> None:
     """Every command of the user's documents, and what an operator does before them."""
     operator, user = town.operator, town.user
-    added = await operator.follow(
-        "mirror worker add east --context east --labels region=eu", also=f"{LOOPBACK} --logs", seconds=80
-    )
+    added = await operator.follow("mirror worker add east --context east --labels region=eu", also=f"{LOOPBACK} --logs")
     assert "✗" not in added
     await operator.follow(
         "mirror worker add east --context EAST", put={"EAST": f"west{LOOPBACK} --logs", "east": "west"}
@@ -266,15 +264,15 @@ async def test_an_operator_takes_everything_away_again(town: Town) -> None:
         "kubectl --context east delete job -A -l jobmirror.io/origin=ORIGIN", put={"ORIGIN": "of-nobody"}
     )
     await town.manager.stop()
-    await operator.follow("kubectl delete -k .", seconds=80)
+    await operator.follow("kubectl delete -k .")
     (operator.desk / "kustomization.yaml").write_text(blocks("deploy/README.md", "yaml")[0])
-    await operator.follow("kubectl delete --kustomize .", also=" --ignore-not-found", seconds=80)
+    await operator.follow("kubectl delete --kustomize .", also=" --ignore-not-found")
 
 
 async def until_told(town: Town) -> None:
     """The manager's address and authority are where users look for them."""
     told_at = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{names.ACCESS_CONFIGMAP}"
-    await town.manager.client.wait_until(told_at, lambda found: found is not None, seconds=20)
+    await town.manager.client.wait_until(told_at, lambda found: found is not None)
 
 
 async def with_kubelet(plane: Cluster, stub: StubKubelet) -> None:

@@ -61,7 +61,7 @@ class Embedded:
         assert process.returncode in allowed, f"kubectl {' '.join(arguments)}: {process.returncode}\n{err.decode()}"
         return out.decode()
 
-    async def job(self, name: str, ended: Callable[[dict[str, Any]], object], seconds: float = 60) -> dict[str, Any]:
+    async def job(self, name: str, ended: Callable[[dict[str, Any]], object], seconds: float = 180) -> dict[str, Any]:
         """The Job, once it is as wanted."""
         path = f"/apis/batch/v1/namespaces/default/jobs/{name}"
         return await self.client.wait_until(path, lambda job: job and ended(job), seconds=seconds)
@@ -83,7 +83,7 @@ async def embedded(binaries: None) -> AsyncIterator[Embedded]:
             scratch,
         )
         server.start()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not kubeconfig.exists():
                 server.check()
                 await asyncio.sleep(0.05)
@@ -260,9 +260,9 @@ async def test_the_typed_client_reads_what_it_writes(embedded: Embedded) -> None
         assert [job.metadata.uid for job in found.items] == [made.metadata.uid]
         await batch.patch_namespaced_job("typed", "default", {"spec": {"suspend": False}})
         seen = watch.Watch()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             stream = seen.stream(
-                batch.list_namespaced_job, "default", field_selector="metadata.name=typed", timeout_seconds=50
+                batch.list_namespaced_job, "default", field_selector="metadata.name=typed", timeout_seconds=170
             )
             async for event in stream:
                 if event["object"].status.succeeded == 1 and event["object"].status.completion_time:

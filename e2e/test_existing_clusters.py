@@ -44,7 +44,7 @@ async def run(*command: str, **environment: str) -> tuple[int, str]:
         *command, cwd=TOP, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     try:
-        async with asyncio.timeout(150):
+        async with asyncio.timeout(500):
             said, _ = await process.communicate()
     finally:
         if process.returncode is None:

@@ -53,12 +53,12 @@ async def test_a_source_deleted_while_its_worker_is_out_of_reach_loses_its_mirro
 
         proxy.refuse()
         await scene.delete("gone")
-        await scene.source_until("gone", lambda found: found is None, seconds=5)
+        await scene.source_until("gone", lambda found: found is None)
         await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="east") == 0)
         assert await scene.mirror("east", "gone")
         await proxy.resume()
 
-        await scene.mirror_until("east", "gone", lambda found: found is None, seconds=10)
+        await scene.mirror_until("east", "gone", lambda found: found is None)
         assert mirror
         assert uid(await scene.mirror("east", "kept") or {}) == uid(mirror)
 

@@ -180,7 +180,7 @@ async def test_what_a_hostile_worker_writes_is_cut_and_the_truth_still_comes_thr
             assert_is_bounded(source["status"])
         for name in accepted[:2]:
             assert await write_status(quiet, name, {"active": 1, "ready": 0, "conditions": None})
-            await quiet.source_until(name, lambda found: not (found or {})["status"].get("ready"), seconds=5)
+            await quiet.source_until(name, lambda found: not (found or {})["status"].get("ready"))
             honest = {"active": 0, "succeeded": 1, "completionTime": now()}
             ending = [true("SuccessCriteriaMet", "CompletionsReached"), true("Complete", "CompletionsReached")]
             assert await write_status(quiet, name, {**honest, "conditions": ending})
@@ -198,7 +198,7 @@ async def test_a_status_that_another_controller_writes_is_left_alone(
         await quiet.source_until("fought", lambda found: (found or {})["status"].get("active"))
         path = f"{quiet.jobs()}/fought/status"
         ready = 0
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while not await quiet.events("fought", "StatusConflict"):
                 ready = 1 - ready
                 await quiet.client.call("PATCH", path, {"status": {"ready": ready}}, MERGE_PATCH)

@@ -184,7 +184,7 @@ async def test_it_ends_rather_than_fight(binaries: None) -> None:
             ours.launch()
             await ours.wait_until_ready()
             begun = 0
-            async with asyncio.timeout(90):
+            async with asyncio.timeout(300):
                 while not await ended(ours):
                     await scene.create(*(job(f"both-{begun + number}", run_for="1s") for number in range(3)))
                     begun += 3

@@ -28,7 +28,7 @@ async def differences(binaries: None) -> Differences:
     return await find_differences(SCENARIOS.values(), "upstream", "ours")
 
 
-@pytest.mark.timeout(900)  # the first one waits until all have been played
+@pytest.mark.timeout(1800)  # the first one waits until all have been played
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_ours_does_what_upstream_does(differences: Differences, name: str) -> None:
     """Same statuses, pods, finalizers, owners, events and writes, but for what is explained."""

@@ -17,7 +17,7 @@ QUICK_GROUPS = ("plain", "parallel", "indexed", "suspending", "success_policy", 
 assert groups.__all__  # they fill the list of scenarios
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 async def test_kills_change_no_state(binaries: None) -> None:
     """Every scenario goes through the states of the undisturbed run, and ends in the same one."""
     chosen = [one for one in SCENARIOS.values() if one.group in QUICK_GROUPS and one.is_for_kills]

@@ -212,7 +212,7 @@ async def test_a_job_controller_that_is_killed_changes_nothing_in_the_end(
     for controller in region.controllers.values():
         await controller.wait_until_ready()
 
-    for source in await scene.sources_until(wave, is_complete, seconds=60):
+    for source in await scene.sources_until(wave, is_complete):
         assert source["status"]["completedIndexes"] == "0-2"
         assert source["status"]["succeeded"] == 3
         assert source["status"].get("failed", 0) == 0

@@ -104,7 +104,7 @@ async def test_a_worker_is_seen_to_be_lost_and_to_come_back(tmp_path: Path) -> N
         await tab.wait_for("document.querySelector('.card.lost')?.id === 'w:west'")
         assert await tab.text("#summary") == "1 of 2 within reach; lost: west"
         made.workers["west"].plane.start()
-        await tab.wait_for("document.getElementById('summary').innerText === '2 of 2 within reach'", seconds=40)
+        await tab.wait_for("document.getElementById('summary').innerText === '2 of 2 within reach'")
         assert (tab.loads, tab.complaints) == (1, [])
 
 
@@ -206,7 +206,7 @@ async def test_a_manager_that_goes_is_told_and_found_again() -> None:
         await tab.wait_for("document.getElementById('live').textContent.startsWith('Not live')")
         place = Place(listen=("127.0.0.1", other))
         async with serve(known, place, is_leading=lambda: False, log=Log("page")):
-            await tab.wait_for(f"{LIVE} && document.getElementById('role').innerText === 'standing by'", seconds=40)
+            await tab.wait_for(f"{LIVE} && document.getElementById('role').innerText === 'standing by'")
             assert tab.loads == 1
 
 

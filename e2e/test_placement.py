@@ -73,12 +73,12 @@ class TestSelection:
             assert await scene.mirrors("third") == {}
 
             await scene.delete("first")
-            third = await scene.source_until("third", is_complete, seconds=10)
+            third = await scene.source_until("third", is_complete)
             assert annotation(third, "waiting-because") == ""
 
             names = [f"queued-{number}" for number in range(4)]
             await scene.create(*(job(name, manager.managed_by) for name in names))
-            await scene.sources_until(names, is_complete, seconds=20)
+            await scene.sources_until(names, is_complete)
             assert (await scene.source_until("second", runs()))["status"]["active"] == 1
 
     async def test_a_cordoned_worker_gets_nothing_new_and_keeps_what_it_has(
@@ -98,7 +98,7 @@ class TestSelection:
         assert {placed_on(found) for found in await scene.sources_until(names, is_complete)} == {"west"}
 
         await manager.annotate_worker("east", {"cordoned": None})
-        assert placed_on(await scene.source_until("pinned", is_complete, seconds=10)) == "east"
+        assert placed_on(await scene.source_until("pinned", is_complete)) == "east"
         assert (await scene.mirrors("running"))["east"]["status"]["active"] == 1
 
     async def test_weights_share_jobs_out(
@@ -131,7 +131,7 @@ class TestSelection:
         assert placed_on(await scene.source_until("free", is_complete)) == "west"
 
         await manager.annotate_worker("east", {"namespaces": scene.namespace})
-        assert placed_on(await scene.source_until("pinned", is_complete, seconds=10)) == "east"
+        assert placed_on(await scene.source_until("pinned", is_complete)) == "east"
 
     async def test_a_job_created_before_any_worker_is_placed_when_one_comes(
         self, management: ControlPlane, east: ControlPlane, scene: Scene
@@ -143,7 +143,7 @@ class TestSelection:
             assert annotation(waiting, "waiting-because") == "no worker is registered"
 
             await manager.register("east", east)
-            assert placed_on(await scene.source_until("early", is_complete, seconds=10)) == "east"
+            assert placed_on(await scene.source_until("early", is_complete)) == "east"
 
 
 async def workers_up(manager: ManagerProcess) -> float:
@@ -194,8 +194,8 @@ class TestRefusals:
         await scene.client_of("east").delete(f"{scene.jobs('east')}/taken")
         for worker in sparse.workers:
             await sparse.make_namespace(worker)
-        taken = await scene.source_until("taken", is_complete, seconds=60)
-        homeless = await sparse.source_until("homeless", is_complete, seconds=60)
+        taken = await scene.source_until("taken", is_complete)
+        homeless = await sparse.source_until("homeless", is_complete)
         assert placed_on(taken) == "east"
         assert {annotation(ended, "waiting-because") for ended in (taken, homeless)} == {""}
         await assert_untouched(scene, "west", theirs["west"])

@@ -76,7 +76,7 @@ async def renewer_of(manager: ManagerProcess, tell: Callable[[Object, str, str],
     try:
         async with asyncio.TaskGroup() as scope:
             running = scope.create_task(registry.run(), name="registry")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(120):
                 await registry.wait_until_secrets_synced()
                 await registry.wait_until_settled()
             yield Renewer(

@@ -61,7 +61,7 @@ async def test_an_upgrade_under_load_loses_nothing_and_restarts_no_job(
             await new.wait_until_ready(is_leading=False)
             _, stopped = await asyncio.gather(scene.create(*fates[JOBS // 2 :]), end(old))
             await new.wait_until_ready()
-            ended = await until_over(scene, wave, seconds=120)
+            ended = await until_over(scene, wave, seconds=300)
             assert stopped == 0
             await assert_ran_once(scene, ended, seen)
             await assert_one_pod_each(scene, ended)

@@ -69,7 +69,7 @@ class Person:
         """Run it to its end."""
         process = await self.start(*arguments, under=under)
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(180):
                 output, errors = await process.communicate()
         except BaseException:
             process.kill()
@@ -132,7 +132,7 @@ async def until_allowed(client: Client, namespace: str, name: str) -> None:
         "user": f"system:serviceaccount:{namespace}:{name}",
         "resourceAttributes": {"verb": "list", "group": "batch", "resource": "jobs", "namespace": namespace},
     }
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while True:
             answer = await client.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
             if answer["status"]["allowed"]:
@@ -238,11 +238,11 @@ async def test_jobs_are_watched_until_ctrl_c(serving: ManagerProcess, scene: Sce
         assert watching.stdout is not None
         await scene.create(job("train", serving.managed_by))
         states: list[str] = []
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while "Complete" not in states:
                 states.append(json.loads(await watching.stdout.readline())["state"])
         watching.send_signal(signal.SIGINT)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             _, errors = await watching.communicate()
         assert errors.decode() == ""
     finally:

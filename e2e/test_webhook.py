@@ -95,7 +95,7 @@ async def bundles(client: Client) -> set[bytes]:
 
 async def until_trusted(client: Client, *, other_than: bytes = b"") -> bytes:
     """Until every webhook has the manager's authority, and the API server has heard of it."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while True:
             found = await bundles(client)
             if len(found) == 1 and b"" not in found and other_than not in (found or {b""}):

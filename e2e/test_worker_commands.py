@@ -52,7 +52,7 @@ class Operator:
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(180):
                 output, errors = await process.communicate()
         except BaseException:
             process.kill()
@@ -72,7 +72,7 @@ class Operator:
     async def check_until(self, text: str) -> Said:
         """Check the worker until it says this: an API server learns of new rights a moment later."""
         said = await self.check("east")
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(180):
             while text not in said.output:
                 said = await self.check("east")
         return said

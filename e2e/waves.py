@@ -26,7 +26,7 @@ async def mirrors_on(scene: Scene, worker: str) -> dict[str, Json]:
 
 
 async def until_sources(
-    scene: Scene, names: Collection[str], condition: Callable[[Json | None], object], *, seconds: float = 60
+    scene: Scene, names: Collection[str], condition: Callable[[Json | None], object], *, seconds: float = 180
 ) -> dict[str, Json]:
     """Wait until each of these sources fulfils the condition; seen by lists, which survive an outage of the server.
 
@@ -46,7 +46,7 @@ async def until_sources(
     return {name: found[name] for name in names}
 
 
-async def until_over(scene: Scene, names: Collection[str], *, seconds: float = 60) -> dict[str, Json]:
+async def until_over(scene: Scene, names: Collection[str], *, seconds: float = 180) -> dict[str, Json]:
     """Wait until each of these sources has ended, and give them."""
     return await until_sources(scene, names, is_over, seconds=seconds)
 

@@ -12,7 +12,7 @@ from e2e.api_contract.answer import Answer, Wrong
 from e2e.api_contract.wire import Reply, Streaming
 
 Json: TypeAlias = dict[str, Any]
-_PATIENCE_SECONDS = 10.0
+_PATIENCE_SECONDS = 60.0
 
 
 class Events:

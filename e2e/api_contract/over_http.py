@@ -15,7 +15,7 @@ from yarl import URL
 from e2e.api_contract.wire import Asked, Reply, Streaming
 from e2e.controlplane.kubeconfigs import authority_of, read_kubeconfig
 
-_TIMEOUT_SECONDS = 30
+_TIMEOUT_SECONDS = 120
 _LONGEST_LINE = 1 << 24
 
 

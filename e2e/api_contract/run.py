@@ -17,7 +17,7 @@ from e2e.api_contract.server import Server
 from e2e.api_contract.shared import prepare
 
 _AT_ONCE = 12
-_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 180.0
 
 
 @dataclass(frozen=True, slots=True)

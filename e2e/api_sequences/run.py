@@ -37,7 +37,7 @@ Json: TypeAlias = dict[str, Any]
 _AT_ONCE = 24
 CRASHED = 0
 """The status of what was answered with the end of the connection."""
-_PATIENCE_SECONDS = 60
+_PATIENCE_SECONDS = 180
 _PARTICULARS = re.compile(r"\[?\"[^\"]*\"|'[^']*'|\d+|<[^>]*>|\{.*\}|\[\d+\]")
 
 

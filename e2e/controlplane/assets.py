@@ -14,7 +14,7 @@ from pathlib import Path
 from e2e.controlplane import build
 from mirror.model.durations import parse_duration
 
-_START_TIMEOUT_SECONDS = 60.0
+_START_TIMEOUT_SECONDS = 180.0
 
 
 class MissingBinaries(RuntimeError):
@@ -42,7 +42,7 @@ def find_binaries(*names: str, environment: Mapping[str, str] = os.environ) -> d
 
 
 def start_timeout_seconds(environment: Mapping[str, str] = os.environ) -> float:
-    """How long a control plane may take to become ready: ``KUBEBUILDER_CONTROLPLANE_START_TIMEOUT``, else a minute.
+    """How long a control plane may take to be ready: ``KUBEBUILDER_CONTROLPLANE_START_TIMEOUT``, else three minutes.
 
     Raises:
         BadDuration: the variable holds neither a duration like ``90s`` nor a number of seconds.

@@ -23,7 +23,7 @@ Json = dict[str, Any]
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 
-_CALL_TIMEOUT_SECONDS = 60.0
+_CALL_TIMEOUT_SECONDS = 120.0
 _CONNECTIONS = 64
 
 
@@ -120,7 +120,7 @@ class Client:
                     if event["type"] != "BOOKMARK":
                         yield event
 
-    async def wait_until(self, path: str, condition: Callable[[Json | None], object], *, seconds: float = 60) -> Json:
+    async def wait_until(self, path: str, condition: Callable[[Json | None], object], *, seconds: float = 180) -> Json:
         """Wait until the object at this path fulfils a condition, which sees None while there is no object.
 
         Returns the object, or ``{}`` if the condition was that there is none.

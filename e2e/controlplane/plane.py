@@ -17,7 +17,7 @@ from e2e.controlplane.audit import AuditEntry
 from e2e.controlplane.client import Client, Refused
 from e2e.controlplane.kubeconfigs import authority_of, read_kubeconfig, write_kubeconfig
 
-_KUBECTL_TIMEOUT_SECONDS = 60.0
+_KUBECTL_TIMEOUT_SECONDS = 180.0
 _TOKEN_SECONDS = 24 * 3600
 
 
@@ -60,7 +60,7 @@ class ControlPlane:
 
         Raises:
             KubectlFailed: it ended with an error.
-            TimeoutError: it took more than a minute.
+            TimeoutError: it took more than three minutes.
         """
         process = await asyncio.create_subprocess_exec(
             find_binaries("kubectl")["kubectl"],

@@ -24,7 +24,7 @@ from e2e.job_scenarios.trace import Trace, make_trace
 from e2e.job_scenarios.writes import read_writes
 
 _BETWEEN_STARTS_SECONDS = 0.2
-_LONGEST_SECONDS = 420.0
+_LONGEST_SECONDS = 600.0
 _MOST_ROUNDS = 3
 _PROBLEMS = (TimeoutError, AssertionError, Refused, aiohttp.ClientError, KeyError, ValueError, IndexError)
 

@@ -24,8 +24,8 @@ _QUIET_SECONDS = 0.3
 _QUIET_LAGS = 4.0
 _MOST_QUIET_SECONDS = 6.0
 """What one sync writes comes in quicker succession than this; the later the controller, the longer it may take."""
-_RESTLESS_SECONDS = 90.0
-_WAIT_SECONDS = 75.0
+_RESTLESS_SECONDS = 180.0
+_WAIT_SECONDS = 180.0
 STRATEGIC = "application/strategic-merge-patch+json"
 
 JobCondition = Callable[[Json], object]
