@@ -7,12 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from mirror.batch.quoting import json_texts, quoted
+from mirror.batch.quoting import json_texts
 from mirror.batch.syntax import subdomain_problems
 from mirror.batch.violations import (
     IMMUTABLE,
     Violation,
-    duplicate,
     forbidden,
     invalid,
     invalid_text,
@@ -22,6 +21,7 @@ from mirror.batch.violations import (
 from mirror.embedded.apiserver.crds import paths
 from mirror.embedded.apiserver.crds.schema_rules import check_schema
 from mirror.embedded.apiserver.crds.schema_words import has_defaults
+from mirror.embedded.apiserver.crds.selectable import check_selectable
 from mirror.embedded.apiserver.failures import Json
 from mirror.embedded.apiserver.webhooks.rules import dns_1035_problems
 
@@ -38,7 +38,6 @@ _COLUMN_FORMATS = (
     "password",
     "",
 )
-_MOST_SELECTABLE = 8
 _LONGEST_WARNING = 256
 _PROTECTED = re.compile(r"(^|\.)(k8s\.io|kubernetes\.io)$")
 _APPROVAL = "api-approved.kubernetes.io"
@@ -118,7 +117,7 @@ def _check_spec(spec: Json) -> Iterator[Violation]:
             if version.get("selectableFields") and not has_schema:
                 yield invalid_text(place, "", "may only be set when `version.schema.openAPIV3Schema` is not included")
             else:
-                yield from _check_selectable(place, version)
+                yield from check_selectable(place, version)
     yield from _check_versions(spec.get("versions"))
     if versions and versions[0]["name"]:
         yield from _check_version_name("spec.version", versions[0]["name"])
@@ -133,7 +132,7 @@ def _check_spec(spec: Json) -> Iterator[Violation]:
             yield from _check_columns("spec.additionalPrinterColumns", first)
         if _is_shared(versions, "selectableFields") and first.get("selectableFields"):
             if _is_shared(versions, "schema") and (first.get("schema") or {}).get("openAPIV3Schema"):
-                yield from _check_selectable("spec.selectableFields", first)
+                yield from check_selectable("spec.selectableFields", first)
             else:
                 yield invalid_text("spec.selectableFields", "", "may only be set when validations.schema is included")
     yield from _check_conversion(spec.get("conversion") or {})
@@ -259,52 +258,6 @@ def _check_columns(field: str, version: Json) -> Iterator[Violation]:
             yield required(f"{place}.JSONPath")
         else:
             yield from _check_path(f"{place}.JSONPath", column["jsonPath"])
-
-
-def _check_selectable(field: str, version: Json) -> Iterator[Violation]:
-    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-    seen: set[str] = set()
-    for position, selectable in enumerate(version.get("selectableFields") or ()):
-        place, path = f"{field}[{position}].jsonPath", selectable.get("jsonPath", "")
-        if not path:
-            yield required(place)
-            continue
-        if not path.startswith((".", "[")):
-            token = re.split(r"[.\[\]]", path)[0]
-            yield invalid_text(place, path, f"is an invalid path: expected [ or . but got: {token}")
-            continue
-        found: Any = schema
-        for name in paths.names(path.partition("[")[0]):
-            found = _member(found, name) if isinstance(found, dict) else None
-        if "[" in path:
-            is_list = found is not None and found.get("type") == "array"
-            why = "array notation is not allowed" if is_list else "does not refer to a valid field"
-            yield invalid_text(place, path, f"is an invalid path: {why}")
-            continue
-        if found is None and not path.startswith(".metadata"):
-            yield invalid_text(place, path, "is an invalid path: does not refer to a valid field")
-            continue
-        if path.startswith(".metadata"):
-            yield invalid_text(place, path, "must not point to fields in metadata")
-        if found is None or found.get("type") not in ("string", "boolean", "integer"):
-            why = (
-                "must point to a field of type string, boolean or integer. "
-                "Enum string fields and strings with formats are allowed."
-            )
-            yield invalid_text(place, path, why)
-        if path in seen:
-            yield duplicate(place, quoted(path))
-        seen.add(path)
-    if len(seen) > _MOST_SELECTABLE:
-        why = f"Too many: {len(seen)}: must have at most {_MOST_SELECTABLE} items"
-        yield Violation(field, "FieldValueTooMany", why)
-
-
-def _member(schema: Json, name: str) -> Any:
-    """The schema of a field; one that is not named may be anything where others are allowed."""
-    additional = schema.get("additionalProperties")
-    other = additional if isinstance(additional, dict) else {} if additional else None
-    return (schema.get("properties") or {}).get(name, other)
 
 
 def _check_names(names: Json) -> Iterator[Violation]:

@@ -6,11 +6,12 @@ from copy import deepcopy
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from mirror.batch.quoting import quoted
 from mirror.batch.violations import invalid
-from mirror.embedded.apiserver import answers, bodies, managed, objects, options, patches, schemas, storing
+from mirror.embedded.apiserver import answers, bodies, changes, managed, objects, options, patches, schemas, storing
 from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.crds import paths
-from mirror.embedded.apiserver.failures import Json, Refused, bad_request, not_found
+from mirror.embedded.apiserver.failures import Json, Refused, bad_request, internal, not_found
 from mirror.embedded.apiserver.failures import invalid as refused
 from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Answer, Request
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 METHODS = ("GET", "PUT", "PATCH")
 _NO_SCALE = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
+_NO_REPLICAS = -(2**31)
+"""Upstream's size of what has none, which a patch has to change."""
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -41,7 +44,10 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
         record = server.storage.get(kind.stored_as, namespace, name)
         if record is None:
             raise not_found(kind.plural, kind.group, name)
-        return answers.written(objects.encode(scale_of(objects.body_of(kind, record), scale)), PLAIN)
+        body, path = objects.body_of(kind, record), scale["specReplicasPath"]
+        if not paths.find(body, path):
+            raise internal(f"the spec replicas field {quoted(path)} does not exist")
+        return answers.written(objects.encode(scale_of(body, scale)), PLAIN)
 
     async def write(
         server: ApiServer, _: Kind, namespace: str, name: str, request: Request, context: Context
@@ -50,32 +56,21 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
         is_patch = request.method == "PATCH"
         wanted = options.write_options(request, is_patch=is_patch)
         content_type = request.headers.get("content-type", "")
-        validation = wanted.validation
-
-        sent = None if is_patch else _sent(request.body, content_type, validation)
-        call.warnings.extend(sent.warnings if sent is not None else ())
 
         def make(current: Json | None, context: Context) -> Json:
             assert current is not None
-            before = scale_of(current, scale)
-            if is_patch:
-                decoded = patches.patched(
-                    patches.type_of(content_type, _SCALE), request.body, before, _SCALE, validation
-                )
-            else:
-                assert sent is not None
-                decoded = sent
-            call.warnings.extend(decoded.warnings)
+            wished = _patched(call, content_type, wanted.validation, current, scale) if sent is None else sent
             old = deepcopy(current)
-            new = _scaled(current, schemas.canonical(decoded.body, "Scale"), call, scale)
+            new = _scaled(current, wished, call, scale)
             managed.track(new, old, kind, manager=manager, subresource="scale", now=None)
             return new
 
         manager = options.manager_of(wanted, call.user_agent)
         with common.telling(call.warnings):
-            raw, status = await storing.changed(
-                server, call, storing.Change(make, wanted, manager, tracks_fields=False)
-            )
+            sent = None if is_patch else _sent(call, content_type, wanted.validation)
+            uid = sent["metadata"].get("uid", "") if sent is not None else ""
+            change = storing.Change(make, wanted, manager, uid=uid, tracks_fields=False)
+            raw, status = await storing.changed(server, call, change)
         made = scale_of(objects.decode(raw), scale)
         return answers.written(objects.encode(made), PLAIN, status, answers.warning_headers(call.warnings))
 
@@ -83,18 +78,36 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
     return {(key, "scale", "GET"): read, (key, "scale", "PUT"): write, (key, "scale", "PATCH"): write}
 
 
-def _sent(body: bytes, content_type: str, validation: bodies.Validation) -> bodies.Decoded:
+def _sent(call: Call, content_type: str, validation: bodies.Validation) -> Json:
     """A scale that replaces another; upstream cannot say what is wrong with one that cannot be read."""
     try:
-        return bodies.decode_as(body, content_type, "autoscaling/v1", "Scale", "Scale", validation)
+        decoded = bodies.decode_as(call.request.body, content_type, "autoscaling/v1", "Scale", "Scale", validation)
     except Refused as refused:
         if refused.code != HTTPStatus.BAD_REQUEST:
             raise
         raise bad_request(_NO_SCALE) from refused
+    return _placed(call, decoded)
 
 
-def scale_of(body: Json, scale: Json) -> Json:
-    """What of an object is its scale."""
+def _patched(call: Call, content_type: str, validation: bodies.Validation, current: Json, scale: Json) -> Json:
+    """The scale of an object, as the patch makes it."""
+    before = scale_of(current, scale, none=_NO_REPLICAS)
+    found = patches.patched(patches.type_of(content_type, _SCALE), call.request.body, before, _SCALE, validation)
+    return _placed(call, found)
+
+
+def _placed(call: Call, decoded: bodies.Decoded) -> Json:
+    """Raises: Refused 400 unless it has the name and the namespace of the path."""
+    call.warnings.extend(one for one in decoded.warnings if one not in call.warnings)
+    wished = schemas.canonical(decoded.body, "Scale")
+    meta = wished.setdefault("metadata", {})
+    changes.match_namespace(call, meta)
+    changes.match_name(call, meta)
+    return wished
+
+
+def scale_of(body: Json, scale: Json, *, none: int = 0) -> Json:
+    """What of an object is its scale; ``none`` is its size if it says none."""
     meta = body["metadata"]
     found: Json = {
         "kind": "Scale",
@@ -103,7 +116,7 @@ def scale_of(body: Json, scale: Json) -> Json:
         "spec": {},
         "status": {"replicas": _number(body, scale["statusReplicasPath"])},
     }
-    replicas = _number(body, scale["specReplicasPath"])
+    replicas = _number(body, scale["specReplicasPath"], none)
     if replicas:
         found["spec"]["replicas"] = replicas
     path = scale.get("labelSelectorPath")
@@ -112,22 +125,18 @@ def scale_of(body: Json, scale: Json) -> Json:
     return found
 
 
-def _number(body: Json, path: str) -> int:
+def _number(body: Json, path: str, none: int = 0) -> int:
     found = paths.find(body, path)
-    return found[0] if found and isinstance(found[0], int) and not isinstance(found[0], bool) else 0
+    return found[0] if found and isinstance(found[0], int) and not isinstance(found[0], bool) else none
 
 
 def _scaled(current: Json, wanted: Json, call: Call, scale: Json) -> Json:
     """The object with what its scale should be."""
-    meta = wanted.get("metadata") or {}
-    if meta.get("name", call.name) != call.name:
-        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({call.name})")
-    if meta.get("namespace", call.namespace) != call.namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    version = meta.get("resourceVersion")
-    if version:
-        current["metadata"]["resourceVersion"] = version
     replicas = (wanted.get("spec") or {}).get("replicas", 0)
+    if replicas == _NO_REPLICAS:
+        raise bad_request(f"the spec replicas field {quoted(scale['specReplicasPath'])} cannot be empty")
+    if version := wanted["metadata"].get("resourceVersion"):
+        current["metadata"]["resourceVersion"] = version
     *through, last = paths.names(scale["specReplicasPath"])
     place: Any = current
     for name in through:
