@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.utils import format_datetime
+from functools import lru_cache
 from types import TracebackType
 from typing import Protocol
 from urllib.parse import urlencode
@@ -29,6 +30,8 @@ from mirror.kube.transport import Answer, Opened
 from mirror.runtime.clock import Clock
 
 CLOSED = "the client was closed"
+
+_query_of = lru_cache(1024)(urlencode)
 
 
 class Server(Protocol):
@@ -100,7 +103,7 @@ class MemoryTransport:
             Request(
                 method=request.method,
                 path=request.path,
-                query=urlencode(request.query) if request.query else "",
+                query=_query_of(request.query) if request.query else "",
                 headers=self._lower(headers),
                 body=request.body or b"",
                 user=self._user,

@@ -15,17 +15,6 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column of ``kubectl get``; ``priority`` 0 is always shown, others with ``-o wide``."""
-
-    name: str
-    type: str = "string"
-    format: str = ""
-    description: str = ""
-    priority: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of object in one version."""
 

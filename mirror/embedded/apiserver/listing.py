@@ -17,7 +17,8 @@ from mirror.embedded.apiserver.failures import Json, Refused, bad_request, failu
 from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Response
 from mirror.embedded.apiserver.options import EXACT, ListOptions
-from mirror.embedded.apiserver.storage import Gone, Record, Storage
+from mirror.embedded.apiserver.records import Gone, Record
+from mirror.embedded.apiserver.storage import Storage
 from mirror.embedded.apiserver.strategy import Strategy
 
 if TYPE_CHECKING:

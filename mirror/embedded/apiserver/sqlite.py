@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from mirror.embedded.apiserver.storage import Record, Unusable
+from mirror.embedded.apiserver.records import Record, Unusable
 
 __all__ = ["SqliteJournal", "Unusable"]
 

@@ -15,52 +15,13 @@ from typing import Protocol
 
 import msgspec
 
+from mirror.embedded.apiserver.records import Event, Gone, Moved, Record, Unusable
 from mirror.embedded.apiserver.subscriptions import Shared, Subscription, Waiters
 
 _MOST_HISTORY_BYTES = 64 * 2**20
 _ENCODED_EVENTS = 1024
 """So many of the last events keep what was encoded for one watcher, for the others."""
 _AFTER_SLASH = "0"
-
-
-class Gone(Exception):
-    """The history does not reach back to the version that was asked for."""
-
-
-class Moved(Exception):
-    """The stored record is not the one that a write relied on."""
-
-
-class Unusable(Exception):
-    """What is to be restored cannot be: it is none of ours, damaged, or in use by another process."""
-
-
-class Record(msgspec.Struct, frozen=True, gc=False):
-    """An object in one version; ``raw`` is its JSON as it is served."""
-
-    namespace: str
-    name: str
-    uid: str
-    version: int
-    raw: bytes
-    labels: Mapping[str, str]
-
-    @property
-    def key(self) -> str:
-        """``namespace/name``, or the name where there is no namespace; lists are sorted by it."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-
-class Event(msgspec.Struct, gc=False):
-    """One write: what is stored since, and what was before it."""
-
-    version: int
-    record: Record
-    """For a deletion, the last state with the version of the deletion."""
-    previous: Record | None
-    is_deletion: bool
-    encoded: dict[object, bytes] | None = None
-    """What watchers of the same form share; dropped when the event is old."""
 
 
 class Journal(Protocol):

@@ -19,7 +19,7 @@ from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.failures import Json, Refused, already_exists, conflict, failure, invalid, not_found
 from mirror.embedded.apiserver.marking import is_to_go
 from mirror.embedded.apiserver.options import WriteOptions
-from mirror.embedded.apiserver.storage import Moved, Record
+from mirror.embedded.apiserver.records import Moved, Record
 from mirror.embedded.apiserver.strategy import Context, Strategy
 
 if TYPE_CHECKING:

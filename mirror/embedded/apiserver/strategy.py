@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from mirror.batch.gates import ALL_ON, ApiGates
 from mirror.batch.violations import Violation
 from mirror.embedded.apiserver.messages import ADMIN, User
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.kinds import Column
 
 Json: TypeAlias = dict[str, Any]
 
@@ -48,6 +45,17 @@ class Update:
     """Paths that this way of changing never owns (server-side apply)."""
     verbs: tuple[str, ...] = ("get", "patch", "update")
     """What it is served for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of ``kubectl get``; ``priority`` 0 is always shown, others with ``-o wide``."""
+
+    name: str
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
 
 
 class Strategy:

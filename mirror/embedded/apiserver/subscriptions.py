@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.storage import Event
+from mirror.embedded.apiserver.records import Event
 
 
 class Waiters:
@@ -83,7 +82,7 @@ class History(Protocol):
     """The version of the last event."""
 
     def since(self, version: int) -> list[Event]:
-        """Events after this version, oldest first; raises ``storage.Gone``."""
+        """Events after this version, oldest first; raises ``records.Gone``."""
         ...
 
 
@@ -113,7 +112,7 @@ class Subscription:
         """Every event that is there, oldest first; they will not come again.
 
         Raises:
-            storage.Gone: the history was cut beyond this place.
+            records.Gone: the history was cut beyond this place.
         """
         found = self._history.since(self.version)
         if found:
@@ -124,7 +123,7 @@ class Subscription:
         """What ``make`` makes of every event that is there; or has made for another reader with the same ``form``.
 
         Raises:
-            storage.Gone: the history was cut beyond this place.
+            records.Gone: the history was cut beyond this place.
         """
         history, after = self._history, self.version
         found = history.shared.get(form, after, history.changed)

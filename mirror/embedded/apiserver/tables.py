@@ -14,8 +14,9 @@ import msgspec
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver import objects
 from mirror.embedded.apiserver.failures import Json, bad_request
-from mirror.embedded.apiserver.kinds import Column, Kind
+from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.negotiation import PARTIAL, PARTIAL_LIST
+from mirror.embedded.apiserver.strategy import Column
 
 _NAME = Column(
     "Name",

@@ -18,7 +18,7 @@ from mirror.embedded.apiserver.listing import Predicate
 from mirror.embedded.apiserver.messages import Stream
 from mirror.embedded.apiserver.negotiation import PARTIAL, PARTIAL_LIST, TABLE, not_acceptable
 from mirror.embedded.apiserver.options import ListOptions
-from mirror.embedded.apiserver.storage import Event, Gone, Record
+from mirror.embedded.apiserver.records import Event, Gone, Record
 from mirror.embedded.apiserver.subscriptions import Subscription
 
 if TYPE_CHECKING:

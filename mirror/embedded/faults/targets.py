@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote
 
 from mirror.embedded.apiserver.messages import Request
@@ -26,21 +27,33 @@ class Target:
 
     @staticmethod
     def of(request: Request) -> Target:
-        parts = [unquote(part) for part in request.path.strip("/").split("/")]
-        skipped = {"api": 2, "apis": 3}.get(parts[0], len(parts))
-        rest = parts[skipped:]
-        if not rest:
-            return Target("")
-        namespace = ""
-        if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
-            namespace, rest = rest[1], rest[2:]
-        plural, name, subresource = (*rest, "", "", "")[:3]
-        return Target(_verb(request, name), plural, namespace, name, subresource)
+        place = _place(request.path)
+        return _NOWHERE if place is None else _target(_verb(request, place[2]), *place)
+
+
+_NOWHERE = Target("")
+_target = lru_cache(4096)(Target)
+
+
+@lru_cache(4096)
+def _place(path: str) -> tuple[str, str, str, str] | None:
+    """Plural, namespace, name and subresource, of the same few paths all the time; None: it is none of an object."""
+    parts = [unquote(part) for part in path.strip("/").split("/")]
+    skipped = {"api": 2, "apis": 3}.get(parts[0], len(parts))
+    rest = parts[skipped:]
+    if not rest:
+        return None
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+        namespace, rest = rest[1], rest[2:]
+    plural, name, subresource = (*rest, "", "", "")[:3]
+    return plural, namespace, name, subresource
 
 
 def _verb(request: Request, name: str) -> str:
     if request.method == "GET":
-        is_watch = request.parameters.get("watch", "false") not in ("false", "0")
+        # Reading a whole query takes longer than all the rest.
+        is_watch = "watch" in request.query and request.parameters.get("watch", "false") not in ("false", "0")
         return "watch" if is_watch else "get" if name else "list"
     if request.method == "DELETE":
         return "delete" if name else "deletecollection"

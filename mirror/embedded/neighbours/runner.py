@@ -50,7 +50,7 @@ async def run(
     log = Log(f"neighbours.{name}", cluster=client.name)
     match name:
         case "gc":
-            await garbage.run(client, clock=clock, log=log)
+            await garbage.run(client, clock=clock, log=log, settings=settings)
         case "namespace":
             await namespaces.run(client, clock=clock, log=log)
         case "serviceaccount":

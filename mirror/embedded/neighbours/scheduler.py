@@ -14,7 +14,7 @@ from mirror.embedded.neighbours.recording import NORMAL, WARNING, About, Recorde
 from mirror.embedded.neighbours.settings import Settings
 from mirror.embedded.neighbours.working import AT_ONCE, RETRY, Key, informer, watch_all, work_on
 from mirror.kube.client import Client
-from mirror.kube.errors import Conflict, NotFound
+from mirror.kube.errors import NotFound
 from mirror.kube.objects import JUNK, Object
 from mirror.kube.resources import PODS
 from mirror.runtime.clock import Clock
@@ -101,8 +101,8 @@ class Scheduler:
         }
         try:
             await self._api.create(PODS, body, namespace=meta["namespace"], name=meta["name"], subresource="binding")
-        except (NotFound, Conflict):
-            return  # gone, or bound by somebody else: the watch will say so
+        except NotFound:
+            return  # the watch will say so; as it will if somebody else has bound it, before the next try
         message = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
         self._recorder.tell(About.of(PODS, pod), NORMAL, "Scheduled", message)
 
@@ -124,7 +124,7 @@ class Scheduler:
         patch = {"metadata": {"uid": meta["uid"]}, "status": {"conditions": [condition]}}
         try:
             await self._api.strategic(PODS, meta["name"], patch, namespace=meta["namespace"], subresource="status")
-        except (NotFound, Conflict):
+        except NotFound:
             return
 
 

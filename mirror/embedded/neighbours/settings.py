@@ -22,3 +22,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """A node of which nothing was heard for so long is NotReady."""
     quarantine_seconds: float = 40.0
     """How long pods stay whose node does not exist."""
+    collected: frozenset[str] | None = None
+    """The plurals of the kinds that garbage collection follows; None: all. Others are neither owners nor owned to it,
+    like the ignored resources of kube-controller-manager."""

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror.embedded.apiserver.records import Event, Gone, Moved, Record
 from mirror.embedded.apiserver.sqlite import SqliteJournal, Unusable
-from mirror.embedded.apiserver.storage import Event, Gone, Moved, Record, Storage
+from mirror.embedded.apiserver.storage import Storage
 
 
 def write(storage: Storage, name: str, text: str = "", namespace: str = "n", kind: str = "maps") -> Record:

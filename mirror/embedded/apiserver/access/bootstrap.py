@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,20 +31,19 @@ def store(storage: Storage, *, now: str, new_uid: Callable[[], str]) -> None:
     """Write what is not there yet; what is there is left alone, whatever it says."""
     for stored_as, objects in ((CLUSTER_ROLES, cluster_roles()), (CLUSTER_ROLE_BINDINGS, cluster_role_bindings())):
         for body in objects:
-            meta = body["metadata"]
-            if storage.get(stored_as, "", meta["name"]) is not None:
+            if storage.get(stored_as, "", body["metadata"]["name"]) is not None:
                 continue
-            meta |= {"uid": new_uid(), "creationTimestamp": now}
+            meta = body["metadata"] | {"uid": new_uid(), "creationTimestamp": now}
 
-            def build(version: int, body: Json = body) -> bytes:
-                body["metadata"]["resourceVersion"] = str(version)
-                return msgspec.json.encode(body)
+            def build(version: int, body: Json = body, meta: Json = meta) -> bytes:
+                return msgspec.json.encode(body | {"metadata": meta | {"resourceVersion": str(version)}})
 
             storage.write(stored_as, "", meta["name"], build, replacing=None, labels=meta["labels"], uid=meta["uid"])
 
 
+@cache
 def cluster_roles() -> list[Json]:
-    """The roles, those that aggregate others with the rules that come of it."""
+    """The roles, those that aggregate others with the rules that come of it; the same list each time."""
     found = list(_read())
     rules = {name: own for name, _, _, own in found}
     parts: dict[str, list[str]] = {}
@@ -66,8 +66,9 @@ def cluster_roles() -> list[Json]:
     return roles
 
 
+@cache
 def cluster_role_bindings() -> list[Json]:
-    """Who has them."""
+    """Who has them; the same list each time."""
     bindings = []
     for name, _, _, _ in _read():
         if name.startswith(_CONTROLLER):

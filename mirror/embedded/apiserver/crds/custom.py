@@ -13,10 +13,9 @@ from mirror.batch.violations import Violation, invalid
 from mirror.embedded.apiserver import schemas
 from mirror.embedded.apiserver.crds import checking, paths, values
 from mirror.embedded.apiserver.decoding import goprint
-from mirror.embedded.apiserver.kinds import Column
 from mirror.embedded.apiserver.ownership import shapes
 from mirror.embedded.apiserver.resources import cells, meta
-from mirror.embedded.apiserver.strategy import Context, Json, Strategy, Update
+from mirror.embedded.apiserver.strategy import Column, Context, Json, Strategy, Update
 
 _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 _META = ("apiVersion", "kind", "metadata")

@@ -10,10 +10,10 @@ from mirror.batch import canonical, conditions, defaults, job_rules, meta_rules,
 from mirror.batch.times import BadTime
 from mirror.batch.violations import Violation
 from mirror.embedded.apiserver import failures
-from mirror.embedded.apiserver.kinds import Column, Kind
+from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.resources import cells, storage_form
 from mirror.embedded.apiserver.resources.texts import TEXTS
-from mirror.embedded.apiserver.strategy import Context, Json, Strategy, Update
+from mirror.embedded.apiserver.strategy import Column, Context, Json, Strategy, Update
 
 ORPHANED = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them"

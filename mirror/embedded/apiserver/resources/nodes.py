@@ -24,12 +24,12 @@ from mirror.batch.violations import (
     required,
 )
 from mirror.embedded.apiserver.decoding.syntax import complaint
-from mirror.embedded.apiserver.kinds import Column, Kind
+from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.resources import cells, cidrs, meta
 from mirror.embedded.apiserver.resources.base import CORE_REFUSAL, Builtin, status_update
 from mirror.embedded.apiserver.resources.goprint import go_json
 from mirror.embedded.apiserver.resources.texts import TEXTS
-from mirror.embedded.apiserver.strategy import Context, Json
+from mirror.embedded.apiserver.strategy import Column, Context, Json
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TAINTS = "scheduler.alpha.kubernetes.io/taints"

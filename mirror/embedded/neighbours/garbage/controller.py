@@ -10,6 +10,7 @@ from mirror.embedded.neighbours.discovering import Kinds
 from mirror.embedded.neighbours.garbage.collecting import Collector
 from mirror.embedded.neighbours.garbage.graph import Graph, Node, node_of
 from mirror.embedded.neighbours.recording import WARNING, About, Recorder
+from mirror.embedded.neighbours.settings import Settings
 from mirror.embedded.neighbours.working import AT_ONCE, RETRY, informer, work_on
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
@@ -30,11 +31,12 @@ _SETTLE_SECONDS = 0.2
 
 
 class GarbageCollector:
-    """All kinds that can be listed, watched and deleted."""
+    """All kinds that can be listed, watched and deleted, or those of them that the settings name."""
 
-    def __init__(self, client: Client, *, clock: Clock, log: Log) -> None:
+    def __init__(self, client: Client, *, clock: Clock, log: Log, settings: Settings) -> None:
         self._client = client
         self._log = log
+        self._collected = settings.collected
         self._api = Api(client, "kube-controller-manager")
         self._recorder = Recorder(self._api, "garbage-collector-controller", clock=clock)
         self._queue: WorkQueue[str] = WorkQueue(lambda _: "", clock=clock, lane_limit=AT_ONCE, backoff=RETRY)
@@ -76,7 +78,7 @@ class GarbageCollector:
                 failures += 1
                 self._log.debug("kinds could not be discovered", error=error)
                 await asyncio.sleep(_DISCOVER.delay(failures))
-        wanted = {one for one in self._kinds.supporting("delete", "list", "watch") if not _is_event(one)}
+        wanted = {one for one in self._kinds.supporting("delete", "list", "watch") if self._is_wanted(one)}
         for resource in self._monitors.keys() - wanted:
             _, task = self._monitors.pop(resource)
             task.cancel()
@@ -88,6 +90,10 @@ class GarbageCollector:
             name = f"watch {resource.plural}"
             task = scope.create_task(supervise(name, monitor.run, log=self._log), name=name)
             self._monitors[resource] = monitor, task
+
+    def _is_wanted(self, resource: Resource) -> bool:
+        is_event = resource.plural == "events" and resource.group in _IGNORED
+        return not is_event and (self._collected is None or resource.plural in self._collected)
 
     def _on_object(self, resource: Resource, old: Object | None, new: Object | None, change: Change) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
@@ -111,10 +117,6 @@ class GarbageCollector:
         self._recorder.tell(about, WARNING, "OwnerRefInvalidNamespace", message)
 
 
-def _is_event(resource: Resource) -> bool:
-    return resource.plural == "events" and resource.group in _IGNORED
-
-
 def _metadata_only(found: Object) -> Object:
     """What the informer keeps of an object: who it is, and its version."""
     meta = found.metadata
@@ -131,6 +133,6 @@ def _metadata_only(found: Object) -> Object:
     )
 
 
-async def run(client: Client, *, clock: Clock, log: Log) -> None:
+async def run(client: Client, *, clock: Clock, log: Log, settings: Settings) -> None:
     """Collect garbage until cancelled."""
-    await GarbageCollector(client, clock=clock, log=log).run()
+    await GarbageCollector(client, clock=clock, log=log, settings=settings).run()

@@ -17,7 +17,7 @@ from mirror.embedded.neighbours.kubelet.runtime import Instant, Runtime
 from mirror.embedded.neighbours.recording import About, Recorder
 from mirror.embedded.neighbours.working import AT_ONCE, RETRY, informer, watch_all, work_on
 from mirror.kube.client import Client
-from mirror.kube.errors import Conflict, NotFound
+from mirror.kube.errors import NotFound
 from mirror.kube.objects import JUNK, Object
 from mirror.kube.resources import PODS
 from mirror.runtime.clock import Clock
@@ -162,8 +162,8 @@ class Kubelet:
             stored = await self._api.strategic(
                 PODS, meta["name"], patch, namespace=meta["namespace"], subresource="status"
             )
-        except (NotFound, Conflict):
-            return False  # it is gone, or another one has its name: the watch will say so
+        except NotFound:
+            return False  # it is gone: the watch will say so
         # What is decided next is decided on what was written, even before the watch brings it.
         machine.pod["status"] = stored.get("status") or {}
         known.version = max(known.version, int(stored["metadata"]["resourceVersion"]))
@@ -177,7 +177,7 @@ class Kubelet:
             return
         try:
             await self._api.delete(PODS, meta.name, namespace=meta.namespace, uid=meta.uid, grace_seconds=0)
-        except (NotFound, Conflict):
+        except NotFound:
             return
 
     async def _bury(self, uid: str, known: _Known) -> float | None:

@@ -10,8 +10,8 @@ from mirror.embedded.apiserver import changes, objects, schemas
 from mirror.embedded.apiserver.failures import Json, Refused, bad_request, conflict, failure
 from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Answer, Request
+from mirror.embedded.apiserver.records import Moved, Record
 from mirror.embedded.apiserver.resources.actions import common
-from mirror.embedded.apiserver.storage import Moved, Record
 from mirror.embedded.apiserver.strategy import Context
 
 if TYPE_CHECKING:

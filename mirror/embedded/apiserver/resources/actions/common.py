@@ -12,7 +12,7 @@ from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Answer, Request, Response
 from mirror.embedded.apiserver.negotiation import format_of
 from mirror.embedded.apiserver.options import WriteOptions
-from mirror.embedded.apiserver.storage import Record
+from mirror.embedded.apiserver.records import Record
 from mirror.embedded.apiserver.strategy import Context
 from mirror.embedded.apiserver.webhooks.attributes import Attributes
 

@@ -12,8 +12,8 @@ from mirror.embedded.apiserver.failures import Json, Refused, bad_request, confl
 from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import JSON_TYPE, Answer, Request
 from mirror.embedded.apiserver.negotiation import format_of
+from mirror.embedded.apiserver.records import Moved, Record
 from mirror.embedded.apiserver.resources.actions import common
-from mirror.embedded.apiserver.storage import Moved, Record
 from mirror.embedded.apiserver.strategy import Context
 
 if TYPE_CHECKING:

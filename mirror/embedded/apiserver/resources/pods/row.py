@@ -7,10 +7,9 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from mirror.batch import times
-from mirror.embedded.apiserver.kinds import Column
 from mirror.embedded.apiserver.resources import cells
 from mirror.embedded.apiserver.resources.texts import TEXTS
-from mirror.embedded.apiserver.strategy import Json
+from mirror.embedded.apiserver.strategy import Column, Json
 
 _Status: TypeAlias = Mapping[str, Any]
 
