@@ -17,8 +17,8 @@ import msgspec
 from mirror.batch import views
 from mirror.cli.user import kubeconfig
 from mirror.cli.user.failures import MANAGEMENT, Doing, Failure, failure_of
-from mirror.cli.user.options import Where
 from mirror.cli.user.proxies import proxy_for
+from mirror.cli.user.where import Where
 from mirror.kube import requests
 from mirror.kube.auth import management_credentials, personal_credentials
 from mirror.kube.client import Client

@@ -8,9 +8,10 @@ from __future__ import annotations
 import click
 
 from mirror.cli.user.completing import job_names
-from mirror.cli.user.options import DURATION, Where, job_argument, output_option, where_options
+from mirror.cli.user.options import DURATION, job_argument, output_option, where_options
 from mirror.cli.user.printing import Format
 from mirror.cli.user.running import run
+from mirror.cli.user.where import Where
 
 
 @click.command()

@@ -57,7 +57,7 @@ def _names(ctx: click.Context, request: Callable[[str], Request], incomplete: st
 
     from mirror.batch import views
     from mirror.cli.user import cluster
-    from mirror.cli.user.options import Where
+    from mirror.cli.user.where import Where
     from mirror.kube.errors import KubeError
 
     async def ask() -> list[str]:

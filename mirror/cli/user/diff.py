@@ -20,10 +20,10 @@ from mirror.batch import views
 from mirror.cli.user import direct, printing
 from mirror.cli.user.cluster import Cluster, management, worker
 from mirror.cli.user.failures import Failure
-from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import NoManager, manager
+from mirror.cli.user.where import Where
 from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.resources import JOBS

@@ -14,11 +14,11 @@ from mirror.batch import views
 from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, management
 from mirror.cli.user.failures import Failure
-from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format, duration
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import manager
 from mirror.cli.user.sources import is_source, seconds_between, view_of
+from mirror.cli.user.where import Where
 from mirror.kube.resources import JOBS
 from mirror.model.views import JobView
 

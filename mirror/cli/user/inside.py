@@ -14,8 +14,8 @@ from typing import Protocol
 from mirror.cli.user import direct
 from mirror.cli.user.cluster import management, worker
 from mirror.cli.user.logtexts import LogRequest
-from mirror.cli.user.options import Where
 from mirror.cli.user.server import Manager, manager
+from mirror.cli.user.where import Where
 from mirror.kube.resources import JOBS
 
 Json = Mapping[str, object]

@@ -16,9 +16,9 @@ from mirror.cli.user.choosing import Choice, Target, choose
 from mirror.cli.user.failures import Failure, NotAllowed, NotYet
 from mirror.cli.user.inside import Mirror, inside
 from mirror.cli.user.logtexts import LogRequest
-from mirror.cli.user.options import Where
 from mirror.cli.user.pods import Pod, pod_of
 from mirror.cli.user.running import progress
+from mirror.cli.user.where import Where
 from mirror.model.text import clean
 
 LOOK_AGAIN_SECONDS = 1.0

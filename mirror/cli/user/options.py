@@ -1,36 +1,20 @@
-"""Options that all commands for users share, and what they say together, as a value."""
+"""Options that all commands for users share. Not here: what they say together (``where``)."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import click
 
 from mirror.cli.user.completing import context_names, job_names, namespace_names
 from mirror.cli.user.printing import FORMATS
+from mirror.cli.user.where import MANAGER_NAMESPACE, Where
 from mirror.model.durations import BadDuration, parse_duration
 
 Function = Callable[..., Any]
-
-MANAGER_NAMESPACE = "jobmirror-system"
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Which clusters, which namespace, which manager, as the command line says; empty texts are to be found out."""
-
-    kubeconfig: str = ""
-    context: str = ""
-    namespace: str = ""
-    server: str = ""
-    server_ca: str = ""
-    token: str = field(default="", repr=False)
-    manager_namespace: str = MANAGER_NAMESPACE
-    worker_context: str = ""
 
 
 class Duration(click.ParamType[int]):
