@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mirror.adapters import job
-from mirror.controllers.applying import Applier, Tools
+from mirror.controllers.applying import Applier
 from mirror.controllers.events import EventRecorder, Regarding
 from mirror.controllers.history import History
 from mirror.controllers.known import Knowledge
@@ -26,6 +26,7 @@ from mirror.controllers.observing import (
 from mirror.controllers.placing import Placing
 from mirror.controllers.routes import Routes, source_key
 from mirror.controllers.sweeping import Sweeper
+from mirror.controllers.tools import Tools
 from mirror.decide.rules import decide
 from mirror.decide.seen import Policy, Seen
 from mirror.kube.client import Client
@@ -137,7 +138,7 @@ class Mirroring:
             self.sources,
             registry,
             memories=self._memories,
-            applier=self._applier,
+            mirrors=self._applier.mirrors,
             log=log,
             metrics=metrics,
             on_halt=lambda worker, text: self._tell_on_secret_of(worker, "SweepHalted", text),

@@ -5,25 +5,15 @@ It happens once: the write is guarded by the version that was looked at, and tak
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
 from mirror.adapters import job
 from mirror.controllers.refusing import refusal_text
+from mirror.controllers.tools import Tools
 from mirror.decide.seen import Seen
 from mirror.kube import requests
 from mirror.kube.errors import BadRequest, Forbidden, Invalid, NotFound
 
-if TYPE_CHECKING:
-    from mirror.controllers.applying import Tools
 
-
-class Tell(Protocol):
-    """Writes an event on a source."""
-
-    def __call__(self, seen: Seen, reason: str, message: str) -> None: ...
-
-
-async def release(seen: Seen, tools: Tools, tell: Tell) -> None:
+async def release(seen: Seen, tools: Tools) -> None:
     """Unsuspend it, unless it changed since it was looked at: a user may have suspended it meanwhile.
 
     Raises:
@@ -39,7 +29,7 @@ async def release(seen: Seen, tools: Tools, tell: Tell) -> None:
     except (Forbidden, Invalid, BadRequest) as error:
         text = f"held by our webhook, and may not be unsuspended: {refusal_text(error)}"
         if memories.of(uid).release_refused != text:
-            tell(seen, "ReleaseRefused", text)
+            tools.tell(seen, "ReleaseRefused", text)
         memories.set(uid, release_refused=text, release_refused_at=tools.clock.monotonic())
     else:
         memories.set(uid, release_refused="")

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 
 from mirror.adapters import job
-from mirror.controllers.applying import Applier
 from mirror.controllers.memory import Memories
+from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.strays import MirrorSeen, Right, is_too_many, right_to_stay
 from mirror.kube import requests
 from mirror.kube.client import Client
@@ -34,7 +34,7 @@ class Sweeper:
         registry: Registry,
         *,
         memories: Memories,
-        applier: Applier,
+        mirrors: MirrorWriter,
         log: Log,
         metrics: Metrics,
         on_halt: Callable[[Worker, str], None],
@@ -43,7 +43,7 @@ class Sweeper:
         self._sources = sources
         self._registry = registry
         self._memories = memories
-        self._applier = applier
+        self._mirrors = mirrors
         self._log = log
         self._metrics = metrics
         self._on_halt = on_halt
@@ -176,7 +176,7 @@ class Sweeper:
 
     async def _delete(self, worker: Worker, mirror: Object, *, because: str) -> None:
         metadata = mirror.metadata
-        await self._applier.delete(worker, metadata.namespace, metadata.name, metadata.uid, because=because)
+        await self._mirrors.delete(worker, metadata.namespace, metadata.name, metadata.uid, because=because)
 
     def _judge(self, worker: Worker, mirror: Object) -> Right:
         namespace = worker.source_namespace_of(mirror.metadata.namespace)

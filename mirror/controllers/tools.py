@@ -1,0 +1,55 @@
+"""What the writers of sources and mirrors share, as one value. Made by ``mirroring``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mirror.adapters import job
+from mirror.controllers.events import EventRecorder, Regarding
+from mirror.controllers.history import History
+from mirror.controllers.memory import Memories
+from mirror.controllers.placing import Placing
+from mirror.decide.seen import Seen
+from mirror.kube.client import Client
+from mirror.kube.objects import Object
+from mirror.model.keys import Key
+from mirror.placement.waiting import Waiter
+from mirror.runtime.clock import Clock
+from mirror.runtime.store import Store
+from mirror.telemetry.logs import Log
+from mirror.telemetry.metrics import Metrics
+from mirror.workers.registry import Registry
+
+if TYPE_CHECKING:
+    from mirror.controllers.tracing import Traces  # only where traces are wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """Everybody whom a write concerns, and what is the same for all writes."""
+
+    management: Client
+    sources: Store
+    registry: Registry
+    placing: Placing
+    memories: Memories
+    recorder: EventRecorder
+    history: History
+    clock: Clock
+    log: Log
+    metrics: Metrics
+    carrying: job.Carrying
+    create_namespaces: bool
+    add: Callable[[Key], None]
+    add_when_quiet: Callable[[Key], None]
+    ask_wish: Callable[[Object], Waiter | None]
+    agree: Callable[[Object, Object], None]
+    """Told of a source and the mirror that was just made of it."""
+    traces: Traces | None
+
+    def tell(self, seen: Seen, reason: str, message: str, *, is_warning: bool = True) -> None:
+        """Write an event on a source, and remember it for its timeline."""
+        self.history.on_told(seen, reason, message, is_warning=is_warning)
+        self.recorder.tell(Regarding(job.RESOURCE, seen.source.found), reason, message, is_warning=is_warning)
