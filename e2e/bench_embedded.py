@@ -187,7 +187,7 @@ async def _until_ready(program: Program, kubeconfig: Path) -> None:
     ends = time.perf_counter() + START_SECONDS
     while time.perf_counter() < ends:
         program.check()
-        if kubeconfig.exists():  # noqa: ASYNC240
+        if kubeconfig.exists():  # noqa: ASYNC240 - a local file, and nothing else is going on
             load = Load(kubeconfig)
             (caller,) = await load.callers(1)
             status = await caller.call(load.request("GET", "/readyz"))

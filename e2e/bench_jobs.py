@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +228,7 @@ async def clean_up(cluster: Cluster) -> None:
             jobs, pods = f"/apis/batch/v1/namespaces/{name}/jobs", f"/api/v1/namespaces/{name}/pods"
             for path in (jobs, pods):
                 # A collection may be too large to go within one request's time.
-                await until(lambda path=path: _deleted(client, path, background), seconds=600)  # type: ignore[misc]
+                await until(partial(_deleted, client, path, background), seconds=600)
 
 
 async def _deleted(client: Client, path: str, options: Figures) -> bool:

@@ -5,6 +5,7 @@ They are not created, since a real server needs seconds for each and settles the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import Any, TypeAlias
 
@@ -15,6 +16,12 @@ _FEWEST, _MOST = 3, 8
 _DEEPEST = 3
 _PATTERNS = ("^a+$", "(", "a**", "[b-a]", "(?=x)", r"\d{1,3}")
 _FORMATS = ("date-time", "int32", "uuid", "odd", "")
+_NAMES: Mapping[str, tuple[object, ...]] = {
+    "singular": ("thing", "Thing", "a b"),
+    "shortNames": (["th"], ["TH"], ["a b"], []),
+    "listKind": ("ThingList", "Thing", "x"),
+    "categories": (["all"], ["A B"]),
+}
 _PATHS = (".spec.a", ".status.b", "spec.a", ".spec", ".spec.a[0]", "odd path", ".spec.a.b")
 
 
@@ -27,17 +34,12 @@ def steps(random: Random) -> list[Json]:
 
 
 def _definition(random: Random) -> Json:
-    names = {"plural": "things", "kind": "Thing"}
+    names: Json = {"plural": "things", "kind": "Thing"}
     if random.random() < 0.2:
         names["kind"] = random.choice(("thing", "T_x", ""))
-    for name, values in {
-        "singular": ("thing", "Thing", "a b"),
-        "shortNames": (["th"], ["TH"], ["a b"], []),
-        "listKind": ("ThingList", "Thing", "x"),
-        "categories": (["all"], ["A B"]),
-    }.items():
+    for name, values in _NAMES.items():
         if random.random() < 0.15:
-            names[name] = random.choice(values)  # type: ignore[assignment]
+            names[name] = random.choice(values)
     spec: Json = {"group": "OURS.example.com", "scope": random.choice(("Namespaced", "Cluster", "Namespaced", "Odd"))}
     spec |= {"names": names, "versions": [_version(random, name) for name in random.choice((("v1",), ("v1", "v2")))]}
     if random.random() < 0.1:

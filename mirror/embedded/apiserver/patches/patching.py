@@ -7,6 +7,7 @@ what it is given.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
@@ -67,16 +68,19 @@ def patched(content_type: str, patch: bytes, current: Json, kind: Kind, validati
                 found = json_patch.patched(current, operations)
             except json_patch.DoesNotApply:
                 raise _rejected() from None
-            struct = kind.strategy.struct
-            again = lambda: json_patch.patched(printed.in_order(current, struct), operations, sorts=True)  # noqa: E731
+            again = partial(_printed, json_patch.patched, current, operations, kind)
             return _decoded(found, again, complaints, kind, validation)
         case "application/merge-patch+json":
             wanted, complaints = _merge(patch, validation)
-            struct = kind.strategy.struct
-            again = lambda: merge_patch.patched(printed.in_order(current, struct), wanted, sorts=True)  # noqa: E731
+            again = partial(_printed, merge_patch.patched, current, wanted, kind)
             return _decoded(merge_patch.patched(current, wanted), again, complaints, kind, validation)
         case _:
             return _strategic(patch, current, kind, validation)
+
+
+def _printed(apply: Callable[..., Any], current: Json, patch: Any, kind: Kind) -> Any:
+    """What a patch makes, in the order in which the server would print it."""
+    return apply(printed.in_order(current, kind.strategy.struct), patch, sorts=True)
 
 
 def _operations(patch: bytes, validation: Validation) -> tuple[list[Json], list[str]]:
