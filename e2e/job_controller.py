@@ -34,6 +34,8 @@ STOP_SECONDS = 30.0
 _FETCH_SECONDS = 60.0
 UNLIMITED = 1_000_000
 """Requests a second that nobody reaches; kube-controller-manager has no other way to say it."""
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/jobmirror-job-controller"
+"""Whose controller it is now."""
 _LOOK_AGAIN_SECONDS = 0.02
 _LOG_SHOWN = 16_000
 
@@ -189,6 +191,16 @@ class JobController:
         _, text = await self.fetch("/metrics")
         samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
         return Samples({(sample.name, frozenset(sample.labels.items())): sample.value for sample in samples})
+
+
+class WithKubeconfig(JobController):
+    """One that acts as somebody else than an administrator."""
+
+    def __init__(self, cluster: Cluster, kubeconfig: Path) -> None:
+        super().__init__(cluster)
+        ours = f"--kubeconfig={kubeconfig}"
+        command = self._program.command
+        self._program.command = [ours if part.startswith("--kubeconfig=") else part for part in command]
 
 
 def _ours(_: Cluster, kubeconfig: Path, port: int, flags: Flags) -> list[str | Path]:

@@ -37,8 +37,6 @@ _LISTENING = re.compile(r" mirror: started listen=(\S+)")
 _LEADING = "leader: ok leading"
 _BAD_LINE = re.compile(r"^\S+ (ERROR|CRITICAL) |Traceback \(most recent call last\)|Warning: ")
 _PREFIX = "jobmirror.io/"
-_RIGHTS_OF = {"webhook": "webhook", "access": "access", "jobController": "job-controller"}
-"""Parts of the settings, and the files of their rights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +163,7 @@ class ManagerProcess:
                 raise
         if not self._settings.get("kubeconfig"):
             chosen = self._settings.get("namespaces", [])
-            files = _files_of_rights(self._settings)
+            files = shipped.on_management(self._settings)
             granted = shipped.read(*files, namespace=self.namespace, chosen=chosen)
             self._settings["kubeconfig"] = str(await self._account(self.management, granted))
         self.config.write_text(yaml.safe_dump(self._settings))
@@ -177,9 +175,7 @@ class ManagerProcess:
     async def _account_on(self, worker: ControlPlane, prefix: str) -> Path:
         """A kubeconfig with the rights that are shipped for a worker, for the chosen namespaces if there are some."""
         chosen = [prefix + name for name in self._settings.get("namespaces", [])]
-        files = ["worker-namespaced" if chosen else "worker", "worker-tokens"]
-        if self._settings.get("access", {}).get("enabled"):
-            files.append("worker-logs")
+        files = shipped.on_worker(self._settings)
         return await self._account(worker, shipped.read(*files, namespace=self.namespace, chosen=chosen))
 
     def run_as(self, command: Sequence[str]) -> None:
@@ -364,18 +360,6 @@ class ManagerProcess:
     def _listens_at(self) -> str | None:
         found = _LISTENING.search(self._log_text()[self._log_offset :])
         return found[1] if found else None
-
-
-def _files_of_rights(settings: Json) -> list[str]:
-    """The files in ``config/rbac`` whose rights these settings need on the management cluster."""
-    files = ["management", "management-tokens"]
-    enabled = {part: settings.get(part, {}).get("enabled", False) for part in ("webhook", "access", "jobController")}
-    files += [file for part, file in _RIGHTS_OF.items() if enabled[part]]
-    if enabled["webhook"] or enabled["access"]:
-        files.append("https")
-    if settings.get("namespaces"):
-        files += ["management-namespaced", *(["webhook-namespaced"] if enabled["webhook"] else [])]
-    return files
 
 
 def _settings(identity: Identity, changes: Json) -> Json:

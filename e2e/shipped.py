@@ -2,12 +2,13 @@
 
 The files name one namespace and cluster-wide Roles of fixed names; several installations share a cluster here, so each
 gets copies in its own namespace, under names of its own. Used by ``manager`` for every manager and worker of the tests,
-and by the tests that look at single rights. Not here: fewer rights (``access``).
+and by the tests that look at single rights. Not here: rights that tests write themselves (``access``).
 """
 
 from __future__ import annotations
 
 import copy
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ SHIPPED_NAMESPACE, ACCOUNT, CHOSEN = "jobmirror-system", "jobmirror", "team-a"
 
 _RBAC_API = "/apis/rbac.authorization.k8s.io/v1"
 _PLURALS = {"ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings", "Role": "roles"}
+_RIGHTS_OF = {"webhook": "webhook", "access": "access", "jobController": "job-controller"}
+"""Parts of the settings, and the files of their rights."""
 _GIVE_WAY = {"jobmirror-manager", "jobmirror-webhook"}
 """ClusterRoles that Roles in chosen namespaces take the place of."""
 _OF_A_MANAGER = re.compile(rf"system:serviceaccount:jobmirror-[0-9a-f]{{8}}:{ACCOUNT}")
@@ -53,6 +56,27 @@ class Right:
         )
 
 
+def on_management(settings: Json) -> list[str]:
+    """The files whose rights these settings need on the management cluster."""
+    enabled = {part for part in _RIGHTS_OF if settings.get(part, {}).get("enabled")}
+    files = ["management", *(["management-tokens"] if _renews_tokens(settings) else [])]
+    files += [file for part, file in _RIGHTS_OF.items() if part in enabled]
+    if enabled & {"webhook", "access"}:
+        files.append("https")
+    if settings.get("namespaces"):
+        files += ["management-namespaced", *(["webhook-namespaced"] if "webhook" in enabled else [])]
+    return files
+
+
+def on_worker(settings: Json) -> list[str]:
+    """The files whose rights these settings need on a worker."""
+    return [
+        "worker-namespaced" if settings.get("namespaces") else "worker",
+        *(["worker-tokens"] if _renews_tokens(settings) else []),
+        *(["worker-logs"] if settings.get("access", {}).get("enabled") else []),
+    ]
+
+
 def read(*files: str, namespace: str, chosen: Iterable[str] = ()) -> list[Json]:
     """The Roles and bindings of these files, for an installation in this namespace.
 
@@ -77,11 +101,26 @@ def read(*files: str, namespace: str, chosen: Iterable[str] = ()) -> list[Json]:
 def rights(objects: Iterable[Json]) -> Iterator[Right]:
     """Every single right that the Roles among these give."""
     for one in objects:
-        namespace = one["metadata"].get("namespace", "")
-        for rule in one.get("rules", ()):
-            for resource in rule["resources"]:
-                for name in rule.get("resourceNames", [""]):
-                    yield from (Right(verb, resource, namespace, name) for verb in rule["verbs"])
+        yield from (right for right, _ in _one_by_one(one))
+
+
+def without(objects: Iterable[Json], lacking: Right) -> list[Json]:
+    """Copies that give each right by a rule of its own, and this one not at all."""
+    return [
+        {**one, "rules": [rule for right, rule in _one_by_one(one) if right != lacking]} if "rules" in one else one
+        for one in copy.deepcopy(list(objects))
+    ]
+
+
+def spare(given: set[Right], entries: Iterable[AuditEntry], user: str) -> set[Right]:
+    """The rights without which all that the user did would have been allowed as well, by the others."""
+    made = {
+        (entry.verb, entry.resource, entry.subresource, entry.namespace, entry.name): entry
+        for entry in entries
+        if entry.user == user and not entry.is_forbidden
+    }
+    by = [[right for right in given if right.allows(entry)] for entry in made.values()]
+    return given - {allowing[0] for allowing in by if len(allowing) == 1}
 
 
 async def account(plane: ControlPlane, namespace: str, objects: Iterable[Json]) -> Path:
@@ -116,6 +155,21 @@ def refused(entries: Iterable[AuditEntry]) -> list[str]:
 def user_of(namespace: str) -> str:
     """What the audit log calls the account of an installation."""
     return f"system:serviceaccount:{namespace}:{ACCOUNT}"
+
+
+def _renews_tokens(settings: Json) -> bool:
+    return bool(settings.get("workers", {}).get("renewTokens", True))
+
+
+def _one_by_one(role: Json) -> Iterator[tuple[Right, Json]]:
+    """The rights that an object gives, each with a rule that gives it alone."""
+    namespace = role["metadata"].get("namespace", "")
+    for rule in role.get("rules", ()):
+        for resource, name in itertools.product(rule["resources"], rule.get("resourceNames", [""])):
+            only = {"resourceNames": [name]} if name else {}
+            for verb in rule["verbs"]:
+                single = {"apiGroups": rule["apiGroups"], "resources": [resource], "verbs": [verb], **only}
+                yield Right(verb, resource, namespace, name), single
 
 
 async def _put(client: Client, body: Json) -> None:

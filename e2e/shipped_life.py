@@ -1,4 +1,4 @@
-"""A life of a manager in which every right in ``config/rbac`` is made use of, on real servers.
+"""Lives in which every right in ``config/rbac`` is used, on real servers: of a manager, and of our Job controller.
 
 Used by ``test_shipped_rights``, which compares what is given with what is used, and by ``without_rights``, which takes
 rights away. Not here: which rights there are (``shipped``).
@@ -6,26 +6,56 @@ rights away. Not here: which rights there are (``shipped``).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
+import aiohttp
+
+from e2e.controlplane.client import JSON_PATCH, Client, Json
 from e2e.controlplane.cluster import Cluster
-from e2e.controlplane.components import MANAGEMENT, WORKER
-from e2e.jobs import Scene, is_complete, job, runs, until
+from e2e.controlplane.components import JOB_CONTROLLERS, MANAGEMENT, WORKER
+from e2e.controlplane.kubeconfigs import read_kubeconfig
+from e2e.jobs import Scene, is_complete, is_suspended, job, runs, until
 from e2e.manager import ManagerProcess
+from mirror.adapters.job import HELD
+from mirror.model import names
 
 OLD = ("--feature-gates=WatchList=false",)
 """Servers that know no watch that begins with what is there: their clients have to list."""
+ENFORCED = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
+"""Whoever makes an object that blocks the deletion of its owner needs a right on that."""
+_OTHERS = ("job-controller", "ttl-after-finished-controller")
+"""What of kube-controller-manager ours takes the place of."""
+USER = "jane"
+_ACCESS = {"access": {"enabled": True, "url": "https://jobmirror.example"}}
+_HTTPS = {"webhook": {"enabled": True}, "https": {"listen": "127.0.0.1:0"}}
+SERVING: Json = {**_HTTPS, **_ACCESS, "workers": {"createNamespaces": True}}
+"""Settings with which rights on whom to trust, users and pods come in."""
+
+
+def chosen_settings(namespace: str) -> Json:
+    """Settings with which namespaced Roles take the place of all ClusterRoles on Jobs."""
+    return {**_HTTPS, "namespaces": [namespace]}
 
 
 @asynccontextmanager
 async def old_clusters() -> AsyncIterator[tuple[Cluster, Cluster]]:
+    """A management cluster and a worker, which knows the webhook's configurations but reaches nobody."""
     async with (
         Cluster.start("management", replace(MANAGEMENT, apiserver_args=OLD)) as management,
         Cluster.start("east", replace(WORKER, apiserver_args=OLD)) as east,
     ):
         yield management, east
+
+
+@asynccontextmanager
+async def strict_cluster() -> AsyncIterator[Cluster]:
+    """One whose Jobs nobody runs yet, and whose admission asks for every right that some distributions ask for."""
+    kept = ",".join(one for one in JOB_CONTROLLERS.split(",") if one not in _OTHERS)
+    async with Cluster.start("here", replace(WORKER, controllers=kept, apiserver_args=(*OLD, ENFORCED))) as cluster:
+        yield cluster
 
 
 async def life(manager: ManagerProcess, scene: Scene) -> None:
@@ -47,6 +77,9 @@ async def life(manager: ManagerProcess, scene: Scene) -> None:
     # A source goes while nobody looks.
     await manager.kill()
     await scene.delete("kept")
+    await manager.client.delete(  # nobody waits for its end
+        f"/apis/coordination.k8s.io/v1/namespaces/{manager.namespace}/leases/{names.LEASE}"
+    )
     manager.launch()
     await manager.wait_until_ready()
     await scene.until_no_mirror("kept")
@@ -59,3 +92,98 @@ async def told(manager: ManagerProcess, scene: Scene, uid: str) -> bool:
     conditions = (source or {}).get("status", {}).get("conditions") or ()
     is_failed = any(one["type"] == "Failed" and one["status"] == "True" for one in conditions)
     return is_failed or bool(found and found["metadata"]["uid"] != uid)
+
+
+async def held_life(manager: ManagerProcess, scene: Scene) -> None:
+    """A Job that is suspended as if the webhook had held it, which nobody can reach here, is released."""
+    await scene.create(job("held", manager.managed_by, annotations={"held": HELD}, suspend=True))
+    await scene.source_until("held", is_complete)
+
+
+async def serving_life(manager: ManagerProcess, scene: Scene) -> None:
+    """A held Job, a lost authority, and a user who reads what there is to read of a Job.
+
+    The webhook's configurations must be there (``config/webhook.yaml``).
+    """
+    (worker,) = scene.workers
+    jane = await make_user(scene)
+    await scene.create(job("long", manager.managed_by, run_for="never"))
+    await scene.source_until("long", runs())
+    (pod,) = await scene.pods(worker, "long")
+    await held_life(manager, scene)
+    # What is kept of certificates is lost; a new authority is made, and told.
+    async with Client(jane) as client:
+        first = await until(lambda: _told_where(manager, client))
+        secret = f"/api/v1/namespaces/{manager.namespace}/secrets/{names.HTTPS_SECRET}"
+        await manager.stop()
+        await manager.client.call("PATCH", secret, [{"op": "remove", "path": "/data"}], JSON_PATCH)
+        manager.launch()
+        await manager.wait_until_ready()
+        await until(lambda: _told_where(manager, client), lambda found: found != first)
+    one, headers = f"/v1/namespaces/{scene.namespace}/jobs/long", read_kubeconfig(jane).headers
+    for what in ("", "/pods", "/events"):
+        assert await _ask(manager, one + what, headers) == 200, what
+    # A log takes a kubelet. That it was asked for is seen by who looks at the worker's audit log.
+    await _ask(manager, f"{one}/log?pod={pod['metadata']['name']}", headers)
+
+
+async def make_user(scene: Scene) -> Path:
+    """The kubeconfig of a user who may see what there is in the scene's namespace."""
+    kubeconfig = await scene.management.service_account_kubeconfig(scene.namespace, USER)
+    who = f"--serviceaccount={scene.namespace}:{USER}"
+    await scene.management.kubectl(
+        *("create", "rolebinding", USER, "--clusterrole=view", who, "--namespace", scene.namespace)
+    )
+    return kubeconfig
+
+
+async def _told_where(manager: ManagerProcess, user: Client) -> str:
+    """The authority in the ConfigMap that tells users where access is."""
+    found = await user.get(f"/api/v1/namespaces/{manager.namespace}/configmaps/{names.ACCESS_CONFIGMAP}")
+    return str(found["data"].get("ca.crt", ""))
+
+
+async def _ask(manager: ManagerProcess, path: str, headers: Mapping[str, str]) -> int:
+    """The status of an answer of the manager's HTTPS address."""
+    (*_, line) = (line for line in manager.log_lines() if " https: serving listen=" in line)
+    address = line.rpartition("listen=")[2].split()[0]
+    timeout = aiohttp.ClientTimeout(total=20)
+    async with (
+        aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
+        session.get(f"https://{address}{path}", ssl=False) as answer,
+    ):
+        await answer.read()
+        return answer.status
+
+
+async def renewing_life(manager: ManagerProcess, scene: Scene) -> None:
+    """A worker's token is due (``aged``): the Secret gets a new one, within half a minute."""
+    (worker,) = scene.workers
+    secret = f"/api/v1/namespaces/{manager.namespace}/secrets/{worker}"
+    before = (await manager.client.get(secret))["data"]
+    await manager.client.wait_until(secret, lambda found: found and found["data"] != before)
+
+
+async def life_of_jobs(scene: Scene) -> None:
+    """A short time to live, a pod that loses its owner, and two suspensions, which one event tells."""
+    (here,) = scene.workers
+    await scene.create(job("short", ttlSecondsAfterFinished=0), job("long", run_for="never"))
+    await scene.source_until("long", runs())
+    (pod,) = await scene.pods(here, "long")
+    path = f"/api/v1/namespaces/{scene.namespace}/pods/{pod['metadata']['name']}"
+    await scene.client.merge(path, {"metadata": {"ownerReferences": None}})
+    await scene.client.wait_until(path, lambda found: found and found["metadata"].get("ownerReferences"))
+    for _ in range(2):
+        await scene.patch("long", {"spec": {"suspend": True}})
+        await scene.source_until("long", is_suspended)
+        await scene.patch("long", {"spec": {"suspend": False}})
+        await scene.source_until("long", runs())
+    await until(lambda: _times_told(scene), lambda times: times == 2)
+    await scene.source_until("short", lambda found: found is None)
+
+
+async def _times_told(scene: Scene) -> int:
+    """How often one event says that the Job was suspended."""
+    path = f"/api/v1/namespaces/{scene.namespace}/events"
+    events = await scene.client.list(path, fieldSelector="reason=Suspended")
+    return max((int(event.get("count") or 1) for event in events), default=0)

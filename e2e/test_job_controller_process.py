@@ -15,23 +15,12 @@ import pytest_asyncio
 from e2e.controlplane.client import Json
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import WORKER
-from e2e.job_controller import WITHOUT_JOBS, JobController, Kind
+from e2e.job_controller import LEASE, WITHOUT_JOBS, JobController, Kind, WithKubeconfig
 from e2e.jobs import Scene, is_complete, job, runs, until
 from e2e.manager import ManagerProcess
 
 HERE = "here"
 RIGHTS = Path(__file__).parents[1] / "config" / "rbac" / "job-controller.yaml"
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/jobmirror-job-controller"
-
-
-class WithKubeconfig(JobController):
-    """One that acts as somebody else than an administrator."""
-
-    def __init__(self, cluster: Cluster, kubeconfig: Path) -> None:
-        super().__init__(cluster)
-        ours = f"--kubeconfig={kubeconfig}"
-        command = self._program.command
-        self._program.command = [ours if part.startswith("--kubeconfig=") else part for part in command]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

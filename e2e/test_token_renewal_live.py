@@ -13,6 +13,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
+import yaml
+
+from e2e import shipped
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, is_complete, job, uid, until
@@ -62,9 +65,10 @@ class NoSources:
 
 @asynccontextmanager
 async def renewer_of(manager: ManagerProcess, tell: Callable[[Object, str, str], None]) -> AsyncIterator[Renewer]:
-    """Who renews the tokens of that manager's workers."""
+    """Who renews the tokens of that manager's workers, by its rights."""
     metrics, log, clock = Metrics(), Log("renewer"), Ahead()
-    client = await connect_management(str(manager.management.kubeconfig), limits=Limits(), observer=metrics)
+    account = yaml.safe_load(manager.config.read_text())["kubeconfig"]
+    client = await connect_management(account, limits=Limits(), observer=metrics)
 
     async def connect(name: str, kubeconfig: bytes) -> Client:
         checked = check_kubeconfig(kubeconfig, ALLOW)
@@ -98,7 +102,10 @@ async def renewer_of(manager: ManagerProcess, tell: Callable[[Object, str, str],
 async def test_a_renewed_token_changes_hands_under_a_running_job(
     management: ControlPlane, east: ControlPlane, scene: Scene
 ) -> None:
-    """The Secret has the new token and all else that it had; the worker was never lost; the Job ran once."""
+    """The Secret has the new token and all else that it had; the worker was never lost; the Job ran once.
+
+    It takes the shipped rights for it, and uses each of them.
+    """
     async with ManagerProcess.start(management, {}) as manager:
         await add(manager, management, east)
         await scene.create(job("long", manager.managed_by, run_for="6s"))
@@ -121,6 +128,10 @@ async def test_a_renewed_token_changes_hands_under_a_running_job(
         assert mirror is not None
         assert uid(await scene.mirror("east", "long") or {}) == uid(mirror)
         assert ended["status"].get("failed", 0) == 0
+        for plane, file in ((management, "management-tokens"), (east, "worker-tokens")):
+            given = set(shipped.rights(shipped.read(file, namespace=manager.namespace)))
+            assert given
+            assert shipped.spare(given, await plane.audit_entries(), shipped.user_of(manager.namespace)) == set()
 
 
 async def add(manager: ManagerProcess, management: ControlPlane, east: ControlPlane) -> None:

@@ -1,114 +1,294 @@
-"""Takes each shipped right away in turn and says what fails then: ``python -m e2e.without_rights``, some ten minutes.
+"""Takes each shipped right away in turn, and says who misses it: ``python -m e2e.without_rights [FILE ...]``.
 
-A right whose absence nobody notices ends it with 1. What notices is the API server's audit log (a request that was
-refused for want of the right), and mostly the manager's life as well (``shipped_life``). Run by hand: that each right
-is used is tested (``test_shipped_rights``), and what is used cannot be taken away unnoticed.
+FILE is a name in ``config/rbac`` without its ending; default: all of them, some half an hour. A life that needs every
+right of the file (``shipped_life``) is lived once with all of them, in which nothing may be refused, and then once for
+each without it, until an API server's audit log shows a request that was refused for want of this right. A right that
+nobody misses ends it with 1. Run by hand: that each right is used is tested (``test_shipped_rights``), and what is used
+cannot be taken away unnoticed.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import copy
+import itertools
 import sys
+import time
 import uuid
-from collections.abc import Iterable
-from contextlib import redirect_stdout
-from io import StringIO
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import aiohttp
 
-from e2e import shipped
-from e2e.controlplane.client import Json, Refused
+from e2e import aged, shipped
+from e2e.controlplane.audit import AuditEntry
+from e2e.controlplane.client import Client, Json, Refused
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import ProgramEnded
+from e2e.job_controller import LEASE, WithKubeconfig
 from e2e.jobs import Scene
-from e2e.manager import ManagerProcess
+from e2e.manager import Identity, ManagerProcess
 from e2e.shipped import Right
-from e2e.shipped_life import life, old_clusters
+from e2e.shipped_life import (
+    SERVING,
+    USER,
+    chosen_settings,
+    held_life,
+    life,
+    life_of_jobs,
+    old_clusters,
+    renewing_life,
+    serving_life,
+    strict_cluster,
+)
 
 _LIFE_SECONDS = 90.0
 _LOOK_SECONDS = 1.0
 _FAILURES = (AssertionError, TimeoutError, ProgramEnded, Refused, aiohttp.ClientError)
+_MANAGEMENT, _WORKER, _HERE = "management", "east", "here"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One life: whose, on which clusters, and which right it lacks."""
+
+    clusters: Sequence[Cluster]
+    where: str = ""
+    lacks: Right | None = None
+    identity: Identity = field(default_factory=Identity.new)
+    namespace: str = field(default_factory=lambda: f"team-{uuid.uuid4().hex[:6]}")
+    """Of the Jobs."""
+
+    def left(self, plane: ControlPlane, granted: list[Json]) -> list[Json]:
+        """What is granted on a cluster, without what is lacking there."""
+        if self.lacks is None or plane.name != self.where:
+            return granted
+        return shipped.without(granted, self.lacks)
+
+    def who_misses(self, entries: Sequence[AuditEntry]) -> str:
+        """Who was refused what for want of the right, first; empty if nobody was."""
+        people = {
+            shipped.user_of(self.identity.namespace): "our account",
+            f"system:serviceaccount:{self.namespace}:{USER}": "a user",
+        }
+        for entry in entries:
+            if entry.user in people and self._is_missed_by(entry):
+                return f"{people[entry.user]} at {entry.verb} {entry.uri.partition('?')[0]}"
+        return ""
+
+    def as_shipped(self, text: object) -> str:
+        """With the namespaces that the files name in place of those of this life."""
+        there = str(text).replace(self.identity.namespace, shipped.SHIPPED_NAMESPACE)
+        return there.replace(self.namespace, shipped.CHOSEN)
+
+    def _is_missed_by(self, entry: AuditEntry) -> bool:
+        """Some rights only admission asks for; what it refuses is no lack of a right to the audit log."""
+        if self.lacks is None:
+            return entry.is_forbidden
+        is_for_admission = self.lacks.resource.endswith("/finalizers")
+        return entry.code == 403 if is_for_admission else entry.is_forbidden and self.lacks.allows(entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Files whose every right is used in one life, and the clusters where they are given."""
+
+    files: Mapping[str, str]
+    clusters: Callable[[], AbstractAsyncContextManager[Sequence[Cluster]]]
+    live: Callable[[Trial], Awaitable[None]]
+    has_chosen: bool = False
+    """Whether the namespace of the Jobs is a chosen one."""
+
+    def trials(self, file: str, clusters: Sequence[Cluster]) -> Iterator[Trial]:
+        """One for each right of a file."""
+        for number in itertools.count():
+            trial = Trial(clusters, self.files[file])
+            chosen = [trial.namespace] if self.has_chosen else []
+            rights = list(shipped.rights(shipped.read(file, namespace=trial.identity.namespace, chosen=chosen)))
+            if number == len(rights):
+                return
+            yield replace(trial, lacks=rights[number])
 
 
 class Lacking(ManagerProcess):
-    """A manager, one of whose rights on one cluster is left out."""
+    """A manager whose accounts lack a right, and whose tokens for workers are due for renewal."""
 
-    lacks: tuple[str, Right]
-    """Where, and what; in the files' own words, since names differ here."""
+    trial: Trial
 
     async def _account(self, plane: ControlPlane, granted: list[Json]) -> Path:
-        where, right = self.lacks
-        return await super()._account(plane, without(granted, right) if plane.name == where else granted)
+        path = await super()._account(plane, self.trial.left(plane, granted))
+        if plane is not self.management:
+            aged.age(path, plane)
+        return path
 
 
-def without(objects: Iterable[Json], right: Right) -> list[Json]:
-    """The objects, with one verb on one resource left out of the rules that give exactly this."""
-    found = copy.deepcopy(list(objects))
-    for one in found:
-        rules = one.get("rules", [])
-        for rule in rules:
-            if rule["resources"] == [right.resource] and rule.get("resourceNames", [""]) == [right.name]:
-                in_namespace = "namespace" in one["metadata"]
-                if in_namespace == bool(right.namespace):
-                    rule["verbs"] = [verb for verb in rule["verbs"] if verb != right.verb]
-        if rules:
-            one["rules"] = [rule for rule in rules if rule["verbs"]]
-    return found
-
-
-async def lived(planes: tuple[Cluster, Cluster], where: str, right: Right) -> tuple[list[str], str]:
-    """What was refused in a life without the right, and how the life ended, or how far it came until then."""
-    before = {plane.name: len(await plane.audit_entries()) for plane in planes}
-
-    async def refused() -> list[str]:
-        return [line for p in planes for line in shipped.refused((await p.audit_entries())[before[p.name] :])]
-
-    async with asyncio.TaskGroup() as scope:
-        living = scope.create_task(_live(planes, where, right), name="live")
-        while not living.done() and not await refused():
-            await asyncio.wait([living], timeout=_LOOK_SECONDS)
-        living.cancel()
-        await asyncio.wait([living])
-    return await refused(), "was stopped there" if living.cancelled() else living.result()
-
-
-async def _live(planes: tuple[Cluster, Cluster], where: str, right: Right) -> str:
-    management, east = planes
-    scene = Scene(management, {"east": east}, f"team-{uuid.uuid4().hex[:6]}")
-    await scene.make_namespace()
+@asynccontextmanager
+async def _scene(trial: Trial, worker: str, *, is_made_there: bool) -> AsyncIterator[Scene]:
+    """The Jobs of a life, whose namespace may be there on the worker, or must not."""
+    scene = Scene(trial.clusters[0], {worker: trial.clusters[-1]}, trial.namespace)
     try:
-        lacking: type[Lacking] = type("Lacks", (Lacking,), {"lacks": (where, right)})
-        async with asyncio.timeout(_LIFE_SECONDS):
-            settings = {"workers": {"createNamespaces": True}}
-            async with lacking.start(management, {"east": east}, settings=settings) as manager:
-                manager.expect_complaints(".")
-                await life(manager, scene)
-    except _FAILURES as error:
-        return f"ended with {type(error).__name__}"
+        await scene.make_namespace()
+        if is_made_there:
+            await scene.make_namespace(worker)
+        yield scene
     finally:
         await scene.remove_namespaces()
         await scene.close()
+
+
+def _managed(
+    settings: Callable[[str], Json], *lives: Callable[[ManagerProcess, Scene], Awaitable[None]], renews: bool = False
+) -> Callable[[Trial], Awaitable[None]]:
+    """What a manager lives through, with these settings for the namespace of the Jobs.
+
+    Renewal is off elsewhere: the right to write all Secrets would cover the right to write one.
+    """
+
+    async def live(trial: Trial) -> None:
+        management, east = trial.clusters
+        wanted = settings(trial.namespace)
+        wanted["workers"] = {**wanted.get("workers", {}), "renewTokens": renews}
+        is_made_there = not wanted["workers"].get("createNamespaces")
+        if "webhook" in wanted:
+            await management.kubectl("apply", "--filename", str(shipped.RBAC.parent / "webhook.yaml"))
+        manager = Lacking(management, identity=trial.identity, settings=wanted)
+        manager.trial = trial
+        manager.expect_complaints(".")
+        async with _scene(trial, _WORKER, is_made_there=is_made_there) as scene:
+            try:
+                await manager.prepare()
+                await manager.register(_WORKER, east)
+                manager.launch()
+                await manager.wait_until_ready()
+                for part in lives:
+                    await part(manager, scene)
+            finally:
+                await manager.close()
+
+    return live
+
+
+@asynccontextmanager
+async def _alone() -> AsyncIterator[tuple[Cluster]]:
+    async with strict_cluster() as cluster:
+        yield (cluster,)
+
+
+async def _jobs_run(trial: Trial) -> None:
+    """What our Job controller lives through, whose Lease nobody has had before."""
+    (cluster,) = trial.clusters
+    namespace = trial.identity.namespace
+    granted = trial.left(cluster, shipped.read("job-controller", namespace=namespace))
+    robot = WithKubeconfig(cluster, await shipped.account(cluster, namespace, granted))
+    async with _scene(trial, _HERE, is_made_there=False) as scene:
+        try:
+            robot.launch()
+            await robot.wait_until_ready()
+            await life_of_jobs(scene)
+        finally:
+            await robot.close()
+            await shipped.withdraw(cluster, granted)
+            async with Client(cluster.kubeconfig) as client:
+                await client.delete(f"/api/v1/namespaces/{namespace}")
+                with suppress(Refused):
+                    await client.delete(LEASE)
+
+
+WAYS = (
+    Way(
+        {"management": _MANAGEMENT, "worker": _WORKER},
+        old_clusters,
+        _managed(lambda _: {"workers": {"createNamespaces": True}}, life),
+    ),
+    Way(
+        {"management-namespaced": _MANAGEMENT, "webhook-namespaced": _MANAGEMENT, "worker-namespaced": _WORKER},
+        old_clusters,
+        _managed(chosen_settings, held_life, life),
+        has_chosen=True,
+    ),
+    Way(
+        {"https": _MANAGEMENT, "webhook": _MANAGEMENT, "access": _MANAGEMENT, "worker-logs": _WORKER},
+        old_clusters,
+        _managed(lambda _: dict(SERVING), serving_life),
+    ),
+    Way(
+        {"management-tokens": _MANAGEMENT, "worker-tokens": _WORKER},
+        old_clusters,
+        _managed(lambda _: {}, renewing_life, renews=True),
+    ),
+    Way({"job-controller": _HERE}, _alone, _jobs_run),
+)
+"""Every file of ``config/rbac`` is in one of them."""
+
+
+async def lived(way: Way, trial: Trial) -> tuple[str, str]:
+    """Who missed the right first, and how the life ended; it is cut off there. Without a lack: what was refused."""
+    looked_at = [plane for plane in trial.clusters if trial.where in ("", plane.name)]
+    before = {plane.name: len(await plane.audit_entries()) for plane in looked_at}
+
+    async def missed() -> str:
+        found = [trial.who_misses((await plane.audit_entries())[before[plane.name] :]) for plane in looked_at]
+        return next(filter(None, found), "")
+
+    async with asyncio.TaskGroup() as scope:
+        living = scope.create_task(_ended(way, trial), name="live")
+        while not living.done() and not await missed():
+            await asyncio.wait([living], timeout=_LOOK_SECONDS)
+        living.cancel()
+        await asyncio.wait([living])
+    return await missed(), "was cut off" if living.cancelled() else living.result()
+
+
+async def _ended(way: Way, trial: Trial) -> str:
+    try:
+        async with asyncio.timeout(_LIFE_SECONDS):
+            await way.live(trial)
+    except _FAILURES as error:
+        return f"ended with {type(error).__name__}: {error}"
     return "went on"
 
 
-async def main() -> int:
-    """Go through all of them; the exit code says whether each was missed."""
-    spare = []
-    async with old_clusters() as planes:
-        for where, file in (("management", "management"), ("east", "worker")):
-            for right in shipped.rights(shipped.read(file, namespace="x")):
-                with redirect_stdout(StringIO()):  # managers' logs
-                    refused, how = await lived(planes, where, right)
-                first = refused[0].partition(": ")[2] if refused else "nothing"
-                print(f"{where}: {right}: refused {first}; life {how}", flush=True)
-                if not refused:
-                    spare.append(right)
-    print("every right is missed" if not spare else f"nobody misses {spare}")
-    return int(bool(spare))
+def _brief(text: str) -> str:
+    return text.partition("\n")[0][:100]
+
+
+async def try_all(way: Way, files: Sequence[str]) -> int:
+    """Live without each right of these files, and print what happened; gives the number of complaints."""
+    complaints = 0
+    async with way.clusters() as clusters:
+        refused, how = await lived(way, Trial(clusters))
+        print(f"{', '.join(way.files)}: with every right: refused {refused or 'nothing'}; life {how}", flush=True)
+        if refused or how != "went on":
+            return 1
+        for file in files:
+            began, missed, rights = time.monotonic(), 0, 0
+            for trial in way.trials(file, clusters):
+                who, how = await lived(way, trial)
+                said = f"without {trial.lacks}: missed by {who or 'nobody'}; life {_brief(how)}"
+                print(f"{file}: {trial.as_shipped(said)}", flush=True)
+                rights, missed = rights + 1, missed + bool(who)
+            print(f"{file}: {missed} of {rights} rights are missed ({time.monotonic() - began:.0f} s)", flush=True)
+            complaints += rights - missed
+    return complaints
+
+
+async def main(arguments: Sequence[str]) -> int:
+    """Go through the files; the exit code says whether each right was missed."""
+    known = {file: way for way in WAYS for file in way.files}
+    parser = argparse.ArgumentParser(description="Take each shipped right away in turn, and say who misses it.")
+    parser.add_argument("files", nargs="*", metavar="FILE", help=", ".join(known))
+    chosen = parser.parse_args(arguments).files or list(known)
+    if unknown := set(chosen) - set(known):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    complaints = 0
+    for way in WAYS:
+        if files := [file for file in chosen if known[file] is way]:
+            complaints += await try_all(way, files)
+    return int(bool(complaints))
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(asyncio.run(main(sys.argv[1:])))
