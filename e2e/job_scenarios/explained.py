@@ -49,6 +49,12 @@ EXPLAINED: dict[str, Explained] = {
         upstream=("[SuccessCriteriaMet=False Mine: because times=[]] [SuccessCriteriaMet=True",),
         ours=("[SuccessCriteriaMet=True",),
     ),
+    "a-pod-of-a-finished-job": Explained(
+        "Q24: upstream leaves the finalizer on a pod that comes after its Job's end until the pod is deleted. Ours "
+        "takes it off at once, as it does with pods that a crash left, so that a restart changes nothing.",
+        upstream=("stray",),
+        ours=("stray",),
+    ),
     "a-pod-that-was-counted-as-failed-succeeds": Explained(
         "Q16: upstream counts a pod's success towards completions though it is already down as failed, and so stores "
         "Complete with succeeded=0. Ours lets it stay failed, and runs another pod.",

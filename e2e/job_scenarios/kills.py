@@ -5,8 +5,9 @@ controller is killed and started, at random moments and right after it has writt
 stimulus only once the state is that of the undisturbed run, and the last state is compared as well. States hold Jobs,
 statuses and pods without times and events (``trace.state_of``): a restart forgets backoffs (B5), and events in flight.
 
-An API server deletes a pod that has no node in two steps, and stops between them when who asked goes away: such pods
-are left to pod garbage collection, whose part is played here.
+An API server does some things in two steps, and stops between them when who asked goes away: a pod without a node is
+marked as being deleted and stays, a quota is charged for a pod that is not made. Other controllers of a control plane
+put that right, pod garbage collection and the quota's; their parts are played here.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from e2e.job_scenarios.trace import state_of
 _CATCH_UP_SECONDS = 100.0
 _LONGEST_LIFE_SECONDS = 4.0
 _MOST_WRITES = 40
-_COLLECT_SECONDS = 5.0
+_CLEAN_UP_SECONDS = 5.0
 _LOG_SHOWN = 4000
 
 States = defaultdict[str, list[tuple[str, ...]]]
@@ -65,11 +66,11 @@ async def campaign(chosen: Sequence[Scenario], *, kills: int, seed: int) -> Outc
         able = [one for one in chosen if not any(text.startswith(f"{one.name}:") for text in problems)]
         while able and done < kills:
             killer = asyncio.create_task(_kill(side, chance, kills - done), name="killer")
-            collector = asyncio.create_task(_collect_pods(side), name="collector")
+            cleaner = asyncio.create_task(_clean_up(side), name="cleaner")
             found = await play(side, able, catch_up=_demanding(states), suffix=f"-{done}")
             killer.cancel()
-            collector.cancel()
-            await asyncio.wait([collector])
+            cleaner.cancel()
+            await asyncio.wait([cleaner])
             done += await killer
             played += len(found)
             problems += _problems(found)
@@ -98,18 +99,40 @@ async def _kill(side: Side, chance: random.Random, most: int) -> int:
     return done
 
 
-async def _collect_pods(side: Side) -> None:
-    """Delete pods that nobody will: going, without a node, held by no finalizer, as two looks in a row have shown."""
-    seen: set[str] = set()
+async def _clean_up(side: Side) -> None:
+    """What two looks in a row have shown to be left half done is finished."""
+    gone: set[str] = set()
+    overdrawn: dict[str, int] = {}
     while True:
-        pods = (await side.client.get("/api/v1/pods"))["items"]
-        left = {pod["metadata"]["uid"]: pod["metadata"] for pod in pods if _is_left_over(pod)}
-        for uid in seen & set(left):
-            path = f"/api/v1/namespaces/{left[uid]['namespace']}/pods/{left[uid]['name']}"
-            with suppress(Refused):  # it has gone
-                await side.client.call("DELETE", path, {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}})
-        seen = set(left)
-        await asyncio.sleep(_COLLECT_SECONDS)
+        pods: list[Json] = (await side.client.get("/api/v1/pods"))["items"]
+        gone = await _collect_pods(side, [pod for pod in pods if _is_left_over(pod)], gone)
+        overdrawn = await _recount_quotas(side, Counter(pod["metadata"]["namespace"] for pod in pods), overdrawn)
+        await asyncio.sleep(_CLEAN_UP_SECONDS)
+
+
+async def _collect_pods(side: Side, left: list[Json], before: set[str]) -> set[str]:
+    """Delete pods that nobody will: going, without a node, held by no finalizer. Returns those seen now."""
+    seen = {pod["metadata"]["uid"]: pod["metadata"] for pod in left}
+    for uid in before & set(seen):
+        path = f"/api/v1/namespaces/{seen[uid]['namespace']}/pods/{seen[uid]['name']}"
+        with suppress(Refused):  # it has gone
+            await side.client.call("DELETE", path, {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}})
+    return set(seen)
+
+
+async def _recount_quotas(side: Side, pods: Counter[str], before: dict[str, int]) -> dict[str, int]:
+    """Lower the use of quotas that are charged for more pods than there are. Returns those seen now, by their paths."""
+    seen: dict[str, int] = {}
+    for quota in (await side.client.get("/api/v1/resourcequotas"))["items"]:
+        namespace, used = quota["metadata"]["namespace"], int(quota.get("status", {}).get("used", {}).get("pods", 0))
+        path = f"/api/v1/namespaces/{namespace}/resourcequotas/{quota['metadata']['name']}/status"
+        if used > pods[namespace]:
+            seen[path] = used
+        if path in seen and before.get(path) == used:
+            version = {"resourceVersion": quota["metadata"]["resourceVersion"]}
+            with suppress(Refused):  # it was charged again meanwhile
+                await side.client.merge(path, {"metadata": version, "status": {"used": {"pods": str(pods[namespace])}}})
+    return seen
 
 
 def _is_left_over(pod: Json) -> bool:

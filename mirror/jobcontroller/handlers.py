@@ -118,26 +118,24 @@ class Handlers:
         if now.pod.deleted is not None:
             self._pod_gone(now, is_final=False)
         elif was is None:
-            self.pod_came(now)
+            self._pod_came(now)
         elif was.metadata.resource_version != now.metadata.resource_version:
             self._pod_changed(was, now)
 
     def pod_found(self, pod: CachedPod) -> None:
-        """It was there when we began: whoever led before may have ended between its Job's end and the scan (Q24)."""
+        """It was there when we began."""
         self._count_tracked(None, pod)
-        job = self._owner_of(pod) if pod.owner is not None else None
-        if job is not None and job.brief.is_finished:
-            self._clean_orphan(pod)
-        else:
-            self.pod_came(pod)
+        self._pod_came(pod)
 
-    def pod_came(self, pod: CachedPod) -> None:
-        """H4."""
+    def _pod_came(self, pod: CachedPod) -> None:
+        """H4. A finished Job counts no pod: whether one comes too late or was left by a crash, it is let go (Q24)."""
         if pod.pod.deleted is not None:
             self._pod_gone(pod, is_final=False)
         elif pod.owner is not None:
             job = self._owner_of(pod)
-            if job is not None:
+            if job is not None and job.brief.is_finished:
+                self._clean_orphan(pod)
+            elif job is not None:
                 memory = self._memories.find(job.metadata.uid)
                 if memory is not None:
                     memory.expected.creation_seen()

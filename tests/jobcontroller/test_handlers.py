@@ -307,6 +307,17 @@ async def test_a_pod_left_by_a_job_that_finished_unseen_is_cleaned() -> None:
     assert bench.names_cleaned() == ["pod"]
 
 
+async def test_a_pod_that_comes_after_its_jobs_end_is_cleaned() -> None:
+    """Q24: as it would be if we began after it came, so that a restart changes nothing."""
+    bench = Bench()
+    job = cached_job(status=finished())
+    bench.jobs.store.put(job)
+    bench.pod(None, cached_pod(owner=owned_by(job)))
+    bench.pod(None, cached_pod("plain", owner=owned_by(job), tracked=False))
+    assert bench.names_cleaned() == ["pod"]
+    assert await bench.wanted() == {}
+
+
 async def test_a_finished_pod_that_was_there_before_us_is_counted_before_it_is_counted_away() -> None:
     """4.16: ``delete`` must never exceed ``add``."""
     bench = Bench()
