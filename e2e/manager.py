@@ -363,14 +363,14 @@ class ManagerProcess:
 
 
 def _settings(identity: Identity, changes: Json) -> Json:
-    """A configuration for tests: a leader that is followed within seconds, workers on this machine."""
+    """A configuration for tests: a leader outlasts a machine's pauses, and its workers are on this machine."""
     base: Json = {
         "managedBy": identity.managed_by,
         "origin": identity.origin,
         "namespace": identity.namespace,
         "listen": "127.0.0.1:0",
         "workers": {"allow": {"loopback": True}},
-        "leaderElection": {"leaseDuration": "5s", "renewDeadline": "4s", "retryPeriod": "500ms"},
+        "leaderElection": {"leaseDuration": "20s", "renewDeadline": "16s", "retryPeriod": "500ms"},
     }
     return _merged(base, changes)
 
