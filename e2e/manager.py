@@ -26,6 +26,7 @@ from e2e.controlplane.client import Client, Json, Refused
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import Program, installed_mirror
 from e2e.controlplane.scratch import Scratch
+from e2e.jobs import until
 
 READY_SECONDS = 120.0
 STOP_SECONDS = 30.0
@@ -94,7 +95,7 @@ class ManagerProcess:
         identity: Identity | None = None,
         settings: Json | None = None,
     ) -> AsyncIterator[ManagerProcess]:
-        """A manager that is ready and leads, with these workers registered; stopped, and looked at, on leaving.
+        """A manager that is ready, leads and reaches these workers; stopped, and looked at, on leaving.
 
         Args:
             management: the management cluster; the manager's namespace is made there, and removed with an identity
@@ -110,6 +111,8 @@ class ManagerProcess:
                 await manager.register(name, plane)
             manager.launch()
             await manager.wait_until_ready(is_leading=identity is None)
+            # Ready is also who has waited long enough for a worker.
+            await until(manager.metrics, lambda found: found.value("jobmirror_worker_up") >= len(workers or {}))
             yield manager
             await manager.stop()
         finally:
