@@ -93,6 +93,7 @@ def apiserver(binary: Path, files: Files, port: int, shape: Shape) -> list[str |
         f"--audit-policy-file={files['audit-policy.json']}",
         f"--audit-log-path={files['audit.log']}",
         "--audit-log-mode=blocking",
+        "--audit-log-maxsize=10000",  # MiB: a new file would begin at 100, and who counts would begin anew
     ]
     return [
         binary,
