@@ -65,6 +65,7 @@ class ControlPlane:
         self._chance = chance
         self._scope = scope
         self._tasks: list[asyncio.Task[None]] = []
+        self._has_run_jobs = False
         self._storage: Storage | None = None
         self._server: ApiServer | None = None
 
@@ -198,7 +199,9 @@ class ControlPlane:
     async def _run_jobs(self) -> None:
         """Our Job controller; one that would have to fight ends alone (D20)."""
         client = self._own_client(JOB)
-        self.metrics = Metrics()  # a second Job controller cannot share those of the first
+        if self._has_run_jobs:
+            self.metrics = Metrics()  # a second Job controller cannot share those of the first
+        self._has_run_jobs = True
         settings = JobControllerSettings(
             constants=self.shape.constants,
             gates=self.shape.gates,

@@ -199,7 +199,7 @@ def shape_of(name: str) -> Shape:
     return Shape(
         name=name,
         controllers=("job", "gc", "scheduler", "kubelet"),
-        neighbours=Settings(has_pod_events=False, lease_seconds=3600),
+        neighbours=Settings(has_pod_events=False, lease_seconds=3600, collected=frozenset(("jobs", "pods"))),
     )
 
 
