@@ -12,6 +12,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -19,12 +20,14 @@ import yaml
 from e2e.controlplane.audit import AuditEntry
 from e2e.controlplane.client import Client, Json, Refused
 from e2e.controlplane.plane import ControlPlane
+from e2e.jobs import until
 
 RBAC = Path(__file__).resolve().parents[1] / "config/rbac"
 SHIPPED_NAMESPACE, ACCOUNT, CHOSEN = "jobmirror-system", "jobmirror", "team-a"
 """Namespace and account that the files name; the namespace that stands there for each chosen one."""
 
 _RBAC_API = "/apis/rbac.authorization.k8s.io/v1"
+_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _PLURALS = {"ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings", "Role": "roles"}
 _RIGHTS_OF = {"webhook": "webhook", "access": "access", "jobController": "job-controller"}
 """Parts of the settings, and the files of their rights."""
@@ -125,10 +128,12 @@ def spare(given: set[Right], entries: Iterable[AuditEntry], user: str) -> set[Ri
 
 async def account(plane: ControlPlane, namespace: str, objects: Iterable[Json]) -> Path:
     """A kubeconfig of the account ``jobmirror`` of this namespace, with the rights of these objects."""
-    path = await plane.service_account_kubeconfig(namespace, ACCOUNT)
+    path, given = await plane.service_account_kubeconfig(namespace, ACCOUNT), list(objects)
     async with Client(plane.kubeconfig) as client:
-        for one in objects:
+        for one in given:
             await _put(client, one)
+        for question in _questions(given, namespace):
+            await until(partial(client.create, _REVIEWS, question), lambda found: found["status"]["allowed"])
     return path
 
 
@@ -170,6 +175,23 @@ def _one_by_one(role: Json) -> Iterator[tuple[Right, Json]]:
             for verb in rule["verbs"]:
                 single = {"apiGroups": rule["apiGroups"], "resources": [resource], "verbs": [verb], **only}
                 yield Right(verb, resource, namespace, name), single
+
+
+def _questions(objects: Iterable[Json], namespace: str) -> Iterator[Json]:
+    """What to ask a server to see that it has heard of each binding to the account: it may be a little behind."""
+    objects = list(objects)
+    roles = {(one["kind"], one["metadata"]["name"], one["metadata"].get("namespace")): one for one in objects}
+    for one in objects:
+        place = one["metadata"].get("namespace", "")
+        if not any(subject["kind"] == "ServiceAccount" for subject in one.get("subjects", ())):
+            continue
+        kind, name = one["roleRef"]["kind"], one["roleRef"]["name"]
+        role = roles[kind, name, place if kind == "Role" else None]
+        for rule in role["rules"][:1]:
+            resource, _, subresource = rule["resources"][0].partition("/")
+            asked = {"group": rule["apiGroups"][0], "resource": resource, "subresource": subresource}
+            asked |= {"verb": rule["verbs"][0], "namespace": place, "name": rule.get("resourceNames", [""])[0]}
+            yield {"spec": {"user": user_of(namespace), "resourceAttributes": asked}}
 
 
 async def _put(client: Client, body: Json) -> None:

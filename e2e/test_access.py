@@ -26,6 +26,7 @@ from mirror.serving.x509 import Authority, server_context
 
 URL = "https://mirror.example"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 RULES: list[Json] = [
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list", "create"]},
     {"apiGroups": [""], "resources": ["pods", "events"], "verbs": ["list"]},
@@ -128,6 +129,10 @@ async def user(manager: ManagerProcess, scene: Scene, name: str, rules: list[Jso
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     await manager.client.create(bindings, {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]})
+    wanted = attributes(rules[-1]) | {"namespace": namespace}
+    asked = {"spec": {"user": f"system:serviceaccount:{namespace}:{name}", "resourceAttributes": wanted}}
+    # The server hears of new rights a moment later.
+    await until(lambda: manager.client.create(REVIEWS, asked), lambda found: found["status"]["allowed"])
     told_at = f"/api/v1/namespaces/{manager.namespace}/configmaps/jobmirror-access"
     await manager.client.wait_until(told_at, bool)
     async with Client(kubeconfig) as own:
@@ -138,6 +143,12 @@ async def user(manager: ManagerProcess, scene: Scene, name: str, rules: list[Jso
     tls = ssl.create_default_context(cadata=told["ca.crt"])
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as session:
         yield User(session, f"https://127.0.0.1:{port}", token, namespace)
+
+
+def attributes(rule: Json) -> Json:
+    """The first right that a rule gives, as a review asks for it."""
+    resource, _, subresource = rule["resources"][0].partition("/")
+    return {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": resource, "subresource": subresource}
 
 
 async def _running(manager: ManagerProcess, scene: Scene, east: ControlPlane) -> str:
