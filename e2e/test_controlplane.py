@@ -24,6 +24,7 @@ from e2e.controlplane.components import BARE, NODE_NAME, Files, Shape, apiserver
 from e2e.controlplane.plane import CannotDo, ControlPlane
 from e2e.controlplane.process import ProgramEnded
 from e2e.controlplane.provider import Binaries, Existing, choose_provider, worker_names
+from e2e.jobs import until as until_seen
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
@@ -79,7 +80,7 @@ class TestClusters:
 
         async with Cluster.start("quick", BARE) as cluster:
             assert "v1" in await cluster.kubectl("api-versions")
-            assert time.monotonic() - started < 30
+            assert time.monotonic() - started < 60
 
     async def test_a_restart_keeps_address_and_data(self, solo: Cluster) -> None:
         """A killed API server refuses connections; after its restart clients find what they had, where they had it."""
@@ -119,7 +120,8 @@ class TestClusters:
             with pytest.raises(Refused, match=f'User "{user}" cannot list') as refused:
                 await client.list(CONFIGMAPS)
             assert refused.value.status == 403
-        assert await reader.list(CONFIGMAPS, labelSelector="no=such") == []
+        # The server hears of new bindings a moment later.
+        await until_seen(lambda: reader.list(CONFIGMAPS, labelSelector="no=such"), lambda found: found == [])
 
     async def test_the_audit_log_has_every_request_once(self, solo: Cluster) -> None:
         """Requests are counted by user agent, with what was sent; a watch that is still open counts as one."""
@@ -284,13 +286,13 @@ class TestSimulatedPods:
         await client.wait_until(f"{jobs}/job", lambda seen: seen and seen["status"].get("ready") == 2)
         await client.merge(f"{jobs}/job", {"spec": {"suspend": True}})
         await client.wait_until(f"{jobs}/job", _is_at_rest)
-        assert await client.list(pods) == []
+        await until_none(client, pods)
 
         await client.merge(f"{jobs}/job", {"spec": {"suspend": False}})
         await client.wait_until(f"{jobs}/job", lambda seen: seen and seen["status"].get("ready") == 2)
         await client.delete(f"{jobs}/job", propagation="Foreground")
         await client.wait_until(f"{jobs}/job", lambda seen: seen is None)
-        assert await client.list(pods) == []
+        await until_none(client, pods)
 
     async def test_a_pod_that_stops_slowly_is_terminating_meanwhile(
         self, east: ControlPlane, fresh_namespace: str
@@ -302,9 +304,11 @@ class TestSimulatedPods:
 
         await client.create(jobs, job(annotations, podReplacementPolicy="Failed"))
         await client.wait_until(f"{jobs}/job", lambda seen: seen and seen["status"].get("ready") == 1)
-        await client.call("DELETE", f"/api/v1/namespaces/{fresh_namespace}/pods")
+        # Looked for from before: it lasts but three seconds.
+        terminating = client.wait_until(f"{jobs}/job", lambda seen: seen and seen["status"].get("terminating") == 1)
+        deleting = client.call("DELETE", f"/api/v1/namespaces/{fresh_namespace}/pods")
+        await asyncio.gather(terminating, deleting)
 
-        await client.wait_until(f"{jobs}/job", lambda seen: seen and seen["status"].get("terminating") == 1)
         await client.wait_until(f"{jobs}/job", lambda seen: seen and seen["status"].get("failed") == 1)
 
 
@@ -397,6 +401,11 @@ class TestAssets:
     def test_the_start_timeout_can_be_set(self, text: str, seconds: float) -> None:
         """By the variable that envtest has for it."""
         assert seconds == start_timeout_seconds({"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT": text})
+
+
+async def until_none(client: Client, path: str) -> None:
+    """Wait until a collection is empty."""
+    await until_seen(lambda: client.list(path), lambda found: not found)
 
 
 def _verdict(seen: Json) -> str:
