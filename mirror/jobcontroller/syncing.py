@@ -34,7 +34,7 @@ from mirror.jobcontroller.pods import PodIndex
 from mirror.jobcontroller.ports import Events, Metrics
 from mirror.jobcontroller.removing import Remover
 from mirror.jobcontroller.statuses import StatusWrites
-from mirror.kube.errors import KubeError
+from mirror.kube.errors import Invalid, KubeError
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS
 from mirror.runtime.clock import Clock
@@ -98,6 +98,8 @@ class Syncer:
         self._turned_back = 0
         self.server_knows_rule_names = False
         """Learned before the first sync (D17)."""
+        self._server_wants_interim = False
+        """Learned when it refuses an end; until then it is taken for one as old as the gates say."""
 
     async def sync(self, key: str) -> None:
         """Bring one Job forward.
@@ -216,6 +218,7 @@ class Syncer:
             constants=tools.turn(self._behaviour.constants),
             gates=self._behaviour.gates,
             server_knows_rule_names=self.server_knows_rule_names,
+            server_wants_interim=self._server_wants_interim,
         )
 
     async def _perform(self, sync: _Sync, assessment: Assessment) -> tuple[Done, KubeError | None]:
@@ -265,12 +268,19 @@ class Syncer:
                 tools.add_after(job.key, self._behaviour.constants.batch_period_seconds)
                 return
             with _saying("removing uncounted pods from status"):
-                await tools.statuses.put(stored, memory, settled.status)
+                await self._put_settled(stored, memory, settled)
             tools.statuses.count(sync.spec, tracking.status, settled.status)
             if settled.is_finished:
                 self._finish(job, memory, settled)
         if error is not None:
             raise error
+
+    async def _put_settled(self, stored: Object, memory: JobMemory, settled: Settled) -> None:
+        try:
+            await self._tools.statuses.put(stored, memory, settled.status)
+        except Invalid:
+            self._server_wants_interim |= settled.is_finished
+            raise
 
     def _finish(self, job: CachedJob, memory: JobMemory, settled: Settled) -> None:
         """The end is stored: it is told, and not redone before the watch shows it."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 from doubles.jobworld import job_world
 
+from mirror.jobcontroller.controller import ControllerSettings
+from mirror.jobcontroller.decide.values import Gates
+from mirror.jobcontroller.syncing import Behaviour
+
 pytestmark = pytest.mark.looptime
 
 FAIL_ON_42 = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}
@@ -210,3 +214,16 @@ async def test_when_a_deleted_pod_is_replaced_is_the_policys_matter(policy: str,
         await world.settle(14)
         assert world.status()["failed"] == 1
         assert len(world.active()) == 1
+
+
+async def test_a_server_that_wants_interim_conditions_is_given_them_whatever_the_gates() -> None:
+    """V18, V19: one refusal teaches it, for all Jobs."""
+    gates = Gates(job_pod_replacement_policy=False, job_managed_by=False)
+    async with job_world(ControllerSettings(Behaviour(gates=gates))) as world:
+        for name in ("first", "second"):
+            world.create(name, backoffLimit=0)
+            await world.settle()
+            world.node.fail(world.active(name)[0])
+            await world.settle(5)
+            assert world.conditions(name) == dict.fromkeys(("FailureTarget", "Failed"), "BackoffLimitExceeded")
+        assert world.told.counts["retry",] == 1

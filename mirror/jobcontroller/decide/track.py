@@ -13,7 +13,7 @@ import msgspec
 
 from mirror.batch import conditions, indexes, times, views
 from mirror.batch.conditions import COMPLETE, FAILED, FAILURE_TARGET, SUSPENDED, Verdict
-from mirror.jobcontroller.decide import events, indexed
+from mirror.jobcontroller.decide import events, indexed, success_policy
 from mirror.jobcontroller.decide.drafts import Draft
 from mirror.jobcontroller.decide.ending import by_completions, is_by_failure_policy
 from mirror.jobcontroller.decide.facts import Facts
@@ -223,7 +223,7 @@ class _Sync:
         ending, draft = self._ending, self._draft
         if ending is None:
             return
-        if not ending.is_stored:
+        if not ending.is_stored and self._has_interim(ending):
             self._flush |= draft.upsert(ending.condition, ending.reason, ending.message, at=self._at)
             problem = reason_of(self._snapshot, ending.message)[1] if is_by_failure_policy(ending) else ""
             if problem:
@@ -232,14 +232,22 @@ class _Sync:
             # A suspension has cleared it, and no Job may finish without (V21, Q13).
             draft.start = self._interim_time(ending)
 
+    def _has_interim(self, ending: Ending) -> bool:
+        """Versions without both gates wrote one for policies only (G1); servers that want it get it for every end."""
+        by_policy = is_by_failure_policy(ending) or ending.reason == success_policy.REASON
+        return by_policy or self._delays_end or self._snapshot.server_wants_interim
+
+    @property
+    def _delays_end(self) -> bool:
+        gates = self._snapshot.gates
+        return gates.job_pod_replacement_policy or gates.job_managed_by
+
     def _interim_time(self, ending: Ending) -> str:
         found = conditions.find(self._draft.conditions, ending.condition, conditions.TRUE) or {}
         return views.text(found.get("lastTransitionTime")) or self._at
 
     def tracking(self, removals: Sequence[Pod]) -> Tracking:
-        gates = self._snapshot.gates
-        delays_end = gates.job_pod_replacement_policy or gates.job_managed_by
-        may_finish = not self._is_cut_short and not (delays_end and self._terminating)
+        may_finish = not self._is_cut_short and not (self._delays_end and self._terminating)
         return Tracking(
             self._draft.status(),
             flush=self._flush,

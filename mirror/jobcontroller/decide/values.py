@@ -163,6 +163,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     gates: Gates = Gates()
     server_knows_rule_names: bool = False
     """The server stores ``podFailurePolicy.rules[].name``; then Jobs without any name get a suffix, too (D17)."""
+    server_wants_interim: bool = True
+    """It refuses an end without one (V18, V19); looked at where the gates, both off, would leave it out."""
 
 
 class Action(StrEnum):

@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import pytest
-from syncs import NOW, Json, condition, indexed, pod, pods, policy, running, snapshot, spec, sync
+from syncs import (
+    FAIL_42,
+    FIRST_INDEX,
+    NOW,
+    Json,
+    condition,
+    indexed,
+    pod,
+    pods,
+    policy,
+    running,
+    snapshot,
+    spec,
+    sync,
+)
 
-from mirror.jobcontroller.decide.values import Gates, Pod
+from mirror.jobcontroller.decide.assess import assess
+from mirror.jobcontroller.decide.track import settle, track
+from mirror.jobcontroller.decide.values import Done, Gates, Pod
 
 WITHOUT_BOTH = Gates(job_pod_replacement_policy=False, job_managed_by=False)
 
@@ -20,10 +36,37 @@ WITHOUT_BOTH = Gates(job_pod_replacement_policy=False, job_managed_by=False)
     ],
 )
 def test_terminating_pods_without_gates(gates: Gates, terminating: int | None, is_finished: bool) -> None:
-    """TestDelayTerminalPhaseCondition; the interim condition is there always, since servers ask for it (V18)."""
+    """TestDelayTerminalPhaseCondition, beside a server that asks for the interim condition always (V18)."""
     whole = sync(snapshot(spec(backoffLimit=0, completions=2), [*pods(1), *pods(1, "Failed")], gates=gates))
     assert (whole.status.get("terminating"), whole.settled.is_finished) == (terminating, is_finished)
     assert whole.true_conditions[0] == ("FailureTarget", "BackoffLimitExceeded")
+
+
+@pytest.mark.parametrize(
+    ("of", "found", "expected"),
+    [
+        pytest.param(spec(backoffLimit=0), pods(1, "Failed"), ["Failed"], id="too many failures"),
+        pytest.param(spec(), pods(1, "Succeeded"), ["Complete"], id="completions"),
+        pytest.param(
+            spec(**policy(FAIL_42)), [pod("Failed", code=42)], ["FailureTarget", "Failed"], id="F6: a failure policy"
+        ),
+        pytest.param(
+            indexed(2, successPolicy=FIRST_INDEX),
+            [pod("Succeeded", index=0)],
+            ["SuccessCriteriaMet", "Complete"],
+            id="Z3: a success policy",
+        ),
+    ],
+)
+def test_without_both_gates_only_policies_leave_an_interim_condition(
+    of: Json, found: list[Pod], expected: list[str]
+) -> None:
+    """TestDelayTerminalPhaseCondition; a server of these versions stores the end at once."""
+    seen = snapshot(of, found, gates=WITHOUT_BOTH, server_wants_interim=False)
+    assessment = assess(seen)
+    settled = settle(tracking := track(seen, assessment, Done()), {one.uid for one in tracking.removals}, NOW)
+    assert [one["type"] for one in settled.status["conditions"]] == expected
+    assert settled.is_finished
 
 
 def test_a_stored_number_of_terminating_pods_goes_with_its_gate() -> None:
