@@ -232,6 +232,7 @@ def custom_metadata(body: Json) -> tuple[Json, list[str]]:
     if found is None:
         return {}, []
     reading = typed.Reading()
+    # A map in upstream's hands, which it writes down, by name, to read it: the first thing that is wrong is told.
     metadata = reading.body(typed.unplain(found), "ObjectMeta")
     unknown = [one.partition('"')[2][:-1] for one in reading.complaints if one.startswith("unknown")]
     keep_reset({"metadata": metadata})

@@ -258,9 +258,9 @@ def _find_duplicates(value: Any, path: str, found: dict[str, None]) -> None:
 
 
 def unplain(value: Any) -> Any:
-    """A plain value as if it had just been parsed."""
+    """A plain value as if it had just been parsed, from a text in which members are sorted by name."""
     if isinstance(value, dict):
-        return Members((name, unplain(one)) for name, one in value.items())
+        return Members((name, unplain(one)) for name, one in sorted(value.items()))
     if isinstance(value, list):
         return [unplain(one) for one in value]
     if isinstance(value, int | float) and not isinstance(value, bool):
