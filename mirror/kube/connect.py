@@ -12,6 +12,9 @@ from mirror.kube.kubeconfig import Kubeconfig
 from mirror.kube.limits import Limiter
 from mirror.settings.schema import Limits
 
+_LEAST_BURST_TO_KEEP_OF = 10
+"""From this burst on, one request of it is for leases and probes alone: of less it would be too large a part."""
+
 MANAGEMENT = "management"
 """The management cluster's name in metrics and logs."""
 
@@ -43,5 +46,6 @@ async def connect_worker(
 
 
 def _client(name: str, credentials: Credentials, limits: Limits, observer: Observer) -> Client:
-    limiter = Limiter(limits.qps, limits.burst, asyncio.get_running_loop().time)
+    kept = 1 if limits.burst >= _LEAST_BURST_TO_KEEP_OF else 0
+    limiter = Limiter(limits.qps, limits.burst, asyncio.get_running_loop().time, kept=kept)
     return Client(name, credentials, limiter, observer)

@@ -14,8 +14,6 @@ from mirror.kube.lines import Line
 from mirror.kube.requests import Rank
 
 LONGEST_PAUSE_SECONDS = 60.0
-RESERVED_FROM_BURST = 10
-"""From this burst on, one token is kept for urgent requests: of a smaller one it would be too large a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +32,16 @@ class Limiter:
     """A token bucket of ``burst`` tokens, refilled with ``qps`` a second; ``qps=0`` means no limit.
 
     Requests wait in a ``Line``. Urgent ones (leases, probes) do not, not even during a pause: being asked to slow down
-    must not cost us the leadership. They count nevertheless: a token is kept for them, and others wait until it is
-    there again, so that a full load and a lease together stay within the limit.
+    must not cost us the leadership. They count nevertheless: others wait for the token that they took. With ``kept``
+    tokens that only they may take, a full load and they together stay within the limit.
     """
 
-    def __init__(self, qps: float, burst: int, clock: Callable[[], float]) -> None:
-        if qps < 0 or burst < 1:
-            raise ValueError("qps must not be negative, and burst must be at least 1")
+    def __init__(self, qps: float, burst: int, clock: Callable[[], float], *, kept: int = 0) -> None:
+        if qps < 0 or burst < 1 or not 0 <= kept < burst:
+            raise ValueError("qps must not be negative, burst must be at least 1, and more than what is kept of it")
         self._qps = qps
         self._burst = float(burst)
-        self._needed = 2.0 if burst >= RESERVED_FROM_BURST else 1.0
+        self._needed = 1.0 + kept
         """Tokens that must be there for a request that is not urgent; it takes one."""
         self._clock = clock
         self._tokens = float(burst)

@@ -359,7 +359,7 @@ async def test_a_plugin_that_hangs_dies_with_everything_it_started(
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not is_so():  # noqa: ASYNC110 - other processes set no event
             await asyncio.sleep(0.005)
 
