@@ -147,7 +147,7 @@ async def _ask(manager: ManagerProcess, path: str, headers: Mapping[str, str]) -
     """The status of an answer of the manager's HTTPS address."""
     (*_, line) = (line for line in manager.log_lines() if " https: serving listen=" in line)
     address = line.rpartition("listen=")[2].split()[0]
-    timeout = aiohttp.ClientTimeout(total=20)
+    timeout = aiohttp.ClientTimeout(total=120)
     async with (
         aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
         session.get(f"https://{address}{path}", ssl=False) as answer,
@@ -165,19 +165,20 @@ async def renewing_life(manager: ManagerProcess, scene: Scene) -> None:
 
 
 async def life_of_jobs(scene: Scene) -> None:
-    """A short time to live, a pod that loses its owner, and two suspensions, which one event tells."""
+    """A short time to live, two suspensions, which one event tells, and a pod that loses its owner."""
     (here,) = scene.workers
     await scene.create(job("short", ttlSecondsAfterFinished=0), job("long", run_for="never"))
     await scene.source_until("long", runs())
-    (pod,) = await scene.pods(here, "long")
-    path = f"/api/v1/namespaces/{scene.namespace}/pods/{pod['metadata']['name']}"
-    await scene.client.merge(path, {"metadata": {"ownerReferences": None}})
-    await scene.client.wait_until(path, lambda found: found and found["metadata"].get("ownerReferences"))
     for _ in range(2):
         await scene.patch("long", {"spec": {"suspend": True}})
         await scene.source_until("long", is_suspended)
         await scene.patch("long", {"spec": {"suspend": False}})
         await scene.source_until("long", runs())
+    # After pods have been deleted: who may not delete them may not give them an owner here, either.
+    (pod,) = (one for one in await scene.pods(here, "long") if "deletionTimestamp" not in one["metadata"])
+    path = f"/api/v1/namespaces/{scene.namespace}/pods/{pod['metadata']['name']}"
+    await scene.client.merge(path, {"metadata": {"ownerReferences": None}})
+    await scene.client.wait_until(path, lambda found: found and found["metadata"].get("ownerReferences"))
     await until(lambda: _times_told(scene), lambda times: times == 2)
     await scene.source_until("short", lambda found: found is None)
 

@@ -85,11 +85,12 @@ class Trial:
         return there.replace(self.namespace, shipped.CHOSEN)
 
     def _is_missed_by(self, entry: AuditEntry) -> bool:
-        """Some rights only admission asks for; what it refuses is no lack of a right to the audit log."""
+        """Some rights only admission asks for, about pods; what it refuses is no lack of a right to the audit log."""
         if self.lacks is None:
             return entry.is_forbidden
-        is_for_admission = self.lacks.resource.endswith("/finalizers")
-        return entry.code == 403 if is_for_admission else entry.is_forbidden and self.lacks.allows(entry)
+        if self.lacks.resource.endswith("/finalizers"):
+            return (entry.code, entry.resource, entry.namespace) == (403, "pods", self.namespace)
+        return entry.is_forbidden and self.lacks.allows(entry)
 
 
 @dataclass(frozen=True, slots=True)
