@@ -9,6 +9,8 @@ import pytest
 from neighbourhood import NODES, PODS, Json, in_virtual_time, pod, world
 
 from mirror.embedded.clocks import LoopClock, SkewedClock
+from mirror.embedded.faults.kinds import conflict
+from mirror.embedded.faults.targets import Which
 
 RUNNERS = ("scheduler", "kubelet")
 
@@ -65,6 +67,22 @@ async def test_a_pod_runs_and_ends_as_its_annotations_say(annotations: dict[str,
         assert container(ended)["state"]["terminated"]["exitCode"] == code
         assert condition(ended, "Ready")["reason"] == ("PodCompleted" if code == 0 else "PodFailed")
         assert [reason for reason, _ in await here.told("p")] == ["Scheduled", "Created", "Started"]
+
+
+@pytest.mark.parametrize(
+    "which",
+    [
+        pytest.param(Which("create", "pods", subresource="binding", peer="scheduler"), id="it is bound"),
+        pytest.param(Which("patch", "pods", subresource="status", peer="kubelet"), id="its status is written"),
+    ],
+)
+@in_virtual_time
+async def test_a_conflict_holds_no_pod_up(which: Which) -> None:
+    """No watch need bring the pod again: nothing may have changed about it. A pod was left unbound, or Running."""
+    async with world(*RUNNERS) as here:
+        here.faults.arrange(conflict(), which, times=3)
+        await here.api.create(PODS, pod("p"))
+        await here.until(f"{PODS}/p", has_phase("Succeeded"), seconds=60)
 
 
 @in_virtual_time
@@ -243,7 +261,7 @@ async def test_a_pod_waits_for_a_node_that_will_do() -> None:
         )
         assert (await here.told("p"))[0][0] == "FailedScheduling"
         await here.api.merge(f"{NODES}/node-0", {"metadata": {"labels": {"disk": "fast"}}})
-        await here.until(f"{PODS}/p", has_phase("Succeeded"), seconds=5)
+        await here.until(f"{PODS}/p", has_phase("Succeeded"), seconds=60)
 
 
 @in_virtual_time
@@ -255,7 +273,7 @@ async def test_pods_of_other_schedulers_and_gated_pods_are_left_alone() -> None:
         await asyncio.sleep(5)
         assert [one["spec"].get("nodeName") for one in await here.api.list(PODS)] == [None, None]
         await here.api.merge(f"{PODS}/gated", {"spec": {"schedulingGates": None}})
-        await here.until(f"{PODS}/gated", has_phase("Succeeded"), seconds=5)
+        await here.until(f"{PODS}/gated", has_phase("Succeeded"), seconds=60)
 
 
 @in_virtual_time
