@@ -59,7 +59,7 @@ def test_what_cannot_be_used_ends_with_two(arguments: list[str], environment: di
 def test_what_turns_out_to_be_impossible_ends_with_one(option: str, told: str, tmp_path: Path) -> None:
     """One line that says what."""
     command = [str(MIRROR), "apiserver", "--listen=127.0.0.1:0", "--controllers=none", "--log-level=error"]
-    done = subprocess.run([*command, option.format(path=tmp_path)], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([*command, option.format(path=tmp_path)], capture_output=True, text=True, timeout=120)
 
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
@@ -73,7 +73,7 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
         assert process.stdout is not None
         lines = list(iter(process.stdout.readline, "current-context: embedded\n"))
         process.terminate()
-        code = process.wait(timeout=20)
+        code = process.wait(timeout=120)
 
     assert lines[:2] == ["apiVersion: v1\n", "kind: Config\n"]
     assert code == 0
@@ -142,4 +142,4 @@ def connected(kubeconfig: Path) -> tuple[HTTPSConnection, str]:
     pair = KeyPair(decoded(user, "client-certificate"), decoded(user, "client-key"))
     tls = client_context(decoded(cluster, "certificate-authority"), pair)
     address = cluster["server"].removeprefix("https://")
-    return HTTPSConnection(address, context=tls, timeout=10), address
+    return HTTPSConnection(address, context=tls, timeout=120), address

@@ -87,7 +87,7 @@ class UserFleet:
         self.do(lambda: self.fleet.management.plane.api.create(JOBS, body))
         self.names.append(name)
 
-    def wait(self, name: str, is_so: Callable[[dict[str, Any]], Any], *, seconds: float = 20.0) -> dict[str, Any]:
+    def wait(self, name: str, is_so: Callable[[dict[str, Any]], Any], *, seconds: float = 120.0) -> dict[str, Any]:
         """A source once it is so."""
 
         async def look() -> dict[str, Any]:
@@ -182,7 +182,7 @@ async def _allow(made: Fleet) -> None:
 async def _until_told(made: Fleet) -> None:
     """Until the manager has published where it is."""
     path = "/api/v1/namespaces/jobmirror-system/configmaps"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while True:
             found = await made.management.plane.api.list(path)
             if "jobmirror-access" in {one["metadata"]["name"] for one in found}:

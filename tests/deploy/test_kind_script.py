@@ -49,7 +49,7 @@ def played(folder: Path, *arguments: str, fails: str = "nothing", **environment:
         },
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=120,
     )
     return done.returncode, notes.read_text().splitlines() if notes.exists() else []
 

@@ -123,18 +123,18 @@ def test_every_alert_is_shown_firing() -> None:
 def test_prometheus_accepts_the_rules() -> None:
     """As promtool reads them, the way Prometheus does."""
     checked = subprocess.run(
-        [promtool(), "check", "rules", HERE / "alerts.yaml"], capture_output=True, text=True, timeout=20, check=False
+        [promtool(), "check", "rules", HERE / "alerts.yaml"], capture_output=True, text=True, timeout=120, check=False
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(300)
 def test_rules_fire_when_they_should_and_only_then() -> None:
     """deploy/observability/tests, played by promtool."""
     files = sorted((HERE / "tests").glob("*.yaml"))
     assert files
     played = subprocess.run(
-        [promtool(), "test", "rules", *files], capture_output=True, text=True, timeout=80, check=False
+        [promtool(), "test", "rules", *files], capture_output=True, text=True, timeout=120, check=False
     )
     assert played.returncode == 0, played.stdout + played.stderr
 

@@ -17,7 +17,7 @@ RUNS, STEPS = 10, 50
 SEEDS = [0, *(pytest.param(number, marks=pytest.mark.slow) for number in range(1, 10))]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", SEEDS)
 @pytest.mark.parametrize("machine", [Everybody, Jobs])
 def test_whatever_happens_the_rules_hold_and_all_is_well_in_the_end(machine: type[Machine], number: int) -> None:

@@ -20,7 +20,7 @@ def test_delays_that_round_to_nothing_are_kept() -> None:
         queue.add_after("first", 0.0002)
         queue.add_after("second", 0.0001)
         queue.add_after("third", 0.0003)
-        async with asyncio.timeout(1.0):
+        async with asyncio.timeout(60):
             return {(await queue.take()).key for _ in range(3)}
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -53,7 +53,7 @@ async def test_spans_are_sent_soon_and_not_only_at_the_end() -> None:
     """A thread sends while the manager works."""
     async with receiver() as taking, collector(taking.url, log=Log("traces")) as to:
         to.send((ROOT,))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await taking.got.get()
 
 
@@ -74,7 +74,7 @@ async def test_a_collector_that_refuses_is_told_of_once_a_minute(caplog: pytest.
     async with receiver(400) as taking, collector(taking.url, log=Log("traces")) as to:
         for _ in range(3):
             to.send((ROOT,))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await taking.got.get()
     (line,) = caplog.records
     assert (line.name, line.getMessage()) == ("mirror.traces", "traces not sent")
@@ -91,12 +91,12 @@ async def test_a_collector_that_hangs_does_not_keep_the_manager(
         taking.hold.clear()
         async with collector(taking.url, log=Log("traces")) as to:
             to.send((ROOT,))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await taking.got.get()
             begin = time.monotonic()
             for _ in range(otlp.MOST_WAITING + 5):
                 to.send((CHILD,))
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 30
     told = [line.__dict__["fields"]["because"] for line in caplog.records]
     assert told == ["Queue full, dropping Span.", "the collector is too slow for the end"]
 

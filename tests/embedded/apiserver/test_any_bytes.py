@@ -93,7 +93,7 @@ DEEP = [
 
 async def answered(api: Asking, request: Request) -> int:
     """The status; the rest must be well formed."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         answer = await api.server.handle(request)
         if isinstance(answer, Stream):
             await anext(answer.pieces, None)

@@ -171,7 +171,7 @@ async def test_a_stream_ends_when_its_reader_leaves() -> None:
         async with client(port) as (reader, writer):
             writer.write(GET % b"/endless")
             await reader.readuntil(b"begun\n")
-        await asyncio.wait_for(server.ended.wait(), 2)
+        await asyncio.wait_for(server.ended.wait(), 60)
 
 
 async def test_a_reader_that_stops_reading_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ async def test_a_reader_that_stops_reading_is_cut_off(monkeypatch: pytest.Monkey
         await reader.readuntil(b"begun\n")
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         server.go_on.set()
-        await asyncio.wait_for(server.ended.wait(), 5)
+        await asyncio.wait_for(server.ended.wait(), 60)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ async def test_a_request_that_does_not_come_is_given_up(
     async with serving(Scripted()) as port, client(port) as (reader, writer):
         writer.write(sent)
         try:
-            found = await asyncio.wait_for(reader.read(), 2)
+            found = await asyncio.wait_for(reader.read(), 60)
         except ConnectionResetError:
             found = b""
         assert found.startswith(expected)
@@ -219,7 +219,7 @@ async def test_too_many_connections_are_refused(monkeypatch: pytest.MonkeyPatch)
 async def test_the_end_waits_for_answers_and_ends_streams() -> None:
     """A stream with its last chunk, so that the client knows that nothing broke."""
     server = Scripted()
-    async with asyncio.timeout(5), serving(server) as port:
+    async with asyncio.timeout(60), serving(server) as port:
         one, two = await asyncio.open_connection("127.0.0.1", port), await asyncio.open_connection("127.0.0.1", port)
         one[1].write(GET % b"/endless")
         await one[0].readuntil(b"begun\n")

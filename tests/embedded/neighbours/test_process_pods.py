@@ -57,7 +57,7 @@ def state(found: Json) -> Json:
 
 async def run(here: World, body: Json) -> Json:
     await here.api.create(PODS, body)
-    return await here.until(f"{PODS}/{body['metadata']['name']}", ended, seconds=10)
+    return await here.until(f"{PODS}/{body['metadata']['name']}", ended, seconds=60)
 
 
 async def log_of(here: World, found: Json) -> str:
@@ -69,7 +69,7 @@ async def log_of(here: World, found: Json) -> str:
 async def until_logged(here: World, found: Json, text: bytes) -> None:
     log = here.logs.find(found["status"]["containerStatuses"][0]["containerID"])
     assert log is not None
-    async with asyncio.timeout(5), aclosing(log.read(Options(follow=True))) as pieces:
+    async with asyncio.timeout(60), aclosing(log.read(Options(follow=True))) as pieces:
         async for piece in pieces:
             if text in piece:
                 return
@@ -136,7 +136,7 @@ async def test_what_a_container_needs_is_waited_for(tmp_path: Path) -> None:
     async with machine(tmp_path) as here:
         variable = {"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
         await here.api.create(PODS, script("p", "exit 0", env=[variable]))
-        found = await here.until(f"{PODS}/p", lambda one: one and one["status"].get("containerStatuses"), seconds=5)
+        found = await here.until(f"{PODS}/p", lambda one: one and one["status"].get("containerStatuses"), seconds=60)
         waiting = found["status"]["containerStatuses"][0]["state"]["waiting"]
         assert waiting == {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}
         assert found["status"]["phase"] == "Pending"
@@ -178,10 +178,10 @@ async def test_a_deleted_pod_may_tidy_up(tmp_path: Path) -> None:
         body = script("p", "trap 'echo bye; exit 5' TERM; echo ready; sleep 60 & wait")
         body["metadata"]["finalizers"] = ["test.io/hold"]
         await here.api.create(PODS, body)
-        running = await here.until(f"{PODS}/p", has_phase("Running"), seconds=5)
+        running = await here.until(f"{PODS}/p", has_phase("Running"), seconds=60)
         await until_logged(here, running, b"ready\n")
         await here.api.delete(f"{PODS}/p")
-        found = await here.until(f"{PODS}/p", ended, seconds=5)
+        found = await here.until(f"{PODS}/p", ended, seconds=60)
         assert (state(found)["exitCode"], await log_of(here, found)) == (5, "ready\nbye\n")
         assert processes() == []
 
@@ -193,11 +193,11 @@ async def test_a_pod_that_does_not_listen_is_killed_after_its_grace(tmp_path: Pa
         body = script("p", text)
         body["metadata"]["finalizers"] = ["test.io/hold"]
         await here.api.create(PODS, body)
-        running = await here.until(f"{PODS}/p", has_phase("Running"), seconds=5)
+        running = await here.until(f"{PODS}/p", has_phase("Running"), seconds=60)
         await until_logged(here, running, b"ready\n")
         assert len(processes()) >= 3
         await here.api.call("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 1})
-        found = await here.until(f"{PODS}/p", ended, seconds=5)
+        found = await here.until(f"{PODS}/p", ended, seconds=60)
         assert state(found)["exitCode"] == 137
         assert processes() == []
 
@@ -234,7 +234,7 @@ async def test_nothing_is_left_when_the_kubelet_ends(tmp_path: Path) -> None:
     """Nor when the pod's processes would not end by themselves; ``machine`` looks at the folder."""
     async with machine(tmp_path) as here:
         await here.api.create(PODS, script("p", "trap '' TERM; setsid sleep 60 & while :; do sleep 1; done"))
-        await here.until(f"{PODS}/p", has_phase("Running"), seconds=5)
+        await here.until(f"{PODS}/p", has_phase("Running"), seconds=60)
         assert processes() != []
     assert processes() == []
 
@@ -251,7 +251,7 @@ async def test_what_hides_from_its_session_and_its_mark_is_found_by_its_parent(t
     """A process in a session of its own, with an empty environment, ends with its container."""
     async with machine(tmp_path) as here:
         await here.api.create(PODS, script("p", "setsid env -i sh -c 'echo $$$$; sleep 60' & sleep 60"))
-        found = await here.until(f"{PODS}/p", has_phase("Running"), seconds=5)
+        found = await here.until(f"{PODS}/p", has_phase("Running"), seconds=60)
         await until_logged(here, found, b"\n")
         hidden = int(await log_of(here, found))
         assert hidden not in processes()
@@ -267,7 +267,7 @@ from test_process_pods import machine, script, has_phase, PODS
 async def main():
     async with machine(Path({folder!r})) as here:
         await here.api.create(PODS, script("p", "setsid sleep 60 & (sleep 60 & wait) & sleep 60"))
-        await here.until(f"{{PODS}}/p", has_phase("Running"), seconds=5)
+        await here.until(f"{{PODS}}/p", has_phase("Running"), seconds=60)
         await asyncio.sleep(0.1)
         print("ready", flush=True)
         await asyncio.sleep(60)
