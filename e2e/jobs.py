@@ -20,6 +20,7 @@ from e2e.controlplane.plane import ControlPlane
 T = TypeVar("T")
 
 RUN_FOR = "300ms"
+RUN_FOR_KEY = "e2e.jobmirror.io/run-for"
 PREFIX = "jobmirror.io/"
 _LOOK_AGAIN_SECONDS = 0.05
 _WAIT_SECONDS = 120.0
@@ -272,6 +273,12 @@ class Scene:
         """The pods of the Job of this name on a worker."""
         path = f"/api/v1/namespaces/{self.namespace_on(worker)}/pods"
         return await self._clients[worker].list(path, labelSelector=f"batch.kubernetes.io/job-name={name}")
+
+    async def end_pods(self, worker: str, name: str) -> None:
+        """Let the pods of the Job of this name end now, however long they would have run."""
+        for pod in await self.pods(worker, name):
+            path = f"/api/v1/namespaces/{self.namespace_on(worker)}/pods/{pod['metadata']['name']}"
+            await self._clients[worker].merge(path, {"metadata": {"annotations": {RUN_FOR_KEY: "0s"}}})
 
     async def until_no_pods(self, worker: str, name: str) -> None:
         """Wait until the Job of this name has no pods on a worker any more."""

@@ -24,7 +24,7 @@ async def test_a_mirror_that_the_worker_suspends_is_shown_as_suspended_and_left(
     shared_manager: ManagerProcess, scene: Scene
 ) -> None:
     """A queue on the worker holds it and lets it go when it likes; the source shows both (D9)."""
-    await scene.create(job("queued", shared_manager.managed_by, run_for="2s"))
+    await scene.create(job("queued", shared_manager.managed_by, run_for="never"))
     worker = placed_on(await scene.source_until("queued", runs()))
     client, path = scene.client_of(worker), f"{scene.jobs(worker)}/queued"
 
@@ -37,6 +37,8 @@ async def test_a_mirror_that_the_worker_suspends_is_shown_as_suspended_and_left(
     assert held["spec"]["suspend"] is True
 
     await client.merge(path, {"spec": {"suspend": False}})
+    await scene.source_until("queued", runs())
+    await scene.end_pods(worker, "queued")
     ended = await scene.source_until("queued", is_complete)
     assert not is_suspended(ended)
     assert len(await scene.events("queued", "Mirrored")) == 1

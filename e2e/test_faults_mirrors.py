@@ -135,7 +135,7 @@ async def test_a_verdict_that_was_stored_outlives_the_mirror(
 
 async def test_a_label_that_is_taken_off_a_mirror_is_put_back(manager: ManagerProcess, scene: Scene) -> None:
     """A watch's DELETED for a lost label is no deletion: the same mirror goes on, and people are told."""
-    await scene.create(job("stripped", manager.managed_by, run_for="2s"))
+    await scene.create(job("stripped", manager.managed_by, run_for="never"))
     worker = placed_on(await scene.source_until("stripped", runs()))
     before = await scene.mirror(worker, "stripped") or {}
 
@@ -148,6 +148,7 @@ async def test_a_label_that_is_taken_off_a_mirror_is_put_back(manager: ManagerPr
     )
     assert (uid(restored), restored["metadata"]["labels"]) == (uid(before), before["metadata"]["labels"])
     await scene.event("stripped", "MirrorChanged")
+    await scene.end_pods(worker, "stripped")
     assert is_complete(await scene.source_until("stripped", is_over))
 
 

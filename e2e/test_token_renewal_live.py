@@ -108,7 +108,7 @@ async def test_a_renewed_token_changes_hands_under_a_running_job(
     """
     async with ManagerProcess.start(management, {}) as manager:
         await add(manager, management, east)
-        await scene.create(job("long", manager.managed_by, run_for="6s"))
+        await scene.create(job("long", manager.managed_by, run_for="never"))
         await scene.source_until("long", lambda found: bool(found and (found.get("status") or {}).get("active")))
         mirror = await scene.mirror("east", "long")
         before, told = await secret_of(manager), list[str]()
@@ -123,6 +123,7 @@ async def test_a_renewed_token_changes_hands_under_a_running_job(
         assert kubeconfig_of(after).replace(token_of(after), "") == kubeconfig_of(before).replace(token_of(before), "")
         assert after["metadata"]["labels"] == before["metadata"]["labels"]
         await until(lambda: expiry(manager), lambda seen: seen >= claims(token_of(after))["exp"])
+        await scene.end_pods("east", "long")
         ended = await scene.source_until("long", is_complete)
         assert "Lost" not in "".join(line for line in manager.log_lines() if "worker connection" in line)
         assert mirror is not None
