@@ -31,6 +31,7 @@ CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
 PLURALS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 LABEL = "jobmirror.io/webhook"
 LOOK_SECONDS = 0.1
+MOST_SECONDS = 30
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -74,11 +75,12 @@ async def hooked(
 
 
 async def configure(client: Client, port: int, failure_policy: str) -> None:
-    """What is shipped, with a URL in the place of the Service."""
+    """What is shipped, with a URL in the place of the Service, and as much time as an API server gives."""
     for body in yaml.safe_load_all(SHIPPED.read_text()):
         for webhook in body["webhooks"]:
             path = webhook["clientConfig"].pop("service")["path"]
             webhook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
+            webhook["timeoutSeconds"] = MOST_SECONDS
             if body["kind"].startswith("Mutating"):
                 webhook["failurePolicy"] = failure_policy
         await client.create(f"{CONFIGURATIONS}/{body['kind'].lower()}s", body)
@@ -148,11 +150,10 @@ async def test_a_users_job_is_held_placed_released_and_run_elsewhere(
 async def test_what_a_cronjob_makes_is_claimed_too(home: Cluster, east: ControlPlane, scene: Scene) -> None:
     """It was written for the built-in controller; its Jobs run elsewhere, and the CronJob sees them end."""
     cronjobs = f"/apis/batch/v1/namespaces/{scene.namespace}/cronjobs"
-    body: Json = {
-        "metadata": {"name": "nightly"},
-        "spec": {"schedule": "* * * * *", "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": job("any")["spec"]}},
-    }
-    missed = {"status": {"lastScheduleTime": f"{datetime.now(UTC) - timedelta(minutes=2):%Y-%m-%dT%H:%M:00Z}"}}
+    due = datetime.now(UTC) - timedelta(minutes=2)  # and then not before a day has gone
+    spec: Json = {"schedule": f"{due.minute} {due.hour} * * *", "timeZone": "Etc/UTC", "concurrencyPolicy": "Forbid"}
+    body: Json = {"metadata": {"name": "nightly"}, "spec": {**spec, "jobTemplate": {"spec": job("any")["spec"]}}}
+    missed = {"status": {"lastScheduleTime": f"{due - timedelta(days=1):%Y-%m-%dT%H:%M:00Z}"}}
     async with hooked(home, east) as (manager, _):
         await scene.client.create(cronjobs, body)
         await scene.client.merge(f"{cronjobs}/nightly/status", missed)  # it catches up at once
