@@ -22,6 +22,8 @@ T = TypeVar("T")
 RUN_FOR = "300ms"
 RUN_FOR_KEY = "e2e.jobmirror.io/run-for"
 PREFIX = "jobmirror.io/"
+SOON_SECONDS = 14.0
+"""Before a request that hangs is given up, and before a pause that has grown is over: nothing of it was waited for."""
 _LOOK_AGAIN_SECONDS = 0.05
 _WAIT_SECONDS = 120.0
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from e2e import access
 from e2e.controlplane.plane import ControlPlane
-from e2e.jobs import Scene, annotation, is_complete, is_over, job, placed_on, runs, uid, until
+from e2e.jobs import SOON_SECONDS, Scene, annotation, is_complete, is_over, job, placed_on, runs, uid, until
 from e2e.manager import ManagerProcess
 from e2e.proxy import Proxy
 from e2e.recorder import Recorder
@@ -20,7 +20,9 @@ from e2e.waves import assert_ran_once, mirrored_events, mirrors_on, secret_event
 
 ON_EAST = {"worker-selector": "name=east"}
 ON_WEST = {"worker-selector": "name=west"}
+REQUESTS = "jobmirror_api_requests_total"
 FILES_MORE = 3
+MOST_CUTS = 10
 
 
 async def test_a_secret_that_leads_to_another_cluster_is_a_lost_worker(
@@ -99,8 +101,9 @@ async def test_rights_that_are_withdrawn_and_given_back_are_a_short_loss(
 
         await access.forbid(east, "limited")
         proxy.cut()  # else the watch, which was allowed when it began, goes on
-        # The connection that was cut may be told first.
-        await until(lambda: secret_events(manager, "east"), lambda found: "403" in found.get("WorkerLost", ""))
+        # The connection that was cut may be told first, and then a refusal is the same loss in other words.
+        await until(lambda: secret_events(manager, "east"), lambda found: "WorkerLost" in found)
+        await until(manager.metrics, lambda found: found.value(REQUESTS, cluster="east", code="403") > 0)
         assert (await scene.source("stays") or {})["status"] == source["status"]
 
         await scene.patch("stays", {"spec": {"parallelism": 2}})
@@ -109,7 +112,7 @@ async def test_rights_that_are_withdrawn_and_given_back_are_a_short_loss(
         await scene.source_until("stays", runs(2))
         took = time.monotonic() - began
         print(f"rights back to change carried and status stored: {took:.2f} s")
-        assert took < 5
+        assert took < SOON_SECONDS
         assert placed_on(await scene.source("stays")) == "east"
 
 
@@ -155,7 +158,7 @@ async def test_a_worker_that_never_answers_slows_down_nobody_else(
         ended = await until_over(scene, stuck)
 
         print(f"median normally {normal * 1000:.0f} ms, beside a worker that hangs {meanwhile * 1000:.0f} ms")
-        assert meanwhile < 10 * normal
+        assert meanwhile < 10 * normal + 2.0  # who waited for the other would wait for a request's whole time
         assert all(map(is_complete, ended.values()))
 
 
@@ -179,7 +182,7 @@ async def test_a_manager_is_stopped_in_time_while_a_worker_hangs(
         ended = await until_over(scene, names)
 
         print(f"stopped in {took:.2f} s")
-        assert took < 5
+        assert took < SOON_SECONDS
         assert all(map(is_complete, ended.values()))
 
 
@@ -197,7 +200,7 @@ async def test_workers_that_come_go_and_rotate_leave_no_file_open(
 
         for _ in range(20):
             await add_and_remove(manager, kubeconfig)
-        await until(lambda: files(manager), lambda found: found <= usual + FILES_MORE, seconds=10)
+        await until(lambda: files(manager), lambda found: found <= usual + FILES_MORE)
 
         await manager.register("west", kubeconfig=kubeconfig)
         await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="west") == 1)
@@ -206,18 +209,21 @@ async def test_workers_that_come_go_and_rotate_leave_no_file_open(
             accepted = proxy.accepted
             await manager.register("west", kubeconfig=kubeconfig + f"# {number}\n".encode())
             await until(lambda: accepted_by(proxy), partial(le, accepted + 2))
-        await until(lambda: files(manager), lambda found: found <= usual + FILES_MORE, seconds=10)
+        await until(lambda: files(manager), lambda found: found <= usual + FILES_MORE)
         await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="west") == 1)
         print(f"{usual} files were open, {open_files(manager)} are")
 
 
 @asynccontextmanager
 async def cutting(*proxies: Proxy) -> AsyncIterator[list[float]]:
-    """Cuts all connections every second, until the block is left; gives the times."""
+    """Cuts all connections every second, ten times or until the block is left; gives the times.
+
+    Not for ever: a machine that needs a second to connect would get no further.
+    """
     cuts: list[float] = []
 
     async def cut() -> None:
-        while True:
+        while len(cuts) < MOST_CUTS:
             await asyncio.sleep(1.0)  # the rhythm of the fault itself
             cuts.append(time.monotonic())
             for proxy in proxies:
@@ -258,7 +264,7 @@ async def forgotten_workers(manager: ManagerProcess) -> int:
 
 async def watches(manager: ManagerProcess) -> float:
     """How many watches of east have begun."""
-    return (await manager.metrics()).value("jobmirror_api_requests_total", cluster="east", verb="watch")
+    return (await manager.metrics()).value(REQUESTS, cluster="east", verb="watch")
 
 
 async def accepted_by(proxy: Proxy) -> int:

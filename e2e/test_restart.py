@@ -11,7 +11,7 @@ import pytest
 
 from e2e.controlplane.audit import AuditEntry
 from e2e.controlplane.plane import ControlPlane
-from e2e.jobs import Scene, annotation, is_complete, is_suspended, job, runs
+from e2e.jobs import SOON_SECONDS, Scene, annotation, is_complete, is_suspended, job, runs
 from e2e.manager import ManagerProcess
 from e2e.recorder import Recorder
 from e2e.waves import assert_ran_once, mirrored_events, until_over, until_sources
@@ -70,7 +70,7 @@ async def test_a_manager_that_is_told_to_stop_in_a_wave_ends_cleanly_and_soon(
     await manager.wait_until_ready()  # all may have ended before; who starts cannot be told to stop yet
 
     print(f"stopped in {took:.2f} s")
-    assert took < 5
+    assert took < SOON_SECONDS
     assert all(map(is_complete, ended.values()))
 
 
