@@ -10,7 +10,7 @@ import asyncio
 import base64
 import re
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
@@ -28,6 +28,7 @@ START_SECONDS = 180.0
 CLOSE_SECONDS = 5.0
 CALL_SECONDS = 120.0
 _LOOK_AGAIN_SECONDS = 0.05
+_WHOLE_LOG = 1_000_000
 _LISTENS = re.compile(r"DevTools listening on (ws://\S+)")
 
 
@@ -50,6 +51,7 @@ class Tab:
         self._numbers = count(1)
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._session = ""
+        self._told = asyncio.Condition()
         self.complaints: list[str] = []
         """What the console was told that is an error: scripts that failed, what the page's policy blocked."""
         self.loads = 0
@@ -72,6 +74,8 @@ class Tab:
                 answer.set_result(said)
             elif "method" in said:
                 self._note(said["method"], said["params"])
+                async with self._told:
+                    self._told.notify_all()
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """One command of the protocol.
@@ -96,7 +100,10 @@ class Tab:
 
     async def open(self, url: str) -> None:
         """Go there, and wait until it is there."""
+        loads = self.loads
         await self.call("Page.navigate", url=url)
+        # The document that goes answers no more, and what it was asked would end in an error.
+        await self._until_told(lambda: self.loads > loads)
         await self.wait_for(f"location.href.startsWith({url!r}) && document.readyState === 'complete'")
 
     async def evaluate(self, script: str) -> Any:
@@ -127,6 +134,19 @@ class Tab:
         except TimeoutError:
             shown = await self.evaluate("document.body.innerText")
             raise TimeoutError(f"never true: {script}\n{shown}\n{self.complaints}") from None
+
+    async def until_complaint(self, text: str) -> None:
+        """Until the console was told such an error.
+
+        Raises:
+            TimeoutError: it was not.
+        """
+        await self._until_told(lambda: any(text in complaint for complaint in self.complaints))
+
+    async def _until_told(self, condition: Callable[[], bool]) -> None:
+        """Until what the browser tells by itself has made this true."""
+        async with asyncio.timeout(CALL_SECONDS), self._told:
+            await self._told.wait_for(condition)
 
     async def look(self, *, width: int, height: int = 900, scheme: str = "light") -> None:
         """From now on as a screen of this size, in ``light`` or ``dark``."""
@@ -210,7 +230,7 @@ async def _address(running: Program) -> str:
     async with asyncio.timeout(START_SECONDS):
         while True:
             running.check()
-            found = _LISTENS.search(running.last_words())
+            found = _LISTENS.search(running.last_words(_WHOLE_LOG))
             if found is not None:
                 return found[1]
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
