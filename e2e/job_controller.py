@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -28,6 +27,7 @@ from e2e.controlplane.components import JOB_CONTROLLERS, WORKER, Files, Shape
 from e2e.controlplane.process import Program, installed_mirror
 from e2e.controlplane.scratch import Scratch
 from e2e.manager import Samples
+from e2e.ports import number_of, reserve_port
 
 READY_SECONDS = 120.0
 STOP_SECONDS = 30.0
@@ -80,7 +80,8 @@ class JobController:
         self.kind = kind
         self.user = f"job-controller-{kind}"
         """As whom it acts: this name is in the audit log."""
-        self._port = _free_port()
+        self._reserved = reserve_port()
+        self._port = number_of(self._reserved)
         self._scratch = Scratch(f"jobs-{kind}")
         kubeconfig = cluster.kubeconfig_for(self.user, groups=["system:masters"])
         command = _ours if kind is Kind.OURS else _upstream
@@ -177,6 +178,7 @@ class JobController:
         """End it in any case, and remove its files."""
         await self._program.kill()
         self._scratch.close()
+        self._reserved.close()
 
     async def fetch(self, path: str) -> tuple[int, str]:
         """GET a path of its own server: status and text."""
@@ -233,11 +235,3 @@ def _upstream(cluster: Cluster, kubeconfig: Path, port: int, flags: Flags) -> li
     )
     binary = find_binaries("kube-controller-manager")["kube-controller-manager"]
     return components.controller_manager(binary, Files(cluster.directory), kubeconfig, shape)
-
-
-def _free_port() -> int:
-    """One that nobody had a moment ago."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -19,6 +18,7 @@ import yaml
 from e2e.controlplane.client import Json
 from e2e.controlplane.process import Program
 from e2e.controlplane.scratch import Scratch
+from e2e.ports import reserved_port
 
 RULES = Path(__file__).parents[1] / "deploy/observability/alerts.yaml"
 INTERVAL = "1s"
@@ -50,8 +50,7 @@ class Prometheus:
         binary = shutil.which("prometheus")
         if binary is None:
             raise Missing("prometheus is not installed (.ci/packages does it)")
-        scratch, port = Scratch("prometheus"), _free_port()
-        try:
+        with closing(Scratch("prometheus")) as scratch, reserved_port() as port:
             config = _write_config(scratch.path, targets)
             listen = f"--web.listen-address=127.0.0.1:{port}"
             data = f"--storage.tsdb.path={scratch.path / 'data'}"
@@ -64,8 +63,6 @@ class Prometheus:
                     yield one
                 finally:
                     await program.kill()
-        finally:
-            scratch.close()
 
     async def rules(self) -> list[Json]:
         """Every rule, with ``health`` and ``lastError`` of its latest evaluation."""
@@ -133,11 +130,3 @@ def _hurried(rules: Json) -> Json:
     for group in rules["groups"]:
         group["rules"] = [rule | ({"for": "2s"} if "for" in rule else {}) for rule in group["rules"]]
     return rules
-
-
-def _free_port() -> int:
-    """One that nobody had a moment ago."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

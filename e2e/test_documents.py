@@ -8,7 +8,6 @@ process plays it, with the account and the settings of those manifests. What eac
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from e2e.documents.reader import Reader
 from e2e.jobs import job
 from e2e.manager import Identity, ManagerProcess
 from e2e.manifests import NAMESPACE
+from e2e.ports import reserved_port
 from e2e.test_access import StubKubelet, stub_kubelet
 from mirror.model import names
 
@@ -61,7 +61,7 @@ async def town(binaries: None, tmp_path_factory: pytest.TempPathFactory) -> Asyn
                 await client.create("/api/v1/namespaces", {"metadata": {"name": TEAM}})
         operator = Reader.at(desks / "operator", contexts(desks / "operator.kubeconfig", planes))
         settings = await install(operator)
-        address = free_address()
+        address = f"127.0.0.1:{stack.enter_context(reserved_port())}"
         manager = await stack.enter_async_context(running(hub, settings, address))
         user = Reader.at(desks / "user", await account_of_a_user(hub))
         yield Town(planes, manager, operator, user, f"https://{address}")
@@ -313,8 +313,3 @@ def contexts(path: Path, planes: dict[str, Cluster]) -> Path:
         document["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
     path.write_text(yaml.safe_dump(document))
     return path
-
-
-def free_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return f"127.0.0.1:{listener.getsockname()[1]}"

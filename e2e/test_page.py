@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from e2e.browser import Tab, browser_tab, find_chromium
+from e2e.ports import reserved_port
 from e2e.pretended import NOW, Pretended, before, job, many, picture
 from mirror.cli.embedded import manager
 from mirror.model.views import Moment, WorkerView
@@ -192,18 +193,22 @@ async def test_it_can_be_paused() -> None:
         await tab.wait_for(f"{LIVE} && {ROWS}[0].innerText.includes('meanwhile')")
 
 
-async def test_a_manager_that_goes_is_told_and_found_again() -> None:
+@pytest.fixture
+def other_port() -> Iterator[int]:
+    """For a server that goes and comes back."""
+    with reserved_port() as port:
+        yield port
+
+
+async def test_a_manager_that_goes_is_told_and_found_again(other_port: int) -> None:
     """A restart needs no reload."""
     known = picture()
-    async with seen(known) as (tab, url):
-        port = int(url.rstrip("/").rpartition(":")[2])
-        place = Place(listen=("127.0.0.1", 0))
-        async with serve(known, place, is_leading=lambda: True, log=Log("page")) as other:
-            await tab.open(f"http://127.0.0.1:{other}/")
+    async with seen(known) as (tab, _):
+        place = Place(listen=("127.0.0.1", other_port))
+        async with serve(known, place, is_leading=lambda: True, log=Log("page")):
+            await tab.open(f"http://127.0.0.1:{other_port}/")
             await tab.wait_for(LIVE)
-        assert other != port
         await tab.wait_for("document.getElementById('live').textContent.startsWith('Not live')")
-        place = Place(listen=("127.0.0.1", other))
         async with serve(known, place, is_leading=lambda: False, log=Log("page")):
             await tab.wait_for(f"{LIVE} && document.getElementById('role').innerText === 'standing by'")
             assert tab.loads == 1

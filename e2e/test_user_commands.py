@@ -10,7 +10,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import installed_mirror
 from e2e.jobs import Scene, indexed, is_complete, job, runs, waits_because
 from e2e.manager import ManagerProcess
+from e2e.ports import reserved_port
 
 RBAC = "rbac.authorization.k8s.io"
 ON_EAST = {"worker-selector": "name=east"}
@@ -95,17 +95,17 @@ class Person:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def serving(management: ControlPlane, east: ControlPlane, west: ControlPlane) -> AsyncIterator[ManagerProcess]:
     """A manager that serves users."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-    settings: Json = {
-        "https": {"listen": address, "names": ["127.0.0.1"]},
-        "access": {"enabled": True, "url": f"https://{address}"},
-    }
-    async with ManagerProcess.start(management, {"east": east, "west": west}, settings=settings) as running:
-        await running.client.wait_until(
-            f"/api/v1/namespaces/{running.namespace}/configmaps/jobmirror-access", lambda found: found is not None
-        )
-        yield running
+    with reserved_port() as port:
+        address = f"127.0.0.1:{port}"
+        settings: Json = {
+            "https": {"listen": address, "names": ["127.0.0.1"]},
+            "access": {"enabled": True, "url": f"https://{address}"},
+        }
+        async with ManagerProcess.start(management, {"east": east, "west": west}, settings=settings) as running:
+            await running.client.wait_until(
+                f"/api/v1/namespaces/{running.namespace}/configmaps/jobmirror-access", lambda found: found is not None
+            )
+            yield running
 
 
 async def person(

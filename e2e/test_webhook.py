@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,6 +24,7 @@ from e2e.controlplane.components import MANAGEMENT
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, annotation, condition, is_complete, job, placed_on, uid
 from e2e.manager import ManagerProcess
+from e2e.ports import reserved_port
 
 SHIPPED = Path(__file__).resolve().parents[1] / "config/webhook.yaml"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
@@ -58,20 +58,21 @@ async def hooked(
     home: Cluster, east: ControlPlane, *, failure_policy: str = "Fail"
 ) -> AsyncIterator[tuple[ManagerProcess, int]]:
     """A manager that answers the webhook, and an API server that asks it, once it trusts it."""
-    port = free_port()
-    settings: Json = {
-        "webhook": {"enabled": True},
-        "https": {"listen": f"127.0.0.1:{port}", "names": ["127.0.0.1"]},
-    }
-    async with home.client() as client:
-        try:
-            await configure(client, port, failure_policy)
-            async with ManagerProcess.start(home, {"east": east}, settings=settings) as manager:
-                await until_trusted(client)
-                yield manager, port
-        finally:
-            for plural in PLURALS:
-                await client.delete(f"{CONFIGURATIONS}/{plural}/jobmirror")
+    with reserved_port() as port:
+        async with home.client() as client:
+            try:
+                await configure(client, port, failure_policy)
+                async with ManagerProcess.start(home, {"east": east}, settings=settings_with(port)) as manager:
+                    await until_trusted(client)
+                    yield manager, port
+            finally:
+                for plural in PLURALS:
+                    await client.delete(f"{CONFIGURATIONS}/{plural}/jobmirror")
+
+
+def settings_with(port: int) -> Json:
+    """A manager that answers on this port."""
+    return {"webhook": {"enabled": True}, "https": {"listen": f"127.0.0.1:{port}", "names": ["127.0.0.1"]}}
 
 
 async def configure(client: Client, port: int, failure_policy: str) -> None:
@@ -116,13 +117,6 @@ async def until_trusted(client: Client, *, other_than: bytes = b"") -> bytes:
 def chosen(name: str, **more: object) -> Json:
     """A user's Job that asks for us by its label."""
     return job(name, labels={LABEL: "enabled"}, **more)  # type: ignore[arg-type]
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def shown_certificate(port: int) -> str:
@@ -244,20 +238,25 @@ async def test_while_it_is_down_ignore_lets_jobs_run_here(home: Cluster, east: C
         assert placed_on(await scene.source("train")) == ""
 
 
-async def test_a_replica_that_stands_by_answers_too(home: Cluster, east: ControlPlane, scene: Scene) -> None:
+@pytest.fixture
+def other_port() -> Iterator[int]:
+    """For a second manager."""
+    with reserved_port() as port:
+        yield port
+
+
+async def test_a_replica_that_stands_by_answers_too(
+    home: Cluster, east: ControlPlane, scene: Scene, other_port: int
+) -> None:
     """With the same authority; here the API server asks nobody else."""
     async with hooked(home, east) as (leader, _), home.client() as client:
         (authority,) = await bundles(client)
-        port = free_port()
-        settings: Json = {
-            "webhook": {"enabled": True},
-            "https": {"listen": f"127.0.0.1:{port}", "names": ["127.0.0.1"]},
-        }
+        settings = settings_with(other_port)
         async with ManagerProcess.start(home, identity=leader.identity, settings=settings) as standby:
             assert "standing by" in (await standby.fetch("/readyz"))[1]
             for plural in PLURALS:
                 await client.delete(f"{CONFIGURATIONS}/{plural}/jobmirror")
-            await configure(client, port, "Fail")
+            await configure(client, other_port, "Fail")
             assert await until_trusted(client) == authority
             await scene.create(job("train"))
             ended = await scene.source_until("train", is_complete)
