@@ -73,7 +73,7 @@ def build(directory: Path | None = None) -> Path:
     with (directory / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for binary in missing(directory):
-            _check_go()
+            check_go()
             started = time.monotonic()
             print(f"building {binary.name} …", file=sys.stderr, flush=True)
             _go_build(binary, directory)
@@ -81,7 +81,12 @@ def build(directory: Path | None = None) -> Path:
     return directory
 
 
-def _check_go() -> None:
+def check_go() -> None:
+    """See that Go is there.
+
+    Raises:
+        CannotBuild: it is absent or too old.
+    """
     if shutil.which("go") is None:
         raise CannotBuild("Go is not installed; install Go 1.26 or newer, or set KUBEBUILDER_ASSETS")
     answer = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout.strip()
