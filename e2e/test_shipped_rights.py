@@ -1,7 +1,8 @@
 """The rights in ``config/rbac`` on real API servers: the manager gets along with them, and uses every single one.
 
 Sufficiency is proved by every other test, too: their managers and workers have these rights and no more, and the run
-fails if one was lacking (``conftest``). Here is what is given compared with what is used, by the servers' own logs.
+fails if one was lacking (``conftest``). Here is what is given compared with what is used, by the servers' own logs;
+the Roles for tokens are in ``test_token_renewal_live``, which waits for no renewal.
 """
 
 from __future__ import annotations
