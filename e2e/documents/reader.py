@@ -18,6 +18,7 @@ from e2e.documents.commands import TOP, all_commands
 
 _TIMEOUT_SECONDS = 300.0
 _AGAIN_SECONDS = 0.5
+_PIECE_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,6 @@ class Reader:
         also: str = "",
         put: Mapping[str, str] | None = None,
         code: int = 0,
-        seconds: float = 0.0,
     ) -> str:
         """Type a command of the documents, and return what it printed, on stdout and then on stderr.
 
@@ -64,18 +64,13 @@ class Reader:
             also: what this place needs besides, such as a setting that lets workers be on loopback.
             put: what stands in the place of a document's placeholder.
             code: how it has to end.
-            seconds: after which a command that goes on for ever is ended; its code is then 124.
 
         Raises:
             AssertionError: no document says so, or it ends otherwise.
             TimeoutError: it took more than five minutes.
         """
-        assert any(one.text == command for one in all_commands()), f"no document says: {command}"
-        typed = command + also
-        for placeholder, value in (put or {}).items():
-            assert placeholder in typed, (placeholder, typed)
-            typed = typed.replace(placeholder, value)
-        said = await self.types(f"timeout {seconds} {typed}" if seconds else typed)
+        typed = self._typed(command + also, command, put or {})
+        said = await self.types(typed)
         assert said.code == code, f"$ {typed}\nexit code {said.code}, not {code}\n{said.output}\n{said.errors}"
         return said.output + said.errors
 
@@ -96,10 +91,51 @@ class Reader:
             await asyncio.sleep(_AGAIN_SECONDS)
         raise AssertionError(f"$ {command}{also}\nis not as expected after {seconds} s:\n{text}")
 
+    async def follow_on(self, command: str, text: str) -> None:
+        """Type a command of the documents that goes on for ever, wait until it has printed a text, and end it.
+
+        Raises:
+            AssertionError: no document says so, or it ended by itself.
+            TimeoutError: it did not print it in five minutes.
+        """
+        line = self._typed(command, command, {})
+        process, seen = await self._begin(line), b""
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
+                while text.encode() not in seen:
+                    piece = await process.stdout.read(_PIECE_BYTES)
+                    assert piece, f"$ {line}\nended by itself:\n{seen.decode()}"
+                    seen += piece
+        except TimeoutError:
+            raise TimeoutError(f"$ {line}\nhas not printed {text!r}:\n{seen.decode()}") from None
+        finally:
+            await _end(process)
+
     async def types(self, line: str) -> Said:
         """Run a line in bash, with nothing of our environment."""
+        process = await self._begin(line)
+        try:
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
+                output, errors = await process.communicate()
+        except TimeoutError:
+            raise TimeoutError(f"$ {line}\ntook more than {_TIMEOUT_SECONDS} s") from None
+        finally:
+            await _end(process)
+        assert process.returncode is not None
+        return Said(process.returncode, output.decode(), errors.decode())
+
+    def _typed(self, line: str, command: str, put: Mapping[str, str]) -> str:
+        """What is typed for a command of the documents."""
+        assert any(one.text == command for one in all_commands()), f"no document says: {command}"
+        for placeholder, value in put.items():
+            assert placeholder in line, (placeholder, line)
+            line = line.replace(placeholder, value)
+        return line
+
+    async def _begin(self, line: str) -> asyncio.subprocess.Process:
         pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
+        return await asyncio.create_subprocess_exec(
             *("bash", "-o", "pipefail", "-c", line),
             cwd=self.desk,
             stdin=asyncio.subprocess.DEVNULL,
@@ -113,14 +149,10 @@ class Reader:
                 "LANG": "C.UTF-8",
             },
         )
-        try:
-            async with asyncio.timeout(_TIMEOUT_SECONDS):
-                output, errors = await process.communicate()
-        except TimeoutError:
-            raise TimeoutError(f"$ {line}\ntook more than {_TIMEOUT_SECONDS} s") from None
-        finally:
-            if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
-        assert process.returncode is not None
-        return Said(process.returncode, output.decode(), errors.decode())
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End what was typed, with all that it started, if it still runs."""
+    if process.returncode is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.communicate()

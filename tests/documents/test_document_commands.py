@@ -19,7 +19,7 @@ def typed() -> set[str]:
     calls = (node for node in ast.walk(ast.parse(PLAYED.read_text())) if isinstance(node, ast.Call))
     found = set[str]()
     for call in calls:
-        if isinstance(call.func, ast.Attribute) and call.func.attr in ("follow", "follow_until"):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("follow", "follow_until", "follow_on"):
             found |= texts(call.args[0])
     return found
 
