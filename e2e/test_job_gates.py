@@ -128,6 +128,17 @@ async def test_without_replacement_policy_a_deleted_pod_has_failed_at_once(
             await scene.source_until(name, lambda found: status(found).get("terminating") == 1)
 
 
+async def test_without_both_gates_of_the_end_a_server_of_today_is_still_obeyed(cluster: Cluster, scene: Scene) -> None:
+    """Off, ends have no interim condition; the server refuses that once, and has its way from then on (V18, V19)."""
+    async with running(cluster, Kind.OURS, "JobManagedBy", "JobPodReplacementPolicy") as controller:
+        await scene.create(job("first"))
+        await scene.source_until("first", is_complete)
+        await scene.create(job("second", exit_code=1, backoffLimit=0))
+        failed = await scene.source_until("second", is_failed)
+        assert [entry["type"] for entry in failed["status"]["conditions"]] == ["FailureTarget", "Failed"]
+        assert controller.log.count("will try again") == 1
+
+
 async def test_without_success_policy_only_completions_count(cluster: Cluster, scene: Scene) -> None:
     """Off, rules are not looked at and success has no reason; a verdict stored before stands (Z1, Y13-1)."""
     first = {"rules": [{"succeededIndexes": "0"}]}
