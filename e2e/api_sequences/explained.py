@@ -39,7 +39,10 @@ EXPLAINED: tuple[Explained, ...] = (
         "an immutable Secret without data, or ConfigMap without binaryData, refuses an empty map in a real server, "
         "for which that is something else than none once it is in memory; ours knows no empty maps",
         re.compile(r"(PATCH|PUT) (secrets|configmaps)/\S+"),
-        re.compile(r"status: 422 but ours 200: .*ata: Forbidden: field is immutable when `immutable` is set but .*"),
+        re.compile(
+            r"status: 422 but ours 200: .*ata: Forbidden: field is immutable when `immutable` is set but .*"
+            r"|cause: only theirs: \('(binaryD|d)ata', 'FieldValueForbidden', .*field is immutable when `immutable` .*"
+        ),
     ),
     Explained(
         "labels of a Job's pods that are an empty map are nobody's in a real server; ours keeps that they were given, "

@@ -6,6 +6,7 @@ whether an update was the last that an object waited for.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from mirror.batch import times
@@ -63,6 +64,9 @@ def _held_step(strategy: Strategy, body: Json, wanted: DeleteOptions, context: C
     if meta.get("deletionTimestamp"):
         return Step(body, is_final=False)
     _mark(meta, context.now)
+    if wanted.orphan is False:
+        # Namespaces alone take this for the foreground, which for others is the background.
+        wanted = replace(wanted, orphan=None, propagation="Foreground")
     finalizers = _finalizers(strategy, meta, wanted)
     if finalizers != meta.get("finalizers", []):
         _set_finalizers(meta, finalizers)

@@ -94,6 +94,10 @@ class Strategy:
     def default(self, body: Json, context: Context) -> None:
         """Fill in what is not there, in place; also of what a patch made."""
 
+    def default_applied(self, body: Json, context: Context) -> None:
+        """The same of what server-side apply made, which nobody reads again before it is judged."""
+        self.default(body, context)
+
     def prepare_create(self, body: Json, context: Context) -> Json:
         """A new object as it is validated and stored; its status is dropped where it has the subresource."""
         if "status" in self.subresources:

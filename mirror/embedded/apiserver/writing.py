@@ -86,7 +86,8 @@ async def patch(server: ApiServer, call: Call) -> Response:
             decoded = patches.patched(content_type, data, current, kind, wanted.validation)
         warnings.extend(one for one in decoded.warnings if one not in warnings)
         body = _typed(kind, decoded.body)
-        kind.strategy.default(body, context)
+        fill_in = kind.strategy.default_applied if is_apply else kind.strategy.default
+        fill_in(body, context)
         meta = body["metadata"]
         if current is None and meta.get("uid"):
             why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"

@@ -70,6 +70,11 @@ class Custom(Strategy):
     def default(self, body: Json, context: Context) -> None:
         self._complete(body)
 
+    def default_applied(self, body: Json, context: Context) -> None:
+        """A null that is read means that the field is not there; one that applying has left is there, and judged."""
+        values.drop_defaulted(body, self.schema)
+        values.default(body, self.schema)
+
     def from_stored(self, stored: Json) -> Json:
         stored["apiVersion"] = self._api_version
         values.prune(stored, self.schema, is_root=True)
@@ -232,7 +237,7 @@ def _check_scale(body: Json, scale: Json) -> Iterator[Violation]:
     for path in (scale["specReplicasPath"], scale["statusReplicasPath"]):
         value, problem = _at(body, path, "integer", "int64")
         if problem:
-            yield invalid(path, 0, f"{path} accessor error: {problem}")
+            yield invalid(path, 0, problem)
         elif value is not None and value < 0:
             yield invalid(path, value, "should be a non-negative integer")
         elif value is not None and value > _LARGEST_SCALE:
@@ -241,22 +246,25 @@ def _check_scale(body: Json, scale: Json) -> Iterator[Violation]:
     if selector:
         _, problem = _at(body, selector, "string", "string")
         if problem:
-            yield invalid(selector, quoted(""), f"{selector} accessor error: {problem}")
+            yield invalid(selector, quoted(""), problem)
 
 
 def _at(body: Json, path: str, wanted: str, in_go: str) -> tuple[Any, str]:
     """The value at a simple path, None if there is none, and what is wrong with it or with the way to it."""
-    value: Any = body
+    value, way = body, ""
     for step in paths.names(path):
-        if not isinstance(value, dict):
-            return None, _mistaken(value, "map[string]interface{}")
-        value = value.get(step)
         if value is None:
             return None, ""
+        way += f".{step}"
+        if not isinstance(value, dict):
+            return None, _mistaken(value, way, "map[string]interface{}")
+        if step not in value:
+            return None, ""
+        value = value[step]
     if checking.kind_of(value) == wanted:
         return value, ""
-    return None, _mistaken(value, in_go)
+    return None, _mistaken(value, way, in_go)
 
 
-def _mistaken(value: Any, wanted: str) -> str:
-    return f"{goprint.text(value)} is of the type {goprint.type_of(value)}, expected {wanted}"
+def _mistaken(value: Any, path: str, wanted: str) -> str:
+    return f"{path} accessor error: {goprint.text(value)} is of the type {goprint.type_of(value)}, expected {wanted}"

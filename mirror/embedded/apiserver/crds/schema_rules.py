@@ -6,11 +6,17 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from mirror.batch.quoting import json_text
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, required
 from mirror.embedded.apiserver.crds import checking, values
 from mirror.embedded.apiserver.crds.patterns import BadPattern, pattern_of
-from mirror.embedded.apiserver.crds.schema_words import META, check_words, is_beyond_structure
+from mirror.embedded.apiserver.crds.schema_words import (
+    LIST_KEYS,
+    LIST_TYPE,
+    MAP_TYPE,
+    META,
+    check_words,
+    is_beyond_structure,
+)
 from mirror.embedded.apiserver.crds.values import IS_OBJECT, KEEPS_UNKNOWN, Schema
 from mirror.embedded.apiserver.objects import encode
 
@@ -18,16 +24,11 @@ _INT_OR_STRING = "x-kubernetes-int-or-string"
 _INT_OR_STRING_FORM = [{"type": "integer"}, {"type": "string"}]
 _ROOT, _ITEM, _FIELD = "the root", "specified array items", "specified object fields"
 _NOT_STRUCTURAL = (
-    ("type", "must be empty to be structural"),
-    ("additionalProperties", "must be undefined to be structural"),
-    ("title", "must be empty to be structural"),
-    ("description", "must be empty to be structural"),
-    ("default", "must be undefined to be structural"),
-    ("nullable", "must be false to be structural"),
-    (KEEPS_UNKNOWN, "must be false to be structural"),
-    (IS_OBJECT, "must be false to be structural"),
-    (_INT_OR_STRING, "must be false to be structural"),
+    *((name, "empty") for name in ("type", "title", "description", LIST_KEYS, "x-kubernetes-validations")),
+    *((name, "undefined") for name in ("default", LIST_TYPE, MAP_TYPE)),
+    *((name, "false") for name in ("nullable", KEEPS_UNKNOWN, IS_OBJECT, _INT_OR_STRING)),
 )
+"""Words that say what something is, which what only narrows it may not; and what they have to be there."""
 _ROOT_WITH_STATUS = (
     *("description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"),
     *("maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items"),
@@ -77,7 +78,6 @@ def _check_structure(field: str, schema: Schema, level: str) -> Iterator[Violati
         yield forbidden(f"{field}.additionalProperties", f"must not be used if {IS_OBJECT} is set")
     if isinstance(additional, Mapping):
         yield from _check_structure(f"{field}.additionalProperties", additional, _FIELD)
-    yield from _check_items_of_sets(field, schema)
     if schema.get(_INT_OR_STRING):
         for name in (KEEPS_UNKNOWN, IS_OBJECT):
             if schema.get(name):
@@ -104,19 +104,6 @@ def _check_type(field: str, schema: Schema, kind: str, level: str) -> Iterator[V
     if schema.get(IS_OBJECT) and not schema.get(KEEPS_UNKNOWN) and not schema.get("properties"):
         why = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
         yield required(f"{field}.properties", why)
-
-
-def _check_items_of_sets(field: str, schema: Schema) -> Iterator[Violation]:
-    """What is compared as a whole is written as a whole."""
-    items = schema.get("items")
-    if schema.get("x-kubernetes-list-type") != "set" or not isinstance(items, Mapping):
-        return
-    for kind, word in (("array", "x-kubernetes-list-type"), ("object", "x-kubernetes-map-type")):
-        # A list that says nothing is atomic already.
-        if items.get("type") == kind and items.get(word) != "atomic" and (kind == "object" or items.get(word)):
-            shown = json_text(items[word]) if items.get(word) else "null"
-            why = "must be atomic as item of a list with x-kubernetes-list-type=set"
-            yield invalid(f"{field}.items.{word}", shown, why)
 
 
 def _check_metadata(field: str, schema: Schema) -> Iterator[Violation]:
@@ -148,9 +135,14 @@ def _is_int_or_string(schema: Schema, word: str, position: int) -> bool:
 
 def _check_nested(field: str, schema: Schema) -> Iterator[Violation]:
     yield from _check_junctors(field, schema)
-    for name, why in _NOT_STRUCTURAL:
-        if schema.get(name):
-            yield forbidden(f"{field}.{name}", why)
+    for name, wanted in _NOT_STRUCTURAL:
+        value = schema.get(name)
+        if value is not None if wanted == "undefined" else value:
+            yield forbidden(f"{field}.{name}", f"must be {wanted} to be structural")
+    if schema.get("additionalProperties") not in (None, False):
+        yield forbidden(f"{field}.additionalProperties", "must be undefined to be structural")
+    if "metadata" in (schema.get("properties") or {}):
+        yield forbidden(f"{field}.properties[metadata]", "must not be specified in a nested context")
     if isinstance(schema.get("items"), Mapping):
         yield from _check_nested(f"{field}.items", schema["items"])
     for name, inner in (schema.get("properties") or {}).items():

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from mirror.batch.quoting import json_texts
+from mirror.batch.quoting import json_text, json_texts
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, not_supported_text, required
 from mirror.embedded.apiserver.crds.values import IS_OBJECT, KEEPS_UNKNOWN, Schema
 
 META = ("apiVersion", "kind", "metadata")
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _LIST_TYPES, _MAP_TYPES = ("atomic", "set", "map"), ("atomic", "granular")
-_LIST_TYPE, _LIST_KEYS, _MAP_TYPE = "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"
+LIST_TYPE, LIST_KEYS, MAP_TYPE = "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"
 _FORMATS: Mapping[str, Sequence[str]] = {
     "string": (
         *("bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5"),
@@ -131,12 +131,12 @@ def _check_forbidden(field: str, schema: Schema, where: _Where) -> Iterator[Viol
 
 
 def _check_map_type(field: str, schema: Schema) -> Iterator[Violation]:
-    map_type = schema.get(_MAP_TYPE)
+    map_type = schema.get(MAP_TYPE)
     if map_type is None:
         return
-    yield from _check_is(field, schema, "object", _MAP_TYPE)
+    yield from _check_is(field, schema, "object", MAP_TYPE)
     if map_type not in _MAP_TYPES:
-        yield not_supported_text(f"{field}.{_MAP_TYPE}", map_type, _MAP_TYPES)
+        yield not_supported_text(f"{field}.{MAP_TYPE}", map_type, _MAP_TYPES)
 
 
 def _check_is(field: str, schema: Schema, wanted: str, because: str) -> Iterator[Violation]:
@@ -147,54 +147,69 @@ def _check_is(field: str, schema: Schema, wanted: str, because: str) -> Iterator
 
 
 def _check_list_type(field: str, schema: Schema) -> Iterator[Violation]:
-    list_type, keys = schema.get(_LIST_TYPE), schema.get(_LIST_KEYS) or ()
+    list_type, keys = schema.get(LIST_TYPE), schema.get(LIST_KEYS) or ()
     if list_type is not None:
-        yield from _check_is(field, schema, "array", _LIST_TYPE)
+        yield from _check_is(field, schema, "array", LIST_TYPE)
+        if list_type == "set" and schema.get("type") == "array":
+            yield from _check_items_of_set(field, schema.get("items"))
         if list_type not in _LIST_TYPES:
-            yield not_supported_text(f"{field}.{_LIST_TYPE}", list_type, _LIST_TYPES)
+            yield not_supported_text(f"{field}.{LIST_TYPE}", list_type, _LIST_TYPES)
     if keys and list_type != "map":
-        place, why = f"{field}.{_LIST_TYPE}", f"must be map if {_LIST_KEYS} is non-empty"
+        place, why = f"{field}.{LIST_TYPE}", f"must be map if {LIST_KEYS} is non-empty"
         yield required(place, why) if list_type is None else invalid_text(place, list_type, why)
     if list_type == "map":
         yield from _check_list_of_maps(field, schema, keys)
 
 
+def _check_items_of_set(field: str, items: object) -> Iterator[Violation]:
+    """What is compared as a whole is written as a whole; upstream shows the same word of lists and maps."""
+    if not isinstance(items, Mapping):
+        return
+    list_type, map_type = items.get(LIST_TYPE), items.get(MAP_TYPE)
+    # A list that says nothing is atomic already.
+    is_list = items.get("type") == "array" and list_type not in (None, "atomic")
+    if is_list or (items.get("type") == "object" and map_type != "atomic"):
+        why = f"must be atomic as item of a list with {LIST_TYPE}=set"
+        shown = "null" if list_type is None else json_text(list_type)
+        yield invalid(f"{field}.items.{LIST_TYPE if is_list else MAP_TYPE}", shown, why)
+
+
 def _check_list_of_maps(field: str, schema: Schema, keys: Sequence[str]) -> Iterator[Violation]:
     items = schema.get("items")
     if not keys:
-        yield required(f"{field}.{_LIST_KEYS}", f"must not be empty if {_LIST_TYPE} is map")
+        yield required(f"{field}.{LIST_KEYS}", f"must not be empty if {LIST_TYPE} is map")
     if items is None:
-        yield required(f"{field}.items", f"must have a schema if {_LIST_TYPE} is map")
+        yield required(f"{field}.items", f"must have a schema if {LIST_TYPE} is map")
     if not isinstance(items, Mapping):
         return
     kind = items.get("type", "")
     if kind != "object":
-        yield invalid_text(f"{field}.items.type", kind, f"must be object if parent array's {_LIST_TYPE} is map")
+        yield invalid_text(f"{field}.items.type", kind, f"must be object if parent array's {LIST_TYPE} is map")
         return
     shown, properties = json_texts(keys), items.get("properties") or {}
     for position, name in enumerate(keys):
         if name not in properties:
-            yield invalid(f"{field}.{_LIST_KEYS}", shown, "entries must all be names of item properties")
+            yield invalid(f"{field}.{LIST_KEYS}", shown, "entries must all be names of item properties")
         elif properties[name].get("type") in ("array", "object"):
-            why = f"must be a scalar type if parent array's {_LIST_TYPE} is map"
+            why = f"must be a scalar type if parent array's {LIST_TYPE} is map"
             yield invalid_text(f"{field}.items.properties[{name}].type", kind, why)
         if name in keys[:position]:
-            yield invalid(f"{field}.{_LIST_KEYS}", shown, "must not contain duplicate entries")
+            yield invalid(f"{field}.{LIST_KEYS}", shown, "must not contain duplicate entries")
 
 
 def _check_items_of_sets_and_maps(field: str, schema: Schema) -> Iterator[Violation]:
-    items, list_type = schema.get("items"), schema.get(_LIST_TYPE)
+    items, list_type = schema.get("items"), schema.get(LIST_TYPE)
     if not isinstance(items, Mapping) or list_type not in ("set", "map"):
         return
     if items.get("nullable"):
-        yield forbidden(f"{field}.items.nullable", f"cannot be nullable when {_LIST_TYPE} is {list_type}")
+        yield forbidden(f"{field}.items.nullable", f"cannot be nullable when {LIST_TYPE} is {list_type}")
     if list_type == "set":
         return
-    for name in schema.get(_LIST_KEYS) or ():
+    for name in schema.get(LIST_KEYS) or ():
         inner, place = (items.get("properties") or {}).get(name), f"{field}.items.properties[{name}]"
         if inner is None:
             continue
-        because = f"this property is in {_LIST_KEYS}, so it"
+        because = f"this property is in {LIST_KEYS}, so it"
         if name not in (items.get("required") or ()) and inner.get("default") is None:
             yield required(f"{place}.default", f"{because} must have a default or be a required property")
         if inner.get("nullable"):

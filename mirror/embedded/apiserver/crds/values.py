@@ -50,6 +50,17 @@ def drop_nulls(value: Any, schema: Schema) -> None:
             drop_nulls(one, inner)
 
 
+def drop_defaulted(value: Any, schema: Schema) -> None:
+    """Take out, in place, nulls where none may be but a default is; others stay."""
+    for name, one, inner in _members(value, schema):
+        if inner is None:
+            continue
+        if one is None and "default" in inner and not inner.get("nullable") and isinstance(value, dict):
+            del value[name]
+        else:
+            drop_defaulted(one, inner)
+
+
 def default(value: Any, schema: Schema) -> None:
     """Fill in, in place, what is not there."""
     if isinstance(value, dict):

@@ -42,6 +42,8 @@ def as_text(value: Any) -> str:
 
 def type_of(value: Any) -> str:
     """The type of a decoded value."""
+    if value is None:
+        return "<nil>"
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, dict):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import msgspec
 
 from mirror.embedded.apiserver import failures
 from mirror.embedded.apiserver.bodies import Decoded, Validation, custom_metadata, unreadable, warnings_of
-from mirror.embedded.apiserver.crds import checking
 from mirror.embedded.apiserver.decoding import fast, typed, yamls
 from mirror.embedded.apiserver.decoding.goprint import type_of
 from mirror.embedded.apiserver.decoding.text import is_shallow
@@ -17,8 +15,6 @@ from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.patches import apply, converting
 
 Json: TypeAlias = dict[str, Any]
-
-_NULL = ': "null"'
 
 
 def applied(
@@ -57,50 +53,7 @@ def applied(
             found["metadata"], _ = custom_metadata(found)
         except typed.Refusal as refusal:
             raise unreadable(kind.api_version, kind.kind, str(refusal)) from None
-        _check_nulls(found, kind, subresource)
     return Decoded(found, [] if validation == "Ignore" else warnings_of(complaints))
-
-
-def _check_nulls(found: Json, kind: Kind, subresource: str) -> None:
-    """What is null in a body is dropped when it is read; what applying has emptied is there, and judged.
-
-    Where a default is, it takes the null's place.
-
-    Raises:
-        Refused: 422, a null is where none may be.
-    """
-    schema = getattr(kind.strategy, "schema", None)
-    parts = {name: value for name, value in found.items() if name not in ("apiVersion", "kind", "metadata")}
-    if subresource:
-        parts = {name: value for name, value in parts.items() if name == subresource}
-    if schema is None or not _has_null(parts):
-        return
-    _drop_defaulted(found, schema)
-    parts = {name: found[name] for name in parts if name in found}
-    violations = [one for one in checking.check(parts, schema) if _NULL in one.message]
-    if violations:
-        raise failures.invalid(kind.kind, kind.group, found["metadata"].get("name", ""), violations)
-
-
-def _has_null(value: Any) -> bool:
-    if isinstance(value, dict | list):
-        return any(map(_has_null, value.values() if isinstance(value, dict) else value))
-    return value is None
-
-
-def _drop_defaulted(value: Any, schema: Mapping[str, Any]) -> None:
-    """Take out, in place, nulls that have a default."""
-    if isinstance(value, list):
-        for one in value:
-            _drop_defaulted(one, schema.get("items") or {})
-    elif isinstance(value, dict):
-        properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
-        for name, one in list(value.items()):
-            inner = properties.get(name, others if isinstance(others, Mapping) else {})
-            if one is None and "default" in inner and not inner.get("nullable"):
-                del value[name]
-            else:
-                _drop_defaulted(one, inner)
 
 
 def _read(patch: bytes) -> tuple[Json, list[str]]:
