@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
@@ -213,6 +214,18 @@ class Scene:
             TimeoutError: it does not; the text shows source, mirrors and events.
         """
         return await self._until(self.client, f"{self.jobs()}/{name}", name, condition, seconds)
+
+    async def until_jobs_wait(
+        self, managed_by: str, because: str, annotations: Mapping[str, str] | None = None
+    ) -> None:
+        """Wait until new Jobs wait for this reason, by making some: a manager may hear of them before the Secret."""
+        for number in itertools.count():
+            name = f"probe-{number}"
+            await self.create(job(name, managed_by, annotations=annotations))
+            found = await self.source_until(name, lambda seen: placed_on(seen) or annotation(seen, "waiting-because"))
+            await self.delete(name)
+            if because in annotation(found, "waiting-because"):
+                return
 
     async def sources_until(
         self, names: Iterable[str], condition: Callable[[Json | None], object], *, seconds: float = _WAIT_SECONDS

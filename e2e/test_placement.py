@@ -35,6 +35,7 @@ class TestSelection:
         async with ManagerProcess.start(management) as manager:
             await manager.register("east", east, labels={"region": "eu"})
             await manager.register("west", west, labels={"region": "us", "gpu": "yes"})
+            await until(lambda: workers_up(manager), lambda up: up == 2)
             await scene.create(
                 *(
                     job(name, manager.managed_by, annotations={"worker-selector": selector})
@@ -90,6 +91,7 @@ class TestSelection:
         await scene.source_until("running", runs())
 
         await manager.annotate_worker("east", {"cordoned": "true"})
+        await scene.until_jobs_wait(manager.managed_by, "east: cordoned", east_only)
         await scene.create(job("pinned", manager.managed_by, annotations=east_only))
         pinned = await scene.source_until("pinned", waits_because("cordoned"))
         assert annotation(pinned, "waiting-because") == "east: cordoned; west: not selected"
@@ -123,6 +125,7 @@ class TestSelection:
         await manager.annotate_worker("east", {"namespaces": "team-*,prod"})
         await manager.annotate_worker("west", {"namespaces": f"prod, {scene.namespace[:-1]}?"})
         pinned = {"worker-selector": "name=east"}
+        await scene.until_jobs_wait(manager.managed_by, "east: does not accept the namespace", pinned)
         await scene.create(job("pinned", manager.managed_by, annotations=pinned))
         waiting = await scene.source_until("pinned", waits_because("namespace"))
         assert annotation(waiting, "waiting-because") == "east: does not accept the namespace; west: not selected"
@@ -155,12 +158,12 @@ class TestRefusals:
     """A worker that definitely refuses the very first create is passed over; what is in the way is never touched."""
 
     async def test_a_foreign_job_of_that_name_sends_ours_to_another_worker(
-        self, shared_manager: ManagerProcess, scene: Scene
+        self, manager: ManagerProcess, scene: Scene
     ) -> None:
-        """The namesake on east is left alone, and the Job runs on west (D1)."""
+        """The namesake on east, which is the first of two that have nothing, is left alone; ours runs on west (D1)."""
         theirs = await scene.client_of("east").create(scene.jobs("east"), job("wanted", run_for="never"))
 
-        await scene.create(job("wanted", shared_manager.managed_by, annotations={"worker-selector": "name!=north"}))
+        await scene.create(job("wanted", manager.managed_by, annotations={"worker-selector": "name!=north"}))
         source = await scene.source_until("wanted", is_complete)
 
         assert placed_on(source) == "west"
@@ -200,13 +203,11 @@ class TestRefusals:
         assert {annotation(ended, "waiting-because") for ended in (taken, homeless)} == {""}
         await assert_untouched(scene, "west", theirs["west"])
 
-    async def test_a_worker_without_the_namespace_is_passed_over(
-        self, shared_manager: ManagerProcess, sparse: Scene
-    ) -> None:
-        """East lacks it: the Job runs on west."""
+    async def test_a_worker_without_the_namespace_is_passed_over(self, manager: ManagerProcess, sparse: Scene) -> None:
+        """East, which is the first of two that have nothing, lacks it: the Job runs on west."""
         await sparse.make_namespace("west")
 
-        await sparse.create(job("elsewhere", shared_manager.managed_by))
+        await sparse.create(job("elsewhere", manager.managed_by))
         source = await sparse.source_until("elsewhere", is_complete)
 
         assert placed_on(source) == "west"

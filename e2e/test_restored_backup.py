@@ -56,6 +56,7 @@ async def before_the_snapshot(manager: ManagerProcess, scene: Scene) -> None:
     await scene.source_until("finished", is_complete)
     await scene.sources_until(running, runs())
     await manager.annotate_worker("east", CORDON)
+    await scene.until_jobs_wait(manager.managed_by, "cordoned")
     await scene.create(
         job("placed-since", manager.managed_by, run_for="never"), job("gone-without-a-trace", manager.managed_by)
     )
