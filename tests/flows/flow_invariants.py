@@ -228,6 +228,8 @@ class Invariants:
             return  # what a suspension ends is not counted, nor what it would have ended, had that not just ended (A1)
         if "deletionTimestamp" in pod["metadata"] and "SuccessCriteriaMet" in conditions(job):
             return  # nor is what success ends, if it was active then (Z2)
+        if _is_beyond(job, pod):
+            return  # nor what a Job was scaled down from (Y10)
         if any(rule["action"] == "Ignore" for rule in (job["spec"].get("podFailurePolicy") or {}).get("rules") or ()):
             return  # nor is what its user said to ignore
         if not is_counted and not has_ended(job) and "deletionTimestamp" not in job["metadata"]:
@@ -238,6 +240,12 @@ class Invariants:
         """Whether the Job controller takes more pods for active than there are: it has not seen their ends yet."""
         active = sum(_owner(pod) == job["metadata"]["uid"] for pod in self._pods[cluster].values())
         return bool((job.get("status") or {}).get("active", 0) > active)
+
+
+def _is_beyond(job: Json, pod: Json) -> bool:
+    """Whether a Job has no such index any more."""
+    index = pod["metadata"].get("annotations", {}).get(INDEX)
+    return index is not None and int(index) >= (job["spec"].get("completions") or 0)
 
 
 def _not_stripped(metadata: Json, spec: Json, origin: str) -> Iterator[str]:
