@@ -1,4 +1,4 @@
-"""The Job controller's constants, set in its environment to fractions of a second and to small numbers (K2–K4).
+"""The Job controller's constants, set in its environment to other times and to small numbers (K2–K4).
 
 One controller has all of them changed, and each shows in a Job of its own: what was written, and when, is in the audit
 log. Upstream's own constants are fixed, so it has no part here.
@@ -21,7 +21,7 @@ from e2e.controlplane.cluster import Cluster
 from e2e.job_controller import WITHOUT_JOBS, Flags, JobController, Kind
 from e2e.jobs import Scene, is_complete, is_failed, job, runs, until
 
-BATCH, API, API_MOST, FAILURE, FAILURE_MOST = 0.35, 0.3, 0.75, 2.6, 3.7
+BATCH, API, API_MOST, FAILURE, FAILURE_MOST = 1.5, 2.0, 2.5, 2.9, 3.0
 UNCOUNTED, AT_ONCE = 3, 4
 CONSTANTS = {
     "JOB_BATCH_PERIOD_SECONDS": str(BATCH),
@@ -32,8 +32,9 @@ CONSTANTS = {
     "JOB_MAX_UNCOUNTED_PODS": str(UNCOUNTED),
     "JOB_MAX_POD_CREATE_DELETE_PER_SYNC": str(AT_ONCE),
 }
-SLACK = 0.9
-"""How much later than asked something may come on a busy machine; less than what the defaults would add."""
+DEFAULT_FAILURE = 10.0
+"""What the others are by default is less, so that waiting longer shows them; this one, and maxima, show by a bound
+that is seconds away: machines have pauses."""
 CLOCK = 1.0
 """Pods' own times are whole seconds, so that what is counted from them may come this much early."""
 HERE = "here"
@@ -59,8 +60,8 @@ async def scene(cluster: Cluster) -> AsyncIterator[Scene]:
 
 
 async def test_a_pods_end_is_gathered_for_the_batch_period(cluster: Cluster, scene: Scene) -> None:
-    """A status is written no sooner after a pod has ended than it says, and much sooner than by default (K2)."""
-    await scene.create(job("one", run_for="2s"))  # by then nothing else that was gathered is under way
+    """A status is written no sooner after a pod has ended than it says (K2)."""
+    await scene.create(job("one", run_for="5s"))  # by then nothing else that was gathered is under way
     await scene.source_until("one", is_complete)
 
     ended = [entry.received for entry in await audit(cluster, scene) if is_pod_status(entry, "Succeeded")]
@@ -69,7 +70,7 @@ async def test_a_pods_end_is_gathered_for_the_batch_period(cluster: Cluster, sce
         for entry in await audit(cluster, scene)
         if is_job_status(entry, "one") and "SuccessCriteriaMet" in condition_types(entry)
     ]
-    assert timedelta(seconds=BATCH) <= told[0] - ended[0] <= timedelta(seconds=BATCH + 0.6)
+    assert told[0] - ended[0] >= timedelta(seconds=BATCH)
 
 
 async def test_a_refused_request_is_repeated_after_the_api_backoff(cluster: Cluster, scene: Scene) -> None:
@@ -82,8 +83,11 @@ async def test_a_refused_request_is_repeated_after_the_api_backoff(cluster: Clus
         return [entry.received for entry in await audit(cluster, scene) if is_pod_creation(entry, 403)]
 
     times = await until(attempts, lambda found: len(found) >= 6)
-    expected = [min(API * 2**times, API_MOST) for times in range(5)]
-    assert_gaps(times[:6], expected, early=0.05)
+    gaps = [(after - before).total_seconds() for before, after in pairwise(times[:6])]
+    # The first may be shorter: what was written of the Job itself has it looked at again, after the batch period.
+    for number, gap in enumerate(gaps[1:], start=1):
+        assert gap >= min(API * 2**number, API_MOST) - 0.05, gaps
+    assert gaps[-1] < API * 2**4 / 2  # to which it would have grown
 
 
 async def test_a_failed_pod_is_replaced_after_the_failure_backoff(cluster: Cluster, scene: Scene) -> None:
@@ -98,7 +102,7 @@ async def test_a_failed_pod_is_replaced_after_the_failure_backoff(cluster: Clust
     expected = [FAILURE, FAILURE_MOST, FAILURE_MOST]
     for delay, end, birth in zip(expected, ended, made[1:], strict=False):
         waited = (birth - end).total_seconds()
-        assert delay - CLOCK <= waited <= delay + BATCH + SLACK, (waited, expected)
+        assert delay - CLOCK <= waited < DEFAULT_FAILURE, (waited, expected)
 
 
 async def test_no_status_holds_more_uncounted_pods_than_it_may(cluster: Cluster, scene: Scene) -> None:
@@ -181,10 +185,3 @@ def condition_types(entry: AuditEntry) -> set[str]:
     """Of the status that was written."""
     body: Json = entry.body
     return {one["type"] for one in body["status"].get("conditions", ())}
-
-
-def assert_gaps(times: list[datetime], expected: list[float], *, early: float) -> None:
-    """Each comes so long after the one before, and not much longer."""
-    gaps = [(after - before).total_seconds() for before, after in pairwise(times)]
-    for gap, wanted in zip(gaps, expected, strict=True):
-        assert wanted - early <= gap <= wanted + SLACK, (gaps, expected)
