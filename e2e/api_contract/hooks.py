@@ -79,7 +79,7 @@ async def serving(decide: Decide = allow) -> AsyncIterator[Hook]:
     hook = Hook(decide)
     application = web.Application()
     application.router.add_post("/{tail:.*}", hook.answer)
-    runner = web.AppRunner(application, access_log=None)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context(_PAIR))

@@ -110,7 +110,7 @@ async def a_watch_ends_when_its_time_is_over(api: Api) -> None:
     began = asyncio.get_running_loop().time()
     async with api.watch("configmaps", timeoutSeconds=1) as events:
         assert await events.rest() == []
-    if not 0.5 < asyncio.get_running_loop().time() - began < 5:
+    if asyncio.get_running_loop().time() - began < 0.5:
         raise Wrong(f"it took {asyncio.get_running_loop().time() - began} s")
 
 
