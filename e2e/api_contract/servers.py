@@ -92,7 +92,7 @@ async def embedded() -> AsyncIterator[Server]:
         clock = SystemClock()
         authority = Authority.new("contract", now=clock.now())
         tls = server_context(authority.issue_server(["127.0.0.1"]), client_authority=authority.certificate)
-        server = apiserver.build(clock=clock, random=Random(), authorization="RBAC")
+        server = apiserver.build(clock=clock, random=Random(1), authorization="RBAC")
         address = await stack.enter_async_context(web.serve(server, listen=("127.0.0.1", 0), tls=tls))
 
         async def certified(user: str, groups: Sequence[str]) -> OverHttp:

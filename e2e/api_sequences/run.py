@@ -155,7 +155,7 @@ async def pair(real: Server | None = None) -> AsyncIterator[Pair]:
         async with servers.real() as started, pair(started) as both:
             yield both
         return
-    server = apiserver.build(clock=SystemClock(), random=Random(), authorization="RBAC")
+    server = apiserver.build(clock=SystemClock(), random=Random(1), authorization="RBAC")
 
     async def compact() -> None:
         server.storage.compact(server.storage.version)
