@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -16,7 +18,7 @@ from e2e.controlplane.client import Json
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import WORKER
 from e2e.job_controller import LEASE, WITHOUT_JOBS, JobController, Kind, WithKubeconfig
-from e2e.jobs import Scene, is_complete, job, runs, until
+from e2e.jobs import SOON_SECONDS, Scene, is_complete, job, runs, until
 from e2e.manager import ManagerProcess
 
 HERE = "here"
@@ -62,19 +64,26 @@ async def ended(controller: JobController) -> bool:
     return True
 
 
-async def test_it_needs_less_than_a_second_of_cpu_to_be_ready(cluster: Cluster) -> None:
-    """From the start of the process to ``/readyz``, where nobody else uses the machine; what it waits for is little."""
+async def test_it_needs_little_more_cpu_to_be_ready_than_its_libraries(cluster: Cluster) -> None:
+    """From the start of the process to ``/readyz``: some 0.6 s on a machine where the libraries take 0.3 s."""
+    libraries = await asyncio.to_thread(library_seconds)
     controller = JobController(cluster)
     try:
         began = time.monotonic()
         controller.launch()
         await controller.wait_until_ready()
         took, used = time.monotonic() - began, cpu_seconds(controller.pid)
-        print(f"ready after {took:.2f} s, with {used:.2f} s of CPU")
-        assert used < 1.0
+        print(f"ready after {took:.2f} s, with {used:.2f} s of CPU; the libraries take {libraries:.2f} s")
+        assert used < 5 * libraries
         await controller.stop()
     finally:
         await controller.close()
+
+
+def library_seconds() -> float:
+    """The CPU that loading what it is made of takes here and now."""
+    loading = "import time, aiohttp.web, msgspec; print(time.process_time())"
+    return float(subprocess.run([sys.executable, "-c", loading], capture_output=True, check=True).stdout)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -90,9 +99,10 @@ async def test_it_runs_a_job_and_tells(cluster: Cluster, scene: Scene) -> None:
         await scene.source_until("hello", is_complete)
         assert (await told(scene, "hello", "Completed"))["source"] == {"component": "job-controller"}
 
-        samples = await controller.metrics()
         ended = {"completion_mode": "NonIndexed", "result": "succeeded"}
-        assert samples.value("job_controller_jobs_finished_total", reason="CompletionsReached", **ended) == 1
+        counter = "job_controller_jobs_finished_total"
+        done = ended | {"reason": "CompletionsReached"}
+        samples = await until(controller.metrics, lambda found: found.value(counter, **done) == 1)
         assert samples.value("job_controller_job_pods_finished_total", **ended) == 2
         named = {(metric, dict(labels).get("name")): value for (metric, labels), value in samples.values.items()}
         assert named["workqueue_adds_total", "job"] > 0
@@ -102,7 +112,7 @@ async def test_it_runs_a_job_and_tells(cluster: Cluster, scene: Scene) -> None:
 
         began = time.monotonic()
         await controller.stop()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < SOON_SECONDS
         assert await holder(cluster) == ""
 
 
@@ -132,9 +142,9 @@ async def test_of_two_one_leads_and_the_other_takes_over(cluster: Cluster, scene
     try:
         first.launch()
         await first.wait_until_ready()
+        await until(lambda: first.fetch("/readyz"), lambda found: "leading" in found[1])
         second.launch()
         await second.wait_until_ready()
-        assert "leading" in (await first.fetch("/readyz"))[1]
         assert "standing by" in (await second.fetch("/readyz"))[1]
 
         await first.stop()
@@ -193,8 +203,7 @@ async def test_the_manager_runs_jobs_where_it_is_told_to(cluster: Cluster, scene
     async with ManagerProcess.start(cluster, settings=settings) as manager:
         await scene.create(job("ours"), job("theirs", "example.com/other"))
         await scene.source_until("ours", is_complete)
-        samples = await manager.metrics()
-        assert samples.value("job_controller_jobs_finished_total", result="succeeded") == 1
-        external = "job_controller_jobs_by_external_controller_total"
-        assert samples.value(external, controller_name="example.com/other") == 1
+        finished, external = "job_controller_jobs_finished_total", "job_controller_jobs_by_external_controller_total"
+        await until(manager.metrics, lambda found: found.value(finished, result="succeeded") == 1)
+        await until(manager.metrics, lambda found: found.value(external, controller_name="example.com/other") == 1)
         assert (await scene.source("theirs") or {}).get("status") == {}

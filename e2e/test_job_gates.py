@@ -120,8 +120,8 @@ async def test_without_replacement_policy_a_deleted_pod_has_failed_at_once(
         judged = await scene.source_until("judged", lambda found: found and "terminating" not in status(found))
         assert "failed" not in judged["status"]
         assert len(await scene.pods(HERE, "judged")) == 1
-        samples = await controller.metrics()
-        assert samples.value("job_controller_job_pods_creation_total", reason="new", status="succeeded") == 1
+        created = "job_controller_job_pods_creation_total"
+        await until(controller.metrics, lambda found: found.value(created, reason="new", status="succeeded") == 1)
 
     async with running(cluster, kind):
         for name in ("patient", "judged"):
