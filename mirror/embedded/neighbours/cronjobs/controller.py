@@ -12,10 +12,11 @@ from mirror.embedded.neighbours.cronjobs import timing
 from mirror.embedded.neighbours.cronjobs.jobs import owner_name
 from mirror.embedded.neighbours.cronjobs.syncing import Syncer
 from mirror.embedded.neighbours.cronjobs.timing import Timing
+from mirror.embedded.neighbours.keeping import identity
 from mirror.embedded.neighbours.recording import WARNING, About, Recorder
 from mirror.embedded.neighbours.working import AT_ONCE, RETRY, Key, informer, watch_all, work_on
 from mirror.kube.client import Client
-from mirror.kube.objects import Meta, Object
+from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change
@@ -108,18 +109,7 @@ def _owner_keys(job: Object) -> list[str]:
 
 def _kept(job: Object) -> Object:
     """What of a Job matters here."""
-    meta = job.metadata
-    return Object(
-        Meta(
-            name=meta.name,
-            namespace=meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            deletion_timestamp=meta.deletion_timestamp,
-            owner_references=meta.owner_references,
-        ),
-        status=job.status,
-    )
+    return Object(identity(job.metadata), status=job.status)
 
 
 async def run(client: Client, *, clock: Clock, log: Log) -> None:

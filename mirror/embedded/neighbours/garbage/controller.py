@@ -9,12 +9,13 @@ from mirror.embedded.neighbours.asking import DEFINITIONS, Api
 from mirror.embedded.neighbours.discovering import Kinds
 from mirror.embedded.neighbours.garbage.collecting import Collector
 from mirror.embedded.neighbours.garbage.graph import Graph, Node, node_of
+from mirror.embedded.neighbours.keeping import identity
 from mirror.embedded.neighbours.recording import WARNING, About, Recorder
 from mirror.embedded.neighbours.settings import Settings
 from mirror.embedded.neighbours.working import AT_ONCE, RETRY, informer, work_on
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
-from mirror.kube.objects import Meta, Object, OwnerReference
+from mirror.kube.objects import Object, OwnerReference
 from mirror.kube.resources import Resource
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
@@ -119,18 +120,7 @@ class GarbageCollector:
 
 def _metadata_only(found: Object) -> Object:
     """What the informer keeps of an object: who it is, and its version."""
-    meta = found.metadata
-    return Object(
-        Meta(
-            name=meta.name,
-            namespace=meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            deletion_timestamp=meta.deletion_timestamp,
-            finalizers=meta.finalizers,
-            owner_references=meta.owner_references,
-        )
-    )
+    return Object(identity(found.metadata))
 
 
 async def run(client: Client, *, clock: Clock, log: Log, settings: Settings) -> None:
