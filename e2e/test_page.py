@@ -187,7 +187,7 @@ async def test_it_can_be_paused() -> None:
         await tab.evaluate("document.getElementById('pause').click()")
         assert await tab.text("#live") == "Paused"
         known.put(job("meanwhile", created="2030-01-01T00:00:00Z"))
-        await asyncio.sleep(1)
+        await asyncio.sleep(1)  # two messages would have come by now
         assert "meanwhile" not in await tab.text("#rows")
         await tab.evaluate("document.getElementById('pause').click()")
         await tab.wait_for(f"{LIVE} && {ROWS}[0].innerText.includes('meanwhile')")
@@ -225,7 +225,7 @@ async def test_it_fits_every_screen(width: int, scheme: str, tmp_path: Path) -> 
             await tab.open(url + path)
             await tab.wait_for(LIVE)
             known.put(msgspec.structs.replace(known.by_key["web", "thumbnails-28841"], succeeded=len(path)))
-            await asyncio.sleep(1)
+            await asyncio.sleep(1)  # two messages: what they make jump has jumped
             assert await tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{path} is too wide"
             assert await tab.evaluate(_SHIFTS) < 0.02, f"{path} jumps"
             dark = await tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 22, 27)"

@@ -114,9 +114,9 @@ async def until_trusted(client: Client, *, other_than: bytes = b"") -> bytes:
             await asyncio.sleep(LOOK_SECONDS)
 
 
-def chosen(name: str, **more: object) -> Json:
+def chosen(name: str) -> Json:
     """A user's Job that asks for us by its label."""
-    return job(name, labels={LABEL: "enabled"}, **more)  # type: ignore[arg-type]
+    return job(name, labels={LABEL: "enabled"})
 
 
 def shown_certificate(port: int) -> str:
