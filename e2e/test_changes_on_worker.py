@@ -75,7 +75,8 @@ async def test_a_resume_that_the_worker_refuses_is_told_and_the_mirror_stays_sus
     await scene.create(job("refused", shared_manager.managed_by, run_for="never"))
     worker = placed_on(await scene.source_until("refused", runs()))
     await scene.patch("refused", {"spec": {"suspend": True}})
-    await scene.mirror_until(worker, "refused", lambda found: is_suspended(found))
+    await scene.mirror_until(worker, "refused", is_suspended)
+    await scene.source_until("refused", is_suspended)
     await scene.until_no_pods(worker, "refused")
 
     async with nobody_resumes(scene, worker):

@@ -14,6 +14,7 @@ from e2e.jobs import (
     placed_on,
     runs,
     uid,
+    until,
 )
 from e2e.manager import ManagerProcess
 from e2e.recorder import Recorder
@@ -60,14 +61,21 @@ async def test_a_namesake_created_at_once_runs_after_the_old_mirror_has_gone(
         assert mirror["metadata"]["labels"][f"{OURS}source-uid"] == uid(source)
         assert placed_on(source) == worker
         assert source["status"]["succeeded"] == 1
-        pods = {pod["metadata"]["name"] for there in scene.workers for pod in await scene.pods(there, name)}
-        assert len(pods) == 1
+        # Those of the mirrors before it may still be on their way out.
+        await until(lambda name=name: pods_anywhere(scene, name), lambda pods: len(pods) == 1)  # type: ignore[misc]
+
+
+async def pods_anywhere(scene: Scene, name: str) -> set[str]:
+    """The names of a Job's pods on all workers."""
+    return {pod["metadata"]["name"] for there in scene.workers for pod in await scene.pods(there, name)}
 
 
 async def test_a_ttl_on_the_source_deletes_it_and_then_its_mirror(shared_manager: ManagerProcess, scene: Scene) -> None:
     """The management cluster's TTL decides; the worker's would lose results (D4)."""
-    await scene.create(job("short-lived", shared_manager.managed_by, ttlSecondsAfterFinished=1))
-    source = await scene.source_until("short-lived", is_complete)
+    # Looked for from the start: its end lasts but a second.
+    ending = scene.source_until("short-lived", is_complete)
+    body = job("short-lived", shared_manager.managed_by, ttlSecondsAfterFinished=1)
+    source, _ = await asyncio.gather(ending, scene.create(body))
 
     await scene.source_until("short-lived", lambda found: found is None)
     await scene.until_no_mirror("short-lived")

@@ -134,9 +134,12 @@ async def test_upstreams_job_controller_runs_every_kind_of_job(embedded: Embedde
     policy = await embedded.job("pod-failure-policy", _has("Failed"))
     assert {one["reason"] for one in policy["status"]["conditions"]} == {"PodFailurePolicy"}
     for name in ENDS:
-        await embedded.kubectl("delete", "job", name, "--wait", "--timeout=30s")
-    left = await embedded.client.list("/api/v1/namespaces/default/pods")
-    assert not any("deletionTimestamp" not in pod["metadata"] for pod in left)
+        await embedded.kubectl("delete", "job", name, "--wait", "--timeout=180s")
+    # They are collected once their Job is gone.
+    await until(
+        lambda: embedded.client.list("/api/v1/namespaces/default/pods"),
+        lambda left: all("deletionTimestamp" in pod["metadata"] for pod in left),
+    )
 
 
 async def test_kubectl_lives_with_a_job(embedded: Embedded) -> None:
@@ -146,7 +149,7 @@ async def test_kubectl_lives_with_a_job(embedded: Embedded) -> None:
     )
     assert await embedded.kubectl("apply", "-f", "-", stdin=manifest) == "job.batch/day created\n"
     assert await embedded.kubectl("apply", "-f", "-", stdin=manifest) == "job.batch/day unchanged\n"
-    assert "condition met" in await embedded.kubectl("wait", "--for=condition=Complete", "job/day", "--timeout=60s")
+    assert "condition met" in await embedded.kubectl("wait", "--for=condition=Complete", "job/day", "--timeout=180s")
     assert (await embedded.kubectl("get", "jobs", "day", "--no-headers")).split()[:3] == ["day", "Complete", "1/1"]
     described = await embedded.kubectl("describe", "job", "day")
     assert "SuccessfulCreate" in described
@@ -199,7 +202,7 @@ async def test_kubectl_makes_a_job_of_a_cronjob(embedded: Embedded) -> None:
     await embedded.kubectl("create", "job", "tonight", "--from=cronjob/nightly")
     job = await embedded.job("tonight", _has("Complete"))
     assert job["metadata"]["ownerReferences"][0]["kind"] == "CronJob"
-    await embedded.kubectl("delete", "cronjob", "nightly", "--cascade=foreground", "--timeout=60s")
+    await embedded.kubectl("delete", "cronjob", "nightly", "--cascade=foreground", "--timeout=180s")
     assert await embedded.kubectl("get", "jobs", "tonight", "--ignore-not-found") == ""
 
 
@@ -234,13 +237,13 @@ async def test_kubectl_defines_a_kind(embedded: Embedded) -> None:
         "spec": spec,
     }
     await embedded.kubectl("apply", "-f", "-", stdin=json.dumps(definition))
-    await embedded.kubectl("wait", "--for=condition=Established", "crd/boxes.example.com", "--timeout=30s")
+    await embedded.kubectl("wait", "--for=condition=Established", "crd/boxes.example.com", "--timeout=180s")
     box = {"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "b"}, "spec": {"size": 3}}
     await embedded.kubectl("apply", "-f", "-", stdin=json.dumps(box))
     assert (await embedded.kubectl("get", "boxes", "--no-headers")).split() == ["b", "3"]
     assert "How big." in await embedded.kubectl("explain", "box.spec.size")
     await embedded.kubectl("apply", "-f", "-", stdin=json.dumps(box | {"spec": {"size": 0}}), allowed=(1,))
-    await embedded.kubectl("delete", "crd", "boxes.example.com", "--timeout=30s")
+    await embedded.kubectl("delete", "crd", "boxes.example.com", "--timeout=180s")
 
 
 async def test_the_typed_client_reads_what_it_writes(embedded: Embedded) -> None:
