@@ -247,6 +247,12 @@ class Scene:
         found = await until(lambda: self.events(name, reason), seconds=seconds, describe=lambda: self.describe(name))
         return found[0]
 
+    async def only_event(self, name: str, reason: str) -> Json:
+        """The event of this reason about the source, waited for; there is but one."""
+        await self.event(name, reason)
+        [found] = await self.events(name, reason)
+        return found
+
     # -- workers ----------------------------------------------------------------------------------------------------
 
     def client_of(self, worker: str) -> Client:

@@ -41,7 +41,7 @@ async def test_a_mirror_that_the_worker_suspends_is_shown_as_suspended_and_left(
     await scene.end_pods(worker, "queued")
     ended = await scene.source_until("queued", is_complete)
     assert not is_suspended(ended)
-    assert len(await scene.events("queued", "Mirrored")) == 1
+    await scene.only_event("queued", "Mirrored")
 
 
 async def test_what_is_undone_on_the_worker_is_restored_twice_and_then_reported(

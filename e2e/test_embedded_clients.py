@@ -23,6 +23,7 @@ from e2e.controlplane.client import Client
 from e2e.controlplane.components import Files, Shape
 from e2e.controlplane.process import Program
 from e2e.controlplane.scratch import Scratch
+from e2e.jobs import until
 
 SAMPLES = Path(__file__).parent.parent / "config" / "samples"
 ENDS = {
@@ -151,8 +152,7 @@ async def test_kubectl_lives_with_a_job(embedded: Embedded) -> None:
     assert await embedded.kubectl("apply", "-f", "-", stdin=manifest) == "job.batch/day unchanged\n"
     assert "condition met" in await embedded.kubectl("wait", "--for=condition=Complete", "job/day", "--timeout=180s")
     assert (await embedded.kubectl("get", "jobs", "day", "--no-headers")).split()[:3] == ["day", "Complete", "1/1"]
-    described = await embedded.kubectl("describe", "job", "day")
-    assert "SuccessfulCreate" in described
+    described = await until(lambda: embedded.kubectl("describe", "job", "day"), lambda text: "SuccessfulCreate" in text)
     assert "Pods Statuses:" in described
     assert await embedded.kubectl("logs", "job/day") is not None
     assert "SuccessfulCreate" in await embedded.kubectl("events", "--for=job/day")

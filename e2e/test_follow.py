@@ -113,7 +113,7 @@ class TestChanges:
         assert uid(before) == uid(restored)
         assert uid(mirror) == uid(after)
         assert list(await scene.mirrors("replaced")) == [worker]
-        assert len(await scene.events("replaced", "Mirrored")) == 1
+        await scene.only_event("replaced", "Mirrored")
 
 
 class TestStripping:

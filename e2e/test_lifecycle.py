@@ -124,7 +124,7 @@ async def test_a_suspended_job_is_shown_as_suspended_and_mirrored_on_resume(
     assert [entry["reason"] for entry in ended["status"]["conditions"] if entry["type"] == "Suspended"] == [
         "JobResumed"
     ]
-    assert len(await scene.events("held", "Mirrored")) == 1
+    await scene.only_event("held", "Mirrored")
 
 
 async def test_suspending_a_running_job_stops_its_pods_and_resuming_carries_what_changed(

@@ -59,7 +59,7 @@ async def test_unmanaged_mirrored_and_mirror_jobs_live_side_by_side(
             source = await scene.source(name)
             assert placed_on(source) == worker
             assert list(await scene.mirrors(name)) == [worker]
-            assert len(await scene.events(name, "Mirrored")) == 1
+            await scene.only_event(name, "Mirrored")
         for name in plain:
             source = await scene.source(name)
             assert source is not None
