@@ -17,25 +17,17 @@ from pathlib import Path
 import pytest_asyncio
 import yaml
 
+from e2e.commands import Said, said_by
 from e2e.controlplane.assets import find_binaries
 from e2e.controlplane.client import Client, Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import installed_mirror
-from e2e.jobs import Scene, indexed, is_complete, job, runs, until, waits_because
+from e2e.jobs import Scene, indexed, is_complete, job, runs, waits_because
 from e2e.manager import ManagerProcess
 from e2e.ports import reserved_port
 
 RBAC = "rbac.authorization.k8s.io"
 ON_EAST = {"worker-selector": "name=east"}
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """How a command ended."""
-
-    code: int
-    output: str
-    errors: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +59,7 @@ class Person:
 
     async def says(self, *arguments: str, under: str = "mirror") -> Said:
         """Run it to its end."""
-        process = await self.start(*arguments, under=under)
-        try:
-            async with asyncio.timeout(180):
-                output, errors = await process.communicate()
-        except BaseException:
-            process.kill()
-            await process.wait()
-            raise
-        assert process.returncode is not None
-        return Said(process.returncode, output.decode(), errors.decode())
+        return await said_by(await self.start(*arguments, under=under))
 
     async def mirror(self, *arguments: str) -> str:
         """What it prints, which has to go well."""
@@ -168,7 +151,7 @@ async def test_a_user_finds_and_understands_their_jobs(
     assert [pod["index"] for pod in pods] == ["0", "1"]
     there = {pod["metadata"]["name"] for pod in await scene.pods("east", "train")}
     assert {pod["name"] for pod in pods} == there
-    await until(lambda: ann.mirror("events", "train"), lambda text: "SuccessfulCreate" in text)
+    assert "SuccessfulCreate" in await ann.mirror("events", "train")
     assert "spec.managedBy" in await ann.mirror("diff", "train")
 
 
@@ -197,7 +180,7 @@ async def test_a_user_with_an_account_on_the_worker_goes_there(
             assert direct == served != ""
         else:
             assert json.loads(direct)["report"]["differences"][0] == json.loads(served)["report"]["differences"][0]
-    await until(lambda: bob.mirror("events", "train", *by_worker), lambda text: "SuccessfulCreate" in text)
+    assert "SuccessfulCreate" in await bob.mirror("events", "train", *by_worker)
 
 
 async def test_a_user_without_rights_is_told_which(

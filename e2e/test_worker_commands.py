@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
+from e2e.commands import Said, said_by
 from e2e.controlplane.client import Client, Json, Refused
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import MANAGEMENT, WORKER
@@ -23,15 +24,6 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 MIRROR = Path(sys.executable).with_name("mirror")
 OF_THE_MACHINE = ("latency", "clock")
 """What a check warns of when the machine has a pause while it asks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """How a command ended."""
-
-    code: int
-    output: str
-    errors: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +45,7 @@ class Operator:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        try:
-            async with asyncio.timeout(180):
-                output, errors = await process.communicate()
-        except BaseException:
-            process.kill()
-            await process.wait()
-            raise
-        assert process.returncode is not None
-        return Said(process.returncode, output.decode(), errors.decode())
+        return await said_by(process)
 
     async def add(self, name: str, *more: str, context: str = "east") -> Said:
         return await self.mirror(

@@ -1,0 +1,30 @@
+"""A command that somebody runs in a test: how it ended. For the commands of users and of operators."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+_PATIENCE_SECONDS = 180
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How a command ended."""
+
+    code: int
+    output: str
+    errors: str
+
+
+async def said_by(process: asyncio.subprocess.Process) -> Said:
+    """Wait for its end; whoever does not wait that long leaves no process behind."""
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            output, errors = await process.communicate()
+    except BaseException:
+        process.kill()
+        await process.wait()
+        raise
+    assert process.returncode is not None
+    return Said(process.returncode, output.decode(), errors.decode())
