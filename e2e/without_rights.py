@@ -1,6 +1,6 @@
 """Takes each shipped right away in turn, and says who misses it: ``python -m e2e.without_rights [FILE ...]``.
 
-FILE is a name in ``config/rbac`` without its ending; default: all of them, a quarter of an hour. A life that needs every
+FILE is a name in ``config/rbac`` without its ending; default: all, a quarter of an hour. A life that needs every
 right of the file (``shipped_life``) is lived once with all of them, in which nothing may be refused, and then once for
 each without it, until an API server's audit log shows a request that was refused for want of this right. A right that
 nobody misses ends it with 1. Run by hand: that each right is used is tested (``test_shipped_rights``), and what is used
