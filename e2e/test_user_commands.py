@@ -22,7 +22,7 @@ from e2e.controlplane.assets import find_binaries
 from e2e.controlplane.client import Client, Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import installed_mirror
-from e2e.jobs import Scene, indexed, is_complete, job, runs, waits_because
+from e2e.jobs import Scene, indexed, is_complete, job, runs, until, waits_because
 from e2e.manager import ManagerProcess
 from e2e.ports import reserved_port
 
@@ -151,7 +151,7 @@ async def test_a_user_finds_and_understands_their_jobs(
     assert [pod["index"] for pod in pods] == ["0", "1"]
     there = {pod["metadata"]["name"] for pod in await scene.pods("east", "train")}
     assert {pod["name"] for pod in pods} == there
-    assert "SuccessfulCreate" in await ann.mirror("events", "train")
+    await until(lambda: ann.mirror("events", "train"), lambda text: "SuccessfulCreate" in text)
     assert "spec.managedBy" in await ann.mirror("diff", "train")
 
 
@@ -180,7 +180,7 @@ async def test_a_user_with_an_account_on_the_worker_goes_there(
             assert direct == served != ""
         else:
             assert json.loads(direct)["report"]["differences"][0] == json.loads(served)["report"]["differences"][0]
-    assert "SuccessfulCreate" in await bob.mirror("events", "train", *by_worker)
+    await until(lambda: bob.mirror("events", "train", *by_worker), lambda text: "SuccessfulCreate" in text)
 
 
 async def test_a_user_without_rights_is_told_which(
