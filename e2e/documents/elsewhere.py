@@ -65,6 +65,7 @@ NOT_RUN: dict[str, str] = {
         "measures for an hour"
     ),
     "python -m e2e.bench_embedded": "measures for minutes",
+    "python -m e2e.upstream_jobs": "compiles and plays a suite of Kubernetes, for a quarter of an hour",
     "python -m e2e.upstream_jobs [REGEX]": "compiles Kubernetes' integration tests, and plays them for many minutes",
     "python -m e2e.without_rights": "takes every right away in turn; e2e/test_shipped_rights.py has its quick half",
     "python -m e2e.api_contract.record FILE": "writes what tests/embedded reads, from a real server",
