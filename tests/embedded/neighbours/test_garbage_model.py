@@ -56,6 +56,9 @@ class Model:
             thing.policy = policy
         self.settle()
 
+    def has_dependents(self, identity: int) -> bool:
+        return any(identity in one.owners for one in self.things.values())
+
     def settle(self) -> None:
         while self.step():
             continue
@@ -69,6 +72,10 @@ class Model:
             if thing.policy and not waits and not thing.is_held:
                 del self.things[identity]
                 return True
+            if thing.policy == "Orphan" or (thing.policy == "Foreground" and not self.has_dependents(identity)):
+                # The collector has done its part: who comes later sees an owner that is there.
+                thing.policy = "Background"
+                return True
             if thing.policy and thing.policy != "Foreground":
                 continue
             alive = {one for one in thing.owners if one in self.things}
@@ -78,8 +85,7 @@ class Model:
                 thing.owners = {one: thing.owners[one] for one in solid}
                 return True
             if thing.owners and not solid and not thing.policy:
-                has_dependents = any(identity in one.owners for one in self.things.values())
-                thing.policy = "Foreground" if waiting and has_dependents else "Background"
+                thing.policy = "Foreground" if waiting and self.has_dependents(identity) else "Background"
                 return True
         return False
 
