@@ -43,7 +43,8 @@ def scenario(
         has_outage: it uses ``Stage.outage``.
         is_for_kills: False when it acts during a backoff, which a restart forgets (B5), looks at events, which may die
             with the controller, or at what lasts too short to be waited for while the controller is killed, or
-            has a deadline, which passes while kills stretch the script.
+            has a deadline, which passes while kills stretch the script, or needs two writes to be met by one sync: a
+            controller that starts between them judges by the first.
         tells_pods_apart: see ``Scenario``.
     """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -75,6 +75,16 @@ class Sightings:
         except TimeoutError:
             raise TimeoutError(f"{namespace} is not so after {seconds} s: {_shown(place)}") from None
 
+    async def are_current(self, namespace: str) -> bool:
+        """Whether the watches have shown what is there: on a busy machine one may be seconds behind the others."""
+        place = self[namespace]
+        for kind, seen in (("jobs", place.jobs), ("pods", place.pods)):
+            collection = _PATHS[kind].rpartition("/")
+            listed = await self._client.get(f"{collection[0]}/namespaces/{namespace}/{collection[2]}")
+            if _versions(listed["items"]) != _versions(seen.values()):
+                return False
+        return True
+
     async def controller_writes(self, count: int, *, seconds: float) -> None:
         """Return as soon as so many more writes of the controller have been seen; late if there is nothing to write."""
         wanted = self._controller_writes + count
@@ -85,10 +95,20 @@ class Sightings:
     async def _watch(self, kind: str, path: str) -> None:
         while True:
             listed = await self._client.get(path)
+            for lost in self._lost(kind, listed["items"]):
+                await self._note(kind, "DELETED", lost)
             for item in sorted(listed["items"], key=_version):
                 await self._note(kind, "ADDED", item)
             async for event in self._client.watch(path, listed["metadata"]["resourceVersion"]):
                 await self._note(kind, event["type"], event["object"])
+
+    def _lost(self, kind: str, listed: list[Json]) -> list[Json]:
+        """What has gone between two watches."""
+        if kind == "events":
+            return []
+        there = {found["metadata"]["uid"] for found in listed}
+        seen = [found for place in self._places.values() for found in getattr(place, kind).values()]
+        return [found for found in seen if found["metadata"]["uid"] not in there]
 
     async def _note(self, kind: str, change: str, found: Json) -> None:
         place = self[found["metadata"]["namespace"]]
@@ -130,6 +150,10 @@ def _is_of_controller(place: Place, kind: str, change: str, found: Json) -> bool
     if known is None:
         return change == "ADDED" and "generateName" in metadata
     return len(metadata.get("finalizers", [])) < len(known["metadata"].get("finalizers", []))
+
+
+def _versions(found: Iterable[Json]) -> set[tuple[str, str]]:
+    return {(one["metadata"]["uid"], one["metadata"]["resourceVersion"]) for one in found}
 
 
 def _version(found: Json) -> int:

@@ -1,7 +1,7 @@
 """One scenario's namespace on one side: what its script can do there, one stimulus at a time.
 
-After each stimulus the stage waits until the controller had time to react (``pulse``) and nothing has changed since, so
-that the next one meets a controller at rest. Nothing plays the kubelet but the script.
+After each stimulus the stage waits until the controller had time to react (``pulse``), nothing has changed since, and
+all of it was seen here, so that the next one meets a controller at rest. Nothing plays the kubelet but the script.
 Not here: what is made of it (``trace``).
 """
 
@@ -125,7 +125,7 @@ class Stage:
             changed_at = self.place.changed_at
             lag = 0.0 if self._is_outage else await self._side.pulse.since(max(began, changed_at))
             await asyncio.sleep(min(_QUIET_SECONDS + _QUIET_LAGS * lag, _MOST_QUIET_SECONDS))
-            if self.place.changed_at == changed_at:
+            if self.place.changed_at == changed_at and await self._side.sightings.are_current(self.namespace):
                 return
         raise TimeoutError(f"{self.namespace} does not come to rest")
 

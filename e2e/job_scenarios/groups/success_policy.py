@@ -79,7 +79,7 @@ async def failed_indexes_beat_the_policy(stage: Stage) -> None:
     await stage.until(has("Failed"))
 
 
-@scenario("Z3; successPolicy and backoffLimit in the same sync")
+@scenario("Z3; successPolicy and backoffLimit in the same sync", is_for_kills=False)
 async def the_limit_beats_the_policy(stage: Stage) -> None:
     """backoffLimit 0 is exceeded as the rule is met."""
     await stage.create(_job(3, {"succeededIndexes": "0"}, backoffLimit=0))
@@ -91,7 +91,7 @@ async def the_limit_beats_the_policy(stage: Stage) -> None:
     await stage.until(has("Failed"))
 
 
-@scenario("Z3; successPolicy and podFailurePolicy in the same sync")
+@scenario("Z3; successPolicy and podFailurePolicy in the same sync", is_for_kills=False)
 async def fail_job_beats_the_policy(stage: Stage) -> None:
     """PodFailurePolicy is the verdict."""
     policy = rules(exit_code_rule("FailJob", 42))
