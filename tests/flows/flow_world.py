@@ -41,6 +41,8 @@ MANAGER = "manager"
 SIMULATED = "e2e.jobmirror.io/"
 LOST_AFTER_SECONDS = 60.0
 LATENCY_SECONDS = 0.001
+NEVER = 1e7
+"""Seconds: no node is lost, whatever becomes of its kubelet."""
 
 
 class FlowWorld:
@@ -198,8 +200,10 @@ def shape_of(name: str) -> Shape:
     """A cluster that runs Jobs, and says no more than that needs."""
     return Shape(
         name=name,
-        controllers=("job", "gc", "scheduler", "kubelet"),
-        neighbours=Settings(has_pod_events=False, lease_seconds=3600, collected=frozenset(("jobs", "pods"))),
+        controllers=("job", "gc", "scheduler", "kubelet", "node"),
+        neighbours=Settings(
+            has_pod_events=False, lease_seconds=3600, node_grace_seconds=NEVER, collected=frozenset(("jobs", "pods"))
+        ),
     )
 
 

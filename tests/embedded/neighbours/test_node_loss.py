@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from neighbourhood import NODES, PODS, Json, World, in_virtual_time, pod, world
 
+from mirror.embedded.faults.kinds import conflict
+from mirror.embedded.faults.targets import Which
 from mirror.embedded.neighbours import placing
 from mirror.embedded.neighbours.nodes import taints
 
@@ -127,6 +129,25 @@ async def test_pods_that_name_a_node_that_never_was_end() -> None:
         assert await here.names(PODS) == ["p"]
         await asyncio.sleep(20)
         assert await here.names(PODS) == []
+
+
+@in_virtual_time
+async def test_pods_that_go_and_never_had_a_node_end() -> None:
+    """A Job that replaces pods only when they have failed waits for that; it comes through conflicts."""
+    async with world("node") as here:
+        here.faults.arrange(conflict(), Which("patch", "pods"), times=3)
+        for name in ("p", "q", "waits"):
+            await here.api.create(PODS, pod(name))
+            await here.api.merge(f"{PODS}/{name}", {"metadata": {"finalizers": ["test.io/hold"]}})
+        for name in ("p", "q"):
+            await here.api.delete(f"{PODS}/{name}")
+        await asyncio.sleep(10)
+        assert (await here.api.get(f"{PODS}/p"))["status"]["phase"] == "Pending"
+        await here.until(f"{PODS}/p", lambda one: one and one["status"]["phase"] == "Failed", seconds=60)
+        await here.until(f"{PODS}/q", lambda one: one and one["status"]["phase"] == "Failed", seconds=60)
+        await here.api.merge(f"{PODS}/p", {"metadata": {"finalizers": None}})
+        await here.until(f"{PODS}/p", lambda one: one is None, seconds=60)
+        assert (await here.api.get(f"{PODS}/waits"))["status"]["phase"] == "Pending"
 
 
 @in_virtual_time

@@ -2,8 +2,9 @@
 
 As kube-controller-manager's node lifecycle, taint eviction and pod garbage collection: a node of which nothing is heard
 is not ready and is tainted, its pods are not ready, and leave when their tolerations are over. Pods on a node that does
-not exist are ended. One thing is different on purpose: where no node at all is ready, upstream takes itself for cut off
-and evicts nobody; here the only node may be lost, and its pods leave.
+not exist are ended; those that never had one are the business of ``unbound``. One thing is different on purpose: where
+no node at all is ready, upstream takes itself for cut off and evicts nobody; here the only node may be lost, and its
+pods leave.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import msgspec
 
 from mirror.batch import times
 from mirror.embedded.neighbours.asking import NODES, Api, Json
-from mirror.embedded.neighbours.kubelet.podspec import FINAL
 from mirror.embedded.neighbours.nodes import taints
+from mirror.embedded.neighbours.nodes.leaving import Leaving
+from mirror.embedded.neighbours.nodes.unbound import Unbound
 from mirror.embedded.neighbours.recording import NORMAL, WARNING, About, Recorder
 from mirror.embedded.neighbours.settings import Settings
 from mirror.embedded.neighbours.working import AT_ONCE, RETRY, informer, watch_all, work_on
 from mirror.kube.client import Client
-from mirror.kube.errors import Conflict, NotFound
+from mirror.kube.errors import NotFound
 from mirror.kube.objects import JUNK, Object
 from mirror.kube.resources import LEASES, PODS
 from mirror.runtime.clock import Clock
@@ -53,6 +55,8 @@ class NodeLifecycle:
         self._settings = settings
         self._recorder = Recorder(self._api, "node-controller", clock=clock)
         self._evictions = Recorder(self._api, "taint-eviction-controller", clock=clock)
+        self._leaving = Leaving(self._api, clock=clock)
+        self._unbound = Unbound(self._leaving, clock=clock)
         self._nodes = Store()
         self._heard: dict[str, float] = {}
         """When something was last heard of a node, by the monotonic clock."""
@@ -62,9 +66,10 @@ class NodeLifecycle:
         """Work until cancelled."""
         nodes = informer(self._client, NODES, self._nodes, self._on_node)
         leases = informer(self._client, LEASES, Store(), self._on_lease, accept=_is_of_node)
-        pods = informer(self._client, PODS, Store(), _nobody, accept=self._notice_stray)
+        pods = informer(self._client, PODS, self._unbound.pods, self._unbound.on_pod, accept=self._is_unbound)
         work = functools.partial(work_on, self._queue, self._sync, log=log)
-        await watch_all((nodes, leases, pods), log=log, then=(self._recorder.run, self._evictions.run, work))
+        unbound = functools.partial(self._unbound.run, log)
+        await watch_all((nodes, leases, pods), log=log, then=(self._recorder.run, self._evictions.run, work, unbound))
 
     # -- what is heard -------------------------------------------------------------------------------------------------
 
@@ -92,15 +97,17 @@ class NodeLifecycle:
             self._heard[new.metadata.name] = self._clock.monotonic()
             self._queue.add_after(new.metadata.name, self._settings.node_grace_seconds)
 
-    def _notice_stray(self, pod: Object) -> bool:
-        """Pods are not kept; those on nodes that are not known name a node to look for."""
+    def _is_unbound(self, pod: Object) -> bool:
+        """Only pods that go and have no node are kept; one on a node that is not known names a node to look for."""
         try:
             spec = _decode(pod.spec)
         except JUNK:
             return False
-        if spec is not None and spec.node_name and self._nodes.get("", spec.node_name) is None:
-            self._queue.add_after(spec.node_name, self._settings.quarantine_seconds)
-        return False
+        if spec is not None and spec.node_name:
+            if self._nodes.get("", spec.node_name) is None:
+                self._queue.add_after(spec.node_name, self._settings.quarantine_seconds)
+            return False
+        return pod.metadata.deletion_timestamp is not None
 
     # -- one node ------------------------------------------------------------------------------------------------------
 
@@ -155,8 +162,8 @@ class NodeLifecycle:
             meta = pod["metadata"]
             message = f"Marking for deletion Pod {meta['namespace']}/{meta['name']}"
             self._evictions.tell(About.of(PODS, pod), NORMAL, "TaintManagerEviction", message)
-            await self._disrupt(pod, _EVICTED)
-            await self._delete(pod)
+            await self._leaving.disrupt(pod, _EVICTED)
+            await self._leaving.delete(pod)
         return wait
 
     async def _end_strays(self, name: str) -> None:
@@ -173,8 +180,8 @@ class NodeLifecycle:
         for pod in pods:
             if pod["metadata"].get("deletionGracePeriodSeconds") == 0:
                 continue  # something else holds it
-            await self._disrupt(pod, _ORPHANED, phase="Failed")
-            await self._delete(pod, grace_seconds=0)
+            await self._leaving.fail(pod, _ORPHANED)
+            await self._leaving.delete(pod, grace_seconds=0)
 
     # -- its pods ------------------------------------------------------------------------------------------------------
 
@@ -187,52 +194,8 @@ class NodeLifecycle:
         if ready is None or ready.get("status") != "True":
             return
         changed = {"type": "Ready", "status": "False", "lastTransitionTime": times.of(self._clock.now())}
-        if await self._patch_status(pod, {"conditions": [changed]}):
+        if await self._leaving.patch_status(pod, {"conditions": [changed]}):
             self._recorder.tell(About.of(PODS, pod), WARNING, "NodeNotReady", "Node is not ready")
-
-    async def _disrupt(self, pod: Json, why: tuple[str, str], *, phase: str = "") -> None:
-        """Say why it is deleted, unless it has ended anyway."""
-        status = pod.get("status") or {}
-        if phase and status.get("phase") in FINAL:
-            return
-        conditions: list[Json] = status.get("conditions") or []
-        if not phase and any(
-            one.get("type") == "DisruptionTarget" and one.get("reason") == why[0] for one in conditions
-        ):
-            return
-        condition: Json = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": why[0],
-            "message": why[1],
-            "lastTransitionTime": times.of(self._clock.now()),
-        }
-        if generation := pod["metadata"].get("generation"):
-            condition["observedGeneration"] = generation
-        await self._patch_status(pod, {"conditions": [condition]} | ({"phase": phase} if phase else {}))
-
-    async def _patch_status(self, pod: Json, status: Json) -> bool:
-        """Whether it was there to be changed."""
-        meta = pod["metadata"]
-        patch = {"metadata": {"uid": meta["uid"]}, "status": status}
-        try:
-            await self._api.strategic(PODS, meta["name"], patch, namespace=meta["namespace"], subresource="status")
-        except (NotFound, Conflict):
-            return False
-        return True
-
-    async def _delete(self, pod: Json, *, grace_seconds: int | None = None) -> None:
-        meta = pod["metadata"]
-        try:
-            await self._api.delete(
-                PODS, meta["name"], namespace=meta["namespace"], uid=meta["uid"], grace_seconds=grace_seconds
-            )
-        except (NotFound, Conflict):
-            return
-
-
-def _nobody(old: Object | None, new: Object | None, change: Change) -> None:
-    """No pod is kept."""
 
 
 def _is_of_node(lease: Object) -> bool:
