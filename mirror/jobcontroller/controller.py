@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from mirror.jobcontroller.claiming import Claimer
 from mirror.jobcontroller.consistency import Latecomers
 from mirror.jobcontroller.creating import Creator
+from mirror.jobcontroller.doubts import Doubts
 from mirror.jobcontroller.handlers import Handlers
 from mirror.jobcontroller.jobview import Jobs, keep_job
 from mirror.jobcontroller.memory import Memories
@@ -117,6 +118,7 @@ class JobController:
                 index=self._index,
                 memories=self.memories,
                 latecomers=latecomers,
+                doubts=Doubts(client),
                 claimer=Claimer(client, writes, self._index),
                 creator=Creator(writes, together, metrics=metrics, clock=clock),
                 remover=Remover(writes, together, clock=clock),

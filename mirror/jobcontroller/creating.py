@@ -15,6 +15,7 @@ from mirror.jobcontroller.decide.values import (
     TRACKING_FINALIZER,
     Birth,
 )
+from mirror.jobcontroller.doubts import leaves_doubt
 from mirror.jobcontroller.jobview import CachedJob
 from mirror.jobcontroller.memory import JobMemory
 from mirror.jobcontroller.podwrites import PodWrites, is_namespace_ending, owner_reference
@@ -68,6 +69,7 @@ class Creator:
             try:
                 await self._writes.create(job, memory, body_of(birth))
             except KubeError as error:
+                memory.is_in_doubt |= leaves_doubt(error)
                 return error
             return None
 

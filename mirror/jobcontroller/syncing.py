@@ -28,6 +28,7 @@ from mirror.jobcontroller.decide.values import (
     Snapshot,
     Tracking,
 )
+from mirror.jobcontroller.doubts import Doubts
 from mirror.jobcontroller.jobview import INDEXED, NON_INDEXED, CachedJob, Jobs
 from mirror.jobcontroller.memory import JobMemory, Memories
 from mirror.jobcontroller.pods import PodIndex
@@ -63,6 +64,7 @@ class Tools:
     index: PodIndex
     memories: Memories
     latecomers: Latecomers
+    doubts: Doubts
     claimer: Claimer
     creator: Creator
     remover: Remover
@@ -121,6 +123,10 @@ class Syncer:
             tools.memories.forget(uid)
             return
         memory = tools.memories.of(uid)
+        if memory.is_in_doubt:
+            await tools.doubts.dispel(job, memory)
+            await self.sync(key)  # from its beginning: the Job may have changed meanwhile
+            return
         self._check_caches(job, memory)
         if memory.is_finished:
             tools.log.debug("finished, and not seen to be", key=key, uid=uid)

@@ -28,6 +28,7 @@ LATENCY_SECONDS = 0.0005
 class Fault(Enum):
     """What can happen to one request."""
 
+    LOSE_REQUEST = Loss.LOSE_REQUEST
     LOSE_ANSWER = Loss.LOSE_ANSWER
     HANG = Loss.HANG
     BREAK = Loss.NO_CONNECTION

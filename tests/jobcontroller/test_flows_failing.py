@@ -136,6 +136,34 @@ async def test_a_lost_answer_counts_nothing_twice(verb: str) -> None:
         assert world.pods(tracked=True) == []
 
 
+async def test_a_pod_whose_creation_was_not_answered_is_not_created_again_while_the_watch_is_silent() -> None:
+    """Q1, beyond upstream: the server is asked what there is, and the watch waited for until it shows that."""
+    async with job_world() as world:
+        world.create(completions=3, parallelism=2, completionMode="Indexed")
+        await world.settle()
+        world.wire.mute_watches("pods")
+        world.wire.arrange("create", "pods", Fault.LOSE_ANSWER)
+        world.set_spec(parallelism=3)
+        await world.settle(20)
+        assert len(world.pods()) == 3
+        await world.settle(120)  # the watch is found silent, and begins anew
+        assert len(world.pods()) == 3
+        for pod in world.active():
+            world.node.succeed(pod)
+        await world.settle(20)
+        assert "Complete" in world.conditions()
+        assert world.status()["succeeded"] == 3
+
+
+async def test_a_pod_that_was_not_created_is_created_by_the_next_sync() -> None:
+    """A request that may have been carried out, and was not, costs a look and no waiting."""
+    async with job_world() as world:
+        world.wire.arrange("create", "pods", Fault.LOSE_REQUEST)
+        world.create()
+        await world.settle(3)
+        assert len(world.pods()) == 1
+
+
 async def test_a_failed_delete_leaves_the_decision_for_the_next_sync() -> None:
     """Y15, Q3: FailureTarget is not written before every active pod was told to go."""
     async with job_world() as world:
