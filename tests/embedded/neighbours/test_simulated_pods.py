@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +13,11 @@ from neighbourhood import NODES, PODS, Json, in_virtual_time, pod, world
 from mirror.embedded.clocks import LoopClock, SkewedClock
 from mirror.embedded.faults.kinds import conflict
 from mirror.embedded.faults.targets import Which
+from mirror.embedded.neighbours.kubelet.machine import Machine
+from mirror.embedded.neighbours.kubelet.runtime import Instant
+from mirror.embedded.neighbours.kubelet.simulated import Simulated
+from mirror.embedded.neighbours.kubelet.status import Place
+from mirror.embedded.podlogs import PodLogs
 
 RUNNERS = ("scheduler", "kubelet")
 
@@ -83,6 +90,22 @@ async def test_a_conflict_holds_no_pod_up(which: Which) -> None:
         here.faults.arrange(conflict(), which, times=3)
         await here.api.create(PODS, pod("p"))
         await here.until(f"{PODS}/p", has_phase("Succeeded"), seconds=60)
+
+
+@in_virtual_time
+async def test_a_moment_that_is_a_rounding_error_away_is_waited_for() -> None:
+    """Not looked at again and again, while no time passes."""
+    body = {**pod("p", annotations={"run-for": "30s"}), "status": {}}
+    body["metadata"] |= {"uid": "u", "namespace": "default", "labels": {}}
+    began = Instant(datetime(2026, 3, 1, tzinfo=UTC), 57.0375)
+    place = Place("10.0.0.1", "10.64.0.1", "2026-03-01T00:00:00Z", began.steady)
+    runtime = Simulated(PodLogs(), random.Random(1))
+    machine = Machine(body, place, runtime, wake=lambda: None, tell=lambda *_: None)
+    assert await machine.advance(began) == pytest.approx(30.0)
+    nearly = Instant(began.wall + timedelta(seconds=30), 87.0375 - 2.8e-14)
+    again = await machine.advance(nearly)
+    assert again is not None
+    assert nearly.steady + again > 87.0375
 
 
 @in_virtual_time

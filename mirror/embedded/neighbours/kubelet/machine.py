@@ -19,6 +19,8 @@ from mirror.embedded.neighbours.recording import NORMAL, WARNING
 DEADLINE = Verdict("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 LOST = "The container could not be located when the pod was terminated"
 AGAIN_SECONDS = 2.0
+LEAST_SECONDS = 0.001
+"""A timer may go off a clock's resolution before its moment: who waits for no more than that waits without end."""
 
 Tell = Callable[[Json, str, str, str, str], None]
 """Tells an event: pod, container's path in the spec (or nothing), type, reason, message."""
@@ -235,7 +237,7 @@ class Machine:
         if not self._is_ending:
             times_.append(self._deadline())
         due = min((one for one in times_ if one is not None), default=None)
-        return None if due is None else max(0.0, due - now.steady)
+        return None if due is None else max(LEAST_SECONDS, due - now.steady)
 
     def _say(self, slot: Slot, type_name: str, reason: str, message: str) -> None:
         part = "initContainers" if slot.is_init else "containers"
