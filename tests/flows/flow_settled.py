@@ -14,7 +14,8 @@ from mirror.planes.api import Json
 LONGEST_SECONDS = 3 * 3600.0
 """Clocks were an hour ahead at times, and what ended then is waited for until they have come there."""
 LOOK_SECONDS = 20.0
-QUIET_SECONDS = 130.0
+QUIET_SECONDS = 180.0
+"""Longer than a watch may be silent: one that hung when the last fault ended is given up within."""
 ENDS = ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget")
 
 
