@@ -108,7 +108,7 @@ class JobController:
             clock=clock,
             batch_seconds=constants.batch_period_seconds,
         )
-        writes, together = PodWrites(client, events), Together()
+        writes, together, doubts = PodWrites(client, events), Together(), Doubts(client)
         pace = Pace(client, together, behind=lambda: self.queue.ready > 0)
         self._orphans = Orphans(writes, together, self.jobs, self.pods, self._index, log=log)
         self._syncer = Syncer(
@@ -118,10 +118,10 @@ class JobController:
                 index=self._index,
                 memories=self.memories,
                 latecomers=latecomers,
-                doubts=Doubts(client),
+                doubts=doubts,
                 claimer=Claimer(client, writes, self._index),
                 creator=Creator(writes, together, metrics=metrics, clock=clock),
-                remover=Remover(writes, together, clock=clock),
+                remover=Remover(writes, together, doubts, clock=clock),
                 statuses=StatusWrites(client, metrics, settings.behaviour.gates),
                 events=events,
                 metrics=metrics,

@@ -1,16 +1,18 @@
-"""Pods of which it is not known whether they were created, since the answer was lost: a look at the server tells.
+"""Looks at the server, where a sync that believed the cache could do harm: the watch may be behind or broken.
 
-The cache cannot: the watch may be as broken as the connection was, and a sync that believed it would create a pod a
-second time (Q1). Used by ``creating``, which notes a doubt, and ``syncing``, which has it dispelled first of all. What
-the look finds is not used but waited for, as what we wrote ourselves (Y1).
+A pod whose creation was not answered would be created a second time (Q1): ``creating`` notes the doubt, and ``syncing``
+has it dispelled first of all. A pod that ends just when it is to be deleted would not be counted: ``removing`` looks
+again. What a look finds the next sync waits for, as for what we wrote ourselves (Y1).
 """
 
 from __future__ import annotations
 
 from contextlib import aclosing
 
+from mirror.jobcontroller.decide.values import Pod
 from mirror.jobcontroller.jobview import CachedJob
 from mirror.jobcontroller.memory import JobMemory
+from mirror.jobcontroller.podview import pod_of
 from mirror.kube.client import Client
 from mirror.kube.errors import ApiError, KubeError, ServerFailure, Unreachable
 from mirror.kube.resources import PODS
@@ -47,3 +49,18 @@ class Doubts:
                 newest = max([newest, *(pod.version for pod in page.objects)])
         memory.written.wrote_pod(newest)
         memory.is_in_doubt = False
+
+    async def look_at(self, pod: Pod, memory: JobMemory) -> Pod | None:
+        """A pod as it is now; None when it is gone. Who may list pods may do this.
+
+        Raises:
+            KubeError: the server does not say.
+        """
+        pages = list_pages(self._client, PODS, namespace=pod.namespace, field_selector=f"metadata.name={pod.name}")
+        async with aclosing(pages):
+            async for page in pages:
+                for found in page.objects:
+                    if found.metadata.uid == pod.uid:
+                        memory.written.wrote_pod(found.version)
+                        return pod_of(found, found.metadata)
+        return None

@@ -20,7 +20,8 @@ from mirror.kube.objects import JUNK
 from mirror.kube.requests import Rank
 from mirror.kube.resources import JOBS, PODS
 
-_STRIP = msgspec.json.encode({"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}})
+_WITHOUT_FINALIZER = {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}
+_STRIP = msgspec.json.encode({"metadata": _WITHOUT_FINALIZER})
 _NAMESPACE_TERMINATING = "NamespaceTerminating"
 
 
@@ -84,6 +85,11 @@ class PodWrites:
         """Take our finalizer off a pod (O6)."""
         await self._patch(pod, _STRIP, flow, memory)
 
+    async def strip_as_seen(self, job: CachedJob, memory: JobMemory, pod: Pod) -> None:
+        """Take our finalizer off a pod that has not changed since; else Conflict is raised."""
+        body = msgspec.json.encode({"metadata": {"resourceVersion": pod.version, **_WITHOUT_FINALIZER}})
+        await self._patch(pod, body, job.metadata.uid, memory)
+
     async def adopt(self, job: CachedJob, memory: JobMemory, pod: Pod) -> None:
         """Make a Job the controller of a pod, and track it (O4)."""
         metadata = {
@@ -98,7 +104,7 @@ class PodWrites:
         metadata = {
             "uid": pod.uid,
             "ownerReferences": [{"$patch": "delete", "uid": job.metadata.uid}],
-            "$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER],
+            **_WITHOUT_FINALIZER,
         }
         await self._patch(pod, msgspec.json.encode({"metadata": metadata}), job.metadata.uid, None)
 

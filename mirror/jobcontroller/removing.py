@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from mirror.jobcontroller.decide.values import Pod
+from mirror.jobcontroller.doubts import Doubts
 from mirror.jobcontroller.jobview import CachedJob
 from mirror.jobcontroller.memory import JobMemory
 from mirror.jobcontroller.podwrites import PodWrites
 from mirror.jobcontroller.together import Together
-from mirror.kube.errors import KubeError, NotFound
+from mirror.kube.errors import Conflict, KubeError, NotFound
 from mirror.runtime.clock import Clock
+from mirror.runtime.loop import CacheBehind
+
+_LOOKS = 4
+"""A pod that starts changes some times in a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +45,10 @@ class Stripped:
 class Remover:
     """Performs."""
 
-    def __init__(self, writes: PodWrites, together: Together, *, clock: Clock) -> None:
+    def __init__(self, writes: PodWrites, together: Together, doubts: Doubts, *, clock: Clock) -> None:
         self._writes = writes
         self._together = together
+        self._doubts = doubts
         self._clock = clock
 
     async def delete(self, job: CachedJob, pods: Sequence[Pod]) -> Deleted:
@@ -83,8 +90,25 @@ class Remover:
         return _deleted(pods, ended, untried)
 
     async def _strip_first(self, job: CachedJob, memory: JobMemory, pod: Pod) -> None:
+        """Only while it is active: one that has ended meanwhile is counted first, and no work of it is lost.
+
+        Raises:
+            CacheBehind: it has ended, or somebody deletes it.
+            KubeError: the server refused.
+        """
         try:
-            await self._writes.strip(pod, flow=job.metadata.uid, memory=memory)
+            for _ in range(_LOOKS):
+                with suppress(Conflict):
+                    return await self._writes.strip_as_seen(job, memory, pod)
+                found = await self._doubts.look_at(pod, memory)
+                if found is None:
+                    return None  # its deletion will be answered with NotFound
+                if not found.is_active:
+                    raise CacheBehind(f"the watch has not shown yet that pod {pod.name} is not active any more")
+                if not found.has_finalizer:
+                    return None
+                pod = found
+            await self._writes.strip_as_seen(job, memory, pod)
         except KubeError as error:
             error.add_note("removing completion finalizer")
             raise

@@ -70,6 +70,7 @@ def list_page(
     *,
     namespace: str | None = None,
     label_selector: str = "",
+    field_selector: str = "",
     limit: int = 500,
     continue_token: str = "",
     resource_version: str = "",
@@ -77,6 +78,8 @@ def list_page(
     query = [("limit", str(limit))]
     if label_selector:
         query.append(("labelSelector", label_selector))
+    if field_selector:
+        query.append(("fieldSelector", field_selector))
     if continue_token:
         query.append(("continue", continue_token))
     elif resource_version:

@@ -103,6 +103,7 @@ async def list_pages(
     *,
     namespace: str | None = None,
     label_selector: str = "",
+    field_selector: str = "",
     limit: int = 500,
     resource_version: str = "",
 ) -> AsyncGenerator[Page, None]:
@@ -118,6 +119,7 @@ async def list_pages(
             resource,
             namespace=namespace,
             label_selector=label_selector,
+            field_selector=field_selector,
             limit=limit,
             continue_token=token,
             resource_version=resource_version,

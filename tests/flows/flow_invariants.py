@@ -224,8 +224,6 @@ class Invariants:
             return
         job = _decode(record.raw)
         is_counted = any(uid in uids for uids in self.counted[owner].values()) or _is_index_done(job, pod)
-        if job["spec"].get("suspend") and ("deletionTimestamp" in pod["metadata"] or self._is_behind(plane.name, job)):
-            return  # what a suspension ends is not counted, nor what it would have ended, had that not just ended (A1)
         if "deletionTimestamp" in pod["metadata"] and "SuccessCriteriaMet" in conditions(job):
             return  # nor is what success ends, if it was active then (Z2)
         if _is_beyond(job, pod):
@@ -235,11 +233,6 @@ class Invariants:
         if not is_counted and not has_ended(job) and "deletionTimestamp" not in job["metadata"]:
             name, status = pod["metadata"]["name"], job.get("status")
             self._wrong(f"T1: pod {name} ({uid}) on {plane.name} is let go before it was counted: {pod} of {status}")
-
-    def _is_behind(self, cluster: str, job: Json) -> bool:
-        """Whether the Job controller takes more pods for active than there are: it has not seen their ends yet."""
-        active = sum(_owner(pod) == job["metadata"]["uid"] for pod in self._pods[cluster].values())
-        return bool((job.get("status") or {}).get("active", 0) > active)
 
 
 def _is_beyond(job: Json, pod: Json) -> bool:

@@ -227,3 +227,38 @@ async def test_a_server_that_wants_interim_conditions_is_given_them_whatever_the
             await world.settle(5)
             assert world.conditions(name) == dict.fromkeys(("FailureTarget", "Failed"), "BackoffLimitExceeded")
         assert world.told.counts["retry",] == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [pytest.param({"suspend": True}, id="suspended"), pytest.param({"parallelism": 1}, id="scaled down")],
+)
+async def test_a_pod_that_has_ended_unseen_is_counted_though_the_job_would_delete_it(change: dict[str, object]) -> None:
+    """A1, A3, beyond upstream, where such a success is lost: the finalizer goes only as long as the pod is active."""
+    async with job_world() as world:
+        world.create(completions=3, parallelism=3, completionMode="Indexed")
+        await world.settle()
+        for pod in world.pods():
+            world.node.run(pod)
+        await world.settle()
+        world.wire.mute_watches("pods")
+        for pod in world.pods()[:2]:
+            world.node.succeed(pod)
+        world.set_spec(**change)
+        await world.settle(20)
+        assert len(world.pods(phase="Succeeded", tracked=True)) == 2
+        await world.settle(180)  # the watch is found silent, and begins anew
+        assert (world.status()["succeeded"], world.status()["completedIndexes"]) == (2, "0,1")
+
+
+async def test_a_pod_that_has_only_started_is_deleted_in_the_same_sync() -> None:
+    """A1: a change that does not matter costs a look at the server, and no waiting for the watch."""
+    async with job_world() as world:
+        world.create()
+        await world.settle()
+        world.wire.mute_watches("pods")
+        world.node.run(world.pods()[0])
+        world.set_spec(suspend=True)
+        await world.settle()
+        assert world.active() == []
+        assert world.conditions() == {"Suspended": "JobSuspended"}

@@ -69,6 +69,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     index_ignored_failures: int = 0
     conditions: tuple[PodCondition, ...] = ()
     containers: tuple[Container, ...] = ()
+    version: str = ""
+    """``resourceVersion``, for a write that must not meet another state of the pod."""
 
     @property
     def is_finished(self) -> bool:
