@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from enum import Enum
@@ -17,7 +17,7 @@ from typing import Protocol
 
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import BadRequest, Expired, Forbidden, Invalid, KubeError, Unauthorized
+from mirror.kube.errors import BadRequest, Expired, Forbidden, Invalid, KubeError, Unauthorized, Unreachable
 from mirror.kube.objects import Object
 from mirror.kube.resources import Resource
 from mirror.kube.watch import WatchEvent, list_pages, watch
@@ -32,6 +32,8 @@ QUIET_SECONDS = 120.0
 LASTED_SECONDS = 1.0
 # Bookmarks come about once a minute by the API server's own design.
 SILENT_SECONDS = 150.0
+LISTING_SILENT_SECONDS = 30.0
+"""Nothing holds up a server that is to say what there is already, and nobody can work before."""
 BREATH_EVERY = 200
 
 
@@ -136,8 +138,8 @@ class Informer:
         self._nudge.set()
 
     def describe(self) -> Described:
-        now = asyncio.get_running_loop().time()
-        return Described(self._phase, self._restarts, now - self._heard_at if self._heard_at else 0.0)
+        silent = self._now() - self._heard_at if self._heard_at else 0.0
+        return Described(self._phase, self._restarts, silent)
 
     async def run(self) -> None:
         """Keep the store like the server; ends only by cancellation."""
@@ -185,7 +187,7 @@ class Informer:
         self._older.clear()  # of a list that broke off
         if self._can_stream_lists:
             try:
-                await self._watch(initial_events=True)
+                await self._list_by_watch()
             except (BadRequest, Invalid):
                 self._can_stream_lists = False  # an older server: remembered for this cluster
             else:
@@ -204,45 +206,78 @@ class Informer:
                 version = page.resource_version
                 for listed in page.objects:
                     self._take_listed(listed, found)
-                self._heard()
+                self._heard_at = self._now()
                 await asyncio.sleep(0)
         self._finish_list(found, version)
 
-    async def _watch(self, *, initial_events: bool = False) -> None:
+    async def _list_by_watch(self) -> None:
+        async with self._events(initial=True) as events:
+            if await self._take_all_listed(events):
+                self._begin_watching()
+                await self._follow(events)
+            else:
+                # Ended before it was complete: this server cannot do it, or something on the way cut it.
+                self._can_stream_lists = False
+
+    async def _watch(self) -> None:
+        self._begin_watching()
+        async with self._events(initial=False) as events:
+            await self._follow(events)
+
+    def _events(self, *, initial: bool) -> aclosing[AsyncGenerator[WatchEvent, None]]:
         scope = self._scope
-        if not initial_events:
-            self._begin_watching()
         request = requests.watch(
             scope.resource,
             namespace=scope.namespace,
             label_selector=scope.label_selector,
-            resource_version="" if initial_events else self._version,
+            resource_version="" if initial else self._version,
             timeout_seconds=self._chance.randrange(240, 480),
-            initial_events=initial_events,
+            initial_events=initial,
         )
-        found: set[Name] | None = set() if initial_events else None
+        return aclosing(watch(self._client(), request, silent_seconds=SILENT_SECONDS))
+
+    async def _take_all_listed(self, events: AsyncGenerator[WatchEvent, None]) -> bool:
+        """Whether the list was whole when it ended.
+
+        Raises:
+            Unreachable: as a watch's, and sooner.
+        """
+        found: set[Name] = set()
+        count, heard_at = 0, self._now()
+        try:
+            async with asyncio.timeout_at(heard_at + LISTING_SILENT_SECONDS) as patience:
+                async for event in events:
+                    self._heard_at = self._now()
+                    if event.type == "BOOKMARK" and event.initial_events_end:
+                        self._finish_list(found, event.object.metadata.resource_version)
+                        return True
+                    self._take_first(event, found)
+                    count += 1
+                    if count % BREATH_EVERY == 0:
+                        await asyncio.sleep(0)
+                    if self._heard_at - heard_at > 1.0:
+                        heard_at = self._heard_at
+                        patience.reschedule(heard_at + LISTING_SILENT_SECONDS)
+        except TimeoutError as error:
+            raise Unreachable(f"a list that was silent for {LISTING_SILENT_SECONDS:g} s") from error
+        return False
+
+    def _take_first(self, event: WatchEvent, found: set[Name]) -> None:
+        if event.type in ("ADDED", "MODIFIED"):
+            self._take_listed(event.object, found)
+        elif event.type == "DELETED":
+            found.discard(name_of(event.object))
+            self._on_event(event)
+            self._apply(event, event.object)  # the version to go on from is known once the list is whole
+
+    async def _follow(self, events: AsyncGenerator[WatchEvent, None]) -> None:
         count = 0
-        async with aclosing(watch(self._client(), request, silent_seconds=SILENT_SECONDS)) as stream:
-            async for event in stream:
-                self._heard()
-                if found is None:
-                    self._take_event(event)
-                elif event.type == "BOOKMARK" and event.initial_events_end:
-                    self._finish_list(found, event.object.metadata.resource_version)
-                    self._begin_watching()
-                    found = None
-                elif event.type in ("ADDED", "MODIFIED"):
-                    self._take_listed(event.object, found)
-                elif event.type == "DELETED":
-                    found.discard(name_of(event.object))
-                    self._on_event(event)
-                    self._apply(event, event.object)  # the version to go on from is known once the list is whole
-                count += 1
-                if count % BREATH_EVERY == 0:
-                    await asyncio.sleep(0)
-        if found is not None:
-            # Ended before it was complete: this server cannot do it, or something on the way cut it.
-            self._can_stream_lists = False
+        async for event in events:
+            self._heard_at = self._now()
+            self._take_event(event)
+            count += 1
+            if count % BREATH_EVERY == 0:
+                await asyncio.sleep(0)
 
     def _take_listed(self, listed: Object, found: set[Name]) -> None:
         try:
@@ -321,13 +356,13 @@ class Informer:
 
     def _begin_watching(self) -> None:
         self._phase = Phase.WATCHING
-        self._watching_since = asyncio.get_running_loop().time()
+        self._watching_since = self._now()
 
     def _watched_seconds(self) -> float:
         """How long the watch that has just ended lasted; 0 if none had begun."""
         if self._watching_since is None:
             return 0.0
-        return asyncio.get_running_loop().time() - self._watching_since
+        return self._now() - self._watching_since
 
-    def _heard(self) -> None:
-        self._heard_at = asyncio.get_running_loop().time()
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()

@@ -18,7 +18,7 @@ from mirror.kube.objects import Object
 from mirror.kube.requests import Request
 from mirror.kube.resources import JOBS
 from mirror.kube.watch import WatchEvent
-from mirror.runtime.informer import Change, Informer, Phase, Scope
+from mirror.runtime.informer import LISTING_SILENT_SECONDS, Change, Informer, Phase, Scope
 from mirror.runtime.store import Store
 
 pytestmark = pytest.mark.looptime
@@ -339,7 +339,7 @@ async def test_a_deletion_among_the_first_events_is_no_version_to_go_on_from() -
         wire.server.put("jobs", job(name))
     half = HalfAList(client_of(wire))
     watched = Watched(wire)
-    watched.informer._client = lambda: half  # type: ignore[assignment,return-value]
+    watched.informer._client = lambda: half  # type: ignore[assignment,return-value] # all that it calls is stream
     async with asyncio.TaskGroup() as scope:
         task = scope.create_task(watched.informer.run(), name="informer")
         await asyncio.sleep(5)
@@ -348,12 +348,34 @@ async def test_a_deletion_among_the_first_events_is_no_version_to_go_on_from() -
         task.cancel()
 
 
-class HalfAList:
-    """A client whose first watch shows one object and a deletion, and breaks."""
+@pytest.mark.parametrize("where", ["before its answer", "in the middle"])
+async def test_a_list_that_falls_silent_is_begun_anew_soon(where: str) -> None:
+    """Nobody can work without it; a watch is given longer, since nothing may have changed."""
+    wire = wire_to("c")
+    wire.server.put("jobs", job("a"))
+    watched = Watched(wire)
+    if where == "in the middle":
+        half = HalfAList(client_of(wire), falls_silent=True)
+        watched.informer._client = lambda: half  # type: ignore[assignment,return-value] # all that it calls is stream
+    else:
+        wire.arrange("watch", "jobs", Fault.HANG)
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(watched.informer.run(), name="informer")
+        await asyncio.sleep(LISTING_SILENT_SECONDS - 1)
+        assert not watched.informer.is_synced
+        await asyncio.sleep(3)
+        assert watched.informer.is_synced
+        assert watched.is_like_the_server()
+        task.cancel()
 
-    def __init__(self, real: Client) -> None:
+
+class HalfAList:
+    """A client whose first watch shows one object and a deletion, and breaks or falls silent."""
+
+    def __init__(self, real: Client, *, falls_silent: bool = False) -> None:
         self._real = real
         self._first = True
+        self._falls_silent = falls_silent
 
     @asynccontextmanager
     async def stream(self, request: Request, *, silent_seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -364,6 +386,8 @@ class HalfAList:
     async def _half(self) -> AsyncIterator[bytes]:
         yield b'{"type":"ADDED","object":{"metadata":{"name":"gone","namespace":"default","resourceVersion":"2"}}}'
         yield b'{"type":"DELETED","object":{"metadata":{"name":"x","namespace":"default","resourceVersion":"3"}}}'
+        if self._falls_silent:
+            await asyncio.Event().wait()
         raise OutcomeUnknown("the connection broke")
 
 
