@@ -14,7 +14,7 @@ from mirror.jobcontroller.jobview import CachedJob
 from mirror.jobcontroller.memory import JobMemory
 from mirror.jobcontroller.podview import pod_of
 from mirror.kube.client import Client
-from mirror.kube.errors import ApiError, KubeError, ServerFailure, Unreachable
+from mirror.kube.errors import ApiError, KubeError, NotFound, ServerFailure, Unreachable
 from mirror.kube.resources import PODS
 from mirror.kube.watch import list_pages
 
@@ -50,10 +50,11 @@ class Doubts:
         memory.written.wrote_pod(newest)
         memory.is_in_doubt = False
 
-    async def look_at(self, pod: Pod, memory: JobMemory) -> Pod | None:
-        """A pod as it is now; None when it is gone. Who may list pods may do this.
+    async def look_at(self, pod: Pod, memory: JobMemory) -> Pod:
+        """A pod as it is now. Who may list pods may do this.
 
         Raises:
+            NotFound: it is gone; another one may have its name.
             KubeError: the server does not say.
         """
         pages = list_pages(self._client, PODS, namespace=pod.namespace, field_selector=f"metadata.name={pod.name}")
@@ -63,4 +64,4 @@ class Doubts:
                     if found.metadata.uid == pod.uid:
                         memory.written.wrote_pod(found.version)
                         return pod_of(found, found.metadata)
-        return None
+        raise NotFound(404, "NotFound", f'pods "{pod.name}" not found', about_kind=PODS.plural, about_name=pod.name)

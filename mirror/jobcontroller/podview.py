@@ -147,7 +147,7 @@ def pod_of(found: Object, slim: Meta) -> Pod:
             *(_container(one, is_init=False, sidecars=sidecars) for one in status.container_statuses or ()),
             *(_container(one, is_init=True, sidecars=sidecars) for one in status.init_container_statuses or ()),
         ),
-        version=slim.resource_version,
+        finalizer_at=metadata.finalizers.index(TRACKING_FINALIZER) if is_tracked and metadata.finalizers else 0,
     )
 
 

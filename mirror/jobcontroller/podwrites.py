@@ -17,11 +17,10 @@ from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import ApiError, BadAnswer, KubeError, NotFound
 from mirror.kube.objects import JUNK
-from mirror.kube.requests import Rank
+from mirror.kube.requests import Rank, Request
 from mirror.kube.resources import JOBS, PODS
 
-_WITHOUT_FINALIZER = {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}
-_STRIP = msgspec.json.encode({"metadata": _WITHOUT_FINALIZER})
+_STRIP = msgspec.json.encode({"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}})
 _NAMESPACE_TERMINATING = "NamespaceTerminating"
 
 
@@ -85,10 +84,26 @@ class PodWrites:
         """Take our finalizer off a pod (O6)."""
         await self._patch(pod, _STRIP, flow, memory)
 
-    async def strip_as_seen(self, job: CachedJob, memory: JobMemory, pod: Pod) -> None:
-        """Take our finalizer off a pod that has not changed since; else Conflict is raised."""
-        body = msgspec.json.encode({"metadata": {"resourceVersion": pod.version, **_WITHOUT_FINALIZER}})
-        await self._patch(pod, body, job.metadata.uid, memory)
+    async def strip_active(self, job: CachedJob, memory: JobMemory, pod: Pod) -> None:
+        """Take our finalizer off an active pod; whatever else changes about it meanwhile does not matter.
+
+        Raises:
+            Invalid: it has another phase than we know, is being deleted, or its finalizers are others.
+            KubeError: as for all writes.
+        """
+        finalizer = f"/metadata/finalizers/{pod.finalizer_at}"
+        tests = {
+            "/metadata/uid": pod.uid,
+            "/metadata/deletionTimestamp": None,
+            "/status/phase": pod.phase,
+            finalizer: TRACKING_FINALIZER,
+        }
+        operations: list[dict[str, object]] = [
+            {"op": "test", "path": path, "value": value} for path, value in tests.items()
+        ]
+        operations.append({"op": "remove", "path": finalizer})
+        request = requests.json_patch(PODS, pod.name, operations, namespace=pod.namespace)
+        await self._send_patch(request, job.metadata.uid, memory)
 
     async def adopt(self, job: CachedJob, memory: JobMemory, pod: Pod) -> None:
         """Make a Job the controller of a pod, and track it (O4)."""
@@ -104,12 +119,15 @@ class PodWrites:
         metadata = {
             "uid": pod.uid,
             "ownerReferences": [{"$patch": "delete", "uid": job.metadata.uid}],
-            **_WITHOUT_FINALIZER,
+            "$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER],
         }
         await self._patch(pod, msgspec.json.encode({"metadata": metadata}), job.metadata.uid, None)
 
     async def _patch(self, pod: Pod, body: bytes, flow: str, memory: JobMemory | None) -> None:
         request = requests.strategic_merge_patch(PODS, pod.name, body, namespace=pod.namespace)
+        await self._send_patch(request, flow, memory)
+
+    async def _send_patch(self, request: Request, flow: str, memory: JobMemory | None) -> None:
         answer = await self._client.send(request.in_line(Rank.FIRST, flow))
         if memory is not None:
             memory.written.wrote_pod(_version(_written(answer)))

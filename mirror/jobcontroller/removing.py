@@ -12,12 +12,12 @@ from mirror.jobcontroller.jobview import CachedJob
 from mirror.jobcontroller.memory import JobMemory
 from mirror.jobcontroller.podwrites import PodWrites
 from mirror.jobcontroller.together import Together
-from mirror.kube.errors import Conflict, KubeError, NotFound
+from mirror.kube.errors import Invalid, KubeError, NotFound
 from mirror.runtime.clock import Clock
 from mirror.runtime.loop import CacheBehind
 
-_LOOKS = 4
-"""A pod that starts changes some times in a row."""
+_LOOKS = 3
+"""A pod starts only once; who goes on changing what we look at does not keep it by that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +94,19 @@ class Remover:
 
         Raises:
             CacheBehind: it has ended, or somebody deletes it.
+            NotFound: it is gone.
             KubeError: the server refused.
         """
         try:
             for _ in range(_LOOKS):
-                with suppress(Conflict):
-                    return await self._writes.strip_as_seen(job, memory, pod)
-                found = await self._doubts.look_at(pod, memory)
-                if found is None:
-                    return None  # its deletion will be answered with NotFound
-                if not found.is_active:
+                with suppress(Invalid):
+                    return await self._writes.strip_active(job, memory, pod)
+                pod = await self._doubts.look_at(pod, memory)
+                if not pod.is_active:
                     raise CacheBehind(f"the watch has not shown yet that pod {pod.name} is not active any more")
-                if not found.has_finalizer:
+                if not pod.has_finalizer:
                     return None
-                pod = found
-            await self._writes.strip_as_seen(job, memory, pod)
+            await self._writes.strip(pod, flow=job.metadata.uid, memory=memory)
         except KubeError as error:
             error.add_note("removing completion finalizer")
             raise

@@ -183,8 +183,8 @@ def _what(path: str) -> str:
 
 
 @asynccontextmanager
-async def job_world(settings: ControllerSettings | None = None) -> AsyncIterator[JobWorld]:
-    """A world whose controller is at work."""
+async def job_world(settings: ControllerSettings | None = None, *, qps: float = 0) -> AsyncIterator[JobWorld]:
+    """A world whose controller is at work; it may ask so many times a second, 0 for no limit."""
     world = JobWorld(settings or ControllerSettings())
-    async with world.running():
+    async with world.running(client_of(world.wire, qps=qps)):
         yield world

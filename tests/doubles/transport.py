@@ -156,12 +156,12 @@ class NoCount:
         """Not interesting here."""
 
 
-def client_of(wire: Wire, name: str = "") -> Client:
-    """A client of that server, without limits."""
+def client_of(wire: Wire, name: str = "", *, qps: float = 0) -> Client:
+    """A client of that server that may ask so many times a second, 0 for no limit."""
     return Client(
         name or wire.server.name,
         Credentials(Endpoint(f"https://{wire.server.name}", None), Identity()),
-        Limiter(0, 1, wire.clock.monotonic),
+        Limiter(qps, 1, wire.clock.monotonic),
         NoCount(),
         transport=MemoryTransport(wire),
         wall=wire.clock.wall,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from doubles.jobworld import job_world
+from doubles.refusals import Refused
 
 from mirror.jobcontroller.controller import ControllerSettings
 from mirror.jobcontroller.decide.values import Gates
@@ -260,5 +261,87 @@ async def test_a_pod_that_has_only_started_is_deleted_in_the_same_sync() -> None
         world.node.run(world.pods()[0])
         world.set_spec(suspend=True)
         await world.settle()
+        assert world.active() == []
+        assert world.conditions() == {"Suspended": "JobSuspended"}
+
+
+async def test_a_pod_that_somebody_deletes_while_its_job_is_suspended_keeps_its_finalizer_until_it_has_ended() -> None:
+    """A1, beyond upstream: it may yet succeed, and is counted when it does."""
+    async with job_world() as world:
+        world.create(podReplacementPolicy="Failed")
+        await world.settle()
+        (pod,) = world.pods()
+        world.node.run(pod)
+        await world.settle()
+        world.wire.mute_watches("pods")
+        world.wire.server.remove("pods", pod)
+        world.set_spec(suspend=True)
+        await world.settle(180)
+        assert world.pods(tracked=True) == [pod]
+        world.node.succeed(pod)
+        await world.settle()
+        assert (world.pods(), world.status()["succeeded"]) == ([], 1)
+
+
+async def test_who_has_the_name_of_a_pod_that_is_gone_is_not_deleted() -> None:
+    """A1: only what the Job controls is deleted, however late the watch is."""
+    async with job_world() as world:
+        world.create()
+        await world.settle()
+        (pod,) = world.pods()
+        world.wire.mute_watches("pods")
+        server = world.wire.server
+        server.edit("pods", pod, lambda body: body["metadata"].pop("finalizers"))
+        server.remove("pods", pod)
+        server.put("pods", {"metadata": {"name": pod}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+        world.set_spec(suspend=True)
+        await world.settle()
+        assert (world.status().get("active", 0), world.conditions()) == (0, {"Suspended": "JobSuspended"})
+        assert "deletionTimestamp" not in server.get("pods", pod)["metadata"]
+
+
+async def test_a_pod_with_other_finalizers_loses_ours_only() -> None:
+    """A1: wherever it stands."""
+    async with job_world() as world:
+        world.create()
+        await world.settle()
+        (pod,) = world.pods()
+        world.wire.mute_watches("pods")
+        world.wire.server.edit("pods", pod, lambda body: body["metadata"]["finalizers"].insert(0, "example.com/theirs"))
+        world.set_spec(suspend=True)
+        await world.settle()
+        assert world.wire.server.get("pods", pod)["metadata"]["finalizers"] == ["example.com/theirs"]
+        assert world.active() == []
+
+
+async def test_a_server_that_refuses_every_removal_is_asked_again_later_and_the_status_stays_true() -> None:
+    """A1: one request a pod and sync, in upstream's growing intervals."""
+    async with job_world() as world:
+        world.create(completions=5, parallelism=5)
+        await world.settle()
+        world.wire.arrange("patch", "pods", Refused(409, "Conflict"), times=1000)
+        before = len(world.wire.sent)
+        world.set_spec(suspend=True)
+        await world.settle(60)
+        assert world.status()["active"] == 5
+        assert len(world.wire.sent) - before < 60
+        world.wire.restore()
+        await world.settle(60)
+        assert (world.status().get("active", 0), world.pods()) == (0, [])
+
+
+async def test_pods_that_are_written_all_the_time_are_deleted_though_requests_wait_for_the_limit() -> None:
+    """A1: a suspension takes two requests a pod, whatever kubelets, or whoever wants to evade it, write meanwhile."""
+    async with job_world(qps=5) as world:
+        world.create(completions=10, parallelism=10)
+        await world.settle(10)
+        for pod in world.pods():
+            world.node.run(pod)
+        await world.settle(10)
+        world.set_spec(suspend=True)
+        for count in range(50):
+            for pod in world.active():
+                world.node.restart(pod, count)
+            await world.settle(0.1)
         assert world.active() == []
         assert world.conditions() == {"Suspended": "JobSuspended"}

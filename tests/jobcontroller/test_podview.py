@@ -43,7 +43,7 @@ def test_everything_that_decisions_look_at_is_read() -> None:
         creationTimestamp=TEXT,
         deletionTimestamp=TEXT,
         deletionGracePeriodSeconds=30,
-        finalizers=["batch.kubernetes.io/job-tracking"],
+        finalizers=["example.com/other", "batch.kubernetes.io/job-tracking"],
         annotations={
             "batch.kubernetes.io/job-completion-index": "4",
             "batch.kubernetes.io/job-index-failure-count": "2",
@@ -59,7 +59,7 @@ def test_everything_that_decisions_look_at_is_read() -> None:
         Container("i", is_init=True, exit_code=3, finished_at=AT),
         Container("s", is_init=True, is_sidecar=True, exit_code=0),
     )
-    assert pod.has_finalizer
+    assert (pod.has_finalizer, pod.finalizer_at) == (True, 1)
     assert pod.is_terminating
 
 

@@ -14,13 +14,14 @@ from mirror.jobcontroller.memory import JobMemory
 from mirror.jobcontroller.podwrites import PodWrites
 from mirror.jobcontroller.removing import Remover
 from mirror.jobcontroller.together import Together
-from mirror.kube.errors import Conflict, Forbidden, KubeError, NotFound, in_words
+from mirror.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, in_words
 
 pytestmark = pytest.mark.looptime
 
 NO = Forbidden(403, "Forbidden", "no")
+BUSY = Conflict(409, "Conflict", "modified")
 GONE = NotFound(404, "NotFound", "gone", about_name="p")
-CHANGED = Conflict(409, "Conflict", "modified")
+CHANGED = Invalid(422, "Invalid", "the server rejected our request due to an error in our request")
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 READY = (PodCondition("Ready", "True", None),)
 
@@ -31,7 +32,9 @@ class Sees(Doubts):
     def __init__(self, found: Pod | None) -> None:
         self._found = found
 
-    async def look_at(self, pod: Pod, memory: JobMemory) -> Pod | None:
+    async def look_at(self, pod: Pod, memory: JobMemory) -> Pod:
+        if self._found is None:
+            raise GONE
         return self._found
 
 
@@ -53,7 +56,7 @@ class Refusing(PodWrites):
     async def strip(self, pod: Pod, *, flow: str, memory: JobMemory | None = None) -> None:
         self._maybe("strip")
 
-    async def strip_as_seen(self, job: object, memory: JobMemory, pod: Pod) -> None:
+    async def strip_active(self, job: object, memory: JobMemory, pod: Pod) -> None:
         self._maybe("strip")
         self._changes -= 1
         if self._changes >= 0:
@@ -88,10 +91,11 @@ async def test_a_ready_pod_is_taken_off_once_its_delete_was_tried(writes: PodWri
     [
         pytest.param(Refusing(changes=1), Pod("u", "p", "default", "Running"), 1, "", id="it has started"),
         pytest.param(Refusing(changes=9), Pod("u", "p", "default", has_finalizer=False), 1, "", id="it was let go"),
-        pytest.param(Refusing(changes=1, delete=GONE), None, 1, "", id="it is gone"),
+        pytest.param(Refusing(changes=1), None, 1, "", id="it is gone"),
         pytest.param(Refusing(changes=1), Pod("u", "p", "default", "Succeeded"), 0, "CacheBehind", id="it has ended"),
         pytest.param(Refusing(changes=1), Pod("u", "p", "default", deleted=NOW), 0, "CacheBehind", id="it is going"),
-        pytest.param(Refusing(changes=9), Pod("u", "p", "default", "Running"), 0, "Conflict", id="it never rests"),
+        pytest.param(Refusing(changes=9), Pod("u", "p", "default", "Running"), 1, "", id="it never rests"),
+        pytest.param(Refusing(strip=BUSY), None, 0, "Conflict", id="the server is refusing"),
     ],
 )
 async def test_a_pod_that_has_changed_is_looked_at_before_it_is_let_go(

@@ -69,8 +69,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     index_ignored_failures: int = 0
     conditions: tuple[PodCondition, ...] = ()
     containers: tuple[Container, ...] = ()
-    version: str = ""
-    """``resourceVersion``, for a write that must not meet another state of the pod."""
+    finalizer_at: int = 0
+    """The place of ours among its finalizers, for a patch that names it."""
 
     @property
     def is_finished(self) -> bool:
