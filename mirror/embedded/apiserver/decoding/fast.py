@@ -11,7 +11,6 @@ from typing import Annotated, Any, TypedDict
 
 import msgspec
 
-from mirror.embedded.apiserver.decoding.typed import DROPPED
 from mirror.embedded.apiserver.schemas import STRUCTS, gotypes
 
 _MOST_DECODERS = 4096
@@ -69,7 +68,6 @@ def _decoder(struct: str) -> msgspec.json.Decoder[Any] | None:
 @cache
 def _struct(name: str) -> Any:
     fields = {field: _field(name, field, kind) for field, kind in STRUCTS[name].items()}
-    fields |= dict.fromkeys(DROPPED.get(name, ()), Any)
     return TypedDict(name, fields, total=False)  # type: ignore[operator]
 
 

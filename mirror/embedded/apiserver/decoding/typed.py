@@ -11,17 +11,10 @@ from typing import Any, TypeAlias
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.decoding import scalars
 from mirror.embedded.apiserver.decoding.text import Members, Number, clean, plain
-from mirror.embedded.apiserver.schemas import STRUCTS, gotypes
+from mirror.embedded.apiserver.schemas import gotypes
+from mirror.embedded.apiserver.schemas.dropped import KNOWN, drop
 
 Json: TypeAlias = dict[str, Any]
-
-DROPPED = {
-    "ObjectMeta": ("selfLink",),
-    "PodSpec": ("schedulingGroup",),
-    "VolumeProjection": ("clusterTrustBundle", "podCertificate"),
-    "Lifecycle": ("stopSignal",),
-}
-"""Fields that a server knows, and drops."""
 
 _MOST_COMPLAINTS = 100
 _ABSENT: Any = object()
@@ -59,15 +52,14 @@ class Reading:
     def _object(self, value: Any, struct: str, type_name: str, path: str, known: Json | None = None) -> Any:
         if not isinstance(value, Members):
             return self._mismatch(value, type_name)
-        fields, found, seen = STRUCTS[struct], known if isinstance(known, dict) else {}, set()
+        fields, found, seen = KNOWN[struct], known if isinstance(known, dict) else {}, set()
         outer = self._struct, self._fields
         for raw, one in value:
             name = clean(raw)
             below = f"{path}.{name}" if path else name
             kind = fields.get(name)
             if kind is None:
-                if name not in DROPPED.get(struct, ()):
-                    self._complain("unknown", below)
+                self._complain("unknown", below)
                 continue
             if name in seen:
                 self._complain("duplicate", below)
@@ -77,7 +69,7 @@ class Reading:
             self._fields = ".".join(filter(None, (outer[1], through, name)))
             self._field(found, name, one, kind, gotypes.of_field(struct, name, kind), below)
             self._struct, self._fields = outer
-        return found
+        return _ABSENT if drop(found, struct) else found
 
     def _field(self, found: Json, name: str, value: Any, kind: str, type_name: str, path: str) -> None:
         is_pointer, kind = kind.startswith("*"), kind.strip("*!")
@@ -94,7 +86,7 @@ class Reading:
             return plain(value)
         if "|" in kind and kind[0] not in "[{":
             return self._either(value, kind, path)
-        if kind in STRUCTS:
+        if kind in KNOWN:
             return self._object(value, kind, type_name, path, known)
         if kind.startswith("["):
             return self._list(value, kind[1:-1], type_name, path)

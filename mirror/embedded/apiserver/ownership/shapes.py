@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
-from mirror.embedded.apiserver.schemas import STRUCTS, merging
+from mirror.embedded.apiserver.schemas import merging
+from mirror.embedded.apiserver.schemas.dropped import KNOWN
 
 SCALARS: Mapping[str, str] = {"s": "string", "i": "numeric", "f": "numeric", "b": "boolean", "y": "string"}
 """What a scalar must be; others may be any scalar."""
@@ -78,7 +79,7 @@ def _struct(struct: str, known: dict[str, Struct]) -> Struct:
     if struct in known:
         return known[struct]
     found = known[struct] = Struct()
-    for name, kind in STRUCTS[struct].items():
+    for name, kind in KNOWN[struct].items():
         found.fields[name] = _field(struct, name, kind.strip("*!"), known)
     return found
 
@@ -101,7 +102,7 @@ def _field(struct: str, name: str, kind: str, known: dict[str, Struct]) -> Shape
 
 
 def _value(kind: str, known: dict[str, Struct]) -> Shape:
-    if kind in STRUCTS:
+    if kind in KNOWN:
         inner = _struct(kind, known)
         return Whole("map", inner) if kind in merging.ATOMIC_STRUCTS else inner
     if kind == "?" or "|" in kind:

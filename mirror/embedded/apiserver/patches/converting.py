@@ -12,8 +12,8 @@ import msgspec
 
 from mirror.embedded.apiserver.decoding import fast, scalars
 from mirror.embedded.apiserver.decoding.goprint import type_of
-from mirror.embedded.apiserver.decoding.typed import DROPPED
-from mirror.embedded.apiserver.schemas import STRUCTS, gotypes
+from mirror.embedded.apiserver.schemas import gotypes
+from mirror.embedded.apiserver.schemas.dropped import KNOWN, drop
 
 _GO_KINDS = {"s": "string", "b": "bool", "i": "int32", "f": "float64"}
 
@@ -33,27 +33,27 @@ def converted(body: dict[str, Any], struct: str) -> tuple[dict[str, Any], list[s
         return quickly, []
     unknown: list[str] = []
     found = _struct(body, struct, "", unknown)
-    return found, sorted(unknown)
+    return found or {}, sorted(unknown)
 
 
-def _struct(value: Any, struct: str, path: str, unknown: list[str]) -> dict[str, Any]:
+def _struct(value: Any, struct: str, path: str, unknown: list[str]) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         raise Unconvertible(f"cannot restore struct from: {_kind(value)}")
-    fields, found = STRUCTS[struct], {}
+    fields, found = KNOWN[struct], {}
     for name, kind in fields.items():
         if name in value:
             type_name = gotypes.of_field(struct, name, kind)
             below = f"{path}.{name}" if path else name
             found[name] = _value(value[name], kind.strip("*!"), type_name, below, unknown)
-    others = [name for name in value if name not in fields and name not in DROPPED.get(struct, ())]
+    others = [name for name in value if name not in fields]
     unknown.extend(f'unknown field "{path}.{name}"' if path else f'unknown field "{name}"' for name in others)
-    return {name: found[name] for name in value if name in found}
+    return None if drop(found, struct) else {name: found[name] for name in value if name in found}
 
 
 def _value(value: Any, kind: str, type_name: str, path: str, unknown: list[str]) -> Any:
     if value is None or kind == "?" or "|" in kind:
         return value
-    if kind in STRUCTS:
+    if kind in KNOWN:
         return _struct(value, kind, path, unknown)
     if kind.startswith("["):
         if not isinstance(value, list):

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from mirror.batch.schema import STRUCTS as BATCH
 from mirror.batch.schema import read
 from mirror.embedded.apiserver.schemas import access, core, extensions, gotypes, merging, models
-from mirror.embedded.apiserver.schemas.fields import STRUCTS
+from mirror.embedded.apiserver.schemas.dropped import KNOWN, PARTS
 from mirror.embedded.apiserver.schemas.texts import TEXTS
 
 Json: TypeAlias = dict[str, Any]
@@ -82,7 +82,7 @@ def _group(struct: str) -> str:
     return META
 
 
-_CORE, _ACCESS = frozenset(read(core.TABLE)), frozenset(read(access.TABLE))
+_CORE, _ACCESS = frozenset(read(core.TABLE)) | PARTS.keys(), frozenset(read(access.TABLE))
 _EXTENSIONS = frozenset(read(extensions.TABLE))
 
 
@@ -96,9 +96,9 @@ def of_structs(structs: Iterable[str]) -> dict[str, Json]:
         if name in found:
             continue
         found[name] = of_struct(struct)
-        for kind in STRUCTS[struct].values():
+        for kind in KNOWN[struct].values():
             for part in _parts(kind):
-                if part in STRUCTS:
+                if part in KNOWN:
                     waiting.append(part)
                 elif part in _SPECIAL_LETTERS:
                     special = _SPECIAL_LETTERS[part]
@@ -129,7 +129,7 @@ def of_struct(struct: str) -> Json:
     if text:
         found["description"] = text
     properties, required = {}, []
-    for name, kind in STRUCTS[struct].items():
+    for name, kind in KNOWN[struct].items():
         schema = _field(struct, name, kind.strip("*!"))
         meaning = meanings.get(name)
         described = (meaning.text if meaning else "") or TEXTS.get(_parts(kind)[0], "")
@@ -176,7 +176,7 @@ def _of_type(kind: str, *, is_wide: bool, is_item: bool) -> Json:
     if "|" in kind and kind[0] not in "[{":
         suffix = {"b": "Bool", "[s]": "StringArray"}.get(kind.split("|")[1], "Array")
         return {"$ref": REFERENCE + _SCHEMA_OR + suffix}
-    if kind in STRUCTS:
+    if kind in KNOWN:
         found: Json = {"allOf": [{"$ref": REFERENCE + name_of(kind)}]}
         return {**found, "default": {}} if is_item else found
     if kind in _SPECIAL_LETTERS:
