@@ -18,10 +18,15 @@ from mirror.kube.errors import ApiError, KubeError, NotFound, ServerFailure, Unr
 from mirror.kube.resources import PODS
 from mirror.kube.watch import list_pages
 
+_BY_WEBHOOK = ("failed calling webhook ", "admission webhook ")
+"""What a server says of webhooks, which it asks before it stores anything; one may be down for hours."""
+
 
 def leaves_doubt(error: KubeError) -> bool:
     """Whether a request that failed like this may have been carried out."""
-    return isinstance(error, ServerFailure) or not isinstance(error, ApiError | Unreachable)
+    if isinstance(error, ServerFailure):
+        return not any(words in error.message for words in _BY_WEBHOOK)
+    return not isinstance(error, ApiError | Unreachable)
 
 
 class Doubts:
