@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -62,7 +63,7 @@ async def test_a_namesake_created_at_once_runs_after_the_old_mirror_has_gone(
         assert placed_on(source) == worker
         assert source["status"]["succeeded"] == 1
         # Those of the mirrors before it may still be on their way out.
-        await until(lambda name=name: pods_anywhere(scene, name), lambda pods: len(pods) == 1)  # type: ignore[misc]
+        await until(partial(pods_anywhere, scene, name), lambda pods: len(pods) == 1)
 
 
 async def pods_anywhere(scene: Scene, name: str) -> set[str]:

@@ -84,8 +84,7 @@ async def serving(decide: Decide = allow) -> AsyncIterator[Hook]:
     try:
         site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context(_PAIR))
         await site.start()
-        assert site._server is not None  # aiohttp tells a site's port in no other way
-        host, port = site._server.sockets[0].getsockname()  # type: ignore[attr-defined]
+        host, port = runner.addresses[0]
         hook.url = f"https://{host}:{port}/hook"
         yield hook
     finally:

@@ -37,7 +37,7 @@ def end_programs(directory: Path) -> None:
             os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while any(birth(pid) == born for pid, born in running) and time.monotonic() < deadline:
-        time.sleep(0.01)
+        time.sleep(0.01)  # killed processes tell nobody but their parent when they are gone
 
 
 if __name__ == "__main__":

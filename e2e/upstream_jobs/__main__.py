@@ -119,7 +119,7 @@ def _lines(program: Program) -> Iterator[str]:
     with program.log.open(errors="replace") as log:
         is_running, begun = True, ""
         while is_running:
-            time.sleep(_LOOK_AGAIN_SECONDS)
+            time.sleep(_LOOK_AGAIN_SECONDS)  # a file that grows tells nobody
             is_running = program.is_running
             *whole, begun = (begun + log.read()).split("\n")
             yield from whole

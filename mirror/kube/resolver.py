@@ -28,6 +28,7 @@ class ThreadPerLookup(AbstractResolver):
         def look_up() -> None:
             addresses: _Addresses | OSError
             try:
+                # Other families than those of the internet are never asked for; its type speaks of them, too.
                 addresses = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)  # type: ignore[assignment]
             except OSError as error:
                 addresses = error

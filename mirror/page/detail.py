@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from zlib import crc32
 
 import msgspec
@@ -98,7 +99,7 @@ def _moments(moments: Sequence[Moment], now: datetime) -> tuple[Part, ...]:
         digest = crc32(repr(one).encode("utf-8", "backslashreplace"))
         seen[digest] += 1
         name = f"m:{digest:08x}-{seen[digest]}"
-        parts.append(Part(name, one, lambda one=one, name=name: _moment(name, one, now)))  # type: ignore[misc]
+        parts.append(Part(name, one, partial(_moment, name, one, now)))
     return tuple(parts)
 
 

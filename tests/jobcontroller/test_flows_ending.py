@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from doubles.jobworld import job_world
+from doubles.pods import Body
 from doubles.refusals import Refused
 
 from mirror.jobcontroller.controller import ControllerSettings
@@ -125,8 +126,8 @@ async def test_a_verdict_can_come_from_a_pod_that_was_counted_already() -> None:
         await world.settle()
         first, _ = world.pods()
 
-    def strip(pod: dict[str, object]) -> None:
-        pod["metadata"].pop("finalizers")  # type: ignore[attr-defined]
+    def strip(pod: Body) -> None:
+        pod["metadata"].pop("finalizers")
 
     world.node.fail(first, exit_code=42)
     world.wire.server.edit("pods", first, strip)

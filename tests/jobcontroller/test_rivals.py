@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta
+from operator import methodcaller
 from typing import Any
 
 import pytest
@@ -91,7 +92,7 @@ def change(wire: Wire, watch: Rivals, *jobs: dict[str, Any]) -> None:
             continue
         managed = {"managedFields": job["metadata"]["managedFields"]}
         write = {"metadata": before["metadata"] | managed, "status": job["status"]}
-        now = wire.server.edit("jobs", name, lambda body, write=write: body.update(write))  # type: ignore[misc]
+        now = wire.server.edit("jobs", name, methodcaller("update", write))
         watch.on_job(seen(before), seen(now), Change.SEEN)
 
 
