@@ -45,7 +45,7 @@ def fill(pod: Json) -> None:
     for name in ("initContainers", "containers", "ephemeralContainers"):
         for container in pod.get(name) or ():
             _fill_container(container)
-    _round(pod, "overhead")
+    round_amounts(pod, "overhead")
     if "resources" in pod:
         _round_resources(pod["resources"])
 
@@ -122,12 +122,12 @@ def _pull_policy(image: str) -> str:
 
 
 def _round_resources(resources: Json) -> None:
-    _round(resources, "limits")
-    _round(resources, "requests")
+    round_amounts(resources, "limits")
+    round_amounts(resources, "requests")
 
 
-def _round(owner: Json, name: str) -> None:
-    """Finer than a thousandth is rounded up."""
+def round_amounts(owner: Json, name: str) -> None:
+    """Finer than a thousandth is rounded up, in the list of resources of this name."""
     listed: Json = owner.get(name, {})
     for resource, text in listed.items():
         found = quantities.parse(text)

@@ -21,7 +21,7 @@ JobSpec: parallelism=*i completions=*i activeDeadlineSeconds=*i podFailurePolicy
     podReplacementPolicy=*s managedBy=*s
 JobStatus: conditions=[JobCondition] startTime=*t completionTime=*t active=i succeeded=i failed=i terminating=*i
     completedIndexes=s failedIndexes=*s uncountedTerminatedPods=*UncountedTerminatedPods ready=*i
-ObjectMeta: name=s generateName=s namespace=s uid=s resourceVersion=s generation=i creationTimestamp=t
+ObjectMeta: name=s generateName=s namespace=s selfLink=s uid=s resourceVersion=s generation=i creationTimestamp=t
     deletionTimestamp=*t deletionGracePeriodSeconds=*i labels={s} annotations={s} ownerReferences=[OwnerReference]
     finalizers=[s] managedFields=[ManagedFieldsEntry]
 PodFailurePolicy: rules=[PodFailurePolicyRule]!

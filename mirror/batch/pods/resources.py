@@ -156,7 +156,8 @@ def _check_pages(field: str, name: str, amount: Quantity) -> Iterator[Violation]
     if not name.startswith(_HUGE_PAGES):
         return
     page = quantities.parse(name.removeprefix(_HUGE_PAGES))
-    if page is None or page.nano <= 0 or not page.is_whole or amount.units % page.units:
+    units = amount.units if amount.units < 1 << 63 else 0  # What does not fit into 64 bits counts as nothing there.
+    if page is None or page.nano <= 0 or not page.is_whole or units % page.units:
         yield invalid_text(field, amount.text, f"{amount.text} is not positive integer multiple of {name}")
 
 

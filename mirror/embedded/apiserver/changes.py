@@ -164,6 +164,11 @@ def remove(server: ApiServer, kind: Kind, record: Record) -> Record:
     return server.storage.remove(kind.stored_as, record, partial(objects.at_deletion, record))
 
 
+def is_version(text: str) -> bool:
+    """Whether storage takes it for one, be it of the future; 0 and what is no number of 64 bits are none."""
+    return text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 64
+
+
 def version_on_create() -> Refused:
     """500, as upstream has it."""
     return Refused(failure(500, "", "resourceVersion should not be set on objects to be created"))

@@ -13,7 +13,7 @@ from mirror.embedded.apiserver.messages import Request
 from mirror.embedded.apiserver.options import META_GROUP, dry_run_problems, flag, integer
 from mirror.embedded.apiserver.schemas import versions
 
-_KIND, _VERSIONS = "DeleteOptions", ("", "v1", f"{META_GROUP}/v1")
+_KIND = "DeleteOptions"
 _POLICIES = ("Foreground", "Background", "Orphan")
 
 
@@ -63,10 +63,10 @@ def decoded(data: bytes, content_type: str) -> Json:
             data, _ = yamls.to_json(data)
         members = text.parse(data)
         version, kind = names.interpret(members)
-        is_options = kind in ("", _KIND) and version in _VERSIONS
-        if not is_options and not versions.is_known(version, kind or _KIND):
+        # Options are options in every version, even in one that nobody knows.
+        if kind not in ("", _KIND) and not versions.is_known(version, kind):
             raise typed.Refusal(
-                f"no kind {quoted(kind or _KIND)} is registered for version {quoted(version or 'v1')} in scheme "
+                f"no kind {quoted(kind)} is registered for version {quoted(version or 'v1')} in scheme "
                 '"pkg/runtime/scheme.go:111"'
             )
         if kind not in ("", _KIND):

@@ -88,7 +88,7 @@ def track(new: Json, old: Json | None, kind: Kind, *, manager: str, subresource:
         fields = difference.written if mine is None else sets.union(difference.written, mine.fields)
         managers[me] = Owned(fields, now, kind.api_version)
         managers = _capped(managers)
-    found = entries_of(managers)
+    found = entries_of({one: owned for one, owned in managers.items() if owned.fields})
     if found:
         meta["managedFields"] = found
 
@@ -154,8 +154,13 @@ def _set_of(fields: Any) -> Set:
         elif element[1:2] != ":" or (element[0] == "k" and not sets.key_of(element)):
             raise BadEntries("error decoding set: parsing key as path element")
         elif element[0] in "fkvi":
-            found[element] = _set_of(below)
+            found[element] = _plain(_set_of(below))
     return found
+
+
+def _plain(node: Set) -> Set:
+    """A member with nothing below it is written without ``.``."""
+    return {} if node.keys() == {sets.SELF} else node
 
 
 def entries_of(managers: Managers) -> list[Json]:

@@ -162,7 +162,7 @@ async def _stored(server: ApiServer, call: Call, body: Json, context: Context, w
         if version:
             body["metadata"]["resourceVersion"] = version
         return objects.encoded(kind, body)
-    if version not in ("", "0"):
+    if changes.is_version(version):
         raise changes.version_on_create()
     return objects.shown(kind, changes.store(server, kind, body, replacing=None))
 

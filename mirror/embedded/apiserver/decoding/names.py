@@ -24,6 +24,8 @@ _DIFFERENT = "the API version in the data"
 def interpret(members: Any) -> tuple[str, str]:
     """``apiVersion`` and ``kind`` of what was parsed, or of a plain object; empty where they are missing.
 
+    A version whose group is empty (``/v1``) is that of the core.
+
     Raises:
         Refusal: they are no texts, or nothing like a version.
     """
@@ -40,7 +42,7 @@ def interpret(members: Any) -> tuple[str, str]:
             found[name] = clean(value)
     if found["apiVersion"].count("/") > 1:
         raise Refusal(unexpected(found["apiVersion"]))
-    return found["apiVersion"], found["kind"]
+    return found["apiVersion"].removeprefix("/"), found["kind"]
 
 
 def summary(data: bytes) -> str:

@@ -14,6 +14,8 @@ from mirror.embedded.apiserver.schemas import STRUCTS
 
 _MARKUP = re.compile("[<>&\u2028\u2029]")
 _FIRST = ("kind", "apiVersion")
+_AS_THEY_ARE = ("OwnerReference", "ManagedFieldsEntry", "TypedLocalObjectReference", "TypedObjectReference")
+"""Structs in which these two do not come first, or not both."""
 
 
 def in_order(value: Any, struct: str) -> Any:
@@ -21,7 +23,8 @@ def in_order(value: Any, struct: str) -> Any:
     if not isinstance(value, dict):
         return value
     fields = STRUCTS.get(struct, {})
-    names = [name for name in (*_FIRST, *fields) if name in fields and name in value] if fields else sorted(value)
+    first = () if struct in _AS_THEY_ARE else _FIRST
+    names = [name for name in (*first, *fields) if name in fields and name in value] if fields else sorted(value)
     others = [name for name in value if name not in names]
     return {name: _value(value[name], fields.get(name, "")) for name in dict.fromkeys((*names, *others))}
 

@@ -1,4 +1,4 @@
-"""Fields that a server knows, and drops: those of gates that are off in 1.36, and ``selfLink``.
+"""Fields that a server knows, and drops: those of gates that are off in 1.36.
 
 They are read, so that a wrong type or an unknown field in them is refused; they can be applied, and are described;
 nothing is ever stored in them. Readers of bodies, ``ownership`` and ``components`` use ``KNOWN``; everybody else has to
@@ -14,7 +14,6 @@ from mirror.batch.schema import read
 from mirror.embedded.apiserver.schemas.fields import STRUCTS
 
 _FIELDS = read("""
-ObjectMeta: selfLink=s
 PodSpec: schedulingGroup=*PodSchedulingGroup
 VolumeProjection: clusterTrustBundle=*ClusterTrustBundleProjection podCertificate=*PodCertificateProjection
 Lifecycle: stopSignal=*s

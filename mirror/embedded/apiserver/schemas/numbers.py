@@ -13,7 +13,7 @@ from mirror.embedded.apiserver.schemas.fields import STRUCTS
 _NUMBERS = """
 JobSpec: 1 2 3 11 16 7 12 13 4 5 6 8 9 10 14 15
 JobStatus: 1 2 3 4 5 6 11 7 10 8 9
-ObjectMeta: 1 2 3 5 6 7 8 9 10 11 12 13 14 17
+ObjectMeta: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 17
 OwnerReference: 5 1 3 4 6 7
 ManagedFieldsEntry: 1 2 3 4 6 7 8
 PodFailurePolicyRule: - 1 2 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mirror.batch import pod_defaults
+from mirror.batch.pod_defaults import round_amounts
 from mirror.batch.pods.resources import needed_by
 from mirror.embedded.apiserver.strategy import Json
 
@@ -12,6 +13,7 @@ _OF_PODS = ("cpu", "memory")
 
 def fill(pod: Json) -> None:
     """Everything that a pod lacks."""
+    _round_status(pod["status"])
     spec = pod["spec"]
     pod_defaults.fill(spec)
     if spec["terminationGracePeriodSeconds"] < 0:
@@ -38,6 +40,17 @@ def fill_addresses(status: Json) -> None:
         status["podIPs"] = [{"ip": address}]
     elif addresses:
         status["podIP"] = addresses[0]["ip"]
+
+
+def _round_status(status: Json) -> None:
+    """Amounts in a status are as fine as those of a spec."""
+    owners = [status]
+    for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        owners += status.get(kind, ())
+    for owner in owners:
+        round_amounts(owner, "allocatedResources")
+        for name in ("limits", "requests"):
+            round_amounts(owner.get("resources", {}), name)
 
 
 def _containers(spec: Json) -> list[Json]:

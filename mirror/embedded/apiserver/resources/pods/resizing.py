@@ -52,7 +52,8 @@ def check(new: Json, old: Json, context: Context) -> Sequence[Violation]:
             found.extend(
                 _check_removed(f"spec.{kind}[{position}].resources", "resource", one["resources"], other["resources"])
             )
-    made = {**spec, "resources": _unresized(spec.get("resources"), before.get("resources"))}
+    own = before.get("resources")
+    made = {**spec, "resources": _unresized(spec.get("resources"), own) or own}
     for kind in _KINDS:
         if before.get(kind):
             made[kind] = [_container_unresized(*pair) for pair in zip(spec[kind], before[kind], strict=True)]
@@ -96,7 +97,7 @@ def _check_pod_resources(new: Json | None, old: Json | None) -> Iterator[Violati
         return
     if old is not None:
         yield from _check_removed("spec.resources", "pod-level resource", new or {}, old)
-    if not same(_unresized(new, old), old):
+    if not same(_unresized(new, old) or {}, old or {}):
         yield forbidden("spec", f"{_ONLY} at pod-level")
 
 

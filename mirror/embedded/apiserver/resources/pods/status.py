@@ -147,6 +147,10 @@ def _check_claims(statuses: Sequence[Json], claims: Sequence[Json]) -> Iterator[
             yield invalid_text(field, name, "must match the name of an entry in `spec.resourceClaims`")
         if name in seen:
             yield duplicate(field, quoted(name))
+        claim = one.get("resourceClaimName")
+        if claim is not None:
+            path = f"status.resourceClaimStatuses[{position}].resourceClaimName"
+            yield from invalid_texts(path, claim, subdomain_problems(claim))
         seen.add(name)
 
 
@@ -162,7 +166,7 @@ def _check_addresses(kind: str, status: Json, before: Json) -> Iterator[Violatio
         return
     wrong = [position for position, address in enumerate(addresses) if not _is_address(address)]
     if wrong:
-        why = f"invalid IP[{wrong[0]}]: <nil>"
+        why = f"invalid IP[{wrong[0]}]: {addresses[wrong[0]]}"
         yield internal_error(field, f"failed to check for dual stack with error:{why}")
     if wrong or sorted(":" in one for one in addresses) != [False, True]:
         struct = "PodIP" if kind == "podIPs" else "HostIP"
