@@ -2,8 +2,9 @@
 
 Rules besides those of ``normal``: writes stand under the stimulus after which they came, in the server's order, but pod
 writes between two status writes happen at the same time and are sorted by pod, and what is about different Jobs stands
-apart. Writes that were refused for a conflict or hit nothing (409, 404), and patches of pods that changed nothing, are
-left out, being a matter of who came first; other refusals, which are tried again and again, are shown once.
+apart. Writes that were refused for a conflict, hit nothing (409, 404), or tested what was not so any more (422), and
+patches of pods that changed nothing, are left out, being a matter of who came first; other refusals, which are tried
+again and again, are shown once.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from e2e.job_scenarios.stage import Step
 from e2e.job_scenarios.writes import Write
 
 _LOST_RACES = (404, 409)
+_TEST_FAILED = 422
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Trace:
 def make_trace(place: Place, steps: Sequence[Step], writes: Sequence[Write], *, tells_pods_apart: bool) -> Trace:
     """The trace of a script that was played in a namespace."""
     names = Names(place, tells_pods_apart=tells_pods_apart)
-    kept = _without_empty_patches([write for write in writes if write.code not in _LOST_RACES])
+    kept = _without_empty_patches([write for write in writes if not _came_too_late(write)])
     lines: list[str] = []
     for number, step in enumerate(steps):
         until = steps[number + 1].began if number + 1 < len(steps) else None
@@ -101,6 +103,10 @@ def _job_of(write: Write) -> str:
         return write.name
     references = write.stored.get("metadata", {}).get("ownerReferences", [])
     return next((str(one["name"]) for one in references if one.get("controller")), "")
+
+
+def _came_too_late(write: Write) -> bool:
+    return write.code in _LOST_RACES or (write.code == _TEST_FAILED and write.is_json_patch)
 
 
 def _without_empty_patches(writes: Sequence[Write]) -> list[Write]:

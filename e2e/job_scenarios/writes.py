@@ -30,9 +30,11 @@ class Write:
     """Of the object; empty for a refused create."""
     code: int
     sent: Json
-    """The body of the request: an object, a patch, or the options of a DELETE."""
+    """The body of the request: an object, a patch, or the options of a DELETE; nothing for a JSON patch."""
     stored: Json
     """What the server answered: the object, or its Status when it refused."""
+    is_json_patch: bool = False
+    """One that tests something first, as all of a controller's do."""
 
 
 def read_writes(path: Path, user: str, *, neighbours: str) -> Mapping[str, list[Write]]:
@@ -58,6 +60,8 @@ def read_writes(path: Path, user: str, *, neighbours: str) -> Mapping[str, list[
 
 def _write(event: dict[str, Any], about: dict[str, Any]) -> Write:
     stored = event.get("responseObject") or {}
+    sent = event.get("requestObject") or {}
+    is_json_patch = isinstance(sent, list)
     parts = (about.get("resource", ""), about.get("subresource", ""))
     return Write(
         received=datetime.fromisoformat(event["requestReceivedTimestamp"]),
@@ -65,6 +69,7 @@ def _write(event: dict[str, Any], about: dict[str, Any]) -> Write:
         resource="/".join(part for part in parts if part),
         name=about.get("name") or stored.get("metadata", {}).get("name", ""),
         code=event.get("responseStatus", {}).get("code", 0),
-        sent=event.get("requestObject") or {},
+        sent={} if is_json_patch else sent,
         stored=stored,
+        is_json_patch=is_json_patch,
     )
