@@ -1,4 +1,4 @@
-"""A command that somebody runs in a test: how it ended. For the commands of users and of operators."""
+"""A command that somebody runs in a test: how it ended. For the commands of users, of operators, and of documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PATIENCE_SECONDS = 180
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """How a command ended."""
+    """How a command ended, and what it printed."""
 
     code: int
     output: str

@@ -12,22 +12,11 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from e2e import shipped
+from e2e import shipped, shipped_life
 from e2e.job_controller import WithKubeconfig
 from e2e.jobs import Scene, job, until
 from e2e.manager import ManagerProcess
 from e2e.shipped import Right, user_of
-from e2e.shipped_life import (
-    SERVING,
-    USER,
-    chosen_settings,
-    held_life,
-    life,
-    life_of_jobs,
-    old_clusters,
-    serving_life,
-    strict_cluster,
-)
 from e2e.without_rights import WAYS
 from mirror.model import names
 
@@ -43,17 +32,17 @@ async def test_the_manager_uses_every_right_and_lacks_none(is_everywhere: bool) 
     """On servers that make it list before it watches; with Roles alone where namespaces are chosen."""
     name = f"team-{uuid.uuid4().hex[:6]}"
     chosen = [] if is_everywhere else [name]
-    async with old_clusters() as (management, east):
+    async with shipped_life.old_clusters() as (management, east):
         scene = Scene(management, {"east": east}, name)
         await scene.make_namespace()
         if not is_everywhere:
             await scene.make_namespace("east")  # its Role is in it
-        settings = chosen_settings(name) if chosen else {"workers": {"createNamespaces": True}}
+        settings = shipped_life.chosen_settings(name) if chosen else {"workers": {"createNamespaces": True}}
         async with ManagerProcess.start(management, {"east": east}, settings=settings) as manager:
             manager.expect_complaints("IdentityRefused")
             if chosen:
-                await held_life(manager, scene)
-            await life(manager, scene)
+                await shipped_life.held_life(manager, scene)
+            await shipped_life.life(manager, scene)
             files = ["management", *(["management-namespaced", "webhook-namespaced"] if chosen else [])]
             given = set(granted(*files, manager=manager, chosen=chosen))
             given_east = set(
@@ -73,17 +62,17 @@ async def test_the_manager_uses_every_right_and_lacks_none(is_everywhere: bool) 
 async def test_webhook_and_access_use_every_right_that_comes_with_them() -> None:
     """Whom to trust, held Jobs, users' tokens and rights, where access is; pods, logs and events on the worker."""
     name = f"team-{uuid.uuid4().hex[:6]}"
-    async with old_clusters() as (management, east):
+    async with shipped_life.old_clusters() as (management, east):
         scene = Scene(management, {"east": east}, name)
         await scene.make_namespace()
         await management.kubectl("apply", "--filename", str(shipped.RBAC.parent / "webhook.yaml"))
-        async with ManagerProcess.start(management, {"east": east}, settings=SERVING) as manager:
+        async with ManagerProcess.start(management, {"east": east}, settings=shipped_life.SERVING) as manager:
             manager.expect_complaints("kubelet|pods/log|502|503")
-            await serving_life(manager, scene)
+            await shipped_life.serving_life(manager, scene)
             given = set(granted("https", "webhook", "access", manager=manager))
             given_east = set(granted("worker-logs", manager=manager))
             await manager.stop()
-            user, jane = user_of(manager.namespace), f"system:serviceaccount:{name}:{USER}"
+            user, jane = user_of(manager.namespace), f"system:serviceaccount:{name}:{shipped_life.USER}"
             entries, on_east = await management.audit_entries(), await east.audit_entries()
         await scene.close()
 
@@ -97,7 +86,7 @@ async def test_webhook_and_access_use_every_right_that_comes_with_them() -> None
 
 async def test_the_job_controller_uses_every_right_and_lacks_none() -> None:
     """``update jobs/finalizers`` looks unused, and is what some distributions want before pods get a Job as owner."""
-    async with strict_cluster() as cluster:
+    async with shipped_life.strict_cluster() as cluster:
         scene = Scene(cluster, {"here": cluster}, f"team-{uuid.uuid4().hex[:6]}")
         await scene.make_namespace()
         objects = shipped.read("job-controller", namespace="robots")
@@ -106,7 +95,7 @@ async def test_the_job_controller_uses_every_right_and_lacks_none() -> None:
         try:
             robot.launch()
             await robot.wait_until_ready()
-            await life_of_jobs(scene)
+            await shipped_life.life_of_jobs(scene)
             await robot.stop()
             entries = await cluster.audit_entries()
             await shipped.account(cluster, "robots", shipped.without(objects, hidden))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from e2e.commands import Said
 from e2e.controlplane.assets import find_binaries
 from e2e.controlplane.process import installed_mirror
 from e2e.documents.commands import TOP, all_commands
@@ -19,15 +20,6 @@ from e2e.documents.commands import TOP, all_commands
 _TIMEOUT_SECONDS = 300.0
 _AGAIN_SECONDS = 0.5
 _PIECE_BYTES = 65_536
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """How a command ended, and what it printed."""
-
-    code: int
-    output: str
-    errors: str
 
 
 @dataclass(frozen=True, slots=True)
