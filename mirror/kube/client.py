@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from multidict import CIMultiDict
 
@@ -42,6 +42,9 @@ _MOST_ERROR_BYTES = 8 * 2**20
 _MOST_LINE_BYTES = 32 * 2**20
 _UNASKED_PAUSE_SECONDS = 1.0
 """How long a 429 that names no time quietens a cluster."""
+
+Silence: TypeAlias = float | Callable[[], float]
+"""For how many seconds a stream may say nothing; a function is asked before each piece."""
 
 
 class Observer(Protocol):
@@ -139,7 +142,7 @@ class Client:
         return decode_object(await self.send(request))
 
     @asynccontextmanager
-    async def stream(self, request: Request, *, silent_seconds: float) -> AsyncGenerator[AsyncIterator[bytes], None]:
+    async def stream(self, request: Request, *, silent_seconds: Silence) -> AsyncGenerator[AsyncIterator[bytes], None]:
         """Open a watch and hand out its lines as they come, without line ends and empty ones, until the server ends it.
 
         Raises, also while the lines are read:
@@ -151,7 +154,7 @@ class Client:
             await self._limiter.acquire(urgent=request.urgent, rank=request.rank, flow=request.flow)
         ends_at = asyncio.get_running_loop().time() + request.deadline_seconds
         async with contextlib.AsyncExitStack() as stack:
-            opened = await self._open(request, stack, silent_seconds)
+            opened = await self._open(request, stack, _seconds(silent_seconds))
             _require_json(opened.status, opened.headers.get("Content-Type", ""))
             yield await stack.enter_async_context(contextlib.aclosing(_lines(opened, silent_seconds, ends_at)))
 
@@ -309,11 +312,16 @@ async def _pieces(opened: Opened, ends_at: float) -> AsyncGenerator[bytes, None]
         yield piece
 
 
-async def _lines(opened: Opened, silent_seconds: float, ends_at: float) -> AsyncGenerator[bytes, None]:
+def _seconds(silence: Silence) -> float:
+    return silence() if callable(silence) else silence
+
+
+async def _lines(opened: Opened, silence: Silence, ends_at: float) -> AsyncGenerator[bytes, None]:
     """Split what comes into lines. A last line without an end was cut off, and is dropped."""
     loop = asyncio.get_running_loop()
     begun = bytearray()
     while True:
+        silent_seconds = _seconds(silence)
         try:
             async with asyncio.timeout_at(min(loop.time() + silent_seconds, ends_at)):
                 chunk = await opened.chunk()

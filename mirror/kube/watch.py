@@ -11,7 +11,7 @@ import msgspec
 
 from mirror.kube import requests
 from mirror.kube.answers import Status, error_from_status
-from mirror.kube.client import Client
+from mirror.kube.client import Client, Silence
 from mirror.kube.errors import BadAnswer, KubeError
 from mirror.kube.objects import JUNK, Object, decode_object, decoded, own
 from mirror.kube.requests import Request
@@ -82,7 +82,7 @@ def decode_event(line: bytes) -> WatchEvent:
     return event
 
 
-async def watch(client: Client, request: Request, *, silent_seconds: float) -> AsyncGenerator[WatchEvent, None]:
+async def watch(client: Client, request: Request, *, silent_seconds: Silence) -> AsyncGenerator[WatchEvent, None]:
     """Events until the server ends the watch, which is normal: go on from the last version.
 
     Wrap it in ``contextlib.aclosing`` wherever the loop over it may be left early.

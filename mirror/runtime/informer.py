@@ -17,7 +17,7 @@ from typing import Protocol
 
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import BadRequest, Expired, Forbidden, Invalid, KubeError, Unauthorized, Unreachable
+from mirror.kube.errors import BadRequest, Expired, Forbidden, Invalid, KubeError, Unauthorized
 from mirror.kube.objects import Object
 from mirror.kube.resources import Resource
 from mirror.kube.watch import WatchEvent, list_pages, watch
@@ -234,32 +234,24 @@ class Informer:
             timeout_seconds=self._chance.randrange(240, 480),
             initial_events=initial,
         )
-        return aclosing(watch(self._client(), request, silent_seconds=SILENT_SECONDS))
+        return aclosing(watch(self._client(), request, silent_seconds=self._patience))
+
+    def _patience(self) -> float:
+        return LISTING_SILENT_SECONDS if self._phase is Phase.LISTING else SILENT_SECONDS
 
     async def _take_all_listed(self, events: AsyncGenerator[WatchEvent, None]) -> bool:
-        """Whether the list was whole when it ended.
-
-        Raises:
-            Unreachable: as a watch's, and sooner.
-        """
+        """Whether the list was whole when it ended."""
         found: set[Name] = set()
-        count, heard_at = 0, self._now()
-        try:
-            async with asyncio.timeout_at(heard_at + LISTING_SILENT_SECONDS) as patience:
-                async for event in events:
-                    self._heard_at = self._now()
-                    if event.type == "BOOKMARK" and event.initial_events_end:
-                        self._finish_list(found, event.object.metadata.resource_version)
-                        return True
-                    self._take_first(event, found)
-                    count += 1
-                    if count % BREATH_EVERY == 0:
-                        await asyncio.sleep(0)
-                    if self._heard_at - heard_at > 1.0:
-                        heard_at = self._heard_at
-                        patience.reschedule(heard_at + LISTING_SILENT_SECONDS)
-        except TimeoutError as error:
-            raise Unreachable(f"a list that was silent for {LISTING_SILENT_SECONDS:g} s") from error
+        count = 0
+        async for event in events:
+            self._heard_at = self._now()
+            if event.type == "BOOKMARK" and event.initial_events_end:
+                self._finish_list(found, event.object.metadata.resource_version)
+                return True
+            self._take_first(event, found)
+            count += 1
+            if count % BREATH_EVERY == 0:
+                await asyncio.sleep(0)
         return False
 
     def _take_first(self, event: WatchEvent, found: set[Name]) -> None:

@@ -133,6 +133,21 @@ async def test_a_half_open_connection_is_noticed_by_its_silence(clients: Clients
 
 
 @pytest.mark.looptime
+async def test_how_long_a_watch_may_be_silent_can_change_while_it_is_read(clients: Clients) -> None:
+    """A list that is streamed is given less time than what comes after it."""
+    pieces = [(29.0, event("ADDED") + b"\n"), (100.0, event("BOOKMARK") + b"\n"), (31.0, event("ADDED") + b"\n")]
+    client = clients.make("", transport=InMemory(*pieces))
+    patience = 30.0
+    async with aclosing(watch(client, request(1000.0), silent_seconds=lambda: patience)) as events:
+        await anext(events)
+        patience = 150.0
+        await anext(events)
+        patience = 30.0
+        with pytest.raises(Unreachable, match="silent for 30 s"):
+            await anext(events)
+
+
+@pytest.mark.looptime
 async def test_slow_readers_do_not_make_a_watch_silent(clients: Clients) -> None:
     """Only the time in which we wait for the server counts."""
     client = clients.make("", transport=InMemory((1.0, event("ADDED") + b"\n"), (2.0, event("DELETED") + b"\n")))

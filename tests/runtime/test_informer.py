@@ -12,8 +12,9 @@ from doubles.jobs import as_object, job
 from doubles.refusals import Refused, forbidden
 from doubles.transport import Fault, Gone, Wire, client_of, wire_to
 
-from mirror.kube.client import Client
-from mirror.kube.errors import KubeError, OutcomeUnknown
+from mirror.kube import requests
+from mirror.kube.client import Client, Silence
+from mirror.kube.errors import KubeError, OutcomeUnknown, Unreachable
 from mirror.kube.objects import Object
 from mirror.kube.requests import Request
 from mirror.kube.resources import JOBS
@@ -369,6 +370,24 @@ async def test_a_list_that_falls_silent_is_begun_anew_soon(where: str) -> None:
         task.cancel()
 
 
+async def test_a_list_that_waits_for_the_rate_limit_keeps_its_place() -> None:
+    """Whoever gives up goes to the end of the line; where it is long, nothing would ever be listed."""
+    wire = wire_to("c")
+    wire.server.put("jobs", job("a"))
+    watched = Watched(wire)
+    client, ask = client_of(wire, qps=1), requests.get(JOBS, "a", namespace="default")
+    watched.informer._client = lambda: client
+    async with asyncio.TaskGroup() as scope:
+        waiting = [scope.create_task(client.send(ask), name="ask") for _ in range(40)]
+        await asyncio.sleep(0)
+        task = scope.create_task(watched.informer.run(), name="informer")
+        await asyncio.sleep(LISTING_SILENT_SECONDS + 11)
+        assert watched.informer.is_synced
+        assert watched.informer.describe().restarts == 0
+        assert all(one.done() for one in waiting)
+        task.cancel()
+
+
 class HalfAList:
     """A client whose first watch shows one object and a deletion, and breaks or falls silent."""
 
@@ -378,16 +397,17 @@ class HalfAList:
         self._falls_silent = falls_silent
 
     @asynccontextmanager
-    async def stream(self, request: Request, *, silent_seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(self, request: Request, *, silent_seconds: Silence) -> AsyncIterator[AsyncIterator[bytes]]:
         async with self._real.stream(request, silent_seconds=silent_seconds) as lines:
             is_first, self._first = self._first, False
-            yield self._half() if is_first else lines
+            yield self._half(silent_seconds) if is_first else lines
 
-    async def _half(self) -> AsyncIterator[bytes]:
+    async def _half(self, silent_seconds: Silence) -> AsyncIterator[bytes]:
         yield b'{"type":"ADDED","object":{"metadata":{"name":"gone","namespace":"default","resourceVersion":"2"}}}'
         yield b'{"type":"DELETED","object":{"metadata":{"name":"x","namespace":"default","resourceVersion":"3"}}}'
-        if self._falls_silent:
-            await asyncio.Event().wait()
+        if self._falls_silent and callable(silent_seconds):
+            await asyncio.sleep(silent_seconds())
+            raise Unreachable("the watch was silent")
         raise OutcomeUnknown("the connection broke")
 
 
