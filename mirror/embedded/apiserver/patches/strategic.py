@@ -9,7 +9,7 @@ from typing import Any
 
 from mirror.embedded.apiserver.decoding import goprint
 from mirror.embedded.apiserver.patches.copying import copied
-from mirror.embedded.apiserver.patches.ordering import merged_order
+from mirror.embedded.apiserver.patches.ordering import Places, merged_order
 from mirror.embedded.apiserver.schemas import STRUCTS
 from mirror.embedded.apiserver.schemas.merging import MERGE_KEYS
 
@@ -140,7 +140,8 @@ def _merge_list(known: list[Any], given: list[Any], struct: str, name: str, *, i
         return known
     if not issubclass(_element_type(known, given), dict):
         if is_deletion:
-            return [one for one in known if one not in given]
+            gone = Places(given)
+            return [one for one in known if one not in gone]
         merged = list(dict.fromkeys([*known, *given]))
         return merged_order(merged, given, known, "")
     merge_key = _merge_key(struct, name)
@@ -149,12 +150,17 @@ def _merge_list(known: list[Any], given: list[Any], struct: str, name: str, *, i
     known, given = _obey_directives(known, given, merge_key)
     inner = _item_of(struct, name)
     merged = list(known)
+    places = _places(merged, merge_key)
     for item in given:
-        place = _find(merged, merge_key, _key(item, merge_key))
+        wanted = _typed(_key(item, merge_key))
+        place = places.of(wanted)
         if place is None:
+            places.add(wanted, len(merged))
             merged.append(item)
         else:
             merged[place] = _merge(merged[place], item, inner)
+            if wanted[1] is None:  # a null has taken the key away
+                places = _places(merged, merge_key)
     for item in merged:
         _key(item, merge_key)
     return merged_order(merged, given, known, merge_key)
@@ -162,21 +168,22 @@ def _merge_list(known: list[Any], given: list[Any], struct: str, name: str, *, i
 
 def _obey_directives(known: list[Any], given: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
     """Items that say what is to be done with the list, or with another item."""
-    plain, is_replacement = [], False
+    plain, is_replacement, gone = [], False, Places()
     for item in given:
         directive = item.get(_DIRECTIVE)
         if _DIRECTIVE not in item:
             plain.append(item)
         elif directive == "delete":
-            wanted = _key(item, merge_key)
-            known = [one for one in known if not (isinstance(one, dict) and one.get(merge_key) == wanted)]
+            gone.add(_key(item, merge_key), 0)
         elif directive == "replace":
             is_replacement = True
         elif directive == "merge":
             raise CannotMerge("merging lists cannot yet be specified in the patch")
         else:
             raise CannotMerge(f"unknown patch type: {goprint.as_text(directive)} in map: {goprint.text(item)}")
-    return (plain, []) if is_replacement else (known, plain)
+    if is_replacement:
+        return plain, []
+    return [one for one in known if not (isinstance(one, dict) and one.get(merge_key) in gone)], plain
 
 
 def _take(original: dict[str, Any], name: str, value: Any) -> None:
@@ -228,13 +235,18 @@ def _key(item: Any, merge_key: str) -> Any:
     return item[merge_key]
 
 
-def _find(items: list[Any], merge_key: str, wanted: Any) -> int | None:
+def _places(items: list[Any], merge_key: str) -> Places:
+    """Where the items with a key are."""
+    found = Places()
     for place, item in enumerate(items):
-        if not isinstance(item, dict):
-            raise CannotMerge(f"value for key {place} is not a map")
-        if merge_key in item and type(item[merge_key]) is type(wanted) and item[merge_key] == wanted:
-            return place
-    return None
+        if merge_key in item:
+            found.add(_typed(item[merge_key]), place)
+    return found
+
+
+def _typed(key: Any) -> tuple[type, Any]:
+    """The key such that a number is no truth."""
+    return type(key), key
 
 
 def _expect_list(value: Any) -> None:
