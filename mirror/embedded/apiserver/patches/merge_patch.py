@@ -13,13 +13,13 @@ def patched(body: Any, patch: Any, *, sorts: bool = False) -> Any:
     if not isinstance(patch, dict):
         return patch
     if not isinstance(body, dict):
-        return without_nulls(patch)
+        return without_nulls(patch, sorts=sorts)
     found = dict(body)
     for name, value in patch.items():
         if value is None:
             found.pop(name, None)
         elif found.get(name) is None:
-            found[name] = without_nulls(value)
+            found[name] = without_nulls(value, sorts=sorts)
         else:
             found[name] = _merged(found[name], value, sorts=sorts)
     return dict(sorted(found.items())) if sorts else found
@@ -28,13 +28,14 @@ def patched(body: Any, patch: Any, *, sorts: bool = False) -> Any:
 def _merged(body: Any, patch: Any, *, sorts: bool) -> Any:
     if isinstance(body, dict) and isinstance(patch, dict):
         return patched(body, patch, sorts=sorts)
-    return patch if isinstance(body, dict) else without_nulls(patch)
+    return patch if isinstance(body, dict) else without_nulls(patch, sorts=sorts)
 
 
-def without_nulls(value: Any) -> Any:
+def without_nulls(value: Any, *, sorts: bool = False) -> Any:
     """Without members that are null; items of lists stay."""
     if isinstance(value, dict):
-        return {name: without_nulls(one) for name, one in value.items() if one is not None}
+        members = sorted(value.items()) if sorts else value.items()
+        return {name: without_nulls(one, sorts=sorts) for name, one in members if one is not None}
     if isinstance(value, list):
-        return [without_nulls(one) for one in value]
+        return [without_nulls(one, sorts=sorts) for one in value]
     return value

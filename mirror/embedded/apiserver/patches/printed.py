@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from mirror.embedded.apiserver.ownership import sets
 from mirror.embedded.apiserver.schemas import STRUCTS
 
 _MARKUP = re.compile("[<>&\u2028\u2029]")
@@ -26,7 +27,10 @@ def in_order(value: Any, struct: str) -> Any:
     first = () if struct in _AS_THEY_ARE else _FIRST
     names = [name for name in (*first, *fields) if name in fields and name in value] if fields else sorted(value)
     others = [name for name in value if name not in names]
-    return {name: _value(value[name], fields.get(name, "")) for name in dict.fromkeys((*names, *others))}
+    found = {name: _value(value[name], fields.get(name, "")) for name in dict.fromkeys((*names, *others))}
+    if struct == "ManagedFieldsEntry" and "fieldsV1" in value:
+        found["fieldsV1"] = sets.ordered(value["fieldsV1"])
+    return found
 
 
 def _value(value: Any, kind: str) -> Any:

@@ -30,12 +30,14 @@ class Unmergeable(ValueError):
 
 
 def patched(body: Any, patch: dict[str, Any], struct: str) -> Any:
-    """The patched body of this struct; a new one.
+    """The patched body of this struct; a new one, which may share parts with the patch.
+
+    The patch is used up: what is left of it is what a server shows when it refuses the result.
 
     Raises:
         BadPatch, CannotMerge, Unmergeable: it cannot be done.
     """
-    return _merge(copied(body), copied(patch), struct)
+    return _merge(copied(body), patch, struct)
 
 
 def _merge(original: dict[str, Any], patch: dict[str, Any], struct: str) -> dict[str, Any]:
@@ -67,7 +69,8 @@ def _merge(original: dict[str, Any], patch: dict[str, Any], struct: str) -> dict
 def _directed(patch: dict[str, Any]) -> dict[str, Any]:
     directive = patch[_DIRECTIVE]
     if directive == "replace":
-        return {name: value for name, value in patch.items() if name != _DIRECTIVE}
+        del patch[_DIRECTIVE]
+        return patch
     if directive == "delete":
         return {}
     raise CannotMerge(f"unknown patch type: {goprint.as_text(directive)} in map: {goprint.text(patch)}")
@@ -117,14 +120,16 @@ def _check_order(given: list[Any], order: list[Any], merge_key: str) -> None:
     if not given or not order:
         return
     place = 0
-    items = [one for one in given if not (isinstance(one, dict) and _DIRECTIVE in one)] if merge_key else given
-    for item in items:
-        while place < len(order) and not _same_item(item, order[place], merge_key):
+    for item in given:
+        directive = item.get(_DIRECTIVE) if isinstance(item, dict) else None
+        if directive == "delete":
+            continue
+        while not directive and place < len(order) and not _same_item(item, order[place], merge_key):
             place += 1
-        if place == len(order):
+        if place == len(order):  # An item that only directs has no place in the order, but must not come after it.
             shown = f"The order in patch list:\n{goprint.text(given)}\n doesn't match {_ORDER} list:\n"
             raise CannotMerge(f"{shown}{goprint.text(order)}\n")
-        place += 1
+        place += not directive
 
 
 def _same_item(one: Any, other: Any, merge_key: str) -> bool:
@@ -196,17 +201,25 @@ def _take(original: dict[str, Any], name: str, value: Any) -> None:
 
 
 def _without_nulls(value: Any) -> Any:
+    """In place."""
     if isinstance(value, dict):
-        return {name: _without_nulls(one) for name, one in value.items() if one is not None}
-    return [_without_nulls(one) for one in value] if isinstance(value, list) else value
+        for name in [name for name, one in value.items() if one is None]:
+            del value[name]
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _without_nulls(one)
+    return value
 
 
 def _without_directives(value: Any) -> tuple[Any, bool]:
+    """Maps in place; and whether anything is left."""
     if isinstance(value, dict):
         if _DIRECTIVE in value:
             return None, False
-        pairs = ((name, _without_directives(one)) for name, one in value.items())
-        return {name: one for name, (one, is_kept) in pairs if is_kept}, True
+        for name in list(value):
+            value[name], is_kept = _without_directives(value[name])
+            if not is_kept:
+                del value[name]
+        return value, True
     if isinstance(value, list):
         return [one for one, is_kept in map(_without_directives, value) if is_kept], True
     return value, True

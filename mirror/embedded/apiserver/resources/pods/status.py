@@ -36,6 +36,7 @@ def prepare(new: Json, old: Json, context: Context) -> Json:
     keep(new, old, ("spec",))
     keep(new["metadata"], old["metadata"], ("generation", "deletionTimestamp", "ownerReferences"))
     status, before = new["status"], old["status"]
+    _drop_fields_of_gates(status)
     fill_addresses(status)
     if not status.get("qosClass"):
         keep(status, before, ("qosClass",))
@@ -50,6 +51,15 @@ def prepare(new: Json, old: Json, context: Context) -> Json:
         if not one.get("observedGeneration") and generation:
             one["observedGeneration"] = generation
     return new
+
+
+def _drop_fields_of_gates(status: Json) -> None:
+    """Those of gates that are off. Who has written them owns them nevertheless."""
+    status.pop("nodeAllocatableResourceClaimStatuses", None)
+    for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        for one in status.get(kind, ()):
+            for mount in one.get("volumeMounts", ()):
+                mount.pop("volumeStatus", None)
 
 
 def check(new: Json, old: Json, context: Context) -> Sequence[Violation]:
