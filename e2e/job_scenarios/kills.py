@@ -71,6 +71,8 @@ async def campaign(chosen: Sequence[Scenario], *, kills: int, seed: int) -> Outc
             killer.cancel()
             cleaner.cancel()
             await asyncio.wait([cleaner])
+            if not cleaner.cancelled():
+                cleaner.result()  # it never ends by itself: it has failed, and scenarios may have waited in vain
             done += await killer
             played += len(found)
             problems += _problems(found)
