@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from mirror.batch.canonical import Json
-from mirror.batch.printing import text
+from mirror.batch.printing import text, time_text
 from mirror.batch.quoting import json_text, json_texts, quoted
 from mirror.batch.selectors import check_labels
 from mirror.batch.syntax import label_problems, prefix_problems, qualified_name_problems, size, subdomain_problems
@@ -102,7 +102,7 @@ def _printed(name: str, value: object) -> object:
     if name in _PLAIN:
         return quoted(str(value or ""))
     if isinstance(value, str):
-        return json_text(value)
+        return time_text(value) if name.endswith("Timestamp") else json_text(value)
     return '""' if name == "uid" else "null" if value is None else value
 
 

@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
+from mirror.batch import times
 from mirror.batch.go_forms import IN_SECURITY_CONTEXT, names_of
 from mirror.batch.quoting import json_text
 from mirror.batch.schema import STRUCTS
 
-_MACHINERY = frozenset(("LabelSelector", "LabelSelectorRequirement", "ObjectMeta", "OwnerReference"))
+_MACHINERY = frozenset(
+    ("LabelSelector", "LabelSelectorRequirement", "ObjectMeta", "OwnerReference", "ManagedFieldsEntry")
+)
 _WITH_METADATA = ("PodTemplateSpec", "PersistentVolumeClaimTemplate")
 """Structs whose metadata prints in their midst."""
 _OURS = frozenset((("PodFailurePolicyRule", "name"),))
@@ -67,9 +72,19 @@ def _parts(value: Mapping[str, Any], struct: str, structs: Mapping[str, Mapping[
             yield f'"{own}":{text(value.get(name), fields[name], structs)}'
 
 
+def time_text(value: str | None) -> str:
+    """A time as it is stored; the zero time is ``null``."""
+    stored = times.ZERO if value is None else times.stored(value)
+    return "null" if stored == times.ZERO else json_text(stored)
+
+
 def _scalar(value: Any, kind: str) -> str:
+    if kind == "t":
+        return time_text(value)
     if isinstance(value, str):
         return json_text(value)
+    if isinstance(value, dict):  # FieldsV1
+        return msgspec.json.encode(value, order="sorted").decode()
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

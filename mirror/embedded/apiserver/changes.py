@@ -114,6 +114,7 @@ def check_updated(call: Call, new: Json, old: Json, found: Sequence[Violation]) 
     """Raises: Refused 422 for what all kinds have in common, and for what this one finds."""
     meta = new["metadata"]
     problems = [
+        *_segment_problems("metadata.generateName", meta.get("generateName", "")),
         *meta_rules.check_common(_placed(call, meta)),
         *meta_rules.check_meta_update(meta, old["metadata"]),
         *found,
@@ -185,7 +186,12 @@ def _name_problems(name: str) -> list[Violation]:
         return [required("metadata.name", "name or generateName is required")]
     if name in (".", ".."):
         return [invalid_text("metadata.name", name, f"may not be '{name}'")]
-    return [invalid_text("metadata.name", name, f"may not contain '{one}'") for one in "/%" if one in name]
+    return _segment_problems("metadata.name", name)
+
+
+def _segment_problems(field: str, text: str) -> list[Violation]:
+    """What a segment of a path, or the beginning of one, may not have in it."""
+    return [invalid_text(field, text, f"may not contain '{one}'") for one in "/%" if one in text]
 
 
 def _untimed(meta: Json) -> list[Json]:

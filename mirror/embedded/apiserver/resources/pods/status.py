@@ -178,12 +178,17 @@ def _check_addresses(kind: str, status: Json, before: Json) -> Iterator[Violatio
     if wrong:
         why = f"invalid IP[{wrong[0]}]: {addresses[wrong[0]]}"
         yield internal_error(field, f"failed to check for dual stack with error:{why}")
-    if wrong or sorted(":" in one for one in addresses) != [False, True]:
+    if wrong or sorted(map(_is_of_six, addresses)) != [False, True]:
         struct = "PodIP" if kind == "podIPs" else "HostIP"
         detail = "may specify no more than one IP for each IP family"
         yield invalid(field, go_json(status[kind], f"[{struct}]"), detail)
 
 
 def _is_address(text: str) -> bool:
-    """Whether it is an address, be it one with leading zeros."""
-    return all(one.message.endswith("must not have leading 0s") for one in check_address("", text))
+    """Whether it is an address, be it one with leading zeros or one that is mapped to IPv6."""
+    return not any("must be a valid IP address" in one.message for one in check_address("", text))
+
+
+def _is_of_six(address: str) -> bool:
+    """Whether it is of IPv6; a mapped one is of IPv4."""
+    return ":" in address and not any("IPv4-mapped" in one.message for one in check_address("", address))
