@@ -58,6 +58,9 @@ class Invariants:
         self._pods: dict[str, dict[str, Json]] = defaultdict(dict)
         """Pods that neither ended nor are going, by uid, by cluster."""
         self._widest: defaultdict[str, int] = defaultdict(int)
+        """The largest parallelism that a Job ever had, by its uid."""
+        self._fewest: dict[str, int] = {}
+        """The fewest completions that a Job ever had, by its uid: who is behind judges by them."""
         self._readers: dict[tuple[str, str], tuple[Storage, Subscription]] = {}
         for plane in world.planes.values():
             plane.faults.on_answer = self._listener(plane)
@@ -187,6 +190,8 @@ class Invariants:
         if job is None:
             return
         self._widest[uid] = max(self._widest[uid], job["spec"].get("parallelism", 1))
+        completions = job["spec"].get("completions") or 0
+        self._fewest[uid] = min(self._fewest.get(uid, completions), completions)
         uncounted = (job.get("status") or {}).get("uncountedTerminatedPods") or {}
         for kind, uids in self.counted[uid].items():
             uids.update(uncounted.get(kind) or ())
@@ -226,8 +231,8 @@ class Invariants:
         is_counted = any(uid in uids for uids in self.counted[owner].values()) or _is_index_done(job, pod)
         if "deletionTimestamp" in pod["metadata"] and "SuccessCriteriaMet" in conditions(job):
             return  # nor is what success ends, if it was active then (Z2)
-        if _is_beyond(job, pod):
-            return  # nor what a Job was scaled down from (Y10)
+        if _is_beyond(self._fewest[owner], pod):
+            return  # nor what a Job was scaled down from (Y10), though it may have grown again, unseen
         if any(rule["action"] == "Ignore" for rule in (job["spec"].get("podFailurePolicy") or {}).get("rules") or ()):
             return  # nor is what its user said to ignore
         if not is_counted and not has_ended(job) and "deletionTimestamp" not in job["metadata"]:
@@ -235,10 +240,10 @@ class Invariants:
             self._wrong(f"T1: pod {name} ({uid}) on {plane.name} is let go before it was counted: {pod} of {status}")
 
 
-def _is_beyond(job: Json, pod: Json) -> bool:
-    """Whether a Job has no such index any more."""
+def _is_beyond(completions: int, pod: Json) -> bool:
+    """Whether a Job of so many completions has no such index."""
     index = pod["metadata"].get("annotations", {}).get(INDEX)
-    return index is not None and int(index) >= (job["spec"].get("completions") or 0)
+    return index is not None and int(index) >= completions
 
 
 def _not_stripped(metadata: Json, spec: Json, origin: str) -> Iterator[str]:
