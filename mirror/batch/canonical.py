@@ -112,6 +112,9 @@ class Structs:
                         converted = reader(one)
                         if converted is not _ABSENT:
                             found[key] = converted
+                            if name == "PodSpec" and key == "resources" and one.get("claims") == []:
+                                # Resources of a whole pod have no claims: not even an empty list is let through.
+                                converted["claims"] = []
             for key, zero in zeros:
                 if key not in found:
                     found[key] = zero()

@@ -63,9 +63,9 @@ Container: name=s! image=s command=[s] args=[s] workingDir=s ports=[ContainerPor
     restartPolicyRules=[ContainerRestartRule] volumeMounts=[VolumeMount] volumeDevices=[VolumeDevice]
     livenessProbe=*Probe readinessProbe=*Probe startupProbe=*Probe lifecycle=*Lifecycle terminationMessagePath=s
     terminationMessagePolicy=s imagePullPolicy=s securityContext=*SecurityContext stdin=b stdinOnce=b tty=b
-EphemeralContainer: name=s! image=s command=[s] args=[s] workingDir=s ports=[ContainerPort] envFrom=[EnvFromSource]
-    env=[EnvVar] resources=ResourceRequirements resizePolicy=[ContainerResizePolicy] restartPolicy=*s
-    restartPolicyRules=[ContainerRestartRule] volumeMounts=[VolumeMount] volumeDevices=[VolumeDevice]
+EphemeralContainer: name=s! image=s command=[s] args=[s] workingDir=s ports=*[ContainerPort] envFrom=[EnvFromSource]
+    env=[EnvVar] resources=ResourceRequirements resizePolicy=*[ContainerResizePolicy] restartPolicy=*s
+    restartPolicyRules=*[ContainerRestartRule] volumeMounts=[VolumeMount] volumeDevices=[VolumeDevice]
     livenessProbe=*Probe readinessProbe=*Probe startupProbe=*Probe lifecycle=*Lifecycle terminationMessagePath=s
     terminationMessagePolicy=s imagePullPolicy=s securityContext=*SecurityContext stdin=b stdinOnce=b tty=b
     targetContainerName=s

@@ -91,7 +91,7 @@ def check_host_process(path: str, pod: Json) -> Iterator[Violation]:
     """Windows processes of the node: all containers or none, and on the node's network."""
     of_pod = _host_process(pod)
     inherited = []
-    for kind in ("initContainers", "containers"):
+    for kind in ("initContainers", "containers", "ephemeralContainers"):
         for position, container in enumerate(pod.get(kind) or ()):
             own = _host_process(container)
             if of_pod is not None and own is not None and own != of_pod:
