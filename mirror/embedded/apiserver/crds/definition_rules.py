@@ -102,18 +102,19 @@ def _check_spec(spec: Json) -> Iterator[Violation]:
     for position, version in enumerate(versions):
         if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             yield required(f"spec.versions[{position}].schema.openAPIV3Schema")
+    shared = _shared(versions)
     for position, version in enumerate(versions):
         yield from _check_version_name(f"spec.versions[{position}].name", version["name"])
         yield from _check_deprecation(f"spec.versions[{position}].deprecationWarning", version)
-        if not _is_shared(versions, "schema"):
+        if "schema" not in shared:
             yield from _check_version_schema(f"spec.versions[{position}].schema", version)
-        if not _is_shared(versions, "subresources"):
+        if "subresources" not in shared:
             yield from _check_subresources(f"spec.versions[{position}].subresources", version)
-        if not _is_shared(versions, "additionalPrinterColumns"):
+        if "additionalPrinterColumns" not in shared:
             yield from _check_columns(f"spec.versions[{position}].additionalPrinterColumns", version)
-        if not _is_shared(versions, "selectableFields"):
+        if "selectableFields" not in shared:
             place = f"spec.versions[{position}].selectableFields"
-            has_schema = version.get("schema") and not _is_shared(versions, "schema")
+            has_schema = version.get("schema") and "schema" not in shared
             if version.get("selectableFields") and not has_schema:
                 yield invalid_text(place, "", "may only be set when `version.schema.openAPIV3Schema` is not included")
             else:
@@ -124,14 +125,14 @@ def _check_spec(spec: Json) -> Iterator[Violation]:
     yield from _check_names(spec["names"])
     if versions:
         first = versions[0]
-        if _is_shared(versions, "schema"):
+        if "schema" in shared:
             yield from _check_version_schema("spec.validation", first)
-        if _is_shared(versions, "subresources"):
+        if "subresources" in shared:
             yield from _check_subresources("spec.subresources", first)
-        if _is_shared(versions, "additionalPrinterColumns"):
+        if "additionalPrinterColumns" in shared:
             yield from _check_columns("spec.additionalPrinterColumns", first)
-        if _is_shared(versions, "selectableFields") and first.get("selectableFields"):
-            if _is_shared(versions, "schema") and (first.get("schema") or {}).get("openAPIV3Schema"):
+        if "selectableFields" in shared and first.get("selectableFields"):
+            if "schema" in shared and (first.get("schema") or {}).get("openAPIV3Schema"):
                 yield from check_selectable("spec.selectableFields", first)
             else:
                 yield invalid_text("spec.selectableFields", "", "may only be set when validations.schema is included")
@@ -149,9 +150,13 @@ def _check_preserving(spec: Json) -> Iterator[Violation]:
         yield invalid_text("spec.conversion.strategy", strategy, why)
 
 
-def _is_shared(versions: Sequence[Json], name: str) -> bool:
+def _shared(versions: Sequence[Json]) -> frozenset[str]:
     """What is the same in all versions, kube-apiserver holds, and talks of, as a field of the spec."""
-    return all(version.get(name) == versions[0].get(name) for version in versions)
+    return frozenset(
+        name
+        for name in ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
+        if all(version.get(name) == versions[0].get(name) for version in versions)
+    )
 
 
 def _check_version_name(field: str, name: str) -> Iterator[Violation]:
@@ -178,8 +183,9 @@ def _check_deprecation(field: str, version: Json) -> Iterator[Violation]:
 
 def _check_versions(given: Sequence[Json] | None) -> Iterator[Violation]:
     versions = given or ()
+    shared = _shared(versions)
     shown = json.dumps(
-        None if given is None else [_shown(version, versions) for version in versions], separators=(",", ":")
+        None if given is None else [_shown(version, shared) for version in versions], separators=(",", ":")
     )
     if len({version["name"] for version in versions}) < len(versions):
         yield invalid("spec.versions", shown, "must contain unique version names")
@@ -187,7 +193,7 @@ def _check_versions(given: Sequence[Json] | None) -> Iterator[Violation]:
         yield invalid("spec.versions", shown, "must have exactly one version marked as storage version")
 
 
-def _shown(version: Json, versions: Sequence[Json]) -> Json:
+def _shown(version: Json, shared: frozenset[str]) -> Json:
     """A version as Go prints it; what all share is not there."""
     names = (
         ("Schema", "schema"),
@@ -202,7 +208,7 @@ def _shown(version: Json, versions: Sequence[Json]) -> Json:
         "Deprecated": version.get("deprecated", False),
         "DeprecationWarning": version.get("deprecationWarning"),
     }
-    return head | {shown: None if _is_shared(versions, name) else version.get(name) for shown, name in names}
+    return head | {shown: None if name in shared else version.get(name) for shown, name in names}
 
 
 def _check_version_schema(field: str, version: Json) -> Iterator[Violation]:

@@ -26,8 +26,7 @@ def in_order(value: Any, struct: str) -> Any:
     fields = STRUCTS.get(struct, {})
     first = () if struct in _AS_THEY_ARE else _FIRST
     names = [name for name in (*first, *fields) if name in fields and name in value] if fields else sorted(value)
-    others = [name for name in value if name not in names]
-    found = {name: _value(value[name], fields.get(name, "")) for name in dict.fromkeys((*names, *others))}
+    found = {name: _value(value[name], fields.get(name, "")) for name in dict.fromkeys((*names, *value))}
     if struct == "ManagedFieldsEntry" and "fieldsV1" in value:
         found["fieldsV1"] = sets.ordered(value["fieldsV1"])
     return found
