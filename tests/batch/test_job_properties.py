@@ -8,12 +8,12 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from mirror.batch.canonical import canonical, served
+from mirror.batch.canonical import canonical, same, served
 from mirror.batch.job_rules import check_create, check_status_write, check_update
-from mirror.batch.refusal import invalid_status
 from mirror.batch.schema import STRUCTS
 from mirror.batch.strategy import prepare_create, prepare_status_update, prepare_update
 from mirror.batch.warnings import warnings_of
+from mirror.embedded.apiserver.failures import invalid
 from tests.batch.jobs import NOW, UID, Json
 
 WORDS = (
@@ -76,7 +76,7 @@ def test_nothing_raises_and_inputs_stay(one: Json, other: Json) -> None:
 
     made = prepare_create(one, uid=UID, now=NOW)
     violations = check_create(made)
-    invalid_status(made["metadata"].get("name", ""), violations)
+    invalid("Job", "batch", made["metadata"].get("name", ""), violations)
     warnings_of(made, None)
     old = served(made)
     new = prepare_update(other, old)
@@ -95,7 +95,8 @@ def test_preparing_what_was_stored_changes_nothing(one: Json) -> None:
     first = served(prepare_create(one, uid=UID, now=NOW))
     second = served(prepare_create(first, uid=UID, now=NOW))
 
-    assert first == second
+    # Some empty lists are read, since they are refused; storage never has them.
+    assert same(first, second)
 
 
 @settings(max_examples=200, deadline=None)
@@ -104,7 +105,7 @@ def test_a_job_put_back_as_it_is_has_the_generation_it_had(one: Json) -> None:
     """D11, D15."""
     old = served(prepare_create(one, uid=UID, now=NOW))
 
-    assert old == served(prepare_update(old, old))
+    assert same(old, served(prepare_update(old, old)))
 
 
 @settings(max_examples=200, deadline=None)

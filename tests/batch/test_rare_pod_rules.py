@@ -122,6 +122,7 @@ def test_ephemeral_containers_are_looked_into_before_they_are_refused() -> None:
         (f"{path}[0].image", "must not have leading or trailing whitespace"),
         (f"{path}[0].name", '"main"'),
         (f"{path}[0].targetContainerName", '"nobody"'),
+        (f"{path}[0].ports", NOT_FOR_THEM),
         (f"{path}[0].lifecycle", NOT_FOR_THEM),
         (f"{path}[1].resources", NOT_FOR_THEM),
         (f"{path}[1].volumeMounts[0].subPath", NOT_FOR_THEM),

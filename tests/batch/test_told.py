@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mirror.batch.refusal import invalid_status
 from mirror.batch.violations import Violation
 from mirror.batch.warnings import warnings_of
+from mirror.embedded.apiserver.failures import invalid
 from tests.batch.jobs import Json, changed, created, job, stored
 
 ONE = Violation("spec.a", "FieldValueRequired", "Required value")
@@ -28,7 +28,7 @@ TOO_MANY = (
 )
 def test_the_message_has_each_cause_once(violations: list[Violation], told: str) -> None:
     """E1, E2: the list of causes has them all."""
-    status = invalid_status("train", violations)
+    status = invalid("Job", "batch", "train", violations).status
 
     assert f'Job.batch "train" is invalid: {told}' == status["message"]
     assert len(violations) == len(status["details"]["causes"])
@@ -45,7 +45,7 @@ def test_the_message_has_each_cause_once(violations: list[Violation], told: str)
 
 
 def test_a_job_without_a_name_is_refused_without_one() -> None:
-    assert "name" not in invalid_status("", [ONE])["details"]
+    assert "name" not in invalid("Job", "batch", "", [ONE]).status["details"]
 
 
 def test_a_plain_job_gets_no_warning() -> None:
