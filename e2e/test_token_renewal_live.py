@@ -35,7 +35,6 @@ from mirror.workers.renewing import Renewer
 from mirror.workers.worker import Worker
 
 ALLOW = {"loopback": True}
-TEN_MINUTES = 600
 
 
 class Ahead(SystemClock):

@@ -49,7 +49,6 @@ class _Anything:
 ANYTHING = _Anything()
 UID = Form(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 TIME = Form(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-MICRO_TIME = Form(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 VERSION = Form(r"[1-9]\d*")
 TEXT = Form(r".+")
 

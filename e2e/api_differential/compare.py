@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from e2e.api_differential.steps import Json
 from e2e.api_differential.wire import PANIC, Answer
-from mirror.batch.refusal import invalid_status
 from mirror.batch.violations import Violation
+from mirror.embedded.apiserver.failures import invalid
 
 Cause: TypeAlias = tuple[str, str, str]
 
@@ -100,8 +100,8 @@ def is_same(theirs: Cause, mine: Cause) -> bool:
 def _envelope_differences(real: Answer) -> Iterator[str]:
     """E1, E2: whether the server's own causes, in our envelope, are what the server sent."""
     name = real.body["details"].get("name", "")
-    ours = invalid_status(name, [Violation(*cause) for cause in real.causes])
-    yield from _object_differences("", real.body, dict(ours))
+    ours = invalid("Job", "batch", name, [Violation(*cause) for cause in real.causes])
+    yield from _object_differences("", real.body, ours.status)
 
 
 def _kept(body: Json) -> Json:

@@ -10,9 +10,9 @@ from e2e.api_differential.wire import Answer
 from mirror.batch import job_rules, strategy
 from mirror.batch.canonical import served
 from mirror.batch.gates import ApiGates
-from mirror.batch.refusal import invalid_status
 from mirror.batch.violations import Violation
 from mirror.batch.warnings import warnings_of
+from mirror.embedded.apiserver.failures import invalid
 
 _UNKNOWN_UID = "00000000-0000-4000-8000-000000000000"
 _SOME_SUFFIX = "bcdfg"
@@ -58,4 +58,4 @@ def _write_status(body: Json, old: Json) -> Answer:
 
 
 def _refused(body: Json, violations: Sequence[Violation]) -> Answer:
-    return Answer(422, dict(invalid_status(body["metadata"].get("name", ""), violations)))
+    return Answer(422, invalid("Job", "batch", body["metadata"].get("name", ""), violations).status)

@@ -98,11 +98,6 @@ def minus(one: Intervals, other: Intervals) -> Intervals:
     return tuple(left)
 
 
-def clip(intervals: Intervals, completions: int) -> Intervals:
-    """The indexes below the completions."""
-    return tuple((first, min(last, completions - 1)) for first, last in intervals if first < completions)
-
-
 def first_overlap(completed: str, failed: str, completions: int) -> int | None:
     """The index that V27 names: the first one met in both texts when walking them side by side, bad pieces skipped."""
     left = _good_pieces(completed, completions)

@@ -65,6 +65,3 @@ class Memories:
         """What was written is undone: nobody will see it."""
         for memory in self._by_uid.values():
             memory.written, memory.is_finished = Written(), False
-
-    def forget_all(self) -> None:
-        self._by_uid.clear()

@@ -33,10 +33,6 @@ class Api:
     server: Server
     user: User = ADMIN
 
-    def as_user(self, name: str, *groups: str) -> Api:
-        """The same server as somebody else."""
-        return Api(self.server, User(name, groups))
-
     async def call(
         self, method: str, path: str, body: Any = None, *, content_type: str = JSON_TYPE, **query: str | int
     ) -> Json:

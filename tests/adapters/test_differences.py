@@ -141,7 +141,7 @@ POD_FIELDS = ["containers", "volumes", "imagePullSecrets", "affinity", "nodeSele
 @given(
     spec=st.dictionaries(st.sampled_from(["selector", "suspend", "podFailurePolicy", "template", "other"]), JSON),
     pod=st.dictionaries(
-        st.sampled_from(["containers", "volumes", "imagePullSecrets", "affinity", "nodeSelector", "resourceClaims"]),
+        st.sampled_from(POD_FIELDS),
         JSON,
     ),
 )

@@ -111,5 +111,3 @@ def test_a_forgotten_memory_goes_on_for_who_holds_it_and_comes_back_empty() -> N
     held.is_finished = True
     assert memories.find("u") is None
     assert memories.of("u").removing == set()
-    memories.forget_all()
-    assert len(memories) == 0

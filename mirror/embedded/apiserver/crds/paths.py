@@ -17,7 +17,6 @@ _STEP = re.compile(
     | \[\?\(\s*@\.(?P<field>[\w\-.]+)\s*==\s*(?P<mark>['"])(?P<value>.*?)(?P=mark)\s*\)\]""",
     re.VERBOSE,
 )
-_SIMPLE = re.compile(r"(\.[A-Za-z_][\w\-]*)+")
 
 
 class NotAPath(ValueError):
@@ -42,11 +41,6 @@ def find(body: Any, path: str) -> list[Any]:
     for step in _steps(path):
         values = [found for value in values for found in _take(value, step)]
     return values
-
-
-def is_simple(path: str) -> bool:
-    """Whether it only names members: ``.a.b``."""
-    return _SIMPLE.fullmatch(path) is not None
 
 
 def names(path: str) -> list[str]:

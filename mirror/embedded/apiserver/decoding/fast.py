@@ -13,7 +13,6 @@ import msgspec
 
 from mirror.embedded.apiserver.schemas import STRUCTS, gotypes
 
-_MOST_DECODERS = 4096
 _QUOTE, _ESCAPED_QUOTE = b'"', b"\\u0022"
 
 _DAY = (

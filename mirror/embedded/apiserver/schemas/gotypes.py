@@ -161,9 +161,7 @@ def of_item(type_name: str) -> str:
         return type_name[2:]
     if type_name.startswith("map["):
         return type_name[type_name.index("]") + 1 :]
-    return {"v1.ExtraValue": "string", "v1.JSONSchemaDefinitions": "v1.JSONSchemaProps"}.get(
-        type_name, "v1.ValidationRule"
-    )
+    return _ITEMS.get(type_name, type_name)
 
 
 def embedding(struct: str, field: str) -> str:

@@ -13,8 +13,6 @@ from mirror.embedded.neighbours.kubelet.podspec import FINAL, restarts
 from mirror.embedded.neighbours.kubelet.runtime import Instant
 from mirror.embedded.neighbours.kubelet.slots import Slot
 
-OWN_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
