@@ -114,9 +114,11 @@ def _shape(problems: list[str], **options: object) -> Shape | None:
         controllers = controllers_of(str(options["controllers"]))
     except UnknownController as unknown:
         problems.append(f"--controllers: {unknown}")
+    data = options["data"]
+    if data == "":
+        problems.append("--data: expected a file; without the option everything is in memory")
     if problems:
         return None
-    data = options["data"]
     return Shape(
         name=str(options["name"]),
         controllers=controllers,

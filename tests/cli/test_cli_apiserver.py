@@ -35,6 +35,7 @@ def invoke(*arguments: str, **environment: str) -> Result:
         (["--listen=127.0.0.1:99999"], {}, "--listen: expected HOST:PORT"),
         (["--controllers=jobs"], {}, "--controllers: there is no controller 'jobs'; there are job, "),
         (["--feature-gates=Fly=true"], {}, "--feature-gates: unknown gate 'Fly' (known: JobBackoffLimitPerIndex, "),
+        (["--data="], {}, "--data: expected a file; without the option everything is in memory"),
         ([], {"JOB_FEATURE_GATES": "Fly=true"}, "JOB_FEATURE_GATES: unknown gate 'Fly'"),
         ([], {"JOB_MAX_UNCOUNTED_PODS": "many"}, "JOB_MAX_UNCOUNTED_PODS: expected a whole number"),
     ],
@@ -52,7 +53,7 @@ def test_what_cannot_be_used_ends_with_two(arguments: list[str], environment: di
     ("option", "told"),
     [
         ("--kubeconfig-out={path}/none/kubeconfig", "--kubeconfig-out"),
-        ("--data={path}/none/data", "--data"),
+        ("--data={path}/none/data", "--data: {path}/none/data: no such file or directory"),
         ("--listen=192.0.2.1:1", "cannot listen on 192.0.2.1:1"),
     ],
 )
@@ -63,7 +64,7 @@ def test_what_turns_out_to_be_impossible_ends_with_one(option: str, told: str, t
 
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"mirror: {told}")
+    assert line.startswith(f"mirror: {told.format(path=tmp_path)}")
 
 
 def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:

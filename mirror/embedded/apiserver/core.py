@@ -15,6 +15,7 @@ from mirror.embedded.apiserver.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
 from mirror.embedded.apiserver.negotiation import PLAIN, format_of, format_of_errors
 from mirror.embedded.apiserver.paths import Target, target_of
+from mirror.embedded.apiserver.records import Unwritable
 from mirror.embedded.apiserver.storage import Storage
 from mirror.embedded.apiserver.strategy import Context
 from mirror.embedded.apiserver.verbs import ActionKey, action_of, check_served, nowhere, verb_of
@@ -98,6 +99,9 @@ class ApiServer:
             return await self._of_objects(request, target, user)
         except Refused as refused:
             return answers.of_refusal(refused, format_of_errors(request), ())
+        except Unwritable as error:
+            _log.error("nothing was stored method=%s path=%s: %s", request.method, request.path, error)
+            return answers.of_status(internal(str(error)).status)
         except RecursionError:
             # Some hundred levels; nothing is stored before all of it could be walked through.
             return answers.of_status(bad_request("the object is nested too deeply").status)

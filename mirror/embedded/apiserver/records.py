@@ -22,6 +22,10 @@ class Unusable(Exception):
     """What is to be restored cannot be: it is none of ours, damaged, or in use by another process."""
 
 
+class Unwritable(Unusable):
+    """A write could not be made to last, and was not made: the disk is full, say."""
+
+
 class Record(msgspec.Struct, frozen=True, gc=False):
     """An object in one version; ``raw`` is its JSON as it is served."""
 

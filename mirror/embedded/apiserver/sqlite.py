@@ -7,12 +7,13 @@ be read. The file has the objects and the version counter; the history of events
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from mirror.embedded.apiserver.records import Record, Unusable
+from mirror.embedded.apiserver.records import Record, Unusable, Unwritable
 
 __all__ = ["SqliteJournal", "Unusable"]
 
@@ -36,7 +37,9 @@ class SqliteJournal:
             # Secrets are in it.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             self._database = sqlite3.connect(path, isolation_level=None, timeout=0.0)
-        except (OSError, sqlite3.Error) as error:
+        except OSError as error:
+            raise Unusable(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        except sqlite3.Error as error:
             raise Unusable(f"{path}: {error}") from error
         try:
             self._prepare()
@@ -55,32 +58,30 @@ class SqliteJournal:
         return version, ((row[0], Record(row[1], row[2], "", row[3], row[4], {})) for row in rows)
 
     def put(self, stored_as: str, record: Record) -> None:
-        """One transaction: the object and the counter."""
+        """One transaction: the object and the counter. Raises: Unwritable."""
         run = self._database.execute
-        run("BEGIN IMMEDIATE")
         try:
+            run("BEGIN IMMEDIATE")
             run(
                 "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)",
                 (stored_as, record.namespace, record.name, record.version, record.raw),
             )
             run("UPDATE counter SET version = ?", (record.version,))
             run("COMMIT")
-        except sqlite3.Error:
-            self._undo()
-            raise
+        except sqlite3.Error as error:
+            raise self._undone(error) from error
 
     def drop(self, stored_as: str, record: Record) -> None:
-        """One transaction: the object's end and the counter."""
+        """One transaction: the object's end and the counter. Raises: Unwritable."""
         run = self._database.execute
-        run("BEGIN IMMEDIATE")
         try:
+            run("BEGIN IMMEDIATE")
             key = (stored_as, record.namespace, record.name)
             run("DELETE FROM objects WHERE stored_as = ? AND namespace = ? AND name = ?", key)
             run("UPDATE counter SET version = ?", (record.version,))
             run("COMMIT")
-        except sqlite3.Error:
-            self._undo()
-            raise
+        except sqlite3.Error as error:
+            raise self._undone(error) from error
 
     def close(self) -> None:
         """Fold the log into the file and let go of it."""
@@ -101,6 +102,9 @@ class SqliteJournal:
         self._database.executescript(_SCHEMA)
         run(f"PRAGMA user_version = {_LAYOUT}")
 
-    def _undo(self) -> None:
-        if self._database.in_transaction:
-            self._database.execute("ROLLBACK")
+    def _undone(self, error: sqlite3.Error) -> Unwritable:
+        """The file is as before; what is to be told."""
+        with contextlib.suppress(sqlite3.Error):
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+        return Unwritable(f"{self._path} cannot be written: {error}")

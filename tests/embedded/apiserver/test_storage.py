@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from asking import MAPS, Asking
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -214,6 +215,28 @@ def test_a_file_has_one_user(tmp_path: Path) -> None:
     with pytest.raises(Unusable):
         SqliteJournal(tmp_path / "data")
     storage.close()
+
+
+@pytest.mark.looptime
+async def test_a_full_disk_is_told_and_nothing_is_half_done(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """500 with the reason, one line in the log; what was there stays, and writes go on when there is room again."""
+    journal = SqliteJournal(tmp_path / "data")
+    asking = Asking(Storage(journal))
+    await asking.ok("POST", MAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    (pages,) = journal._database.execute("PRAGMA page_count").fetchone()
+    journal._database.execute(f"PRAGMA max_page_count = {pages}")
+    large = {"metadata": {"name": "b"}, "data": {"k": "v" * 100_000}}
+    why = f"{tmp_path / 'data'} cannot be written: database or disk is full"
+    assert await asking.refused("POST", MAPS, large) == (500, "InternalError", f"Internal error occurred: {why}")
+    assert [(one.levelname, one.exc_info) for one in caplog.records] == [("ERROR", None)]
+    assert (await asking.ok("GET", f"{MAPS}/a"))["data"] == {"k": "v"}
+    assert (await asking.refused("GET", f"{MAPS}/b"))[0] == 404
+    journal._database.execute("PRAGMA max_page_count = 100000")
+    await asking.ok("POST", MAPS, large)
+    asking.server.storage.close()
+    again = Storage(SqliteJournal(tmp_path / "data"))
+    assert again.count("configmaps", "default") == 2
+    again.close()
 
 
 def test_a_file_of_others_is_refused(tmp_path: Path) -> None:
