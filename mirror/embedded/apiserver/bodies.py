@@ -6,6 +6,7 @@ values make sense is for the rules of the kind.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -23,6 +24,10 @@ Validation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
 JSON_TYPE, YAML_TYPE = "application/json", "application/yaml"
 _ACCEPTED = f"{JSON_TYPE}, {YAML_TYPE}, {PROTOBUF_TYPE}"
 _YAML_ERRORS = "yaml: unmarshal errors:\n"
+_TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_PARAMETER = rf';\s*({_TOKEN})=(?:{_TOKEN}|"(?:[^"\\]|\\.)*")\s*'
+_media_type = re.compile(rf"([^;]+)((?:{_PARAMETER})*);?\s*", re.ASCII).fullmatch
+_parameters = re.compile(_PARAMETER, re.ASCII).findall
 
 
 @dataclass(slots=True)
@@ -77,14 +82,18 @@ def media_type_of(content_type: str) -> str:
     """JSON, YAML or protobuf; nothing at all is JSON.
 
     Raises:
-        Refused: 415, it is another one.
+        Refused: 415, it is another one, or its parameters are none.
     """
-    media_type = content_type.partition(";")[0].strip().lower()
-    if media_type in (JSON_TYPE, ""):
+    if content_type in (JSON_TYPE, ""):
         return JSON_TYPE
-    if media_type in (YAML_TYPE, PROTOBUF_TYPE):
-        return media_type
-    raise _unknown_format()
+    found = _media_type(content_type)
+    if found is None:
+        raise _unknown_format()
+    names = [name.lower() for name in _parameters(found[2])]
+    media_type: str = found[1].strip().lower()
+    if media_type not in (JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE) or len(set(names)) < len(names):
+        raise _unknown_format()
+    return media_type
 
 
 def _unknown_format() -> failures.Refused:
