@@ -23,6 +23,8 @@ _BOOLEANS = {
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _INTEGER = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|[0-9][0-9_]*)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_ESCAPED_SLASH = re.compile(r"(?:[^\\]|\\[^/])*\\/", re.DOTALL)
+_ONLY_IN_JSON = re.compile(rb"\\(?:/|u[dD][89a-fA-F])|\x7f|\xc2[\x80-\x84\x86-\x9f]|\xed[\xa0-\xbf]|\xef\xbf[\xbe\xbf]")
 
 
 class NotYaml(ValueError):
@@ -45,22 +47,32 @@ def to_json(data: bytes) -> tuple[bytes, list[str]]:
         raise
     except yaml.MarkedYAMLError as error:
         raise NotYaml(f"yaml: {_line(error)}{error.problem or error.context or 'cannot be read'}") from error
+    except yaml.reader.ReaderError as error:
+        raise NotYaml(f"yaml: {error.reason}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise NotYaml(f"yaml: {' '.join(str(error).split())[:200]}") from error
     complaints = ["yaml: unmarshal errors:\n  " + "\n  ".join(building.twice)] if building.twice else []
     return msgspec.json.encode(value), complaints
 
 
+def is_like_json(data: bytes) -> bool:
+    """Whether what is JSON means the same as YAML: escapes and characters that YAML does not know are not in it."""
+    return _ONLY_IN_JSON.search(data) is None
+
+
 def _check_depth(data: bytes) -> None:
     """Look at the first document's pieces one by one: what builds values of them does so by recursion, in C.
 
     Raises:
-        NotYaml: they are nested too deeply, or too many: a large body is better sent as JSON.
+        NotYaml: they are nested too deeply, or too many: a large body is better sent as JSON. Or one is wrong.
     """
     depth = 0
+    slashed = data.decode(errors="replace") if b"\\/" in data else ""
     for count, event in enumerate(yaml.parse(data, Loader=yaml.CSafeLoader)):
         if count > _MOST_NODES:
             raise NotYaml("yaml: document has too many values")
+        if slashed and isinstance(event, yaml.ScalarEvent) and event.style == '"':
+            _check_escapes(slashed, event)
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _DEEPEST:
@@ -69,6 +81,15 @@ def _check_depth(data: bytes) -> None:
             depth -= 1
         elif isinstance(event, yaml.DocumentEndEvent):
             return
+
+
+def _check_escapes(data: str, event: yaml.ScalarEvent) -> None:
+    """The server's library does not know the escaped slash of JSON."""
+    start, end = event.start_mark, event.end_mark
+    found = _ESCAPED_SLASH.match(data[start.index : end.index]) if start and end else None
+    if start and found is not None:
+        line = start.line + found[0].count("\n")
+        raise NotYaml(f"yaml: {f'line {line + 1}: ' if line else ''}found unknown escape character")
 
 
 class _Building:

@@ -105,7 +105,7 @@ def _value(kind: str, known: dict[str, Struct]) -> Shape:
     if kind in KNOWN:
         inner = _struct(kind, known)
         return Whole("map", inner) if kind in merging.ATOMIC_STRUCTS else inner
-    if kind == "?" or "|" in kind:
+    if kind in ("?", "x") or "|" in kind:  # A number or a text (x) is read as either only when all is applied.
         return ANYTHING
     if kind.startswith("["):
         return Whole("list", _value(kind[1:-1], known))

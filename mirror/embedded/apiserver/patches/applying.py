@@ -58,7 +58,7 @@ def applied(
 
 def _read(patch: bytes) -> tuple[Json, list[str]]:
     """The object of the request, and what is odd with its text."""
-    found: Any = fast.decode_untyped(patch)
+    found: Any = fast.decode_untyped(patch) if yamls.is_like_json(patch) else None
     complaints: list[str] = []
     if found is None:
         try:

@@ -156,8 +156,10 @@ def _has_only_additions(new: Json, old: Json) -> bool:
 
 
 def _with_affinity(made: Json, old: Json) -> Json:
-    affinity = {name: one for name, one in made.get("affinity", {}).items() if name != "nodeAffinity"}
-    before = old.get("affinity", {})
+    now, before = made.get("affinity", {}), old.get("affinity", {})
+    if same(now.get("nodeAffinity"), before.get("nodeAffinity")):
+        return made
+    affinity = {name: one for name, one in now.items() if name != "nodeAffinity"}
     if "nodeAffinity" in before:
         affinity["nodeAffinity"] = before["nodeAffinity"]
     if affinity or "affinity" in old:
