@@ -43,13 +43,13 @@ _LARGEST = 2**31 - 1
 _LONGEST_HOSTNAME = 64
 
 
-def check(template: Json, *, allow_bad_selector_values: bool) -> Iterator[Violation]:
+def check(template: Json, *, allow_bad_selector_values: bool, is_pod: bool = False) -> Iterator[Violation]:
     """All rules of a pod template."""
     meta, pod = template["metadata"], template["spec"]
     yield from check_labels("spec.template.labels", meta.get("labels"))
     yield from check_annotations("spec.template.annotations", meta.get("annotations"))
     yield from _check_deletion_cost(meta.get("annotations", {}))
-    yield from _check_contents(pod)
+    yield from _check_contents(pod, is_pod=is_pod)
     yield from _check_policies(pod)
     yield from security.check_pod(f"{_SPEC}.securityContext", pod)
     yield from scheduling.check_affinity(f"{_SPEC}.affinity", pod, allow_bad_selector_values=allow_bad_selector_values)
@@ -74,9 +74,9 @@ def _check_deletion_cost(annotations: dict[str, str]) -> Iterator[Violation]:
     yield invalid_text(f"spec.template.annotations[{_DELETION_COST}]", cost, "must be a 32bit integer")
 
 
-def _check_contents(pod: Json) -> Iterator[Violation]:
+def _check_contents(pod: Json, *, is_pod: bool) -> Iterator[Violation]:
     """Volumes, claims and containers."""
-    usable, found = volumes.check(f"{_SPEC}.volumes", pod.get("volumes", ()))
+    usable, found = volumes.check(f"{_SPEC}.volumes", pod.get("volumes", ()), is_pod=is_pod)
     yield from found
     yield from _check_claims(f"{_SPEC}.resourceClaims", pod.get("resourceClaims", ()))
     context = containers.Context.of(pod, usable)

@@ -88,21 +88,25 @@ _TEMPLATE_META = ("annotations", "labels")
 _KindRule: TypeAlias = Callable[[str, Json], Iterator[Violation]]
 
 
-def check(field: str, volumes: Sequence[Json]) -> tuple[Mapping[str, Json], list[Violation]]:
-    """The volumes that are right, by name, and what is wrong with the others."""
+def check(field: str, volumes: Sequence[Json], *, is_pod: bool) -> tuple[Mapping[str, Json], list[Violation]]:
+    """The volumes that are right, by name, and what is wrong with the others. Those of a pod, unlike those of a
+    template, must say of which image they are.
+    """
     usable: dict[str, Json] = {}
     found: list[Violation] = []
     for position, volume in enumerate(volumes):
-        problems = list(_check_one(f"{field}[{position}]", volume, usable))
+        problems = list(_check_one(f"{field}[{position}]", volume, usable, is_pod=is_pod))
         if not problems:
             usable[volume["name"]] = volume
         found.extend(problems)
     return usable, found
 
 
-def _check_one(field: str, volume: Json, usable: Mapping[str, Json]) -> Iterator[Violation]:
+def _check_one(field: str, volume: Json, usable: Mapping[str, Json], *, is_pod: bool) -> Iterator[Violation]:
     name = volume["name"]
     first, *others = [one for one in _ORDER if one in volume]
+    if first == "image" and is_pod and not volume["image"].get("reference"):
+        yield required(f"{field}.image.reference")
     if first in _KINDS:
         yield from _KINDS[first](f"{field}.{_CALLED.get(first, first)}", volume[first])
     for one in others:

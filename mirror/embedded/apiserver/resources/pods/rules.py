@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mirror.batch.pods import template
-from mirror.batch.violations import Violation, forbidden, invalid_text, required
+from mirror.batch.violations import Violation, forbidden, invalid_text
 from mirror.embedded.apiserver.resources import meta
 from mirror.embedded.apiserver.strategy import Json
 
@@ -40,11 +40,8 @@ def check(pod: Json) -> Iterator[Violation]:
 
 
 def check_spec(spec: Json) -> Iterator[Violation]:
-    """The rules that templates have, too; and volumes of images say which, which templates need not."""
-    for position, volume in enumerate(spec.get("volumes", ())):
-        if "image" in volume and not volume["image"].get("reference"):
-            yield required(f"spec.volumes[{position}].image.reference")
-    for violation in template.check({"metadata": {}, "spec": spec}, allow_bad_selector_values=False):
+    """The rules that templates have, too."""
+    for violation in template.check({"metadata": {}, "spec": spec}, allow_bad_selector_values=False, is_pod=True):
         if violation.field != _OF_TEMPLATES:
             yield replace(violation, field=violation.field.removeprefix(_TEMPLATE))
 
