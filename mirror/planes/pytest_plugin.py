@@ -1,6 +1,7 @@
 """A pytest fixture with a control plane, for other projects' tests too: ``pytest -p mirror.planes.pytest_plugin``.
 
-Needs pytest-asyncio. A test marked ``virtual_time`` runs on a loop that never waits, its control plane with it::
+Needs pytest-asyncio, with ``asyncio_mode = auto``. A test marked ``virtual_time`` runs on a loop that never waits, its
+control plane with it::
 
     @pytest.mark.virtual_time
     @pytest.mark.control_plane(Shape(controllers=("job", "scheduler", "kubelet", "gc")))

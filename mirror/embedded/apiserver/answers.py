@@ -11,10 +11,10 @@ import yaml
 
 from mirror.embedded.apiserver import objects, tables
 from mirror.embedded.apiserver.calls import Call
-from mirror.embedded.apiserver.failures import Json, Refused
+from mirror.embedded.apiserver.failures import Json, Refused, not_acceptable
 from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import JSON_TYPE, Response
-from mirror.embedded.apiserver.negotiation import PARTIAL, PARTIAL_LIST, PLAIN, TABLE, YAML_TYPE, Format, not_acceptable
+from mirror.embedded.apiserver.negotiation import PARTIAL, PARTIAL_LIST, PLAIN, TABLE, YAML_TYPE, Format
 
 _MOST_WARNED, _LONGEST_CUT = 4096, 256
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -116,7 +116,17 @@ def gone(message: str) -> Refused:
 
 def unsupported_media_type(message: str) -> Refused:
     """415."""
-    return Refused(failure(415, "UnsupportedMediaType", message))
+    return Refused(failure(415, "UnsupportedMediaType", message, _details(message)))
+
+
+def not_acceptable(message: str) -> Refused:
+    """406."""
+    return Refused(failure(406, "NotAcceptable", message, _details(message)))
+
+
+def _details(message: str) -> Json | None:
+    """None, unless it was not upstream's handler that refused, but what finds one; it says the code, too."""
+    return {} if message.startswith(("406: ", "415: ")) else None
 
 
 def too_large(message: str) -> Refused:

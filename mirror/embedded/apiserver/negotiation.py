@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from mirror.embedded.apiserver.failures import Refused, failure
+from mirror.embedded.apiserver.failures import Refused, not_acceptable
 from mirror.embedded.apiserver.messages import Request
 
 YAML_TYPE = "application/yaml"
@@ -31,11 +31,6 @@ class Format(NamedTuple):
 
 PLAIN = Format()
 _PRETTY = Format(is_pretty=True)
-
-
-def not_acceptable(message: str) -> Refused:
-    """406."""
-    return Refused(failure(406, "NotAcceptable", message))
 
 
 def format_of(request: Request) -> Format:

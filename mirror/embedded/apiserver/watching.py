@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from mirror.embedded.apiserver import listing, objects, options, tables
 from mirror.embedded.apiserver.calls import Call
-from mirror.embedded.apiserver.failures import Json, Refused, failure, gone, internal
+from mirror.embedded.apiserver.failures import Json, Refused, failure, gone, internal, not_acceptable
 from mirror.embedded.apiserver.listing import Predicate
 from mirror.embedded.apiserver.messages import Stream
-from mirror.embedded.apiserver.negotiation import PARTIAL, PARTIAL_LIST, TABLE, not_acceptable
+from mirror.embedded.apiserver.negotiation import PARTIAL, PARTIAL_LIST, TABLE
 from mirror.embedded.apiserver.options import ListOptions
 from mirror.embedded.apiserver.records import Event, Gone, Record
 from mirror.embedded.apiserver.subscriptions import Subscription

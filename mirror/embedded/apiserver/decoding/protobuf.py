@@ -37,6 +37,10 @@ def envelope(data: bytes) -> tuple[str, str, bytes]:
     Raises:
         NotProtobuf: it has none.
     """
+    if not data:
+        raise NotProtobuf("empty data")
+    if data == _MAGIC:
+        raise NotProtobuf("empty body")
     if not data.startswith(_MAGIC):
         raise NotProtobuf("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     api_version = kind = ""
