@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+import msgspec
+
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver import failures
 from mirror.embedded.apiserver.decoding import fast, names, protobuf, syntax, typed, yamls
@@ -144,10 +146,13 @@ def parsed(data: bytes, kind: str) -> Any:
 
 
 def _from_yaml(data: bytes, kind: str) -> tuple[bytes, list[str]]:
+    """As JSON. What does not say what it is is refused here, where the text is still known."""
     try:
-        return yamls.to_json(data)
-    except yamls.NotYaml as error:
+        found, complaints = yamls.to_json(data)
+        names.interpret(msgspec.json.decode(found))
+    except (yamls.NotYaml, typed.Refusal) as error:
         raise _unrecognized(data, kind, str(error)) from error
+    return found, complaints
 
 
 def _decode_slowly(

@@ -21,6 +21,8 @@ _NO_EXECUTE, _TOLERATION_SECONDS = "NoExecute", 300
 _NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _PREEMPTING = "PreemptLowerPriority"
 _BY_ADMISSION = "must not be provided in pod spec; priority admission controller computed"
+_UNKNOWN = "Unknown"
+"""What a refusal calls a pod that has no name."""
 
 
 def mutate(storage: Storage, attributes: Attributes) -> None:
@@ -35,8 +37,9 @@ def mutate(storage: Storage, attributes: Attributes) -> None:
         return
     spec = body["spec"]
     if attributes.operation == "CREATE":
-        _set_priority(storage, attributes.name, spec)
-        _check_runtime_class(spec.get("runtimeClassName"), attributes.name)
+        name = attributes.name or _UNKNOWN
+        _set_priority(storage, name, spec)
+        _check_runtime_class(spec.get("runtimeClassName"), name)
     elif attributes.old is not None:
         for name in ("priority", "preemptionPolicy"):
             if name not in spec and name in attributes.old["spec"]:
