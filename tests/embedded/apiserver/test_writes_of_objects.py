@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 from asking import JOBS, MAPS, MERGE, PODS, Asking, Json, job
 
 from mirror.embedded.apiserver.changes import generated_name
+from mirror.embedded.apiserver.messages import Response
 
 pytestmark = pytest.mark.looptime
 
@@ -353,6 +355,21 @@ async def test_a_body_may_not_be_too_large() -> None:
     api = Asking()
     status, reason, _ = await api.refused("POST", MAPS, {"metadata": {"name": "a"}, "data": {"k": "v" * 3 * 2**20}})
     assert (status, reason) == (413, "RequestEntityTooLarge")
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/yaml"])
+async def test_a_body_may_not_have_too_many_values(kind: str) -> None:
+    """A list of a million things takes seconds for which everybody waits; commas in a text are none."""
+    asking = Asking()
+    crowd = b'{"metadata":{"name":"a","finalizers":[' + b'"",' * 200_000 + b'""]}}'
+    answer = await asking.raw("POST", MAPS, crowd, content_type=kind, accept="application/json")
+    assert isinstance(answer, Response)
+    assert answer.status == 413
+    assert json.loads(answer.body)["message"] == "Request entity too large: limit is 200000 values"
+    text = json.dumps({"metadata": {"name": "a"}, "data": {"table": '"a",\n' * 200_000}}).encode()
+    answer = await asking.raw("POST", MAPS, text, content_type=kind, accept="application/json")
+    assert isinstance(answer, Response)
+    assert answer.status == 201
 
 
 class SlowAdmission:

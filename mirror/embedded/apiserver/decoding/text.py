@@ -15,6 +15,10 @@ DEEPEST = 200
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+# Also one that does not end: or each quotation mark in it would be looked at as another beginning.
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+
+
 class Members(list[tuple[str, Any]]):
     """An object."""
 
@@ -51,6 +55,17 @@ def parse(data: bytes) -> Any:
     if not is_shallow(found):
         raise NotJson
     return found
+
+
+def has_more_values(data: bytes, most: int) -> bool:
+    """Whether JSON has more than so many lists, members and items; told without decoding it."""
+    if len(data) <= most or data.lstrip()[:1] not in (b"{", b"["):
+        return False
+    return _count(data) > most and _count(_TEXT.sub(b"", data)) > most
+
+
+def _count(data: bytes) -> int:
+    return data.count(b",") + data.count(b"[") + data.count(b"{")
 
 
 def is_shallow(value: Any) -> bool:
