@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
@@ -59,6 +59,8 @@ _SCALE = ("autoscaling", "v1", "Scale")
 _STABLE = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
 _ENCODER = msgspec.json.Encoder()
 
+_Groups: TypeAlias = dict[str, dict[str, list[Kind]]]
+
 
 def answer(request: Request, registry: Registry, gates: ApiGates = ALL_ON) -> Response | None:
     """The answer to a question about what there is; None: the path is about something else.
@@ -81,13 +83,13 @@ def _found(parts: list[str], request: Request, registry: Registry) -> Response |
             return _json(VERSION)
         case ["api"]:
             if _wants_aggregated(request):
-                return _aggregated(request, registry, [""])
+                return _aggregated(request, {"": _versions(registry).get("", {})})
             return _json({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": _ADDRESSES})
         case ["apis"]:
-            groups = [group for group in _versions(registry) if group]
+            groups = {group: versions for group, versions in _versions(registry).items() if group}
             if _wants_aggregated(request):
-                return _aggregated(request, registry, groups)
-            listed = [_group(group, _versions(registry)[group]) for group in groups]
+                return _aggregated(request, groups)
+            listed = [_group(group, versions) for group, versions in groups.items()]
             return _json({"kind": "APIGroupList", "apiVersion": "v1", "groups": listed})
         case ["apis", group]:
             versions = _versions(registry).get(group)
@@ -106,12 +108,19 @@ def _json(body: object) -> Response:
     return Response(200, _ENCODER.encode(body) + b"\n")
 
 
-def _versions(registry: Registry) -> dict[str, list[str]]:
-    """Groups in the order of preference, each with its versions in that order."""
+def _versions(registry: Registry) -> _Groups:
+    """Groups in the order of preference, each with its versions in that order, and their kinds by name."""
     found = registry.versions()
     known = [group for group in _GROUPS if group in found]
     others = sorted(group for group in found if group not in _GROUPS)
-    return {group: sorted(found[group], key=_preference) for group in (*known, *others)}
+    return {
+        group: {version: _by_name(found[group][version]) for version in sorted(found[group], key=_preference)}
+        for group in (*known, *others)
+    }
+
+
+def _by_name(kinds: Iterable[Kind]) -> list[Kind]:
+    return sorted(kinds, key=lambda kind: kind.plural)
 
 
 def _preference(version: str) -> tuple[object, ...]:
@@ -123,18 +132,13 @@ def _preference(version: str) -> tuple[object, ...]:
     return 0, stage, -int(found[1]), -int(found[3] or 0), version
 
 
-def _group(group: str, versions: list[str]) -> Json:
+def _group(group: str, versions: Iterable[str]) -> Json:
     listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
     return {"name": group, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _kinds(registry: Registry, group: str, version: str) -> list[Kind]:
-    kinds = (kind for kind in registry if kind.group == group and kind.version == version)
-    return sorted(kinds, key=lambda kind: kind.plural)
-
-
 def _resources(registry: Registry, group: str, version: str) -> Response | None:
-    kinds = _kinds(registry, group, version)
+    kinds = _by_name(registry.versions().get(group, {}).get(version, ()))
     if not kinds:
         return None
     body: Json = {"kind": "APIResourceList"}
@@ -207,17 +211,12 @@ def _wants_aggregated(request: Request) -> bool:
     return False
 
 
-def _aggregated(request: Request, registry: Registry, groups: list[str]) -> Response:
-    versions = _versions(registry)
+def _aggregated(request: Request, groups: _Groups) -> Response:
     items = []
-    for group in groups:
+    for group, versions in groups.items():
         found = [
-            {
-                "version": version,
-                "resources": [_discovered(kind) for kind in _kinds(registry, group, version)],
-                "freshness": "Current",
-            }
-            for version in versions.get(group, [])
+            {"version": version, "resources": [_discovered(kind) for kind in kinds], "freshness": "Current"}
+            for version, kinds in versions.items()
         ]
         items.append({"metadata": {"name": group} if group else {}, "versions": found})
     body = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}

@@ -75,13 +75,11 @@ class Registry:
         """The kind that an object's ``apiVersion`` and ``kind`` name."""
         return next((one for one in self._kinds.values() if (one.api_version, one.kind) == (api_version, kind)), None)
 
-    def versions(self) -> Mapping[str, list[str]]:
-        """Groups with their versions, in the order in which they were added."""
-        found: dict[str, list[str]] = {}
-        for group, version, _ in self._kinds:
-            versions = found.setdefault(group, [])
-            if version not in versions:
-                versions.append(version)
+    def versions(self) -> Mapping[str, Mapping[str, list[Kind]]]:
+        """Groups with their versions and the kinds of each, in the order in which they were added."""
+        found: dict[str, dict[str, list[Kind]]] = {}
+        for (group, version, _), kind in self._kinds.items():
+            found.setdefault(group, {}).setdefault(version, []).append(kind)
         return found
 
     def __iter__(self) -> Iterator[Kind]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, ClassVar
 
 import msgspec
@@ -169,3 +170,34 @@ def test_custom_resources_are_described_by_their_schema(registry: Registry) -> N
     other = Registry()
     other.add(Kind("example.com", "v1", "Widget", "widgets", Changed(), short_names=("wd",)))
     assert asked(other, "/openapi/v3")["paths"]["apis/example.com/v1"] != before
+
+
+@pytest.mark.parametrize("accept", ["application/json", AGGREGATED])
+def test_thousands_of_versions_are_not_compared_pair_by_pair(accept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A definition may have twenty thousand: everybody waited half a minute for whoever asked what there is."""
+    registry = Registry()
+    for place in range(1_000):
+        registry.add(Kind("example.com", Version(f"v{place + 1}"), "Widget", "widgets", Own()))
+    monkeypatch.setattr(discovery, "_ENCODER", Encoder())
+    monkeypatch.setattr(Version, "compared", 0)
+    assert answer(registry, "/apis", accept=accept) is not None
+    assert Version.compared < 30_000
+
+
+class Encoder:
+    """One that does not want its texts plain."""
+
+    def encode(self, body: object) -> bytes:
+        return json.dumps(body).encode()
+
+
+class Version(str):
+    """Counts with how many others it is compared."""
+
+    compared: ClassVar[int] = 0
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Version.compared += 1
+        return super().__eq__(other)
