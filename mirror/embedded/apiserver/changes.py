@@ -167,7 +167,8 @@ def remove(server: ApiServer, kind: Kind, record: Record) -> Record:
 
 def is_version(text: str) -> bool:
     """Whether storage takes it for one, be it of the future; 0 and what is no number of 64 bits are none."""
-    return text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 64
+    digits = text.lstrip("0")
+    return digits.isascii() and digits.isdecimal() and len(digits) <= 20 and int(digits) < 1 << 64
 
 
 def version_on_create() -> Refused:

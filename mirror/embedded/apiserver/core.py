@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from mirror.batch.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver import answers, changes, deleting, health, listing, watching, writing
 from mirror.embedded.apiserver.calls import Call
-from mirror.embedded.apiserver.decoding.text import has_more_values
+from mirror.embedded.apiserver.decoding.text import MOST_VALUES, is_crowded
 from mirror.embedded.apiserver.failures import Refused, bad_request, internal, too_large
 from mirror.embedded.apiserver.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
@@ -32,8 +32,6 @@ __all__ = ["Action", "ActionKey", "ApiServer"]
 _log = logging.getLogger(__name__)
 
 LARGEST_BODY = 3 * 2**20
-MOST_VALUES = 200_000
-"""In one body: whoever looks at each of them keeps everybody else waiting."""
 
 Action: TypeAlias = "Callable[[ApiServer, Kind, str, str, Request, Context], Awaitable[Answer]]"
 
@@ -116,7 +114,7 @@ class ApiServer:
         verb = verb_of(request, target)
         if len(request.body) > LARGEST_BODY:
             raise too_large(f"Request entity too large: limit is {LARGEST_BODY}")
-        if has_more_values(request.body, MOST_VALUES):
+        if is_crowded(request.body):
             raise too_large(f"Request entity too large: limit is {MOST_VALUES} values")
         key = action_of(request, target, self.actions)
         if key is not None:

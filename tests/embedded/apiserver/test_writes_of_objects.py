@@ -372,6 +372,21 @@ async def test_a_body_may_not_have_too_many_values(kind: str) -> None:
     assert answer.status == 201
 
 
+@pytest.mark.parametrize("version", ["0", "x", "9" * 20, "9" * 5_000], ids=["zero", "a word", "large", "endless"])
+async def test_what_is_no_version_is_none_on_create(version: str) -> None:
+    """As upstream; Python refuses to read numbers of thousands of digits."""
+    await Asking().ok("POST", MAPS, {"metadata": {"name": "a", "resourceVersion": version}})
+
+
+@pytest.mark.parametrize("number", ["9", "0x" + "f", "0" + "7", "0b" + "1", "1e9"])
+async def test_a_number_in_yaml_of_thousands_of_digits_is_no_fault_of_ours(number: str) -> None:
+    """Whatever it is written in."""
+    body = f"metadata: {{name: a}}\ndata: {{k: {number + number[-1] * 5_000}}}\n".encode()
+    answer = await Asking().raw("POST", MAPS, body, content_type="application/yaml", accept="application/json")
+    assert isinstance(answer, Response)
+    assert answer.status < 500
+
+
 class SlowAdmission:
     """Admission that takes a while, in which others write."""
 

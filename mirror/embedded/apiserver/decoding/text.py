@@ -12,6 +12,9 @@ from typing import Any, NoReturn
 DEEPEST = 200
 """Levels of what may come into an object. Deeper text is refused in the server's words for its own, higher limit."""
 
+MOST_VALUES = 200_000
+"""In one body: whoever looks at each of them keeps everybody else waiting."""
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -57,11 +60,11 @@ def parse(data: bytes) -> Any:
     return found
 
 
-def has_more_values(data: bytes, most: int) -> bool:
-    """Whether JSON has more than so many lists, members and items; told without decoding it."""
-    if len(data) <= most or data.lstrip()[:1] not in (b"{", b"["):
+def is_crowded(data: bytes) -> bool:
+    """Whether JSON has more than ``MOST_VALUES`` lists, members and items; told without decoding it."""
+    if len(data) <= MOST_VALUES or data.lstrip()[:1] not in (b"{", b"["):
         return False
-    return _count(data) > most and _count(_TEXT.sub(b"", data)) > most
+    return _count(data) > MOST_VALUES and _count(_TEXT.sub(b"", data)) > MOST_VALUES
 
 
 def _count(data: bytes) -> int:

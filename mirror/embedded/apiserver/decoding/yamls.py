@@ -11,10 +11,13 @@ from typing import Any
 import msgspec
 import yaml
 
+from mirror.embedded.apiserver.decoding.text import MOST_VALUES
+
 _MERGE = "tag:yaml.org,2002:merge"
-_MOST_NODES = 200_000
 _DEEPEST = 200
 """Levels that are read; the server reads more, nobody writes them."""
+_MOST_DIGITS = 300
+"""Of a number; what has more is text. Python does not write numbers of thousands of digits."""
 
 _BOOLEANS = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
@@ -69,7 +72,7 @@ def _check_depth(data: bytes) -> None:
     depth = 0
     slashed = data.decode(errors="replace") if b"\\/" in data else ""
     for count, event in enumerate(yaml.parse(data, Loader=yaml.CSafeLoader)):
-        if count > _MOST_NODES:
+        if count > MOST_VALUES:
             raise NotYaml("yaml: document has too many values")
         if slashed and isinstance(event, yaml.ScalarEvent) and event.style == '"':
             _check_escapes(slashed, event)
@@ -97,7 +100,7 @@ class _Building:
 
     def __init__(self) -> None:
         self.twice: list[str] = []
-        self._left = _MOST_NODES
+        self._left = MOST_VALUES
 
     def value(self, node: yaml.Node, depth: int) -> Any:
         self._left -= 1
@@ -167,15 +170,15 @@ def _is_plain(text: str) -> bool:
 def _integer(text: str) -> Any:
     digits = text.replace("_", "")
     sign, bare = (digits[0], digits[1:]) if digits[0] in "+-" else ("", digits)
+    if len(bare) >= _MOST_DIGITS:
+        return text
     try:
         if bare.startswith(("0b", "0x", "0o")):
             found = int(bare[2:], {"b": 2, "x": 16, "o": 8}[bare[1]])
         elif len(bare) > 1 and bare[0] == "0" and not set(bare) - set("01234567"):
             found = int(bare, 8)
-        elif len(bare) < 300:
-            found = int(bare)
         else:
-            return text
+            found = int(bare)
     except ValueError:
         return text
     return -found if sign == "-" else found
