@@ -140,6 +140,7 @@ class Applier:
             if arrived is not None:
                 metrics.status_lag.observe(t.clock.monotonic() - arrived)
             if is_final:
+                t.memories.set(seen.source.uid, ended=None)
                 self._log.info("final status stored", source=key, worker=seen.source.placed)
                 t.add_when_quiet(key)  # its mirror's retention begins; statuses of others go first
         if write.more:

@@ -220,7 +220,7 @@ REFUSED = remembering(
             id="D11: gone before it started: created again",
         ),
         pytest.param(
-            seen(STARTED, memory=remembering(look=Look.UNLABELLED, looked_for="m")),
+            seen(STARTED, memory=remembering(look=Look.ELSEWHERE, looked_for="m")),
             "its mirror lost our labels",
             ["RestoreLabels"],
             id="D11: it is there without labels",
@@ -288,23 +288,23 @@ REFUSED = remembering(
             seen(
                 STARTED,
                 mirror=mirror(RUNNING),
-                changes=replace(CHANGES, undone=True),
+                changes=replace(CHANGES, reverted=("spec.parallelism",)),
                 memory=remembering(sent_digest="d1", sent_times=1),
             ),
             "follows its mirror",
             ["PatchMirror"],
-            id="D9: undone once: sent again",
+            id="D9: reverted once: sent again",
         ),
         pytest.param(
             seen(
                 STARTED,
                 mirror=mirror(RUNNING),
-                changes=replace(CHANGES, undone=True),
+                changes=replace(CHANGES, reverted=("spec.parallelism",)),
                 memory=remembering(sent_digest="d1", sent_times=2),
             ),
             "follows its mirror",
             ["WriteSource"],
-            id="D9: undone twice: told, not fought",
+            id="D9: reverted twice: reported, not fought",
         ),
     ],
 )
