@@ -1,7 +1,7 @@
 """Finds a source's mirror on its worker, and asks that worker for its pods and events, within bounds.
 
-Only the mirror that is recorded counts (D1): worker by the condition on the source, which its users cannot write; both
-labels; the uid where one is recorded, which they cannot write either. Only pods that this very object controls are ever shown, whatever is asked for.
+Only the mirror that is recorded counts (D1): worker and uid by conditions on the source, which its users cannot write;
+before a uid is recorded, both labels. Only pods that this very object controls are ever shown, whatever is asked for.
 A worker is asked by its own client, after what mirroring has to ask, few requests at a time, and never for long (D12).
 """
 

@@ -301,10 +301,9 @@ def follow(seen: Seen) -> Plan | None:
     remember: tuple[tuple[str, Any], ...] = (("create_unanswered", False),) if tell else ()
     overridden = seen.changes.overridden if seen.changes is not None else ()
     if overridden and overridden != seen.memory.overridden:
-        text = (
-            f"the mirror on worker {worker.name} has other values than the Job in {', '.join(overridden)[:MOST_FIELDS]}"
-        )
-        tell = (*tell, Tell("MirrorChanged", f"{text}; they are left as they are"))
+        fields = ", ".join(overridden)[:MOST_FIELDS]
+        text = f"the mirror on worker {worker.name} differs from the Job in {fields}; that is left as it is"
+        tell = (*tell, Tell("MirrorChanged", text))
         remember = (*remember, ("overridden", overridden))
     if seen.identity is Identity.REPLACED:
         remember = (*remember, ("mirror_uid", mirror.metadata.uid))  # nothing had run: this one is its mirror now
