@@ -218,11 +218,19 @@ class Observer:
         looks = _looks(source.found, mirror)
         if self._agreed.get(source.uid) == looks:
             return None
-        changes = job.changes(source.found, mirror, carrying=self._caches.carrying)
+        changes = job.changes(source.found, self._labeled(source, mirror), carrying=self._caches.carrying)
         if changes is None or self._is_settled(source, mirror, changes):
             self._agreed[source.uid] = looks
             return None
         return changes
+
+    def _labeled(self, source: Source, mirror: Object) -> Object:
+        """With our two labels, which are put back by themselves where they are missing."""
+        ours = {names.ORIGIN: self._caches.carrying.origin, names.SOURCE_UID: source.uid}
+        if ours.items() <= mirror.labels.items():
+            return mirror
+        metadata = msgspec.structs.replace(mirror.metadata, labels=mirror.labels | ours)
+        return msgspec.structs.replace(mirror, metadata=metadata)
 
     def _is_settled(self, source: Source, mirror: Object, changes: job.Changes) -> bool:
         """Whether what differs was reported and stays as it is; of a suspended mirror the next status may end that."""

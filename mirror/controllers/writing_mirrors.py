@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from mirror.adapters import job
 from mirror.controllers.refusing import refusal_text, was_certainly_not_done
+from mirror.controllers.rereading import STALE, reread_mirror
 from mirror.controllers.tools import Tools
 from mirror.decide.identity import Identity, has_labels, identify
 from mirror.decide.rules import MOST_FIELDS, RESENDS
@@ -212,8 +213,11 @@ class MirrorWriter:
         times = memory.sent_times + 1 if memory.sent_digest == changes.digest else 1
         try:
             patched = await worker.client.send_object(patch)
+        except STALE as error:
+            await reread_mirror(seen, worker, error)
         except NotFound:
-            return  # gone: the watch tells
+            worker.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
+            return
         except (Forbidden, Invalid, BadRequest) as error:
             text = f"worker {worker.name} refuses the change: {refusal_text(error)}"
             now = t.clock.monotonic()
