@@ -70,17 +70,13 @@ class MirrorWriter:
                 t.memories.set(source.uid, first_create=False, create_unanswered=True)
             worker.suspect(error)
             raise
-        self._have_mirror(seen, worker, created, found_again=False)
+        self._have_mirror(seen, worker, created, is_as_sent=job.is_as_sent(body, created))
 
-    def _have_mirror(self, seen: Seen, worker: Worker, mirror: Object, *, found_again: bool) -> None:
+    def _have_mirror(self, seen: Seen, worker: Worker, mirror: Object, *, is_as_sent: bool) -> None:
         t, uid = self._t, seen.source.uid
         found: dict[str, object] = {"mirror_uid": mirror.metadata.uid, "look": None, "in_the_way": "", "refusals": ()}
         t.memories.set(uid, first_create=False, create_unanswered=False, **found)
-        is_labeled = has_labels(mirror.labels, origin=self.origin) and mirror.labels[names.SOURCE_UID] == uid
-        if found_again:
-            worker.take_read(mirror)
-        else:
-            worker.take_own_write(mirror)
+        worker.take_own_write(mirror)
         arrived = self._arrived_at.pop(seen.key, None)
         if arrived is not None:
             t.metrics.create_to_copy.observe(t.clock.monotonic() - arrived)
@@ -90,10 +86,10 @@ class MirrorWriter:
         source = t.sources.get(seen.key.namespace, seen.key.name)
         if source is None or source.metadata.uid != uid or source.metadata.deletion_timestamp is not None:
             t.add(MirrorKey(worker.name, job.KIND, mirror.metadata.namespace, mirror.metadata.name))
-        if found_again or not is_labeled:
-            t.add(seen.key)
-        else:
+        if is_as_sent:
             t.agree(seen.source.found, mirror)  # its own changes, and those of its source, name the key again
+        else:
+            t.add(seen.key)
 
     async def _adopt_or_refuse(self, seen: Seen, worker: Worker, namespace: str, *, was_first: bool) -> None:
         """The name is taken: by a create of ours whose answer was lost, a namesake's mirror, or somebody else (D1)."""
@@ -105,7 +101,7 @@ class MirrorWriter:
             return
         match self._identity(seen, found):
             case Identity.OURS | Identity.UNLABELED | Identity.REPLACED:
-                self._have_mirror(seen, worker, found, found_again=True)
+                self._have_mirror(seen, worker, found, is_as_sent=False)
                 return
             case Identity.NAMESAKE:
                 worker.take_read(found, was_dropped=True)
@@ -172,7 +168,7 @@ class MirrorWriter:
                 return
             look = Look.FOREIGN
         self._log.info("mirror looked for", source=seen.key, worker=worker.name, found=look.value)
-        t.memories.set(uid, look=look, looked_for=expected)
+        t.memories.set(uid, look=look, looked_for=expected, read_at=t.clock.monotonic())
         t.add(seen.key)
 
     async def restore_labels(self, seen: Seen, worker: Worker) -> None:
