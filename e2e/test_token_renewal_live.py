@@ -61,6 +61,8 @@ class NoSources:
     def has_sources_on(self, worker: str) -> bool:
         return False
 
+    def on_worker_forgotten(self, worker: str) -> None: ...
+
 
 @asynccontextmanager
 async def renewer_of(manager: ManagerProcess, tell: Callable[[Object, str, str], None]) -> AsyncIterator[Renewer]:

@@ -9,7 +9,7 @@ from mirror.adapters import job
 from mirror.controllers.refusing import refusal_text, was_certainly_not_done
 from mirror.controllers.rereading import STALE, reread_mirror
 from mirror.controllers.tools import Tools
-from mirror.decide.identity import Identity, has_labels, identify
+from mirror.decide.identity import Identity, identify
 from mirror.decide.rules import MOST_FIELDS, RESENDS
 from mirror.decide.seen import Look, Refusal, Seen
 from mirror.kube import requests

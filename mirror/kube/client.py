@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Protocol, TypeAlias
 
@@ -31,6 +32,7 @@ from mirror.kube.errors import (
 )
 from mirror.kube.limits import Limiter, LimiterState
 from mirror.kube.objects import Object, decode_object
+from mirror.kube.permits import WritePermit
 from mirror.kube.requests import JSON, Request
 from mirror.kube.transport import Answer, HttpTransport, Opened, Transport
 from mirror.model.version import version
@@ -79,13 +81,18 @@ class Client:
         observer: Observer,
         *,
         transport: Transport | None = None,
+        permit: WritePermit | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
+        """``permit``: without it, writes are sent whoever leads."""
         self.name = name
         self._credentials = credentials
         self._limiter = limiter
         self._observer = observer
-        self._transport: Transport = transport if transport is not None else HttpTransport(credentials.endpoint)
+        self._permit = permit
+        self._transport: Transport = (
+            transport if transport is not None else HttpTransport(credentials.endpoint, permit=permit)
+        )
         self._wall = wall
         self._user_agent = f"jobmirror/{version()}"
         # The headers by content type, valid as long as the credentials hand out this very object.
@@ -121,7 +128,7 @@ class Client:
         Waiting for the rate limit does not count against the request's deadline.
 
         Raises:
-            Unreachable: it was certainly not carried out.
+            Unreachable: it was certainly not carried out; ``NotLeading``: because it may not be.
             OutcomeUnknown: it was sent, and no answer came in time.
             BadAnswer: what answered is not the Kubernetes API.
             ApiError: the server refused it; a subclass by meaning.
@@ -185,20 +192,33 @@ class Client:
 
     async def _exchange(self, request: Request) -> Answer:
         most = request.most_bytes or (_MOST_LIST_BYTES if request.verb == "list" else _MOST_BYTES)
+        if self._permit is not None and request.needs_permit:
+            request = _ending_with_lease(request, self._permit)
         sent = False
         try:
             async with asyncio.timeout(request.deadline_seconds):
                 identity, headers = await self._prepare(request)
+                self._check_permit(request)
                 sent = True
                 answer = await self._transport.exchange(request, headers, most)
                 if answer.status == 401 and await self._credentials.renew(identity):
                     sent = False
                     _, headers = await self._prepare(request)
+                    self._check_permit(request)
                     sent = True
                     answer = await self._transport.exchange(request, headers, most)
                 return answer
         except TimeoutError as error:
             raise self._too_late(request.deadline_seconds, sent=sent) from error
+
+    def _check_permit(self, request: Request) -> None:
+        """Whoever waited for credentials may have lost the Lease meanwhile (``transport`` looks once more).
+
+        Raises:
+            NotLeading: so it is.
+        """
+        if self._permit is not None and request.needs_permit:
+            self._permit.check()
 
     async def _open(self, request: Request, stack: contextlib.AsyncExitStack, silent_seconds: float) -> Opened:
         """The answer to a watch or a log once its head is there."""
@@ -260,6 +280,20 @@ class Client:
         with contextlib.suppress(ValueError, OverflowError):
             # The header is cut to whole seconds: on average it was half a second later than it says.
             self._clock_offset = parsedate_to_datetime(date).timestamp() + 0.5 - self._wall()
+
+
+def _ending_with_lease(request: Request, permit: WritePermit) -> Request:
+    """The same write, not waited for when the Lease may be another's (D28).
+
+    Raises:
+        NotLeading: it must not be sent.
+    """
+    permit.check()
+    left = permit.seconds_left()
+    if left >= request.deadline_seconds:
+        return request
+    # In steps, since a transport keeps something for each different deadline.
+    return replace(request, deadline_seconds=math.floor(left * 2) / 2 or left)
 
 
 class _Counted:

@@ -35,6 +35,7 @@ SILENT_SECONDS = 150.0
 LISTING_SILENT_SECONDS = 30.0
 """Nothing holds up a server that is to say what there is already, and nobody can work before."""
 BREATH_EVERY = 200
+JUST_NOW_SECONDS = 1.0
 
 
 class Phase(Enum):
@@ -116,6 +117,7 @@ class Informer:
         self._restarts = 0
         self._heard_at = 0.0
         self._watching_since: float | None = None
+        self._listing_since: float | None = None
         self._can_stream_lists = True
         self._older: dict[Name, Object] = {}
         self._synced = asyncio.Event()
@@ -127,6 +129,13 @@ class Informer:
     @property
     def is_synced(self) -> bool:
         return self._synced.is_set()
+
+    @property
+    def has_just_begun(self) -> bool:
+        """Whether nothing is known yet, and what the list under way will show is as of now."""
+        if self.is_synced:
+            return False
+        return self._listing_since is None or self._now() - self._listing_since < JUST_NOW_SECONDS
 
     def expire(self) -> None:
         """Take nothing that is known for granted: the next ``run`` lists anew. Only while it is not running."""
@@ -184,6 +193,7 @@ class Informer:
 
     async def _list(self) -> None:
         self._phase = Phase.LISTING
+        self._listing_since = self._now()
         self._older.clear()  # of a list that broke off
         if self._can_stream_lists:
             try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Protocol
 
 import msgspec
@@ -23,6 +24,7 @@ from mirror.model import names
 from mirror.model.text import clean
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer, Scope
+from mirror.runtime.informers import Informers
 from mirror.runtime.store import EVERYWHERE, Name, Store, name_of
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
@@ -123,7 +125,8 @@ class Worker:
         self._logged: State | None = None
         self._lost_by = ""
         self._lost_with: WorkerSpec | None = None
-        self._informers: tuple[Informer, ...] = ()
+        # Empty before the first contact.
+        self._informers = Informers({}, log=self._log)
 
     @property
     def client(self) -> Client:
@@ -143,11 +146,16 @@ class Worker:
 
     @property
     def is_synced(self) -> bool:
-        return bool(self._informers) and all(informer.is_synced for informer in self._informers)
+        return len(self._informers) > 0 and self._informers.is_synced
+
+    @property
+    def has_settled(self) -> bool:
+        """Whether it has had its chance, since the start or since we lead: it is known to be lost, or all is known."""
+        return self.connection.state is State.LOST or self.is_reachable
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        return self._informers
+        return tuple(self._informers)
 
     def namespace_of(self, source_namespace: str) -> str:
         """Where the mirrors of a namespace's sources live."""
@@ -229,24 +237,24 @@ class Worker:
             self._prefix = self._around.prefix_in_use(self)
             while True:
                 self._prefix_changed.clear()
-                self._informers = tuple(self._make_informers())
-                with suppress(_PrefixChanged):
-                    await self._watch_until_prefix_changes()
+                self._informers = Informers(
+                    dict(zip(self._labels(), self._make_informers(), strict=True)), log=self._log
+                )
+                await self._watch_until_prefix_changes()
         finally:
             await self._close_client()
 
     async def _watch_until_prefix_changes(self) -> None:
-        """Raises _PrefixChanged: where mirrors are watched has changed."""
+        """Return when mirrors are to be watched in other namespaces."""
         try:
             async with asyncio.TaskGroup() as scope:
-                for informer, label in zip(self._informers, self._labels(), strict=True):
-                    scope.create_task(supervise(label, informer.run, log=self._log), name=label)
+                scope.create_task(self._informers.run(), name=f"watch {self.name}")
                 name = f"connect {self.name}"
                 scope.create_task(supervise(name, self._keep_connected, log=self._log), name=name)
                 await self._prefix_changed.wait()
                 raise _PrefixChanged
         except* _PrefixChanged:
-            raise _PrefixChanged from None
+            self._log.debug("watching other namespaces", prefix=self._prefix)
 
     def use_prefix(self, prefix: str) -> None:
         """Look for mirrors under this prefix from now on."""
@@ -291,9 +299,7 @@ class Worker:
 
     def _labels(self) -> list[str]:
         return [
-            f"watch {kind.plural} of {self.name} in {ns or '*'}"
-            for kind in self._around.kinds
-            for ns in self._namespaces()
+            f"{kind.plural} of {self.name} in {ns or '*'}" for kind in self._around.kinds for ns in self._namespaces()
         ]
 
     def _namespaces(self) -> tuple[str | None, ...]:
@@ -373,10 +379,15 @@ class Worker:
             for informer in self._informers:
                 informer.nudge()
 
-    def check_again(self) -> None:
-        """What was accepted of it while somebody else led is to be accepted anew, before anything is done there."""
-        if self.connection.is_connected:
-            self.connection = Connection(lost_since=self.connection.lost_since)
+    def check_again(self, lost_since: datetime | None) -> None:
+        """We lead from now on: what we know of it may be of any age, and is found out anew before anything is done.
+
+        Since when it is lost, if it is, is what the record of who led until now says (D13).
+        """
+        self.connection = Connection(lost_since=lost_since)
+        self._refused = None
+        self._informers.list_anew()
+        self._around.on_transition(self)
         self._poke.set()
 
     async def confirm_identity(self) -> None:

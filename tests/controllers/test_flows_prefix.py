@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 from doubles.jobs import job
 from doubles.world import HOME, WAITING, World, manager_of
+
 from mirror.embedded.faults.kinds import Slow
 from mirror.embedded.faults.targets import Which
 
