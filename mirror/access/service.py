@@ -24,7 +24,7 @@ from mirror.batch.syntax import label_problems
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.kube.limits import Limiter
-from mirror.kube.objects import Object
+from mirror.kube.objects import Object, Partial
 from mirror.model.views import Known
 from mirror.runtime.store import Store
 from mirror.telemetry.logs import Log
@@ -201,6 +201,8 @@ class Access:
             report = differences.before(source, carrying=around.carrying, managed_by=around.managed_by)
             return {"worker": "", "mirror": "", "report": report}
         mirror = self._mirrors.mirror(source)
+        if isinstance(mirror.found, Partial):
+            raise Refused(503, f"the mirror on worker {name} is too large to be compared")
         report = differences.between(source, mirror.found, carrying=around.carrying, managed_by=around.managed_by)
         return {"worker": name, "mirror": mirror.uid, "report": report}
 

@@ -13,7 +13,7 @@ from mirror.batch.rule_names import BadRuleNames
 from mirror.controllers.memory import Memories
 from mirror.controllers.placing import Placing
 from mirror.decide.seen import AboutPlace, Memory, Policy, Seen, Source, WorkerSight
-from mirror.kube.objects import Object
+from mirror.kube.objects import Object, Partial
 from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.placement.candidates import Candidate, Wish
@@ -160,6 +160,19 @@ class Observer:
             about_place=self._about_place(key, source, memory, monotonic),
         )
 
+    async def complete(self, key: SourceKey) -> None:
+        """Read a source's mirror of which only the metadata is cached: nothing is concluded from the rest (D11, D29).
+
+        Raises:
+            KubeError: it cannot be had.
+        """
+        source = self._caches.sources.get(key.namespace, key.name)
+        worker = self._caches.registry.workers.get((job.brief(source).placed or "") if source else "")
+        if source is not None and worker is not None:
+            mirror = worker.mirrors.get(worker.namespace_of(key.namespace), key.name)
+            if isinstance(mirror, Partial) and mirror.labels.get(names.SOURCE_UID) == source.metadata.uid:
+                await worker.read_whole(mirror.metadata.namespace, mirror.metadata.name)
+
     def _about_place(self, key: SourceKey, source: Source, memory: Memory, now: float) -> AboutPlace:
         """Only for a source that has no place, or was refused where it is recorded."""
         refused_now = _refused_now(source, memory)
@@ -183,7 +196,10 @@ class Observer:
             return None, False
         metadata = source.found.metadata
         mirror = worker.mirrors.get(worker.namespace_of(metadata.namespace), metadata.name)
-        return mirror, mirror is not None and mirror.labels.get(names.SOURCE_UID) != source.uid
+        is_stale = mirror is not None and mirror.labels.get(names.SOURCE_UID) != source.uid
+        if isinstance(mirror, Partial) and not is_stale and worker.name == source.placed:
+            return None, False  # ``complete`` could not read it: its worker is unreachable
+        return mirror, is_stale
 
     def _where_found(self, source: Source) -> str | None:
         for worker in self._caches.registry.workers.values():
