@@ -27,6 +27,7 @@ from mirror.kube.limits import Limiter
 from mirror.kube.objects import Object, Partial
 from mirror.model.views import Known
 from mirror.runtime.store import Store
+from mirror.serving.peers import peer_of
 from mirror.telemetry.logs import Log
 from mirror.workers.registry import Registry
 
@@ -136,7 +137,7 @@ class Access:
         Raises:
             Refused: 400, 401, 404, 405, 429, 5xx.
         """
-        person = await self._reviews.person(asked.headers.get("authorization", ""), asked.peer)
+        person = await self._reviews.person(asked.headers.get("authorization", ""), peer_of(asked.peer))
         line.user = person.name
         if any(name.startswith(_PREFIX) for name in asked.headers):
             raise Refused(400, "acting as somebody else is not offered here; ask with a token of theirs")

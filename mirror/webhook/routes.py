@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
 
+from mirror.serving.peers import peer_of
 from mirror.telemetry.logs import Log
 from mirror.webhook import reviews
 from mirror.webhook.bodies import Bodies
@@ -70,7 +71,7 @@ def _answering(
 async def _body(request: web.Request, bodies: Bodies) -> AsyncIterator[bytes]:
     """What was posted; 413 or 503 when it is too much, 408 when it does not come, 400 when it is no body."""
     async with AsyncExitStack() as stack:
-        reading = bodies.read(request.content, request.remote or "", most=request.client_max_size)
+        reading = bodies.read(request.content, peer_of(request.remote or ""), most=request.client_max_size)
         try:
             async with asyncio.timeout(READ_SECONDS):
                 raw = await stack.enter_async_context(reading)
