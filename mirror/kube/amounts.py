@@ -15,8 +15,9 @@ from mirror.kube.errors import TooLarge
 
 MOST_OBJECT_BYTES = 4 * 2**20
 """Of one object, alone or as one line of a watch; of what is larger only the metadata is read."""
-MOST_VALUES = 200_000
-"""Lists, members and items of one object: each costs a hundred bytes of memory and more, however short it is."""
+MOST_VALUES = 50_000
+"""Lists, members and items of one object, its managed fields included: each costs a hundred bytes of memory and more,
+however short it is, and whoever walks through them all keeps everybody else waiting."""
 MOST_LINE_BYTES = 16 * 2**20
 """Of one line of a watch; what is longer ends the watch: no server sends it."""
 MOST_PAGE_BYTES = 32 * 2**20
