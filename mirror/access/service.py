@@ -240,7 +240,7 @@ class Access:
         wanted, logs = question.log, self._logs
         line.fields["pod"] = wanted.pod
         mirror = self._mirrors.mirror(self._mirrors.source(question.namespace or "", question.name))
-        stack.enter_context(logs.counted(person))
+        stack.enter_context(logs.counted(person, question.namespace or ""))
         pod = await logs.pod(mirror, wanted, person)
         containers = logs.containers(pod, wanted)
         line.fields |= {"pod": pod.metadata.name, "container": ",".join(containers), "worker": mirror.worker.name}
