@@ -34,11 +34,11 @@ from mirror.model.endings import CannotStart
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.leadership import Leadership, LeaseSettings
 from mirror.runtime.supervise import supervise
+from mirror.serving.health import serve
 from mirror.settings.schema import Settings
 from mirror.telemetry.logs import Log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
-from mirror.telemetry.server import serve
 from mirror.workers.registry import Connector, Registry, RegistrySettings
 from mirror.workers.renewing import Renewer
 from mirror.workers.worker import Unsupported, check_version

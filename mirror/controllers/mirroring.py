@@ -272,6 +272,7 @@ class Mirroring:
         if isinstance(key, MirrorKey):
             return self._wait_for_rate(key, 1) or await self._sweeper.work_on(key)
         while True:
+            await self._observer.complete(key)
             seen = self._observer.look(key)
             if seen is None:
                 self.placing.settle(key)
@@ -375,8 +376,8 @@ class Mirroring:
 
     # -- what the registry asks and tells (``workers.registry.Users``) --------------------------------------------
 
-    def is_known(self, worker: Worker, found: Object) -> bool:
-        return self._routes.is_known(worker, found)
+    def source_size(self, worker: Worker, found: Object) -> int | None:
+        return self._routes.source_size(worker, found)
 
     def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None:
         self._routes.on_mirror_change(worker, old, new, change)

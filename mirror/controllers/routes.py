@@ -10,7 +10,7 @@ from mirror.controllers.memory import Memories
 from mirror.controllers.observing import BY_WORKER, Observer
 from mirror.controllers.placing import Placing
 from mirror.decide.identity import Identity
-from mirror.kube.objects import Object
+from mirror.kube.objects import Object, size_of
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
 from mirror.model.keys import Key, MirrorKey, SourceKey
@@ -145,10 +145,11 @@ class Routes:
 
     # -- mirrors (``workers.registry.Users``) ---------------------------------------------------------------------
 
-    def is_known(self, worker: Worker, found: Object) -> bool:
-        """Whether an object on a worker has a source here."""
+    def source_size(self, worker: Worker, found: Object) -> int | None:
+        """About how many bytes the source of an object on a worker takes; None: it has no source here."""
         namespace = worker.source_namespace_of(found.metadata.namespace)
-        return namespace is not None and self._sources.get(namespace, found.metadata.name) is not None
+        source = self._sources.get(namespace, found.metadata.name) if namespace is not None else None
+        return size_of(source) if source is not None else None
 
     def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None:
         found = new or old

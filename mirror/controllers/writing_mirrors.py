@@ -32,6 +32,7 @@ from mirror.workers.worker import Worker
 REFUSED = Backoff(first=5.0, most=600.0)
 LABELS_LASTED_SECONDS = 1200.0
 """Labels that stayed for so long were not removed for being ours."""
+POD_SECURITY = "pod-security.kubernetes.io/"
 
 
 class MirrorWriter:
@@ -60,7 +61,8 @@ class MirrorWriter:
             await self._adopt_or_refuse(seen, worker, namespace, was_first=memory.first_create)
             return
         except (Forbidden, NotFound, Invalid, BadRequest) as error:
-            if isinstance(error, NotFound) and t.create_namespaces and await self._create_namespace(worker, namespace):
+            lacks_namespace = isinstance(error, NotFound) and t.create_namespaces
+            if lacks_namespace and await self._create_namespace(worker, namespace, seen.key.namespace):
                 t.add(seen.key)
                 return
             self._refused(seen, worker, refusal_text(error), reason="Refused", was_first=memory.first_create)
@@ -138,8 +140,17 @@ class MirrorWriter:
             return  # the same as before: the plan says when to try again
         t.add(seen.key)
 
-    async def _create_namespace(self, worker: Worker, namespace: str) -> bool:
-        labels = {names.ORIGIN: self._t.carrying.origin}
+    async def _create_namespace(self, worker: Worker, namespace: str, source_namespace: str) -> bool:
+        """Create what is missing, with the pod security that the source's namespace has here (D18)."""
+        try:
+            here = await self._t.management.send_object(requests.get(NAMESPACES, source_namespace))
+        except (Forbidden, NotFound) as error:
+            # Without them it would be open to pods that are not allowed in the namespace here.
+            text = "namespace not created: its labels cannot be read"
+            self._log.warning(text, namespace=source_namespace, error=error)
+            return False
+        labels = {key: value for key, value in here.labels.items() if key.startswith(POD_SECURITY)}
+        labels[names.ORIGIN] = self._t.carrying.origin
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
         try:
             await worker.client.send(requests.create(NAMESPACES, body))

@@ -38,11 +38,11 @@ from mirror.runtime.clock import Clock, SystemClock
 from mirror.runtime.informer import Change
 from mirror.runtime.leadership import Leadership, LeaseSettings
 from mirror.runtime.supervise import supervise
+from mirror.serving.health import Check, serve
 from mirror.settings.schema import LeaderElection, Limits, Settings
 from mirror.telemetry.logs import Log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
-from mirror.telemetry.server import Check, serve
 from mirror.workers.worker import Unsupported, check_version
 
 FLUSH_SECONDS = 2.0

@@ -34,6 +34,10 @@ class BadAnswer(KubeError):
     """The server answered with something that is not the Kubernetes API (an HTML page, cut JSON, a redirect)."""
 
 
+class TooLarge(BadAnswer):
+    """The answer is larger than what is read of this server (D29)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """One entry of a Status' ``details.causes``."""

@@ -21,8 +21,9 @@ from aiohttp.abc import AbstractStreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
+from mirror.kube.amounts import InFlight, Share
 from mirror.kube.credentials import Endpoint
-from mirror.kube.errors import BadAnswer, KubeError, NotLeading, OutcomeUnknown, Unreachable
+from mirror.kube.errors import BadAnswer, KubeError, NotLeading, OutcomeUnknown, TooLarge, Unreachable
 from mirror.kube.permits import WritePermit
 from mirror.kube.requests import Request
 from mirror.kube.resolver import ThreadPerLookup
@@ -70,7 +71,8 @@ class Transport(Protocol):
         Raises:
             Unreachable: nothing was sent.
             OutcomeUnknown: it was sent, and no whole answer came.
-            BadAnswer: what came is not HTTP, is compressed, or is longer than ``most_bytes``.
+            BadAnswer: what came is not HTTP, or is compressed.
+            TooLarge: it is longer than ``most_bytes``, or all answers that are being read are too much together.
         """
         ...
 
@@ -99,6 +101,7 @@ class HttpTransport:
         self._failures = _Failures()
         self._path_prefix = URL(endpoint.server, encoded=True).raw_path.rstrip("/")
         self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
+        self._in_flight = InFlight()
         self._open_pools()
         # The pools of before the last reconnect, where calls and watches may still be under way.
         self._retired: list[aiohttp.ClientSession] = []
@@ -109,8 +112,8 @@ class HttpTransport:
         with self._failures:
             pool = self._urgent if request.urgent else self._calls
             response = await self._start(pool, request, headers)
-            with self._being_read(pool, response):
-                return Answer(response.status, response.headers, await _read(response, most_bytes))
+            with self._being_read(pool, response), self._in_flight.share() as share:
+                return Answer(response.status, response.headers, await _read(response, most_bytes, share))
 
     @asynccontextmanager
     async def open(self, request: Request, headers: CIMultiDict[str]) -> AsyncIterator[Opened]:
@@ -324,24 +327,26 @@ _NEVER_SENT = (
 )
 
 
-async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+async def _read(response: aiohttp.ClientResponse, most_bytes: int, share: Share) -> bytes:
     """The whole body.
 
     Raises:
-        BadAnswer: it is longer than that.
+        TooLarge: it is longer than that, or than what there is room for.
     """
     content = response.content
     if (response.content_length or 0) > most_bytes:
-        raise BadAnswer(f"an answer of more than {most_bytes} bytes")
+        raise TooLarge(f"an answer of more than {most_bytes} bytes")
     first = await content.readany()
-    if content.at_eof():
+    if content.at_eof() and len(first) <= most_bytes:
         return first
     pieces, size = [first], len(first)
-    while piece := await content.readany():
+    share.hold(size)
+    while size <= most_bytes and (piece := await content.readany()):
         pieces.append(piece)
         size += len(piece)
-        if size > most_bytes:
-            raise BadAnswer(f"an answer of more than {most_bytes} bytes")
+        share.hold(size)
+    if size > most_bytes:
+        raise TooLarge(f"an answer of more than {most_bytes} bytes")
     return b"".join(pieces)
 
 

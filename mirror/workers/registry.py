@@ -48,7 +48,7 @@ class Users(Protocol):
 
     async def wait_until_sources_known(self) -> None: ...
 
-    def is_known(self, worker: Worker, found: Object) -> bool: ...
+    def source_size(self, worker: Worker, found: Object) -> int | None: ...
 
     def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None: ...
 
@@ -191,8 +191,9 @@ class Registry:
         return found
 
     def forget_unused(self) -> None:
-        """Drop workers whose Secret is gone and that no source is on (D15)."""
+        """Drop workers whose Secret is gone and that no source is on (D15), and what is left of mirrors without one."""
         for name, worker in list(self.workers.items()):
+            worker.mirrors.shrink()
             if worker.spec is None and self.secret_of(name) is None and not self.users.has_sources_on(name):
                 del self.workers[name]
                 if task := self._tasks.pop(name, None):
@@ -312,8 +313,8 @@ class Registry:
     def has_sources_on(self, worker: str) -> bool:
         return self.users.has_sources_on(worker)
 
-    def is_known(self, worker: Worker, found: Object) -> bool:
-        return self.users.is_known(worker, found)
+    def source_size(self, worker: Worker, found: Object) -> int | None:
+        return self.users.source_size(worker, found)
 
     def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None:
         self.users.on_mirror_change(worker, old, new, change)
@@ -329,13 +330,17 @@ class Registry:
     def on_unknown_dropped(self, worker: Worker) -> None:
         self._metrics.worker(worker.name).unknown_objects_dropped.inc()
 
+    def on_too_large(self, worker: Worker) -> None:
+        self._metrics.worker(worker.name).mirrors_too_large.inc()
+        self._note(worker)
+
     # -- the record -----------------------------------------------------------------------------------------------
 
     def _note(self, worker: Worker) -> None:
         """Bring the record up to date; only transitions are written, and told where they are a problem."""
         before, connection = self._book.entry(worker.name), worker.connection
         problems = "; ".join(map(str, worker.problems))
-        reason = "; ".join(part for part in (connection.because, problems) if part)
+        reason = "; ".join(part for part in (connection.because, problems, worker.mirrors.excess) if part)
         lost_since = _written(connection.lost_since)
         same = (before.state, before.lost_since, before.reason) == (connection.state.value, lost_since, reason)
         if same or connection.state is State.CONNECTING:
@@ -351,8 +356,8 @@ class Registry:
         self._book = self._book.with_entry(worker.name, entry)
         self._book_changed.set()
         if reason and reason != before.reason:
-            lost = worker.refusal or "WorkerLost"
-            self._tell(worker, lost if connection.state is State.LOST else "BadAnnotation", reason)
+            usual = "BadAnnotation" if problems else "MirrorsTooLarge"
+            self._tell(worker, worker.refusal or "WorkerLost" if connection.state is State.LOST else usual, reason)
 
     async def _keep_book(self) -> None:
         while True:

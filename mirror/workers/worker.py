@@ -9,36 +9,37 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 import msgspec
 
 from mirror.adapters import job
 from mirror.kube import requests
+from mirror.kube.amounts import MOST_SMALL_BYTES
 from mirror.kube.client import Client
-from mirror.kube.errors import Forbidden, KubeError, Unauthorized, Unreachable
+from mirror.kube.errors import Forbidden, KubeError, NotFound, TooLarge, Unauthorized, Unreachable
 from mirror.kube.kubeconfig import KubeconfigRefused
-from mirror.kube.objects import Object
+from mirror.kube.objects import Object, Partial
 from mirror.kube.resources import NAMESPACES, Resource
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer, Scope
 from mirror.runtime.informers import Informers
-from mirror.runtime.store import EVERYWHERE, Name, Store, name_of
+from mirror.runtime.store import EVERYWHERE, name_of
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers.book import IdentityRefused
 from mirror.workers.connection import Connection, State
+from mirror.workers.mirrors import MirrorStore
 from mirror.workers.spec import Problem, WorkerSpec
 from mirror.workers.tokens import NO_TOKEN, Token, token_of
 
 HEARTBEAT_SECONDS = 10.0
 PROBE_DEADLINE_SECONDS = 5.0
 OLDEST_MINOR = 29
-MOST_UNKNOWN = 5000
 SECRET_GONE = "its Secret is gone"
-BY_STATE = "state"
 
 
 class _PrefixChanged(Exception):
@@ -66,7 +67,7 @@ class Surroundings(Protocol):
 
     async def wait_until_sources_known(self) -> None: ...
 
-    def is_known(self, worker: Worker, found: Object) -> bool: ...
+    def source_size(self, worker: Worker, found: Object) -> int | None: ...
 
     def has_sources_on(self, worker: str) -> bool: ...
 
@@ -81,6 +82,8 @@ class Surroundings(Protocol):
     def on_transition(self, worker: Worker) -> None: ...
 
     def on_unknown_dropped(self, worker: Worker) -> None: ...
+
+    def on_too_large(self, worker: Worker) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,12 @@ class Worker:
         self.name = name
         self.spec: WorkerSpec | None = None
         self.connection = connection
-        self.mirrors = Store({BY_STATE: lambda found: (job.state(found),)})
+        self.mirrors = MirrorStore(
+            around.clock,
+            source_size=partial(around.source_size, self),
+            on_unknown_dropped=partial(around.on_unknown_dropped, self),
+            on_too_large=partial(around.on_too_large, self),
+        )
         self.uid = ""
         self.version = ""
         """Of its Kubernetes, as it says itself; empty before the first contact."""
@@ -113,8 +121,6 @@ class Worker:
         self._client: Client | None = None
         self._connected_with: bytes | None = None
         self._refused: KubeError | None = None
-        self._unknown: set[Name] = set()
-        self._pruned_at = float("-inf")
         self._poke = asyncio.Event()
         self._no_spec_because = SECRET_GONE
         # Where mirrors are looked for: the recorded prefix. It follows the Secret only while nothing is there.
@@ -312,7 +318,8 @@ class Worker:
                 self.mirrors,
                 client=lambda: self.client,
                 on_change=self._on_change,
-                accept=self._accept,
+                accept=self.mirrors.accepts,
+                keep_partial=self.mirrors.accepts_partial,
                 on_trouble=self._on_trouble,
                 on_healthy=self._on_healthy,
             )
@@ -402,6 +409,30 @@ class Worker:
             self._poke.set()
             raise Unreachable(f"worker {self.name} leads to another cluster")
 
+    async def read_whole(self, namespace: str, name: str) -> None:
+        """Read a mirror of which only the metadata is kept, since it is needed now.
+
+        Raises:
+            TooLarge: it is larger than what is kept of it.
+            KubeError: the worker does not give it.
+        """
+        found = self.mirrors.get(namespace, name)
+        if not isinstance(found, Partial) or not self.is_reachable:
+            return
+        try:
+            whole = await self.client.send_object(requests.get(job.RESOURCE, name, namespace=namespace))
+        except NotFound:
+            whole = None
+        if self.mirrors.get(namespace, name) is not found:
+            return  # the watch was faster
+        if whole is None or found.labels.items() - whole.labels.items():  # it is not, or not any more, what we watch
+            self.mirrors.remove((namespace, name))
+            self._on_change(found, None, Change.MISSING)
+            return
+        self.mirrors.put(whole)
+        if isinstance(self.mirrors.get(namespace, name), Partial):
+            raise TooLarge(f"mirrors on worker {self.name} take more bytes than are kept")
+
     async def _close_client(self) -> None:
         client, self._client, self._connected_with = self._client, None, None
         if client is not None:
@@ -433,33 +464,7 @@ class Worker:
         self._poke.set()
         self._around.on_transition(self)
 
-    def _accept(self, found: Object) -> bool:
-        """Objects that belong to no source of ours are kept to a bounded number (D12)."""
-        name = name_of(found)
-        if self.mirrors.get(*name) is not None or self._around.is_known(self, found):
-            return True
-        if len(self._unknown) >= MOST_UNKNOWN:
-            self._forget_known()
-        if len(self._unknown) >= MOST_UNKNOWN:
-            self._around.on_unknown_dropped(self)
-            return False
-        self._unknown.add(name)
-        return True
-
-    def _forget_known(self) -> None:
-        """Those that were unknown and have a source by now; looked for once a second at most."""
-        now = self._around.clock.monotonic()
-        if now - self._pruned_at < 1.0:
-            return
-        self._pruned_at = now
-        known = {
-            name for name in self._unknown if (found := self.mirrors.get(*name)) and self._around.is_known(self, found)
-        }
-        self._unknown -= known
-
     def _on_change(self, old: Object | None, new: Object | None, change: Change) -> None:
-        if new is None and old is not None:
-            self._unknown.discard(name_of(old))
         self._around.on_mirror_change(self, old, new, change)
 
 
@@ -470,7 +475,12 @@ def _access(spec: WorkerSpec) -> tuple[bytes, str]:
 
 async def cluster_uid(client: Client) -> str:
     """Who a cluster is (D19): one small request that proves network, TLS and our rights, too."""
-    probe = replace(requests.get(NAMESPACES, "kube-system"), urgent=True, deadline_seconds=PROBE_DEADLINE_SECONDS)
+    probe = replace(
+        requests.get(NAMESPACES, "kube-system"),
+        urgent=True,
+        deadline_seconds=PROBE_DEADLINE_SECONDS,
+        most_bytes=MOST_SMALL_BYTES,
+    )
     return (await client.send_object(probe)).metadata.uid
 
 
@@ -486,7 +496,9 @@ async def check_version(client: Client, oldest_minor: int) -> str:
     Raises:
         Unsupported: it is older than 1.``oldest_minor`` (D20).
     """
-    probe = requests.Request("get", "GET", "/version", urgent=True, deadline_seconds=PROBE_DEADLINE_SECONDS)
+    probe = requests.Request(
+        "get", "GET", "/version", urgent=True, deadline_seconds=PROBE_DEADLINE_SECONDS, most_bytes=MOST_SMALL_BYTES
+    )
     try:
         version = msgspec.json.decode(await client.send(probe), type=_Version)
         found = int(version.major), int(version.minor.rstrip("+"))

@@ -12,7 +12,7 @@ from doubles.refusals import Refused
 from doubles.world import HOME, WAITING, World, manager_of, two_workers
 
 from mirror.model import names
-from mirror.workers import worker as worker_module
+from mirror.workers import mirrors as mirror_store
 
 pytestmark = pytest.mark.looptime
 
@@ -195,7 +195,7 @@ async def test_a_started_source_without_a_recorded_uid_is_not_failed_for_a_job_o
 
 async def test_a_namesake_that_the_watch_dropped_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """D10, D12: mirrors of Jobs that nobody knows, more than are kept; new Jobs of their names come."""
-    monkeypatch.setattr(worker_module, "MOST_UNKNOWN", 4)
+    monkeypatch.setattr(mirror_store, "MOST_UNKNOWN", 4)
     world = World()
     east = world.add_worker("east")
     for number in range(8):
