@@ -59,9 +59,8 @@ def test_everything_that_the_project_names_is_locked() -> None:
 def test_nothing_is_installed_without_hashes() -> None:
     """In the Makefile and in the image: each other install fetches nothing."""
     for file in (TOP / "Makefile", IMAGE / "install.sh"):
-        lines = [
-            line for line in file.read_text().replace("\\\n", " ").splitlines() if re.search(r"pip.* install ", line)
-        ]
+        text = file.read_text().replace("\\\n", " ")
+        lines = [line for line in text.splitlines() if re.search(r"pip.* install ", line)]
         assert lines
         assert all("--require-hashes" in line or "--no-deps" in line for line in lines), file.name
     dockerfile = (IMAGE / "Dockerfile").read_text()

@@ -221,7 +221,7 @@ def test_no_status_of_a_worker_holds_the_loop(name: str) -> None:
     assert hold_of(lambda: observing.source_of(found)) < MOST_SECONDS
 
 
-@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+@pytest.mark.parametrize("operation", ["CREATE", pytest.param("UPDATE", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SPECS)
 def test_no_review_holds_the_loop(name: str, operation: str) -> None:
     """Whoever reaches the webhook's address can send one."""
