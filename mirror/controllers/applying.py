@@ -130,8 +130,6 @@ class Applier:
         is_final = job.is_final(write.status)
         if is_final and write.status is not None and t.traces is not None:
             t.traces.on_stored(seen.source.found, write.status)
-        if write.clears or is_final:
-            t.placing.serve_soon()  # a place is free; the echo of this write is no news to the watch any more
         if write.is_mirrored_status and seen.source.placed:
             metrics = t.metrics.worker(seen.source.placed)
             if write.cut:
@@ -153,8 +151,15 @@ class Applier:
         may_run = not job.is_suspended(found) or job.is_held(found)
         if not may_run or job.brief(found).placed is not None:
             return False
-        waiter = self._t.ask_wish(found)
-        return waiter is not None and self._t.placing.ask(waiter) is not None
+        t, waiter, told = self._t, self._t.ask_wish(found), seen.about_place.waiting_because
+        if waiter is None:
+            return False
+        if t.placing.ask(waiter, was_told=bool(told)) is not None:
+            return True
+        refusals = t.memories.of(waiter.uid).refusal_texts
+        if t.registry.have_settled() and t.placing.why(waiter.wish, refusals) != told:
+            t.add(seen.key)  # the workers have changed since it was looked at
+        return False
 
 
 def _operations(found: Object, write: WriteSource) -> list[Mapping[str, Any]]:

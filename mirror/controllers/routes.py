@@ -98,7 +98,6 @@ class Routes:
             self._applier.writing[new.metadata.uid] = new.version
         else:
             self._add(key)
-        self._placing.serve_soon()
 
     def _on_source_gone(self, old: Object, *, is_certain: bool) -> None:
         uid, key = old.metadata.uid, source_key(old)
@@ -109,7 +108,6 @@ class Routes:
         self._observer.forget(uid)
         self._applier.arrived_at.pop(key, None)
         self._placing.settle(key)
-        self._placing.serve_soon()
         self._add_mirrors_of(old)
         if not is_certain and (placed := job.brief(old).placed):
             self._sweep_soon(placed)
@@ -175,7 +173,7 @@ class Routes:
         if self._told_placement.get(worker.name) != matters:
             self._told_placement[worker.name] = matters
             self._memories.forgive(worker.name)
-            self._placing.wake_all()
+            self._placing.wake_for(worker.name)
 
     def look_at_mirrors_of(self, worker: Worker) -> None:
         for mirror in worker.mirrors:

@@ -1,4 +1,4 @@
-"""Workers as placement sees them, and what speaks against one."""
+"""Workers as placement sees them, and what a source asks of them. Who fits whom: ``index``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mirror.placement.selector import EVERY, Selector
 
 
 class Obstacle(StrEnum):
-    """Why a worker does not get a Job: kinds, without counts or times (D21)."""
+    """Why a worker does not get a Job: kinds, without counts or times (D21). The first that applies is reported."""
 
-    REFUSED = "refused"
     NOT_SELECTED = "not selected"
     NAMESPACE = "does not accept the namespace"
-    CORDONED = "cordoned"
     MISCONFIGURED = "misconfigured"
+    REFUSED = "refused"
+    CORDONED = "cordoned"
     UNREACHABLE = "unreachable"
     FULL = "at capacity"
 
@@ -42,6 +42,11 @@ class Candidate(msgspec.Struct, frozen=True):
     def is_full(self) -> bool:
         return self.capacity is not None and self.load >= self.capacity
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes Jobs at all at the moment."""
+        return self.reachable and not (self.cordoned or self.misconfigured or self.is_full)
+
     def accepts(self, namespace: str) -> bool:
         """Whether its owner lets Jobs of this namespace in (D18)."""
         if self.namespaces:
@@ -55,20 +60,3 @@ class Wish(msgspec.Struct, frozen=True):
     namespace: str
     selector: Selector = EVERY
     refused_by: frozenset[str] = frozenset()
-
-
-def obstacle(wish: Wish, candidate: Candidate) -> Obstacle | None:
-    """The first thing that speaks against this worker, the lasting ones first."""
-    if not wish.selector.matches(candidate.labels):
-        return Obstacle.NOT_SELECTED
-    if not candidate.accepts(wish.namespace):
-        return Obstacle.NAMESPACE
-    if candidate.misconfigured:
-        return Obstacle.MISCONFIGURED
-    if candidate.name in wish.refused_by:
-        return Obstacle.REFUSED
-    if candidate.cordoned:
-        return Obstacle.CORDONED
-    if not candidate.reachable:
-        return Obstacle.UNREACHABLE
-    return Obstacle.FULL if candidate.is_full else None
