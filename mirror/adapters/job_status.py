@@ -13,7 +13,14 @@ from functools import cached_property
 import msgspec
 
 from mirror.adapters.job_status_clean import MAX_INDEX_TEXT, Cleaned, clean
-from mirror.adapters.job_status_own import lost_status, placed_status, suspended_status, terminal, with_conditions
+from mirror.adapters.job_status_own import (
+    lost_status,
+    placed_status,
+    suspended_status,
+    terminal,
+    waiting_status,
+    with_conditions,
+)
 from mirror.adapters.job_status_stored import (
     Status,
     StoredJob,
@@ -40,6 +47,7 @@ __all__ = [
     "placed_worker",
     "suspended_status",
     "verdict",
+    "waiting_status",
 ]
 
 MAX_CLOCK_OFFSET_SECONDS = 10.0

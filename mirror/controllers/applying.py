@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, assert_never
 
 from mirror.adapters import job
+from mirror.controllers.refusing import is_refusal, refusal_text
 from mirror.controllers.releasing import release
 from mirror.controllers.tools import Tools
 from mirror.controllers.writing_mirrors import MirrorWriter
@@ -15,6 +16,7 @@ from mirror.decide.plan import (
     CreateMirror,
     DeleteMirror,
     FindMirror,
+    JudgeMirror,
     PatchMirror,
     ReleaseSource,
     RestoreLabels,
@@ -24,6 +26,7 @@ from mirror.decide.plan import (
 from mirror.decide.seen import Seen
 from mirror.kube import requests
 from mirror.kube.errors import (
+    ApiError,
     BadAnswer,
     Invalid,
     NotFound,
@@ -31,8 +34,10 @@ from mirror.kube.errors import (
     ServerFailure,
 )
 from mirror.kube.objects import Object
-from mirror.model import names
-from mirror.model.keys import SourceKey
+from mirror.model.keys import MirrorKey, SourceKey
+from mirror.runtime.backoff import Backoff
+
+RECORD_REFUSED = Backoff(first=5.0, most=60.0)
 
 
 class Applier:
@@ -69,6 +74,10 @@ class Applier:
                     await self.mirrors.create(seen, self._t.registry.worker(action.worker))
                 case FindMirror():
                     await self.mirrors.find(seen, self._t.registry.worker(action.worker), action.uid)
+                case JudgeMirror():
+                    worker = self._t.registry.worker(action.worker)
+                    namespace = worker.namespace_of(seen.key.namespace)
+                    self._t.add(MirrorKey(worker.name, job.KIND, namespace, seen.key.name))
                 case RestoreLabels():
                     await self.mirrors.restore_labels(seen, self._t.registry.worker(action.worker))
                 case PatchMirror():
@@ -97,13 +106,23 @@ class Applier:
         except Invalid as error:
             worker = write.records or seen.source.placed or ""
             t.metrics.worker(worker).refused_status_writes.inc()
-            t.tell(seen, "StatusRefused", f"the API server refused the mirrored status: {error.brief}")
-            raise
+            if write.records is None:
+                t.tell(seen, "StatusRefused", f"the API server refused the status: {error.brief}")
+                raise
+            self._give_back(seen, write.records, error)
+            return
         except NotFound:
             return  # deleted meanwhile: the watch tells, and its mirror goes by its own key
         except (OutcomeUnknown, ServerFailure, BadAnswer):
             self.unanswered.add(uid)
+            t.placing.keep_trying(seen.key)
             raise
+        except ApiError as error:
+            if write.records is None or not is_refusal(error):
+                t.placing.keep_trying(seen.key)
+                raise
+            self._give_back(seen, write.records, error)
+            return
         finally:
             seen_version = self.writing.pop(uid)
             if seen_version and (written is None or seen_version != written.version):
@@ -112,14 +131,26 @@ class Applier:
         t.sources.read_own_write(written)
         self._account(seen, write)
 
+    def _give_back(self, seen: Seen, worker: str, error: ApiError) -> None:
+        """The worker cannot be recorded, whichever it is: others get the place, and it is tried again later."""
+        t, uid = self._t, seen.source.uid
+        text = f"the API server refuses to record a worker: {refusal_text(error)}"
+        times = t.memories.of(uid).record_refused_times + 1
+        until = t.clock.monotonic() + RECORD_REFUSED.delay(times)
+        t.memories.set(uid, record_refused=text, record_refused_times=times, record_refused_until=until)
+        t.placing.settle(seen.key)
+        self._log.warning("worker not recorded", source=seen.key, worker=worker, error=error)
+        t.tell(seen, "RecordRefused", text)
+        t.add(seen.key)
+
     def _account(self, seen: Seen, write: WriteSource) -> None:
         """What follows from a write that went well."""
         key, t = seen.key, self._t
         t.history.on_written(seen, write)
-        if names.WAITING_BECAUSE in dict(write.annotations):
+        if write.shows_waiting:
             t.memories.set(seen.source.uid, waiting_written_at=t.clock.monotonic())
         if write.records is not None:
-            t.memories.set(seen.source.uid, refused_on="")
+            t.memories.set(seen.source.uid, refused_on="", record_refused="", record_refused_times=0)
             t.placing.settle(key)
             t.metrics.worker(write.records).placements.inc()
             self._log.info("placed", source=key, worker=write.records)

@@ -18,6 +18,7 @@ from mirror.decide.plan import (
     CreateMirror,
     DeleteMirror,
     FindMirror,
+    JudgeMirror,
     PatchMirror,
     Plan,
     ReleaseSource,
@@ -110,14 +111,21 @@ def hold_suspended(seen: Seen) -> Plan | None:
     return _show_suspended(seen, "suspended, not placed yet")
 
 
+def wait_to_record(seen: Seen) -> Plan | None:
+    """The API server refused to record a worker on it: its place is given back, and it asks again later (D5, D21)."""
+    memory = seen.memory
+    left = memory.record_refused_until - seen.monotonic
+    if seen.source.placed is not None or left <= 0:
+        return None
+    write, later = source_write(seen, waiting=memory.record_refused)
+    return Plan(memory.record_refused, write, min(left, later or left))
+
+
 def give_a_place(seen: Seen) -> Plan | None:
     """A source that may run, or is held until it may, asks for a place and is recorded where it is given one (D5)."""
     source, memory = seen.source, seen.memory
     if source.placed is not None and not seen.refused_now:
         return None
-    if (left := memory.record_refused_until - seen.monotonic) > 0 and source.placed is None:
-        write, later = source_write(seen, waiting=memory.record_refused)
-        return Plan(memory.record_refused, write, min(left, later or left))
     stored = source.found.annotations.get(names.WAITING_BECAUSE)
     if seen.about_place.given is not None:
         status = placed_status(source.stored, seen.about_place.given, seen.now)
@@ -193,7 +201,10 @@ def make_room_for_mirror(seen: Seen) -> Plan | None:
     why = "the mirror of an earlier namesake has to go first"
     waiting = why if _age_seconds(seen) > NAMESAKE_SHOWN_AFTER_SECONDS else None
     write, later = source_write(seen, waiting=waiting)
-    return Plan(why, write, min(NAMESAKE_LOOK_SECONDS, later or NAMESAKE_LOOK_SECONDS))
+    judge: tuple[Action, ...] = ()
+    if seen.worker is not None and _is_namesakes(seen):
+        judge = (JudgeMirror(seen.worker.name),)  # a sweep that halted leaves it where it is
+    return Plan(why, (*write, *judge), min(NAMESAKE_LOOK_SECONDS, later or NAMESAKE_LOOK_SECONDS))
 
 
 def care_for_missing_mirror(seen: Seen) -> Plan | None:
@@ -307,6 +318,14 @@ def _is_recorded_mirror(seen: Seen) -> bool:
     return bool(start and mirror.creation_timestamp and mirror.creation_timestamp <= start)
 
 
+def _is_namesakes(seen: Seen) -> bool:
+    """Whether the object in the way was made for another source, and is not this one's with its label changed."""
+    if seen.mirror is None or seen.source.has_started or not seen.mirror.labels.get(names.SOURCE_UID):
+        return False
+    own = seen.source.found.annotations.get(names.MIRROR_UID), seen.memory.mirror_uid
+    return seen.mirror.metadata.uid not in own
+
+
 def _age_seconds(seen: Seen) -> float:
     created = seen.source.found.metadata.creation_timestamp
     return (seen.now - datetime.fromisoformat(created)).total_seconds() if created else 0.0
@@ -335,6 +354,7 @@ RULES: tuple[Callable[[Seen], Plan | None], ...] = (
     keep_or_delete_finished,
     restore_erased_record,
     hold_suspended,
+    wait_to_record,
     give_a_place,
     release_held,
     wait_for_worker,

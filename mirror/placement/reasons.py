@@ -50,9 +50,7 @@ Part = tuple[str, Workers, str]
 """A worker's name, its bit, and what speaks against it."""
 
 
-def _parts(
-    obstacles: Obstacles, workers: Workers, index: WorkerIndex, details: Mapping[str, str]
-) -> Iterator[Part]:
+def _parts(obstacles: Obstacles, workers: Workers, index: WorkerIndex, details: Mapping[str, str]) -> Iterator[Part]:
     for name, bit in index.named(workers):
         reason = obstacles.of(bit)
         if reason is Obstacle.REFUSED and name in details:

@@ -138,7 +138,8 @@ class WaitingRoom:
 
     def _next(self) -> tuple[Waiter | None, int]:
         """Whose turn it is of those that fit an open worker, and how many groups were looked at."""
-        after, count, is_open, cost = bisect_right(self._names, self._last_served), len(self._names), self._index.open, 0
+        after, count = bisect_right(self._names, self._last_served), len(self._names)
+        is_open, cost = self._index.open, 0
         for number in range(after, after + count):
             name = self._names[number % count]
             namespace = self._namespaces[name]
@@ -159,8 +160,9 @@ class WaitingRoom:
     def _match_outdated(self) -> bool:
         """Match some requests with the workers as they are by now; return whether all have been."""
         if not self._outdated and self._matched_version != self._index.version:
-            self._outdated.extend(self._requests)
             self._matching_version = self._index.version
+            requests = self._requests.items()
+            self._outdated.extend(wish for wish, request in requests if request.version != self._matching_version)
         left = MATCHES_A_TURN
         while self._outdated and left > 0:
             wish = self._outdated.popleft()
