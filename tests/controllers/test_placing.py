@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from doubles.clock import LoopClock
 from doubles.placement import Reference, obstacle
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -142,7 +142,6 @@ class Both:
         return {one.name: one for one in self.model.loaded()}
 
 
-@settings(deadline=None)
 @given(st.lists(STEPS, max_size=40))
 def test_places_are_given_as_by_the_simplest_model(steps: list[tuple[str, Any]]) -> None:
     """D21: whoever comes, goes, changes or fills up, in any order, the same Jobs get the same workers."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from doubles.placement import choose, obstacle
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from doubles.placement import choose, obstacle
 
 from mirror.placement.candidates import Candidate, Obstacle, Wish
 from mirror.placement.index import WorkerIndex
@@ -111,7 +111,9 @@ WISHES = st.builds(
     selector=st.sampled_from(SELECTORS).map(parse_selector),
     refused_by=st.sampled_from([frozenset[str](), frozenset({"u"}), frozenset({"v", "gone"})]),
 )
-CHANGES = st.one_of(WORKERS, st.sampled_from(["u", "v", "w", "x"]), st.tuples(st.sampled_from("uvwx"), st.integers(0, 3)))
+CHANGES = st.one_of(
+    WORKERS, st.sampled_from(["u", "v", "w", "x"]), st.tuples(st.sampled_from("uvwx"), st.integers(0, 3))
+)
 
 
 @given(st.lists(CHANGES, max_size=20), WISHES)
