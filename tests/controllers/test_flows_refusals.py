@@ -53,8 +53,9 @@ async def test_a_reason_that_stays_the_same_stays_written() -> None:
     async with two_workers() as (world, manager):
         for wire in world.workers.values():
             wire.arrange("create", "jobs", forbidden(), times=99)
+            wire.faults.latency_seconds = 0.2  # so that what is written between record and refusal is seen
         world.create(job())
-        await manager.settle(2)
+        await manager.settle(4)
         text = world.annotation(WAITING)
         assert text == "east: not allowed (403 Forbidden); west: not allowed (403 Forbidden)"
         for _ in range(600):

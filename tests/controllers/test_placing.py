@@ -41,7 +41,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-# -- equal to the reference -----------------------------------------------------------------------------------------------
+# -- equal to the reference -------------------------------------------------------------------------------------------
 
 NAMES = ["u", "v", "w", "x"]
 WORKERS = st.builds(
@@ -155,7 +155,7 @@ def test_places_are_given_as_by_the_simplest_model(steps: list[tuple[str, Any]])
     asyncio.run(play())
 
 
-# -- cost -----------------------------------------------------------------------------------------------------------------
+# -- cost -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -262,7 +262,7 @@ async def test_thousands_are_woken_in_turns() -> None:
     assert sorted(placing.woken, key=int) == [str(number) for number in range(2_000)]
 
 
-# -- what was given -------------------------------------------------------------------------------------------------------
+# -- what was given ---------------------------------------------------------------------------------------------------
 
 
 async def test_so_many_places_are_given_before_they_are_recorded() -> None:
