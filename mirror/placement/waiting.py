@@ -15,7 +15,7 @@ from mirror.placement.index import WorkerIndex, Workers
 
 LOOKS_A_TURN = 10_000
 """So many groups of those who wait are looked at before others get the loop: a few milliseconds."""
-MATCHES_A_TURN = 1_000
+MATCHES_A_TURN = 200
 """So many selectors are matched in a turn; a long one counts for several."""
 CHARACTERS_A_MATCH = 64
 
