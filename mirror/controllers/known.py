@@ -119,8 +119,7 @@ class Knowledge:
             wish = wish_of(found, memory, self.clock.monotonic())
         except BadAnnotation as error:
             return {"": str(error)}
-        details = {worker: refusal.because for worker, refusal in memory.refusals}
-        return self.placing.obstacles(wish, details)
+        return self.placing.obstacles(wish, memory.refusal_texts)
 
     def changes(self) -> Changes:
         """Which sources changed since the last time."""
@@ -191,7 +190,7 @@ class Knowledge:
             wish = wish_of(found, memory, self.clock.monotonic())
         except BadAnnotation as error:
             return str(error)
-        return self.placing.why(wish, {worker: refusal.because for worker, refusal in memory.refusals})
+        return self.placing.why(wish, memory.refusal_texts)
 
     def _lag_seconds(self, found: Object) -> float | None:
         arrived = self.applier.arrived_at.get(source_key(found))

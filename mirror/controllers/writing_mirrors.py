@@ -6,7 +6,7 @@ What a worker answers becomes a fact in ``memory``; what follows from that is de
 from __future__ import annotations
 
 from mirror.adapters import job
-from mirror.controllers.refusing import refusal_text, was_certainly_not_done
+from mirror.controllers.refusing import is_same_text, refusal_text, was_certainly_not_done
 from mirror.controllers.rereading import STALE, reread_mirror
 from mirror.controllers.tools import Tools
 from mirror.decide.identity import Identity, identify
@@ -130,7 +130,10 @@ class MirrorWriter:
             self._t.tell(seen, reason, text)
         if was_first:
             refusals = dict(t.memories.of(uid).refusals)
-            times = refusals[worker.name].times + 1 if worker.name in refusals else 1
+            before = refusals.get(worker.name)
+            times = before.times + 1 if before is not None else 1
+            if before is not None and is_same_text(before.because, because):
+                because = before.because
             until = t.clock.monotonic() + REFUSED.delay(times)
             refusals[worker.name] = Refusal(because, until, times)
             t.memories.set(uid, refusals=tuple(refusals.items()), refused_on=worker.name, first_create=False)

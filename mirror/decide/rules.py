@@ -22,6 +22,7 @@ from mirror.decide.plan import (
     CreateMirror,
     DeleteMirror,
     FindMirror,
+    JudgeMirror,
     PatchMirror,
     Plan,
     ReleaseSource,
@@ -120,18 +121,32 @@ def hold_suspended(seen: Seen) -> Plan | None:
     return _show_suspended(seen, "suspended, not placed yet")
 
 
+def wait_to_record(seen: Seen) -> Plan | None:
+    """The API server refused to record a worker on it: its place is given back, and it asks again later (D5, D21)."""
+    memory = seen.memory
+    left = memory.record_refused_until - seen.monotonic
+    if seen.source.placed is not None or left <= 0:
+        return None
+    write, later = source_write(seen, waiting=memory.record_refused)
+    return Plan(memory.record_refused, write, min(left, later or left))
+
+
 def give_a_place(seen: Seen) -> Plan | None:
     """A source that may run, or is held until it may, asks for a place and is recorded where it is given one (D5)."""
-    source = seen.source
+    source, memory = seen.source, seen.memory
     if source.placed is not None and not seen.refused_now:
         return None
+    stored = source.found.annotations.get(names.WAITING_BECAUSE)
     if seen.about_place.given is not None:
         status = placed_status(source.stored, seen.about_place.given, seen.now)
         if status is None:
             why = "what is stored in its status allows no write"
             write, later = source_write(seen, waiting=why)
             return Plan(why, write, later)
-        write, _ = source_write(seen, status=status, records=seen.about_place.given)
+        # What it waited for is taken away by the write that records a worker (D21); where that worker has refused it
+        # before, only once it has a mirror: most likely it goes on waiting for the same.
+        waiting = stored if seen.about_place.given in memory.refusal_texts else None
+        write, _ = source_write(seen, status=status, waiting=waiting, records=seen.about_place.given)
         return Plan(f"placed on {seen.about_place.given}", write, remember=(("first_create", True),))
     clears = source.placed is not None
     status = placed_status(source.stored, None, seen.now) if clears else None
@@ -140,13 +155,15 @@ def give_a_place(seen: Seen) -> Plan | None:
         status = suspended_status(
             source.stored, seen.now
         )  # only where it has to wait: kubectl would show it as running
-    # What it waited for is taken away by the write that records a worker (D21), not by one more before that.
-    waiting = why or seen.source.found.annotations.get(names.WAITING_BECAUSE)
-    write, later = source_write(seen, status=status, waiting=waiting, clears=clears)
+    write, later = source_write(seen, status=status, waiting=why or stored, clears=clears)
     # It asks again although it waits already: its wish may be another one by now.
     ask = () if seen.about_place.bad_annotation else (AskForPlace(),)
-    expiries = [refusal.until - seen.monotonic for _, refusal in seen.memory.refusals if refusal.until > seen.monotonic]
-    return Plan(why or "asks for a place", (*write, *ask), min((*expiries, later or WAITING_LOOK_SECONDS)))
+    again = [refusal.until - seen.monotonic for _, refusal in memory.refusals if refusal.until > seen.monotonic]
+    if later is not None:
+        again.append(later)
+    if not why:
+        again.append(WAITING_LOOK_SECONDS)  # else it is woken once it has a place, or another reason to wait
+    return Plan(why or "asks for a place", (*write, *ask), min(again, default=None))
 
 
 def release_held(seen: Seen) -> Plan | None:
@@ -223,7 +240,10 @@ def make_room_for_mirror(seen: Seen) -> Plan | None:
     why = "the mirror of an earlier namesake has to go first"
     waiting = why if _age_seconds(seen) > NAMESAKE_SHOWN_AFTER_SECONDS else None
     write, later = source_write(seen, waiting=waiting)
-    return Plan(why, write, min(NAMESAKE_LOOK_SECONDS, later or NAMESAKE_LOOK_SECONDS))
+    judge: tuple[Action, ...] = ()
+    if seen.worker is not None and seen.identity is Identity.NAMESAKE:
+        judge = (JudgeMirror(seen.worker.name),)  # a sweep that halted leaves it where it is
+    return Plan(why, (*write, *judge), min(NAMESAKE_LOOK_SECONDS, later or NAMESAKE_LOOK_SECONDS))
 
 
 def care_for_missing_mirror(seen: Seen) -> Plan | None:
@@ -409,6 +429,7 @@ RULES: tuple[Callable[[Seen], Plan | None], ...] = (
     keep_or_delete_finished,
     restore_erased_record,
     hold_suspended,
+    wait_to_record,
     give_a_place,
     release_held,
     store_seen_end,

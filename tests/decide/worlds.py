@@ -69,6 +69,8 @@ def seen(
         recorded = memory.mirror_uid or of.stored.mirror_uid
         is_other = recorded is not None and recorded != found.metadata.uid
         more["identity"] = Identity.REPLACED if is_other else Identity.OURS
+        if more.get("mirror_is_stale"):
+            more["identity"] = Identity.NAMESAKE
     return Seen(
         key=SourceKey("Job", "n", "train"),
         source=of,
