@@ -159,6 +159,7 @@ def _hand_out(found: Served, kubeconfig_out: str | None) -> None:
     from pathlib import Path
 
     from mirror.model.endings import CannotStart
+    from mirror.model.failures import file_words
 
     if kubeconfig_out is None:
         click.echo(found.kubeconfig, nl=False)
@@ -166,4 +167,4 @@ def _hand_out(found: Served, kubeconfig_out: str | None) -> None:
     try:
         found.write_kubeconfig(Path(kubeconfig_out))
     except OSError as error:
-        raise CannotStart(f"--kubeconfig-out {kubeconfig_out}: {error.strerror or error}") from error
+        raise CannotStart(f"--kubeconfig-out {kubeconfig_out}: {file_words(error)}") from error

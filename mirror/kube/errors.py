@@ -14,8 +14,11 @@ class KubeError(Exception):
 
 
 def in_words(error: KubeError) -> str:
-    """An error in one line: what was being done, by its notes (``add_note``), the last one first; what went wrong."""
-    return ": ".join((*reversed(getattr(error, "__notes__", ())), f"{type(error).__name__}: {error}"))
+    """An error in one line: what was being done, by its notes (``add_note``), the last one first; what went wrong.
+
+    No name of a class: every error is raised with words that stand alone.
+    """
+    return ": ".join((*reversed(getattr(error, "__notes__", ())), str(error)))
 
 
 class Unreachable(KubeError):

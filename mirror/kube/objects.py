@@ -107,7 +107,7 @@ def decode_object(raw: bytes | msgspec.Raw) -> Object:
     try:
         return own(decoded(_decode, raw))
     except JUNK as error:
-        raise BadAnswer(f"not an object: {type(error).__name__}") from error
+        raise BadAnswer("the response is not a Kubernetes object") from error
 
 
 def decoded(decode: Callable[[bytes | msgspec.Raw], T], raw: bytes | msgspec.Raw) -> T:
@@ -176,5 +176,5 @@ def _decode_part(raw: msgspec.Raw) -> dict[str, Any]:
     try:
         found = _decode_any(raw)
     except JUNK as error:
-        raise BadAnswer(f"an object's part cannot be decoded: {type(error).__name__}") from error
+        raise BadAnswer("a part of the object cannot be decoded") from error
     return found if isinstance(found, dict) else {}

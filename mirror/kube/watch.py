@@ -128,7 +128,7 @@ async def list_pages(
         items = found.items or []
         last, token = token, found.metadata.continue_
         if token and token == last:
-            raise BadAnswer("a list that continues with the page it just sent")
+            raise BadAnswer("the list continues with the page it just sent")
         for begin in range(0, max(len(items), 1), _DECODED_AT_ONCE):
             if begin:
                 await asyncio.sleep(0)
@@ -138,18 +138,18 @@ async def list_pages(
         if not token:
             return
         await asyncio.sleep(0)
-    raise BadAnswer(f"a list of more than {_MOST_PAGES} pages")
+    raise BadAnswer(f"the list has more than {_MOST_PAGES} pages")
 
 
 def _decode_page(body: bytes) -> _List:
     try:
         return decoded(_decode_list, body)
     except JUNK as error:
-        raise BadAnswer(f"not a list: {type(error).__name__}") from error
+        raise BadAnswer("the response is not a list of Kubernetes objects") from error
 
 
 def _error_of(line: bytes) -> KubeError:
     try:
         return error_from_status(_decode_error_line(line).object)
-    except JUNK as error:
-        return BadAnswer(f"not a watch event: {type(error).__name__}")
+    except JUNK:
+        return BadAnswer("the watch sent something that is not an event")

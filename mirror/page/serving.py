@@ -7,7 +7,6 @@ otherwise; what reaches it from there is a port-forward, or a proxy that asks wh
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -17,6 +16,7 @@ import msgspec
 from aiohttp import web
 
 from mirror.model.endings import CannotStart
+from mirror.model.failures import file_words
 from mirror.model.version import version
 from mirror.model.views import JobKey, Known
 from mirror.page import hosts
@@ -107,8 +107,7 @@ async def _listen(runner: web.AppRunner, address: tuple[str, int]) -> None:
     try:
         await web.TCPSite(runner, host or None, port, reuse_address=True).start()
     except OSError as error:
-        number = error.errno or 0  # not positive for a name that does not resolve
-        why = os.strerror(number).lower() if number > 0 else error.strerror or str(error)
+        why = file_words(error)
         raise CannotStart(f"cannot listen on {host}:{port} (setting page.listen): {why}") from error
 
 

@@ -222,9 +222,9 @@ def _lease_of(answer: bytes) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(answer, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadAnswer(f"not a lease: {type(error).__name__}") from error
+        raise BadAnswer("the response is not a Lease") from error
     if not all(isinstance(found.get(part) or {}, dict) for part in ("metadata", "spec")):
-        raise BadAnswer("not a lease: metadata or spec is no object")
+        raise BadAnswer("the response is not a Lease: metadata or spec is not an object")
     return found
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -18,6 +17,7 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
 from mirror.model.endings import CannotStart
+from mirror.model.failures import file_words
 from mirror.serving.certificates import Certificates
 from mirror.serving.doors import CLOSE_SECONDS, Doors, listening_sockets
 
@@ -95,8 +95,7 @@ async def _listen(address: tuple[str, int]) -> list[socket.socket]:
     try:
         return await listening_sockets(host, port)
     except OSError as error:
-        number = error.errno or 0  # not positive for a name that does not resolve
-        why = os.strerror(number).lower() if number > 0 else error.strerror or str(error)
+        why = file_words(error)
         raise CannotStart(f"cannot listen on {host}:{port} (setting https.listen): {why}") from error
 
 

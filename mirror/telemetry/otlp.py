@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
+from mirror.model.failures import failure_words
 from mirror.model.version import version
 from mirror.telemetry.logs import Log
 from mirror.telemetry.spans import Span
@@ -138,4 +139,5 @@ class _Complaints(logging.Handler):
             return
         self._quiet_until = now + QUIET_SECONDS
         error = record.exc_info[1] if record.exc_info else None
-        self._log.warning("traces not sent", because=record.getMessage() + (f" {error!r}" if error else ""))
+        why = f": {failure_words(error)}" if error else ""
+        self._log.warning("traces not sent", because=record.getMessage() + why)

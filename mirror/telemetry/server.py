@@ -6,13 +6,13 @@ given. Not here: the metrics themselves (``metrics``).
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from aiohttp import web
 
 from mirror.model.endings import CannotStart
+from mirror.model.failures import file_words
 from mirror.model.text import clean
 from mirror.telemetry.metrics import Metrics
 
@@ -51,8 +51,7 @@ async def serve(
         try:
             await web.TCPSite(runner, host or None, port, reuse_address=True).start()
         except OSError as error:
-            number = error.errno or 0  # not positive for a name that does not resolve
-            why = os.strerror(number).lower() if number > 0 else error.strerror or str(error)
+            why = file_words(error)
             raise CannotStart(f"cannot listen on {host}:{port} (setting listen): {why}") from error
         yield runner.addresses[0][1]
     finally:

@@ -15,7 +15,7 @@ import msgspec
 from mirror.adapters import job
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import Forbidden, KubeError, Unauthorized, Unreachable
+from mirror.kube.errors import Forbidden, KubeError, Unauthorized, Unreachable, in_words
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object
 from mirror.kube.resources import NAMESPACES, Resource
@@ -387,4 +387,4 @@ async def check_version(client: Client, oldest_minor: int) -> str:
 
 def _short(error: KubeError) -> str:
     """A text without numbers that vary, so that a repeated loss is not news."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    return clean(" ".join(in_words(error).split()), longest=200)

@@ -235,7 +235,7 @@ FAILURES: dict[str, tuple[KubeError, str]] = {
         NotFound(404, about_kind="namespaces", about_name="team-a"),
         "there is no namespace team-a on the management cluster",
     ),
-    "unreachable": (Unreachable("refused"), "the management cluster cannot be reached: refused"),
+    "unreachable": (Unreachable("refused"), "the management cluster is unreachable: refused"),
     "a web page": (BadAnswer("HTML"), "what answers for the management cluster is something else: HTML"),
     "broken": (ServerFailure(500, "X", "etcd is down"), "the management cluster answered 500: etcd is down"),
     "kubeconfig": (

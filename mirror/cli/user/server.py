@@ -32,6 +32,7 @@ from mirror.kube.identities import bearer
 from mirror.kube.requests import JSON, Request
 from mirror.kube.resources import CONFIGMAPS
 from mirror.model import names
+from mirror.model.failures import file_words
 from mirror.model.views import JobView, Moment
 
 T = TypeVar("T")
@@ -143,7 +144,7 @@ def _endpoint(address: Address) -> Endpoint:
     except tls.BadCertificate as error:
         raise Failure(f"the authority of {address.url} {error}") from None
     proxy = proxy_for(address.url) or None
-    return Endpoint(address.url, context, server_hostname=address.server_name or None, proxy=proxy)
+    return Endpoint(address.url, context, address.server_name or None, proxy, peer=MANAGER)
 
 
 async def _authorization(where: Where, cluster: Cluster) -> str:
@@ -172,7 +173,7 @@ def _file(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise Failure(f"--server-ca {path}: {error.strerror}") from None
+        raise Failure(f"--server-ca {path}: {file_words(error)}") from None
 
 
 @dataclass(frozen=True, slots=True)

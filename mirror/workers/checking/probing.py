@@ -20,7 +20,7 @@ from mirror.kube import requests
 from mirror.kube.auth import worker_credentials
 from mirror.kube.client import Client
 from mirror.kube.credentials import Endpoint
-from mirror.kube.errors import ApiError, Forbidden, KubeError, NotFound, Unauthorized
+from mirror.kube.errors import ApiError, Forbidden, KubeError, NotFound, Unauthorized, in_words
 from mirror.kube.handshake import certificate_end
 from mirror.kube.kubeconfig import Kubeconfig, KubeconfigRefused, check_kubeconfig
 from mirror.kube.limits import Limiter
@@ -80,7 +80,7 @@ async def examine(secret: Object, context: Context) -> list[Finding]:
     try:
         kubeconfig = check_kubeconfig(spec.kubeconfig, context.allow)
         findings.append(ok("kubeconfig", f"accepted; the server is {kubeconfig.server}"))
-        async with _connected(name, kubeconfig, context) as (client, endpoint):
+        async with connected(name, kubeconfig, context.allow) as (client, endpoint):
             findings += await _examine_live(spec, kubeconfig, client, endpoint, context)
     except KubeconfigRefused as error:
         findings.append(fail("kubeconfig", f"refused: {refusal_in_words(error)}", error.fix))
@@ -91,8 +91,11 @@ async def examine(secret: Object, context: Context) -> list[Finding]:
 
 
 @asynccontextmanager
-async def _connected(name: str, kubeconfig: Kubeconfig, context: Context) -> AsyncIterator[tuple[Client, Endpoint]]:
-    credentials = await worker_credentials(kubeconfig, context.allow)
+async def connected(
+    name: str, kubeconfig: Kubeconfig, allow: Mapping[str, bool]
+) -> AsyncIterator[tuple[Client, Endpoint]]:
+    """The worker as the manager asks it, for one command; raises ``KubeconfigRefused``."""
+    credentials = await worker_credentials(kubeconfig, allow)
     client = Client(name, credentials, Limiter(0, 1, asyncio.get_running_loop().time), _Nobody())
     try:
         yield client, credentials.endpoint
@@ -270,5 +273,5 @@ async def _try_job(client: Client, namespace: str) -> str:
     except ApiError as error:
         return error.brief or error.reason
     except KubeError as error:
-        return type(error).__name__
+        return in_words(error)
     return ""
