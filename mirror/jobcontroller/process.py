@@ -200,6 +200,8 @@ class Part:
         def leader() -> tuple[bool, str]:
             if self.ended_because:
                 return False, self.ended_because
+            if self._leadership is not None and not self.is_working and self._leadership.obstacle:
+                return False, self._leadership.obstacle
             return True, "leading" if self.is_working else "standing by"
 
         return {"jobs": jobs, "job-leader": leader}

@@ -58,7 +58,7 @@ async def check_recorded(worker: Site, name: str, entry: Entry) -> None:
     found = await worker.uid()
     if entry.uid != found:
         known = f"worker {name} is cluster {entry.uid}" if entry.uid else f"no cluster is recorded for worker {name}"
-        raise Trouble(f"{known}, and {worker.title} is {found}: nothing is deleted there")
+        raise Trouble(f"{known}, and {worker.title} is {found}: nothing is cleaned up")
 
 
 @asynccontextmanager

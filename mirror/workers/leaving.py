@@ -82,7 +82,7 @@ async def check_removable(home: Home, name: str, *, is_forced: bool) -> Object:
     counted = await tally(home)
     if counted.on(name) and not is_forced:
         raise Trouble(
-            f"{jobs(counted.on(name))} still running on worker {name} ({counted.some_on(name)}): "
+            f"{counted.on(name)} unfinished Jobs are on worker {name} ({counted.some_on(name)}): "
             f"mirror worker drain {name} first; with --force they wait for a worker of this name"
         )
     return secret

@@ -92,7 +92,7 @@ async def test_drain_deletes_finished_mirrors_that_are_ours(
 
     assert await left_on(clusters) == {"another-origin", "another-uid", "no-origin", "unlabelled"}
     printed = capsys.readouterr()
-    assert "✓ 1 finished mirror deleted\n✓ worker east is drained: mirror worker remove east\n" in printed.out
+    assert "✓ 1 finished mirror deleted\n✓ worker east is empty: mirror worker remove east\n" in printed.out
     assert "! 1 finished mirror kept: no source on the management cluster has its terminal status" in printed.err
     assert "see --origin" in printed.err
 
@@ -123,7 +123,7 @@ async def test_a_drain_of_a_worker_that_is_down_says_what_it_leaves(
     printed = capsys.readouterr()
     assert "! finished mirrors were not deleted: worker east (https://127.0.0.1:" in printed.err
     assert "is unreachable: connection closed by the API server" in printed.err
-    assert "✓ worker east is drained" in printed.out
+    assert "✓ worker east is empty" in printed.out
 
 
 async def test_a_drain_deletes_nothing_on_another_cluster(
@@ -137,7 +137,7 @@ async def test_a_drain_deletes_nothing_on_another_cluster(
     await emptying.drain(clusters.where, "east", timeout_seconds=20)
 
     assert "done" in await left_on(clusters)
-    assert "nothing is deleted there" in capsys.readouterr().err
+    assert "nothing is cleaned up" in capsys.readouterr().err
 
 
 async def test_clean_up_deletes_finished_mirrors_before_the_secret(
@@ -146,7 +146,7 @@ async def test_clean_up_deletes_finished_mirrors_before_the_secret(
     """With the operator's own permissions; a cluster that is not the worker's is refused, and then the Secret stays."""
     await registered(clusters)
     await everything(clusters)
-    with pytest.raises(Trouble, match="nothing is deleted there"):
+    with pytest.raises(Trouble, match="nothing is cleaned up"):
         await emptying.remove(clusters.where, "east", is_forced=False, worker_context="hub")
     await clusters.management.api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
     capsys.readouterr()

@@ -50,7 +50,7 @@ async def drain(
         if left := counted.on(name):
             raise Failure(f"timed out: {jobs(left)} still running ({counted.some_on(name)}); rerun to keep waiting")
         await _delete_finished(home, name, opted_in, origin)
-    click.echo(f"✓ worker {name} is drained: mirror worker remove {name}")
+    click.echo(f"✓ worker {name} is empty: mirror worker remove {name}")
 
 
 async def remove(where: Where, name: str, *, is_forced: bool, worker_context: str, origin: str = "") -> None:
