@@ -232,7 +232,8 @@ async def test_a_manager_that_may_not_take_its_lease_is_not_ready() -> None:
 async def test_a_manager_that_may_not_list_workers_is_not_ready() -> None:
     """It would otherwise look like one that has no workers."""
     wire = wire_to("management")
-    wire.arrange("list", "secrets", forbidden(), times=99)
+    for verb in ("list", "watch"):
+        wire.arrange(verb, "secrets", forbidden(), times=999)
     manager, stop = await manager_on(wire), asyncio.Event()
     _, readiness = manager.checks()
     async with asyncio.TaskGroup() as scope:

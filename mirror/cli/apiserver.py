@@ -106,8 +106,8 @@ def _shape(problems: list[str], **options: object) -> Shape | None:
     variable = os.environ.get(constants.GATES_VARIABLE, "")
     try:
         found_constants = constants.read_constants(os.environ)
-        gates = constants.read_gates(variable, gates, what=constants.GATES_VARIABLE)
-        gates = constants.read_gates(str(options["feature_gates"]), gates)
+        gates = constants.read_gates(variable, gates, what=constants.GATES_VARIABLE, warn=_warn)
+        gates = constants.read_gates(str(options["feature_gates"]), gates, warn=_warn)
     except constants.Refused as refused:
         problems.extend(str(refused).splitlines())
     try:
@@ -168,3 +168,7 @@ def _hand_out(found: Served, kubeconfig_out: str | None) -> None:
         found.write_kubeconfig(Path(kubeconfig_out))
     except OSError as error:
         raise CannotStart(f"--kubeconfig-out {kubeconfig_out}: {file_words(error)}") from error
+
+
+def _warn(line: str) -> None:
+    click.echo(f"mirror apiserver: warning: {line}", err=True)

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from mirror.model.durations import format_duration
-from mirror.model.failures import file_words
 from mirror.model.text import clean
 from mirror.settings.rules import Rule, Wrong, shown, suggestion
 from mirror.settings.schema import Https, JobController, LeaderElection, Part, Settings
@@ -54,7 +53,7 @@ def load(path: str | Path) -> Settings:
     try:
         raw = Path(path).read_bytes()
     except OSError as error:
-        raise SettingsError(str(path), (Problem("", f"cannot be read: {file_words(error)}"),)) from None
+        raise SettingsError(str(path), (Problem("", f"cannot be read: {error.strerror or error}"),)) from None
     return parse(raw, str(path))
 
 

@@ -21,6 +21,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
 from mirror.model.failures import failure_words
+from mirror.model.text import clean
 from mirror.model.version import version
 from mirror.telemetry.logs import Log
 from mirror.telemetry.spans import Span
@@ -55,8 +56,8 @@ class Collector:
             context=_context(span.trace, span.id),
             parent=_context(span.trace, span.parent) if span.parent else None,
             resource=self._resource,
-            attributes=dict(span.attributes),
-            status=Status(StatusCode.UNSET) if span.error is None else Status(StatusCode.ERROR, span.error),
+            attributes={key: clean(one) for key, one in span.attributes},
+            status=Status(StatusCode.UNSET) if span.error is None else Status(StatusCode.ERROR, clean(span.error)),
             start_time=span.start,
             end_time=span.end,
             instrumentation_scope=self._scope,

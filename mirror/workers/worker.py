@@ -237,7 +237,7 @@ class Worker:
         except (Unsupported, KubeconfigRefused, IdentityRefused) as error:
             await self._close_client()
             self.refusal = type(error).__name__
-            self._lose(str(error))
+            self._lose(clean(str(error)))
         except KubeError as error:
             self._lose(_short(error))
         else:
@@ -356,10 +356,14 @@ def _access(spec: WorkerSpec) -> tuple[bytes, str]:
     return spec.kubeconfig, spec.namespace_prefix
 
 
+_LONGEST_UID = 64
+"""An API server's has 36 characters; it is written to the ConfigMap and into texts."""
+
+
 async def cluster_uid(client: Client) -> str:
     """Who a cluster is (D19): one small request that proves network, TLS and our rights, too."""
     probe = replace(requests.get(NAMESPACES, "kube-system"), urgent=True, deadline_seconds=PROBE_DEADLINE_SECONDS)
-    return (await client.send_object(probe)).metadata.uid
+    return clean((await client.send_object(probe)).metadata.uid, longest=_LONGEST_UID)
 
 
 class _Version(msgspec.Struct):
