@@ -393,7 +393,9 @@ def test_no_manager_is_no_puzzle(planes: UserFleet) -> None:
     """It says what would have to be set, and what else helps."""
     text = refused(planes, "logs", "done", "--manager-namespace", "default")
 
+    assert "access endpoint not found (not enabled, or ConfigMap not readable)" in text
     assert "ConfigMap jobmirror-access in namespace default" in text
+    assert "missing permission: get configmaps jobmirror-access" in text
     assert "--server URL" in text
     assert "--worker-context" in text
 

@@ -103,7 +103,7 @@ async def test_a_lost_mirror_ends_a_story_once() -> None:
         await manager.settle()
         world.controller("east").start("train")
         await manager.settle()
-        world.workers["east"].server.delete("jobs", "train")
+        world.workers["east"].server.remove("jobs", "train")
         await manager.settle(60)
         moments = known(manager).timeline("default", "train")
         assert moments[-1].kind == "Finished"

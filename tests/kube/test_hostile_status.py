@@ -9,9 +9,7 @@ import pytest
 from mirror.kube.answers import error_from_answer
 from mirror.kube.errors import ApiError, in_words
 
-EVIL = "\x1b]0;owned\x07\x1b[2J\u202eEVIL\n\nfake: line\x9b\ufffd"
-    "utf-8", "replace"
-)
+EVIL = "\x1b]0;owned\x07\x1b[2J\u202eEVIL\n\nfake: line\x9b"
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 409, 410, 422, 429, 500, 503])

@@ -130,20 +130,19 @@ def _server_name(where: Where) -> str:
 
 async def _published(where: Where, cluster: Cluster) -> Address:
     request = requests.get(CONFIGMAPS, names.ACCESS_CONFIGMAP, namespace=where.manager_namespace)
+    named = f"ConfigMap {names.ACCESS_CONFIGMAP} in namespace {where.manager_namespace}"
     try:
         found = await cluster.client.send_object(request)
     except NotFound:
-        missing = f"ConfigMap {names.ACCESS_CONFIGMAP} not found in namespace {where.manager_namespace}"
-        raise NoManager(f"{missing} (settings access.enabled and access.url)", is_forbidden=False) from None
+        raise NoManager(f"{named} not found (settings access.enabled and access.url)", is_forbidden=False) from None
     except Forbidden as error:
-        missing = f"missing permission: get configmaps {names.ACCESS_CONFIGMAP} in namespace {where.manager_namespace}"
-        raise NoManager(f"{missing} ({error.brief})", is_forbidden=True) from None
+        missing = f"missing permission: get configmaps {names.ACCESS_CONFIGMAP}"
+        raise NoManager(f"{named} is not readable, {missing} ({error.brief})", is_forbidden=True) from None
     except KubeError as error:
         raise failure_of(error, Doing("get", "configmaps", where.manager_namespace, names.ACCESS_CONFIGMAP)) from error
     data = found.data_dict()
     url = views.text(data.get("url")).rstrip("/")
     if not url:
-        named = f"ConfigMap {names.ACCESS_CONFIGMAP} in namespace {where.manager_namespace}"
         raise NoManager(f"{named} has no url (setting access.url)", is_forbidden=False)
     return Address(url, views.text(data.get("ca.crt")).encode())
 
