@@ -85,7 +85,7 @@ def _settings(options: dict[str, object]) -> JobControllerSettings:
     gates_by_variable = os.environ.get(constants.GATES_VARIABLE, "")
     for what, text in ((constants.GATES_VARIABLE, gates_by_variable), ("--feature-gates", gates_by_option)):
         try:
-            found_gates = constants.read_gates(text, found_gates, what=what)
+            found_gates = constants.read_gates(text, found_gates, what=what, warn=_warn)
         except constants.Refused as refused:
             problems.extend(str(refused).splitlines())
     if problems:
@@ -104,3 +104,7 @@ def _settings(options: dict[str, object]) -> JobControllerSettings:
         leader_election=LeaderElection(enabled=not options["no_leader_election"]),
         namespaces=namespaces,
     )
+
+
+def _warn(line: str) -> None:
+    click.echo(f"mirror job-controller: warning: {line}", err=True)

@@ -39,6 +39,7 @@ from mirror.runtime.informer import Change
 from mirror.runtime.leadership import Leadership, LeaseSettings
 from mirror.runtime.supervise import supervise
 from mirror.serving.health import Check, serve
+from mirror.settings.feature_gates import judge_gate
 from mirror.settings.schema import LeaderElection, Limits, Settings
 from mirror.telemetry.logs import Log
 from mirror.telemetry.looplag import measure_loop_lag
@@ -76,14 +77,21 @@ def settings_of(settings: Settings, environment: Mapping[str, str]) -> JobContro
     """
     ours = settings.job_controller
     given = {field: getattr(ours, field) for field in Constants.__struct_fields__}
-    gates = Gates(**{constants.GATES[name]: on for name, on in ours.feature_gates.items()})
-    variable = constants.GATES_VARIABLE
+    log, variable = Log("jobs"), constants.GATES_VARIABLE
+
+    def warn(line: str) -> None:
+        log.warning("feature gate ignored", because=line)
+
+    gates = Gates(**{constants.GATES[name]: on for name, on in ours.feature_gates.items() if name in constants.GATES})
+    for name, on in ours.feature_gates.items():
+        if name not in constants.GATES and (told := judge_gate(name, on)):
+            warn(f"jobController.featureGates: {told[0]}")
     try:
         return JobControllerSettings(
             kubeconfig=settings.kubeconfig,
             limits=Limits(qps=ours.qps, burst=ours.burst),
             constants=constants.read_constants(environment, Constants(**given)),
-            gates=constants.read_gates(environment.get(variable, ""), gates, what=variable),
+            gates=constants.read_gates(environment.get(variable, ""), gates, what=variable, warn=warn),
             lease_namespace=ours.lease_namespace,
             leader_election=settings.leader_election,
             namespaces=settings.namespaces,
@@ -211,6 +219,8 @@ class Part:
         def leader() -> tuple[bool, str]:
             if self.ended_because:
                 return False, self.ended_because
+            if self._leadership is not None and not self.is_working and self._leadership.obstacle:
+                return False, self._leadership.obstacle
             return True, "leading" if self.is_working else "standing by"
 
         return {"jobs": jobs, "job-leader": leader}

@@ -18,7 +18,7 @@ from mirror.adapters import job
 from mirror.kube import requests
 from mirror.kube.amounts import MOST_SMALL_BYTES
 from mirror.kube.client import Client
-from mirror.kube.errors import Forbidden, KubeError, NotFound, TooLarge, Unauthorized, Unreachable
+from mirror.kube.errors import Forbidden, KubeError, NotFound, TooLarge, Unauthorized, Unreachable, in_words
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object, Partial
 from mirror.kube.resources import NAMESPACES, Resource
@@ -350,7 +350,7 @@ class Worker:
         except (Unsupported, KubeconfigRefused, IdentityRefused) as error:
             await self._close_client()
             self.refusal = type(error).__name__
-            self._lose(str(error))
+            self._lose(clean(str(error)))
         except KubeError as error:
             self._lose(_short(error))
         else:
@@ -473,6 +473,10 @@ def _access(spec: WorkerSpec) -> tuple[bytes, str]:
     return spec.kubeconfig, spec.namespace_prefix
 
 
+_LONGEST_UID = 64
+"""An API server's has 36 characters; it is written to the ConfigMap and into texts."""
+
+
 async def cluster_uid(client: Client) -> str:
     """Who a cluster is (D19): one small request that proves network, TLS and our rights, too."""
     probe = replace(
@@ -481,7 +485,7 @@ async def cluster_uid(client: Client) -> str:
         deadline_seconds=PROBE_DEADLINE_SECONDS,
         most_bytes=MOST_SMALL_BYTES,
     )
-    return (await client.send_object(probe)).metadata.uid
+    return clean((await client.send_object(probe)).metadata.uid, longest=_LONGEST_UID)
 
 
 class _Version(msgspec.Struct):
@@ -511,4 +515,4 @@ async def check_version(client: Client, oldest_minor: int) -> str:
 
 def _short(error: KubeError) -> str:
     """A text without numbers that vary, so that a repeated loss is not news."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    return clean(" ".join(in_words(error).split()), longest=200)

@@ -3,8 +3,9 @@
 import pytest
 
 from mirror.jobcontroller import constants
-from mirror.jobcontroller.constants import Refused, read_constants, read_gates
+from mirror.jobcontroller.constants import GATES, Refused, read_constants, read_gates
 from mirror.jobcontroller.decide.values import Constants, Gates
+from mirror.settings.feature_gates import UPSTREAM_GATES
 from mirror.settings.rules import FEATURE_GATES
 
 
@@ -81,6 +82,48 @@ def test_gates_are_switched_one_by_one() -> None:
     )
 
     assert found == Gates(job_success_policy=False, pod_failure_policy_name=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("StaleControllerConsistencyJob=true", "it is the default"),
+        ("StaleControllerConsistencyJob=false", "it has no effect here"),
+        ("WorkloadWithJob=false", "it is the default"),
+        ("GenericWorkload=true", "it has no effect here"),
+        ("GangScheduling=false", "it is the default"),
+        ("SidecarContainers=true", "it is the default"),
+        ("AtomicFIFO=false", "it has no effect here"),
+        ("AllAlpha=false", "it is the default"),
+        ("AllBeta=true", "it has no effect here"),
+    ],
+)
+def test_a_gate_of_upstreams_that_may_be_ignored_is_a_warning(text: str, told: str) -> None:
+    """At its default, or without an effect on what Jobs do; what else is given counts."""
+    lines: list[str] = []
+    found = read_gates(f"{text},JobManagedBy=false", what="JOB_FEATURE_GATES", warn=lines.append)
+
+    assert found == Gates(job_managed_by=False)
+    (line,) = lines
+    assert line.startswith(f"JOB_FEATURE_GATES: {text} is ignored, {told}")
+
+
+@pytest.mark.parametrize("text", ["WorkloadWithJob=true", "SidecarContainers=false", "AllAlpha=true", "AllBeta=false"])
+def test_a_gate_of_upstreams_that_changes_jobs_is_refused(text: str) -> None:
+    """Ignoring it would run Jobs otherwise than the operator has asked for."""
+    with pytest.raises(Refused, match=f"^--feature-gates: {text} is not supported"):
+        read_gates(text, warn=lambda line: pytest.fail(line))
+
+
+def test_a_gate_of_upstreams_without_a_value_is_refused() -> None:
+    """As for any other."""
+    with pytest.raises(Refused, match="WorkloadWithJob must be true or false"):
+        read_gates("WorkloadWithJob")
+
+
+def test_no_gate_is_both_a_switch_and_ignored() -> None:
+    """Whoever implements one takes it out of the table."""
+    assert not UPSTREAM_GATES.keys() & GATES.keys()
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.kube.kubeconfig import Cluster, Policy, read_document
 from mirror.kube.limits import Limiter
+from mirror.model.failures import file_words
 from mirror.workers.sites import Home, Site, Trouble
 from mirror.workers.spec import WorkerSpec
 
@@ -106,7 +107,7 @@ def with_authorities(cluster: Cluster) -> Cluster:
         with open(cluster.ca_file, "rb") as file:
             content = file.read()
     except OSError as error:
-        raise Trouble(f"certificate authority {cluster.ca_file}: {error.strerror}") from None
+        raise Trouble(f"certificate authority {cluster.ca_file}: {file_words(error)}") from None
     return Cluster(cluster.server, cluster.tls_server_name, cluster.verify, content, "", cluster.proxy)
 
 

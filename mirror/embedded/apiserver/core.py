@@ -106,9 +106,9 @@ class ApiServer:
         except RecursionError:
             # Some hundred levels; nothing is stored before all of it could be walked through.
             return answers.of_status(bad_request("the object is nested too deeply").status)
-        except Exception as error:  # noqa: BLE001 - whatever a request does to us, its client gets an answer
+        except Exception:  # noqa: BLE001 - whatever a request does to us, its client gets an answer
             _log.exception("request failed method=%s path=%s", request.method, request.path)
-            return answers.of_status(internal(type(error).__name__).status)
+            return answers.of_status(internal("unexpected error; the server's log has the details").status)
 
     async def _of_objects(self, request: Request, target: Target, user: User) -> Answer:
         verb = verb_of(request, target)
