@@ -108,6 +108,7 @@ def _shape(problems: list[str], **options: object) -> Shape | None:
         found_constants = constants.read_constants(os.environ)
         gates = constants.read_gates(variable, gates, what=constants.GATES_VARIABLE)
         gates = constants.read_gates(str(options["feature_gates"]), gates)
+        constants.check_gates(gates)
     except constants.Refused as refused:
         problems.extend(str(refused).splitlines())
     try:

@@ -88,6 +88,10 @@ def _settings(options: dict[str, object]) -> JobControllerSettings:
             found_gates = constants.read_gates(text, found_gates, what=what)
         except constants.Refused as refused:
             problems.extend(str(refused).splitlines())
+    try:
+        constants.check_gates(found_gates)
+    except constants.Refused as refused:
+        problems.extend(str(refused).splitlines())
     if problems:
         click.echo("\n".join(f"mirror job-controller: {problem}" for problem in problems), err=True)
         raise SystemExit(BAD_SETTINGS)

@@ -30,6 +30,10 @@ class BadAnswer(KubeError):
     """The server answered with something that is not the Kubernetes API (an HTML page, cut JSON, a redirect)."""
 
 
+class PageNotFound(BadAnswer):
+    """404 without a Status: what an API server answers for a group or version that it does not serve, or a proxy."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """One entry of a Status' ``details.causes``."""

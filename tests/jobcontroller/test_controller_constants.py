@@ -9,11 +9,12 @@ from mirror.settings.rules import FEATURE_GATES
 
 
 def test_what_is_not_said_is_upstreams() -> None:
-    """An empty environment, and empty variables, leave upstream's constants; all gates are on."""
+    """An empty environment, and empty variables, leave upstream's constants; all gates are on that are not alpha."""
     assert read_constants({}) == Constants() == read_constants({"JOB_BATCH_PERIOD_SECONDS": " "})
     assert Constants(1.0, 1.0, 60.0, 10.0, 600.0, 500, 500) == Constants()
     assert read_gates("") == Gates()
-    assert all(getattr(Gates(), field) for field in Gates.__struct_fields__)
+    off = {name for name, field in constants.GATES.items() if not getattr(Gates(), field)}
+    assert off == {"GenericWorkload", "WorkloadWithJob"}
 
 
 def test_every_constant_can_be_said() -> None:
@@ -83,14 +84,25 @@ def test_gates_are_switched_one_by_one() -> None:
     assert found == Gates(job_success_policy=False, pod_failure_policy_name=False)
 
 
+def test_gang_scheduling_needs_the_api() -> None:
+    """As upstream: the gate that it depends on has to be on, too; which of them came first does not matter."""
+    constants.check_gates(read_gates("WorkloadWithJob=true,GenericWorkload=true"))
+    constants.check_gates(read_gates("GenericWorkload=true"))
+    with pytest.raises(Refused) as caught:
+        constants.check_gates(read_gates("WorkloadWithJob=true"))
+
+    told = "feature gates: WorkloadWithJob is on and needs GenericWorkload, which is off; set GenericWorkload=true, too"
+    assert str(caught.value) == told
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         (
             "JobManagedBye=false",
-            "--feature-gates: unknown gate 'JobManagedBye' (did you mean JobManagedBy? known: JobB",
+            "--feature-gates: unknown gate 'JobManagedBye' (did you mean JobManagedBy? known: Gene",
         ),
-        ("Elastic=true", "--feature-gates: unknown gate 'Elastic' (known: JobBackoffLimitPerIndex, JobManagedBy, "),
+        ("Elastic=true", "--feature-gates: unknown gate 'Elastic' (known: GenericWorkload, JobBackoffLimitPerIndex, "),
         ("JobManagedBy", "--feature-gates: JobManagedBy must be true or false, as in JobManagedBy=false, got ''"),
         ("JobManagedBy=maybe", "got 'maybe'"),
     ],
