@@ -7,6 +7,7 @@ this exists while the gate is off. Workloads and PodGroups name no keys: as upst
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from mirror.kube.errors import AlreadyExists, Forbidden, KubeError, NotServed, P
 from mirror.kube.objects import JUNK, Object
 from mirror.kube.requests import Rank
 from mirror.kube.resources import JOBS, POD_GROUPS, WORKLOADS, Resource
+from mirror.kube.watch import list_pages
 from mirror.runtime.informer import Change, Informer, Scope
 from mirror.runtime.store import Store
 from mirror.telemetry.logs import Log
@@ -250,9 +252,8 @@ class Gangs:
                 return await self._client.send_object(request), True
             except AlreadyExists:
                 # The watch is behind, or the answer was lost: the name, which holds the Job's uid, is most likely ours.
-                request = requests.get(resource, missing.name, namespace=namespace).in_line(Rank.FIRST, flow)
-                found = await self._client.send_object(request)
-                if _controller_uid(found) != job.metadata.uid:
+                found = await self._look_up(resource, job, missing.name)
+                if found is None:
                     raise  # somebody else's: the Job waits until it is gone, as upstream's
                 return found, False
         except KubeError as error:
@@ -260,6 +261,17 @@ class Gangs:
                 text = f"Error creating {resource.kind}: {text_of(error)}"
                 self._events.tell(job, "Warning", "FailedCreate", text)
             raise
+
+    async def _look_up(self, resource: Resource, job: CachedJob, name: str) -> Object | None:
+        """An object that a Job controls, asked of the server; who may list may do this."""
+        namespace = job.metadata.namespace
+        pages = list_pages(self._client, resource, namespace=namespace, field_selector=f"metadata.name={name}")
+        async with aclosing(pages):
+            async for page in pages:
+                for found in page.objects:
+                    if _controller_uid(found) == job.metadata.uid:
+                        return found
+        return None
 
 
 def _indexed(store: Store, index: str, namespace: str, name: str) -> list[Object | None]:
