@@ -159,7 +159,7 @@ def event_lines(names: Names, events: Sequence[Json]) -> list[str]:
     return sorted([line for line in lines if line not in once] + list(once))
 
 
-_RETRIED = ("FailedCreate", "FailedDelete", "Suspended", "Resumed")
+_RETRIED = ("FailedCreate", "FailedDelete", "FailedWorkloadCreate", "Suspended", "Resumed")
 _FLAGS = ("controller", "blockOwnerDeletion")
 
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="What users may do: everything, or what roles say.",
 )
-@click.option("--feature-gates", metavar="NAME=BOOL,…", default="", help="Over JOB_FEATURE_GATES; all are on.")
+@click.option("--feature-gates", metavar="NAME=BOOL,…", default="", help="Over JOB_FEATURE_GATES.")
 @click.option(
     "--pods",
     type=click.Choice(("simulated", "process")),

@@ -130,9 +130,9 @@ class SchedulingApi:
         """A list or watch failed. What a server has answered is reported once; others report an unreachable one."""
         if isinstance(error, NotServed | PageNotFound):
             problem = (
-                f"the API server does not serve {resource.plural} of {resource.api_version}, which {GATE} needs: start"
-                f" it with --runtime-config={resource.api_version}=true and --feature-gates=GenericWorkload=true, or"
-                f" set {GATE}=false here"
+                f"the API server does not serve {resource.plural} of {resource.api_version}, which {GATE} needs:"
+                f" Kubernetes 1.36 does with --runtime-config={resource.api_version}=true and"
+                f" --feature-gates=GenericWorkload=true; else set {GATE}=false here"
             )
         elif isinstance(error, Forbidden):
             problem = (
@@ -258,8 +258,9 @@ class Gangs:
                 return found, False
         except KubeError as error:
             if not is_namespace_ending(error):
-                text = f"Error creating {resource.kind}: {text_of(error)}"
-                self._events.tell(job, "Warning", "FailedCreate", text)
+                # As Kubernetes 1.37 reports it of Workloads; 1.36 logs it.
+                text = f"Failed to create {resource.kind} for Job {job.metadata.name}: {text_of(error)}"
+                self._events.tell(job, "Warning", f"Failed{resource.kind}Create", text)
             raise
 
     async def _look_up(self, resource: Resource, job: CachedJob, name: str) -> Object | None:

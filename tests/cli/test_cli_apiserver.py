@@ -37,7 +37,11 @@ def invoke(*arguments: str, **environment: str) -> Result:
         (["--feature-gates=Fly=true"], {}, "--feature-gates: unknown gate 'Fly' (known: GenericWorkload, "),
         (["--data="], {}, "--data: expected a file; without the option everything is in memory"),
         ([], {"JOB_FEATURE_GATES": "Fly=true"}, "JOB_FEATURE_GATES: unknown gate 'Fly'"),
-        (["--feature-gates=WorkloadWithJob=true"], {}, "feature gates: WorkloadWithJob is on and needs GenericWorkload"),
+        (
+            ["--feature-gates=WorkloadWithJob=true"],
+            {},
+            "feature gates: WorkloadWithJob is on and needs GenericWorkload",
+        ),
         ([], {"JOB_MAX_UNCOUNTED_PODS": "many"}, "JOB_MAX_UNCOUNTED_PODS: expected a whole number"),
     ],
 )

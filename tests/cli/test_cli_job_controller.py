@@ -26,7 +26,11 @@ def invoke(*arguments: str, **environment: str) -> Result:
         (["--feature-gates=Fly=true"], {}, "--feature-gates: unknown gate 'Fly' (known: GenericWorkload, "),
         (["--feature-gates=JobManagedBy"], {}, "--feature-gates: JobManagedBy must be true or false"),
         ([], {"JOB_FEATURE_GATES": "Fly=true"}, "JOB_FEATURE_GATES: unknown gate 'Fly'"),
-        (["--feature-gates=WorkloadWithJob=true"], {}, "feature gates: WorkloadWithJob is on and needs GenericWorkload"),
+        (
+            ["--feature-gates=WorkloadWithJob=true"],
+            {},
+            "feature gates: WorkloadWithJob is on and needs GenericWorkload",
+        ),
         ([], {"JOB_BATCH_PERIOD_SECONDS": "1s"}, "JOB_BATCH_PERIOD_SECONDS: expected seconds between 0 and 86400"),
         ([], {"JOB_MAX_UNCOUNTED_PODS": "many"}, "JOB_MAX_UNCOUNTED_PODS: expected a whole number"),
     ],

@@ -256,7 +256,8 @@ async def test_a_refused_create_holds_a_new_job(plural: str) -> None:
         world.create_gang()
         await world.settle(0.5)
         assert (world.job().get("status") or {}, world.pods()) == ({}, [])
-        assert ("Warning", "FailedCreate", f"Error creating {kind}: quota exceeded") in world.told.events
+        text = f"Failed to create {kind} for Job train: quota exceeded"
+        assert ("Warning", f"Failed{kind}Create", text) in world.told.events
         await world.settle(5)
         assert len(world.active()) == 2
         assert (len(world.found(WORKLOADS)), len(world.found(POD_GROUPS))) == (1, 1)
@@ -274,7 +275,7 @@ async def test_a_refused_pod_group_does_not_keep_ended_pods_from_counting() -> N
         await world.settle(30)
         assert world.status()["failed"] == 1
         assert world.active() == [second]
-        assert world.told.reasons()["FailedCreate"] > 1
+        assert world.told.reasons()["FailedPodGroupCreate"] > 1
         world.wire.restore()
         await world.settle(60)
         assert len(world.active()) == 2

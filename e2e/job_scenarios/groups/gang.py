@@ -78,7 +78,7 @@ async def a_gang_goes_on_after_an_outage(stage: Stage) -> None:
     zero, one = await stage.pods(2)
     async with stage.outage():
         await stage.fail(zero)
-    await stage.succeed(one)
+        await stage.succeed(one)
     await stage.succeed(*await stage.pods(1))
     await stage.until(has("Complete"))
 
