@@ -276,7 +276,7 @@ class Gangs:
 
 
 def _indexed(store: Store, index: str, namespace: str, name: str) -> list[Object | None]:
-    return [store.get(*found) for found in sorted(store.names(index, f"{namespace}/{name}"))]
+    return [store.get(*found) for found in store.names(index, f"{namespace}/{name}")]
 
 
 def _job_of(found: Object) -> tuple[str, ...]:

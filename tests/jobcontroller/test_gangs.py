@@ -210,7 +210,7 @@ async def test_a_restart_finds_what_was_made() -> None:
         ),
         pytest.param(
             lambda world: [world.put(WORKLOADS, name, refers_to_job("a")) for name in ("one", "other")],
-            "2 Workloads refer to the Job",
+            "more than one Workload refers to the Job",
             id="two",
         ),
     ],

@@ -98,7 +98,7 @@ def new_workload(snapshot: Snapshot) -> Missing | Ungrouped:
 def choose_workload(snapshot: Snapshot, found: Sequence[Workload]) -> Workload | Ungrouped:
     """Of the Workloads that refer to a Job, one or more, the one that is used."""
     if len(found) > 1:
-        return Ungrouped(f"{len(found)} Workloads refer to the Job")
+        return Ungrouped("more than one Workload refers to the Job")
     (workload,) = found
     if workload.controller != snapshot.uid:
         return Ungrouped(f"Workload {workload.name} refers to the Job and is not controlled by it")
@@ -118,7 +118,7 @@ def new_pod_group(workload: Workload) -> Missing:
 def choose_pod_group(snapshot: Snapshot, workload: Workload, found: Sequence[PodGroup]) -> PodGroup | Ungrouped:
     """Of the PodGroups that refer to a Workload, one or more, the one that is used."""
     if len(found) > 1:
-        return Ungrouped(f"{len(found)} PodGroups refer to Workload {workload.name}")
+        return Ungrouped(f"more than one PodGroup refers to Workload {workload.name}")
     (group,) = found
     if group.controller != snapshot.uid:
         text = f"PodGroup {group.name} refers to Workload {workload.name} and is not controlled by the Job"

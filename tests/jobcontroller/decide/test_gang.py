@@ -102,7 +102,7 @@ OURS = Workload("w", "uid-w", UID, (TEMPLATE,))
             Ungrouped("Workload w refers to the Job and is not controlled by it"),
             id="of a Job of the same name that is gone",
         ),
-        pytest.param([OURS, OURS], Ungrouped("2 Workloads refer to the Job"), id="two"),
+        pytest.param([OURS, OURS], Ungrouped("more than one Workload refers to the Job"), id="two"),
         pytest.param(
             [Workload("w", "uid-w", UID, (TEMPLATE, TEMPLATE))],
             Ungrouped("Workload w has 2 PodGroup templates instead of 1"),
@@ -142,7 +142,9 @@ def test_a_pod_group_is_made_from_the_template() -> None:
             id="nobody's",
         ),
         pytest.param(
-            [PodGroup("g", "1", UID), PodGroup("h", "2", UID)], Ungrouped("2 PodGroups refer to Workload w"), id="two"
+            [PodGroup("g", "1", UID), PodGroup("h", "2", UID)],
+            Ungrouped("more than one PodGroup refers to Workload w"),
+            id="two",
         ),
     ],
 )
