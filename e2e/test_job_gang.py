@@ -89,10 +89,10 @@ async def test_a_gang_that_does_not_fit_waits_as_a_whole(cluster: Cluster, scene
 async def test_jobs_keep_what_they_began_with_as_the_gate_changes(cluster: Cluster, scene: Scene, kind: Kind) -> None:
     """On: a Job that ran without stays without. Off: new pods of a gang belong to no group; on again, to the same."""
     async with JobController.start(cluster, kind, OFF):
-        await scene.create(indexed("before", run_for="never"))
+        await scene.create(indexed("before", run_for="never", backoffLimit=9))
         await scene.source_until("before", runs(3))
     async with JobController.start(cluster, kind, ON):
-        await scene.create(indexed("gang", run_for="never"))
+        await scene.create(indexed("gang", run_for="never", backoffLimit=9))
         await scene.source_until("gang", runs(3))
         await replace_pod(scene, "before")
         assert await groups_of_pods(scene, "before") == [""] * 3
