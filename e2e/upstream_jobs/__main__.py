@@ -84,7 +84,7 @@ def _command(suite: Suite, scratch: Scratch, etcd: str, options: argparse.Namesp
         *(f"{name}={value}" for name, value in environment.items()),
         suite.program,
         "-test.v",
-        "-test.timeout=60m",
+        "-test.timeout=150m",
         f"-test.run={options.regex}",
     ]
 
