@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="What users may do: everything, or what roles say.",
 )
-@click.option("--feature-gates", metavar="NAME=BOOL,…", default="", help="Over JOB_FEATURE_GATES; all are on.")
+@click.option("--feature-gates", metavar="NAME=BOOL,…", default="", help="Over JOB_FEATURE_GATES.")
 @click.option(
     "--pods",
     type=click.Choice(("simulated", "process")),
@@ -108,6 +108,7 @@ def _shape(problems: list[str], **options: object) -> Shape | None:
         found_constants = constants.read_constants(os.environ)
         gates = constants.read_gates(variable, gates, what=constants.GATES_VARIABLE, warn=_warn)
         gates = constants.read_gates(str(options["feature_gates"]), gates, warn=_warn)
+        constants.check_gates(gates)
     except constants.Refused as refused:
         problems.extend(str(refused).splitlines())
     try:

@@ -30,6 +30,8 @@ GATES: Mapping[str, str] = {
     "".join(word.capitalize() for word in field.split("_")): field for field in Gates.__struct_fields__
 }
 """Field of ``Gates`` by the gate's name."""
+NEEDED_GATES: Mapping[str, str] = {"WorkloadWithJob": "GenericWorkload"}
+"""A gate, and the one that has to be on with it, as upstream."""
 
 MOST_SECONDS = 24 * 3600.0
 MOST_PODS = 100_000
@@ -105,6 +107,21 @@ def read_gates(
     if problems:
         raise Refused("\n".join(problems))
     return msgspec.structs.replace(defaults, **given)
+
+
+def check_gates(gates: Gates) -> None:
+    """Called once everything that switches gates has been read.
+
+    Raises:
+        Refused: a gate is on, and one that it needs is off.
+    """
+    problems = [
+        f"feature gates: {name} is on and needs {needed}, which is off; set {needed}=true, too"
+        for name, needed in NEEDED_GATES.items()
+        if getattr(gates, GATES[name]) and not getattr(gates, GATES[needed])
+    ]
+    if problems:
+        raise Refused("\n".join(problems))
 
 
 def _seconds(text: str, field: str) -> float:

@@ -11,6 +11,7 @@ import gc
 import os
 import socket
 import uuid
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
@@ -30,7 +31,6 @@ from mirror.kube.fields import knows_rule_names
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object
 from mirror.kube.permits import WritePermit
-from mirror.kube.resources import JOBS, PODS
 from mirror.model import names
 from mirror.model.endings import CannotStart
 from mirror.runtime.backoff import Backoff
@@ -87,11 +87,13 @@ def settings_of(settings: Settings, environment: Mapping[str, str]) -> JobContro
         if name not in constants.GATES and (told := judge_gate(name, on)):
             warn(f"jobController.featureGates: {told[0]}")
     try:
+        gates = constants.read_gates(environment.get(variable, ""), gates, what=variable, warn=warn)
+        constants.check_gates(gates)
         return JobControllerSettings(
             kubeconfig=settings.kubeconfig,
             limits=Limits(qps=ours.qps, burst=ours.burst),
             constants=constants.read_constants(environment, Constants(**given)),
-            gates=constants.read_gates(environment.get(variable, ""), gates, what=variable, warn=warn),
+            gates=gates,
             lease_namespace=ours.lease_namespace,
             leader_election=settings.leader_election,
             namespaces=settings.namespaces,
@@ -213,8 +215,10 @@ class Part:
         """What it means to be ready."""
 
         def jobs() -> tuple[bool, str]:
-            is_synced = self.controller.informers.is_synced
-            return is_synced, "jobs and pods are known" if is_synced else "listing"
+            is_synced, gangs = self.controller.informers.is_synced, self.controller.gangs
+            if is_synced:
+                return True, "jobs and pods are known"
+            return False, gangs.api.problem or "listing" if gangs is not None else "listing"
 
         def leader() -> tuple[bool, str]:
             if self.ended_because:
@@ -311,8 +315,11 @@ def _refresh_on_scrape(part: Part, metrics: Metrics, cluster: str) -> None:
 
     def refresh() -> None:
         metrics.leader.set(part.is_working)
-        silent = [informer.describe().silent_for_seconds for informer in part.controller.informers]
-        for resource, seconds in ((JOBS, silent[0::2]), (PODS, silent[1::2])):  # they are made in pairs
-            metrics.watch_staleness(cluster, resource.plural).set(max(seconds))
+        silent: defaultdict[str, float] = defaultdict(float)
+        for informer in part.controller.informers:  # of each resource one for each namespace
+            plural = informer.resource.plural
+            silent[plural] = max(silent[plural], informer.describe().silent_for_seconds)
+        for plural, seconds in silent.items():
+            metrics.watch_staleness(cluster, plural).set(seconds)
 
     metrics.before_scrape(refresh)

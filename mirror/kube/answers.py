@@ -21,6 +21,7 @@ from mirror.kube.errors import (
     KubeError,
     NotFound,
     NotServed,
+    PageNotFound,
     ServerFailure,
     TooManyRequests,
     Unauthorized,
@@ -81,7 +82,8 @@ def error_from_answer(code: int, headers: Mapping[str, str], body: bytes) -> Kub
     if status is not None and status.kind == "Status":
         return error_from_status(status, code=code, retry_after_seconds=retry_after)
     if code in _NEED_STATUS:
-        return BadAnswer(f"{code} without a Status: this does not come from a Kubernetes API server")
+        kind_of_answer = PageNotFound if code == 404 else BadAnswer
+        return kind_of_answer(f"{code} without a Status: this does not come from a Kubernetes API server")
     kind = _BY_CODE.get(code) or (ServerFailure if code >= 500 else ApiError)
     return kind(code, "", "no explanation that we could read", retry_after_seconds=retry_after)
 

@@ -45,6 +45,10 @@ class TooLarge(BadAnswer):
     """The answer is larger than what is read of this server (D29)."""
 
 
+class PageNotFound(BadAnswer):
+    """404 without a Status: what an API server answers for a group or version that it does not serve, or a proxy."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """One entry of a Status' ``details.causes``."""

@@ -27,10 +27,8 @@ UPSTREAM_GATES: Mapping[str, UpstreamGate] = {
     "AllBeta": UpstreamGate(False, False, "beta gates are switched one by one"),
     "AtomicFIFO": UpstreamGate(True, None, "its informers are always in order"),
     "GangScheduling": UpstreamGate(False, None, "it is the scheduler's"),
-    "GenericWorkload": UpstreamGate(False, None, "it is the API server's"),
     "SidecarContainers": UpstreamGate(True, False, "sidecar containers are always supported"),
     "StaleControllerConsistencyJob": UpstreamGate(True, None, "it always waits until it has seen its own writes"),
-    "WorkloadWithJob": UpstreamGate(False, True, "gang scheduling of Jobs is not implemented"),
 }
 """By name. An ``AllBeta`` of false switches every beta gate off upstream, those that are on for Jobs included."""
 

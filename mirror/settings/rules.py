@@ -35,6 +35,7 @@ ALLOW_NAMES = (
 """What a worker's kubeconfig is refused for unless ``workers.allow`` names it (design §2)."""
 
 FEATURE_GATES = (
+    "GenericWorkload",
     "JobBackoffLimitPerIndex",
     "JobManagedBy",
     "JobPodReplacementPolicy",
@@ -42,8 +43,9 @@ FEATURE_GATES = (
     "MutablePodResourcesForSuspendedJobs",
     "MutableSchedulingDirectivesForSuspendedJobs",
     "PodFailurePolicyName",
+    "WorkloadWithJob",
 )
-"""What of the designs the Job controller can be told to leave out."""
+"""Designs that the Job controller can be told to leave out or, where they are alpha, to have."""
 
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DNS_LABEL = re.compile(_LABEL)

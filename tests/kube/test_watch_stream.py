@@ -27,7 +27,7 @@ from wire import (
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity
-from mirror.kube.errors import BadAnswer, Expired, Forbidden, KubeError, ServerFailure, Unreachable
+from mirror.kube.errors import BadAnswer, Expired, Forbidden, KubeError, PageNotFound, ServerFailure, Unreachable
 from mirror.kube.requests import Request
 from mirror.kube.resources import JOBS
 from mirror.kube.watch import WatchEvent, watch
@@ -194,7 +194,7 @@ async def test_a_watch_that_is_not_answered_is_unreachable(clients: Clients) -> 
         (always(answer(503, b"<html>", content_type="text/html")), ServerFailure),
         (always(answer(200, b"<html>", content_type="text/html")), BadAnswer),
         (always(answer(302, b"", location="/login")), BadAnswer),
-        (always(answer(404, b"404 page not found", content_type="text/plain")), BadAnswer),
+        (always(answer(404, b"404 page not found", content_type="text/plain")), PageNotFound),
         (watching(b"<html>\n"), BadAnswer),
     ],
     ids=[
