@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 from wire import Clients, Received, always, answer, chunk, chunked_head, never, read, serving, write
 
+from mirror.kube import transport
 from mirror.kube.errors import (
     BadAnswer,
     OutcomeUnknown,
@@ -63,6 +64,39 @@ async def test_tls_that_never_gets_going_is_unreachable(clients: Clients) -> Non
     async with serving(always(answer(200))) as server:
         with pytest.raises(Unreachable):
             await clients.make(server.url.replace("http:", "https:")).send(write(0.15))
+
+
+async def test_a_deadline_that_passes_before_there_is_a_connection_is_unreachable(
+    clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connecting has a shorter limit, but after a pause of the event loop both have passed; nothing was sent."""
+    monkeypatch.setattr(transport, "_CONNECT_SHARE", 100.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(Unreachable, match="no connection within"):
+        await clients.make(f"https://127.0.0.1:{silent.getsockname()[1]}").send(write(0.1))
+
+
+async def test_a_deadline_that_passes_in_the_queue_for_a_connection_is_unreachable(
+    clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All connections of the pool are in use by requests that are not answered."""
+    monkeypatch.setattr(transport, "_CONNECT_SHARE", 100.0)
+    monkeypatch.setattr(transport, "_MOST_CALLS", 1)
+    arrived = asyncio.Event()
+
+    async def arrive(received: Received, writer: asyncio.StreamWriter) -> None:
+        arrived.set()
+        await never(received, writer)
+
+    async with serving(arrive) as server:
+        client = clients.make(server.url)
+        slow = asyncio.create_task(client.send(read(30.0)))
+        await arrived.wait()
+        with pytest.raises(Unreachable, match="no connection within"):
+            await client.send(write(0.1))
+        assert len(server.received) == 1
+        slow.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await slow
 
 
 @EITHER
