@@ -38,7 +38,7 @@ from mirror.kube.limits import Limiter, LimiterState
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.permits import WritePermit
 from mirror.kube.requests import JSON, Request
-from mirror.kube.transport import Answer, HttpTransport, Opened, Transport
+from mirror.kube.transport import Answer, HttpTransport, Opened, Transport, was_connecting
 from mirror.model.version import version
 
 _UNASKED_PAUSE_SECONDS = 1.0
@@ -215,7 +215,7 @@ class Client:
                     answer = await self._transport.exchange(request, headers, most)
                 return answer
         except TimeoutError as error:
-            raise self._too_late(request.deadline_seconds, sent=sent) from error
+            raise self._too_late(request.deadline_seconds, sent=sent, is_connected=not was_connecting(error)) from error
 
     def _check_permit(self, request: Request) -> None:
         """Whoever waited for credentials may have lost the Lease meanwhile (``transport`` looks once more).
@@ -273,10 +273,12 @@ class Client:
             self._limiter.pause(error.retry_after_seconds)
         return error
 
-    def _too_late(self, seconds: float, *, sent: bool) -> KubeError:
-        if sent:
-            return OutcomeUnknown(f"no response within {seconds:g} s")
-        return Unreachable(f"no credentials within {seconds:g} s")
+    def _too_late(self, seconds: float, *, sent: bool, is_connected: bool) -> KubeError:
+        if not sent:
+            return Unreachable(f"no credentials within {seconds:g} s")
+        if not is_connected:
+            return Unreachable(f"no connection within {seconds:g} s")
+        return OutcomeUnknown(f"no response within {seconds:g} s")
 
     def _compare_clocks(self, date: str) -> None:
         """Look at a Date header; once per second of the server's, as reading one is not cheap."""

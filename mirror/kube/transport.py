@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.tracing import Trace
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -41,6 +42,7 @@ _CONNECT_SHARE = 0.8
 _LONGEST_CONNECT_SECONDS = 10.0
 _LARGE_BODY_BYTES = 2**20
 _PIECE_BYTES = 2**16
+_NOT_CONNECTED = "waiting for a connection"
 
 
 class Answer(NamedTuple):
@@ -69,7 +71,7 @@ class Transport(Protocol):
     """What a client sends its requests through."""
 
     async def exchange(self, request: Request, headers: CIMultiDict[str], most_bytes: int) -> Answer:
-        """Send, and read the whole answer.
+        """Send, and read the whole answer; if it is cancelled, ``was_connecting`` knows whether anything was sent.
 
         Raises:
             Unreachable: nothing was sent.
@@ -190,7 +192,7 @@ class HttpTransport:
         return base.with_path(self._path_prefix + request.path, encoded=True, keep_query=True)
 
     def _timeout(self, deadline_seconds: float) -> aiohttp.ClientTimeout:
-        """Connecting ends before the caller's deadline does, so that "never sent" and "no answer" stay apart."""
+        """Connecting ends before the caller's deadline does: what is wrong with it is reported as what it is."""
         found = self._timeouts.get(deadline_seconds)
         if found is None:
             connect = min(_LONGEST_CONNECT_SECONDS, deadline_seconds * _CONNECT_SHARE)
@@ -200,7 +202,7 @@ class HttpTransport:
         return found
 
     def _new_session(self, *, limit: int) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
+        connector = _Connector(
             limit=limit,
             ssl=self._endpoint.tls if self._endpoint.tls is not None else True,
             resolver=ThreadPerLookup(),
@@ -257,6 +259,28 @@ class _PermittedBody(aiohttp.Payload):
         for start in range(0, max(1, len(self._body)), _PIECE_BYTES):
             self._permit.check()
             await writer.write(self._body[start : start + _PIECE_BYTES])
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Notes in a cancellation that it came before there was a connection."""
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.connector.Connection:
+        try:
+            return await super().connect(req, traces, timeout)
+        except asyncio.CancelledError as cancelled:
+            raise asyncio.CancelledError(_NOT_CONNECTED) from cancelled
+
+
+def was_connecting(too_late: TimeoutError) -> bool:
+    """Whether an ``asyncio.timeout`` that expired during ``exchange`` found it without a connection: nothing was sent.
+
+    Connecting has a shorter limit of its own. After a pause of the event loop both have expired when the loop looks,
+    and the outer one wins, so the limits alone do not keep "never sent" and "no answer" apart.
+    """
+    cancelled = too_late.__cause__
+    return isinstance(cancelled, asyncio.CancelledError) and cancelled.args == (_NOT_CONNECTED,)
 
 
 class _Reading:

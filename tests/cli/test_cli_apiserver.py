@@ -127,7 +127,7 @@ def running(command: list[str], kubeconfig: Path) -> Iterator[subprocess.Popen[b
     """A server that is ready; killed at the end."""
     with subprocess.Popen(command) as process:
         try:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 120
             while not kubeconfig.exists():
                 assert process.poll() is None
                 assert time.monotonic() < deadline

@@ -238,7 +238,7 @@ async def test_a_worker_is_listed_cordoned_drained_and_removed(
     secret = await api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
     assert not secret["metadata"].get("annotations")
 
-    draining = asyncio.create_task(emptying.drain(clusters.where, "east", timeout_seconds=20), name="drain")
+    draining = asyncio.create_task(emptying.drain(clusters.where, "east", timeout_seconds=120), name="drain")
     await asyncio.sleep(0.2)
     await api.delete("/apis/batch/v1/namespaces/default/jobs/train")
     await draining

@@ -203,7 +203,7 @@ def test_others_have_it_as_a_fixture(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(OTHERS_TEST)
     options = ["-p", "mirror.planes.pytest_plugin", "-p", "no:cacheprovider", "-q", "-o", "asyncio_mode=auto"]
     command = [sys.executable, "-m", "pytest", *options, "--strict-markers", str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=25, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert "2 passed" in done.stdout, done.stdout
 
 
