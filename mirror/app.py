@@ -39,9 +39,9 @@ from mirror.settings.schema import Settings
 from mirror.telemetry.logs import Log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
+from mirror.workers.probes import Unsupported, check_version
 from mirror.workers.registry import Connector, Registry, RegistrySettings
 from mirror.workers.renewing import Renewer
-from mirror.workers.worker import Unsupported, check_version
 
 if TYPE_CHECKING:
     from mirror.controllers.tracing import Traces  # only where traces are wanted

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from mirror.adapters import job, rule_names
+from mirror.adapters import job, job_changes, rule_names
 from mirror.adapters.job_status import StoredJob, has_started
 from mirror.batch.rule_names import BadRuleNames
 from mirror.controllers.memory import Memories
@@ -232,13 +232,13 @@ class Observer:
                 return worker.name
         return None
 
-    def _changes(self, source: Source, mirror: Object | None) -> job.Changes | None:
+    def _changes(self, source: Source, mirror: Object | None) -> job_changes.Changes | None:
         if mirror is None or source.is_finished or source.is_deleting or job.brief(mirror).is_finished:
             return None
         looks = _looks(source.found, mirror)
         if self._agreed.get(source.uid) == looks:
             return None
-        changes = job.changes(source.found, self._labeled(source, mirror), carrying=self._caches.carrying)
+        changes = job_changes.changes(source.found, self._labeled(source, mirror), carrying=self._caches.carrying)
         if changes is None or self._is_settled(source, mirror, changes):
             self._agreed[source.uid] = looks
             return None
@@ -252,7 +252,7 @@ class Observer:
         metadata = msgspec.structs.replace(mirror.metadata, labels=mirror.labels | ours)
         return msgspec.structs.replace(mirror, metadata=metadata)
 
-    def _is_settled(self, source: Source, mirror: Object, changes: job.Changes) -> bool:
+    def _is_settled(self, source: Source, mirror: Object, changes: job_changes.Changes) -> bool:
         """Whether what differs was reported and stays as it is; of a suspended mirror the next status may end that."""
         if changes.operations or changes.must_wait_for_pods or job.is_suspended(mirror):
             return False

@@ -5,12 +5,12 @@ What a worker answers becomes a fact in ``memory``; what follows from that is de
 
 from __future__ import annotations
 
-from mirror.adapters import job
+from mirror.adapters import job, job_changes
 from mirror.controllers.refusing import is_same_text, refusal_text, was_certainly_not_done
 from mirror.controllers.rereading import STALE, reread_mirror
 from mirror.controllers.tools import Tools
+from mirror.decide.following import MOST_FIELDS, RESENDS
 from mirror.decide.identity import Identity, identify
-from mirror.decide.rules import MOST_FIELDS, RESENDS
 from mirror.decide.seen import Look, Refusal, Seen
 from mirror.kube import requests
 from mirror.kube.errors import (
@@ -72,7 +72,7 @@ class MirrorWriter:
                 t.memories.set(source.uid, first_create=False, create_unanswered=True)
             worker.suspect(error)
             raise
-        self._have_mirror(seen, worker, created, is_as_sent=job.is_as_sent(body, created))
+        self._have_mirror(seen, worker, created, is_as_sent=job_changes.is_as_sent(body, created))
 
     def _have_mirror(self, seen: Seen, worker: Worker, mirror: Object, *, is_as_sent: bool) -> None:
         t, uid = self._t, seen.source.uid
@@ -211,7 +211,7 @@ class MirrorWriter:
             self._t.tell(seen, "MirrorChanged", text)
         t.add(seen.key)
 
-    async def patch(self, seen: Seen, worker: Worker, changes: job.Changes) -> None:
+    async def patch(self, seen: Seen, worker: Worker, changes: job_changes.Changes) -> None:
         """Give the mirror what its source has now."""
         assert seen.mirror is not None
         t, uid, metadata = self._t, seen.source.uid, seen.mirror.metadata

@@ -7,7 +7,7 @@ from enum import Enum
 
 import msgspec
 
-from mirror.adapters.job import Changes
+from mirror.adapters.job_changes import Changes
 from mirror.adapters.job_status import StoredJob
 from mirror.decide.identity import Identity
 from mirror.kube.objects import Object

@@ -44,7 +44,7 @@ from mirror.settings.schema import LeaderElection, Limits, Settings
 from mirror.telemetry.logs import Log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
-from mirror.workers.worker import Unsupported, check_version
+from mirror.workers.probes import Unsupported, check_version
 
 FLUSH_SECONDS = 2.0
 """Less than what lies between the renew deadline and the end of a lease: who leads next must not meet us."""

@@ -28,6 +28,7 @@ from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
 from mirror.telemetry.logs import Log
 from mirror.telemetry.metrics import Metrics
+from mirror.workers.probes import cluster_uid
 from mirror.workers.registry import Connector, Registry
 from mirror.workers.spec import BadSecret, read_kubeconfig
 from mirror.workers.tokens import (
@@ -40,7 +41,7 @@ from mirror.workers.tokens import (
     seconds_to_ask_for,
     with_token,
 )
-from mirror.workers.worker import Worker, cluster_uid
+from mirror.workers.worker import Worker
 
 LOOK_SECONDS = 30.0
 RENEWAL_SECONDS = 45.0

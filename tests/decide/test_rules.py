@@ -25,7 +25,7 @@ from worlds import (
     source,
 )
 
-from mirror.adapters.job import Changes
+from mirror.adapters.job_changes import Changes
 from mirror.decide.identity import Identity
 from mirror.decide.rules import decide
 from mirror.decide.seen import AboutPlace, Look, Policy, Refusal, Seen

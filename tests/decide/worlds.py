@@ -8,7 +8,8 @@ from typing import Any
 from doubles.jobs import as_object, condition
 from msgspec.structs import replace
 
-from mirror.adapters.job import Changes, is_held
+from mirror.adapters.job import is_held
+from mirror.adapters.job_changes import Changes
 from mirror.adapters.job_status import StoredJob, has_started
 from mirror.decide.identity import Identity
 from mirror.decide.rules import decide

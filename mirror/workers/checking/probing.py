@@ -31,11 +31,11 @@ from mirror.workers.book import Book, IdentityRefused
 from mirror.workers.checking import judging
 from mirror.workers.checking.judging import Finding, fail, ok, warn
 from mirror.workers.enrolling import refusal_in_words
+from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version, cluster_uid
 from mirror.workers.roles import Right
 from mirror.workers.sites import dry_run
 from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
 from mirror.workers.tokens import Token, read_token
-from mirror.workers.worker import OLDEST_MINOR, Unsupported, check_version, cluster_uid
 
 LATENCY_REQUESTS = 5
 MOST_NAMESPACES = 20
