@@ -80,7 +80,8 @@ def _labels(text: str) -> Labels:
 
 
 def _terms(text: str) -> tuple[Term, ...]:
-    return tuple(_term(piece, text) for piece in _pieces(text) if piece)
+    # Sorted as upstream sorts them: of two conditions on a name the first counts, for rules, too.
+    return tuple(_term(piece, text) for piece in sorted(_pieces(text)) if piece)
 
 
 _LONGEST_REMEMBERED = 1024

@@ -25,7 +25,7 @@ from mirror.embedded.apiserver.paths import Target
 ActionKey: TypeAlias = tuple[str, str, str]
 """The plural with its group, the subresource (empty: the object itself), and the HTTP method."""
 
-_VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _OF_OBJECTS = frozenset(("get", "update", "patch", "delete"))
 _OF_ALL_NAMESPACES = ("list", "watch")
 
@@ -35,26 +35,25 @@ def resource_of(kind: Kind) -> str:
     return qualified(kind.plural, kind.group)
 
 
-def verb_of(request: Request, target: Target) -> str:
-    """The verb, as rights are given for it; empty: there is none."""
-    verb = _VERBS.get(request.method, "")
-    if verb == "get":
-        if target.is_watch:
-            return "watch"
-        return "get" if target.name else _list_or_watch(request)
-    if target.is_watch:
+def verb_of(request: Request, allowed: str, target: Target) -> str:
+    """The verb that is served: the one that was allowed, or none (empty) where the method is not served there.
+
+    Args:
+        allowed: of ``paths.RequestInfo``.
+    """
+    if _is_custom(target.kind):
+        return allowed  # their router looks at nothing else, not even at the method
+    if request.method == "HEAD" or (target.is_watch and request.method != "GET"):
         return ""
     if target.name:
-        return "" if verb == "create" and not target.subresource and not _is_custom(target.kind) else verb
-    if verb == "delete":
-        return "deletecollection"
-    return verb if verb == "create" or _is_custom(target.kind) else ""
+        return "" if allowed == "create" and not target.subresource else allowed
+    return "" if allowed in ("update", "patch") else allowed
 
 
 def action_of(request: Request, target: Target, actions: Container[ActionKey]) -> ActionKey | None:
     """The action that takes the request in place of a verb, if there is one."""
     key = resource_of(target.kind), target.subresource, request.method
-    if key not in actions or bool(target.name) != bool(target.subresource):
+    if key not in actions or target.is_watch or bool(target.name) != bool(target.subresource):
         return None
     return key if target.namespace or not target.kind.is_namespaced else None
 
@@ -95,7 +94,7 @@ def _check_subresource(target: Target, verb: str, actions: Container[ActionKey])
     kind, resource = target.kind, resource_of(target.kind)
     way = kind.strategy.subresources.get(target.subresource)
     if way is None:
-        if any((resource, target.subresource, method) in actions for method in _VERBS):
+        if any((resource, target.subresource, method) in actions for method in _METHODS):
             raise method_not_allowed()
         if _is_custom(kind):
             raise not_found(kind.plural, kind.group, target.name)
@@ -106,12 +105,6 @@ def _check_subresource(target: Target, verb: str, actions: Container[ActionKey])
         message = f"{verb} is not supported on resources of kind {quoted(resource)}"
         raise Refused(failure(405, "MethodNotAllowed", message, {"group": kind.group, "kind": kind.plural}))
     raise method_not_allowed()
-
-
-def _list_or_watch(request: Request) -> str:
-    if "watch" not in request.query:
-        return "list"
-    return "list" if request.parameters.get("watch", "0").lower() in ("0", "false") else "watch"
 
 
 def _is_custom(kind: Kind) -> bool:

@@ -10,7 +10,7 @@ from mirror.embedded.apiserver.failures import Refused
 from mirror.embedded.apiserver.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Request
 from mirror.embedded.apiserver.negotiation import PLAIN, Format, format_of, format_of_errors
-from mirror.embedded.apiserver.paths import target_of
+from mirror.embedded.apiserver.paths import request_info, target_of
 from mirror.embedded.apiserver.strategy import Strategy
 
 REGISTRY = Registry()
@@ -43,7 +43,7 @@ for group, plural, is_namespaced in (("", "pods", True), ("", "namespaces", Fals
 )
 def test_a_path_names(path: str, expected: tuple[str, str, str, str, bool] | None) -> None:
     """A kind, a namespace, a name and a subresource; or nothing."""
-    found = target_of(path, REGISTRY)
+    found = target_of(request_info(Request("GET", path)), REGISTRY)
     if expected is None:
         assert found is None
     else:
