@@ -62,7 +62,9 @@ async def _compare(both: Pair, options: argparse.Namespace) -> Verdicts:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m e2e.api_sequences", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="what the sequences are drawn from (1)")
-    parser.add_argument("--count", type=int, default=300, help="how many sequences, of some ten requests each, or paths (300)")
+    parser.add_argument(
+        "--count", type=int, default=300, help="how many sequences, of some ten requests each, or paths (300)"
+    )
     parser.add_argument("--shrink", action="store_true", help="show the smallest sequence for each sort of difference")
     parser.add_argument("--paths", action="store_true", help="single requests with odd paths, for users of few rights")
     parser.add_argument("--show", type=int, default=20, help="how many sorts of differences to show (20)")

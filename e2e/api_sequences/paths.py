@@ -56,7 +56,7 @@ ROLES: Mapping[str, Sequence[Json]] = {
     ),
 }
 """Cluster roles, each bound to the user of its name."""
-_USERS = (*ROLES, ADMIN)
+_USERS = (*ROLES, *("reader", "creator", "parts", "named", ADMIN) * 3)
 _ROOTS = (
     *(("api", "v1"),) * 6,
     *(("apis", "batch", "v1"),) * 3,
@@ -86,7 +86,19 @@ _SUBRESOURCES = (
     *("scale", "finalize", "proxy", "resize", "ephemeralcontainers", "unknown", "", "Status", "approval", "watch"),
 )
 _OTHERS = (
-    *("/", "/api", "/api/", "/apis", "/apis/", "/api/v1", "/api/v1/", "//api", "/api//v1", "/apis//batch/v1", "/healthz"),
+    *(
+        "/",
+        "/api",
+        "/api/",
+        "/apis",
+        "/apis/",
+        "/api/v1",
+        "/api/v1/",
+        "//api",
+        "/api//v1",
+        "/apis//batch/v1",
+        "/healthz",
+    ),
     *("/healthz/", "/healthz/ping", "/healthz/../api", "/livez", "/readyz", "/readyz/ping", "/version", "/version/"),
     *("/openapi/v2", "/openapi/v3", "/openapi/v3/", "/openapi/v3/api/v1", "/openapi/v3/apis/batch/v1", "/openapi"),
     *("/metrics", "/logs", "/logs/x", "/debug/pprof", "/x", "/x/y", "/X", "/configz", "/apis/batch", "/apis/batch/"),
@@ -103,14 +115,31 @@ _METHODS = (
 )
 _QUERIES = (
     *("watch=true", "watch=1", "watch=false", "watch=0", "watch=", "watch", "watch=TRUE", "watch=False", "watch=x"),
-    *("watch=1&watch=0", "watch=0&watch=1", "w%61tch=1", "watch=%31", "Watch=1", "watch=1;x=2", "watch%3D1", "watch=%zz"),
+    *(
+        "watch=1&watch=0",
+        "watch=0&watch=1",
+        "w%61tch=1",
+        "watch=%31",
+        "Watch=1",
+        "watch=1;x=2",
+        "watch%3D1",
+        "watch=%zz",
+    ),
     *("fieldSelector=metadata.name%3Da", "fieldSelector=metadata.name=a", "fieldSelector=metadata.name%3D%3Da"),
     *("fieldSelector=metadata.name%3Db", "fieldSelector=metadata.name%21%3Da", "fieldSelector=metadata.name%3D"),
     *("fieldSelector=metadata.name%3Da,metadata.name%3Db", "fieldSelector=metadata.name%3Db,metadata.name%3Da"),
     *("fieldSelector=metadata.namespace%21%3Dx%5C,metadata.name%3Da", "fieldSelector=metadata.name%20%3D%20a"),
     *("fieldSelector=metadata.name%3Da,,", "fieldSelector=metadata.name%3Da&fieldSelector=", "fieldSelector=%3D"),
-    *("fieldSelector=&fieldSelector=metadata.name%3Da", "fieldSelector=metadata.name%3D..", "fieldSelector=metadata.name"),
-    *("fieldSelector=metadata.name%3Da%2Fb", "fieldSelector=metadata.name%3Da&limit=x", "fieldSelector=+metadata.name%3Da"),
+    *(
+        "fieldSelector=&fieldSelector=metadata.name%3Da",
+        "fieldSelector=metadata.name%3D..",
+        "fieldSelector=metadata.name",
+    ),
+    *(
+        "fieldSelector=metadata.name%3Da%2Fb",
+        "fieldSelector=metadata.name%3Da&limit=x",
+        "fieldSelector=+metadata.name%3Da",
+    ),
     *("fieldSelector=metadata.name%3Da&labelSelector=(", "fieldSelector=metadata.name%3Da&resourceVersionMatch=x"),
     *("labelSelector=x%3D1", "labelSelector=(", "limit=1", "limit=x", "resourceVersion=0", "resourceVersion=x"),
     *("name=a", "metadata.name=a", "pretty=true", "namespace=OURS", "verb=get", "a=%zz", "x;y", "dryRun=None"),
@@ -154,12 +183,15 @@ def odd_request(seed: int, number: int) -> Odd:
     random = Random(f"paths/{seed}/{number}")
     path = random.choice(_OTHERS) if random.random() < 0.12 else _path(random)
     while random.random() < 0.25:
-        path = random.choice(_CHANGES)(random, path)
+        path = "/" + random.choice(_CHANGES)(random, path).removeprefix("/")
     method = random.choice(_METHODS)
     body, content = _body(random, method, path)
     user, headers = random.choice(_USERS), {}
     if random.random() < 0.1:
-        user, headers = random.choice(("", "reader", IMPERSONATOR, IMPERSONATOR, ADMIN)), dict(random.choice(_IDENTITIES))
+        user, headers = (
+            random.choice(("", "reader", IMPERSONATOR, IMPERSONATOR, ADMIN)),
+            dict(random.choice(_IDENTITIES)),
+        )
     return Odd(method, f"{path}?{_query(random, method)}", user, headers, body, content)
 
 
@@ -187,7 +219,9 @@ def _inserted(random: Random, path: str, piece: str) -> str:
 
 
 def _encoded(random: Random, path: str) -> str:
-    place = random.randrange(1, len(path)) if len(path) > 1 else 0
+    if len(path) == 1:
+        return path
+    place = random.randrange(1, len(path))
     if path[place] == "%" or "%" in path[max(0, place - 2) : place]:
         return path
     return f"{path[:place]}%{ord(path[place]):02{random.choice('xX')}}{path[place + 1 :]}"
@@ -195,19 +229,23 @@ def _encoded(random: Random, path: str) -> str:
 
 _CHANGES = (
     lambda random, path: path + "/",
-    lambda random, path: path + random.choice(("//", "/.", "/..", "%2F", "%00", ";x", "%20", "%ff", "%3Fwatch=1", "%zz")),
+    lambda random, path: (
+        path + random.choice(("//", "/.", "/..", "%2F", "%00", ";x", "%20", "%ff", "%3Fwatch=1", "%zz"))
+    ),
     lambda random, path: _inserted(random, path, "/"),
     lambda random, path: _inserted(random, path, random.choice(("/.", "/..", "/x/..", "%2F", "/%2e", "/%2e%2e"))),
     lambda random, path: path.replace("/", "%2F", 2).replace("%2F", "/", 1),
     _encoded,
     _encoded,
-    lambda random, path: path.replace(*random.choice((("api", "API"), ("v1", "V1"), ("names", "Names"), ("pods", "PODS")))),
+    lambda random, path: path.replace(
+        *random.choice((("api", "API"), ("v1", "V1"), ("names", "Names"), ("pods", "PODS")))
+    ),
 )
 
 
 def _query(random: Random, method: str) -> str:
     """Watches end soon, and nothing is changed."""
-    pieces = ["timeoutSeconds=1"] if method not in ("POST", "PUT", "PATCH", "DELETE") else ["dryRun=All"]
+    pieces = ["timeoutSeconds=1"] + ["dryRun=All"] * (method in ("POST", "PUT", "PATCH", "DELETE"))
     if random.random() < (0.5 if len(method) < 5 else 0.15):
         pieces.insert(random.choice((0, 1)), random.choice(_QUERIES))
     return "&".join(pieces)
@@ -216,7 +254,12 @@ def _query(random: Random, method: str) -> str:
 _BODIES: Mapping[str, Json] = {
     "token": {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}},
     "eviction": {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}},
-    "binding": {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n"}},
+    "binding": {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "a"},
+        "target": {"kind": "Node", "name": "n"},
+    },
     "tokenreviews": {"spec": {"token": "x"}},
     "configmaps": {"metadata": {"name": "c"}},
     "secrets": {"metadata": {"name": "c"}},

@@ -8,22 +8,24 @@ namespace; ``watch`` or ``proxy`` may stand before them, as in old clients, and 
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from mirror.batch.syntax import segment_problems
 from mirror.embedded.apiserver import options, selectors
 from mirror.embedded.apiserver.failures import Refused, bad_request, failure
 from mirror.embedded.apiserver.kinds import Kind, Registry
-from mirror.embedded.apiserver.messages import Request
+from mirror.embedded.apiserver.messages import Request, malformed_escape
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+OF_ALL_NAMESPACES = ("list", "watch")
+"""Verbs that need no namespace."""
 _SPECIAL_VERBS = ("proxy", "watch")
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
+_NOT_ROUTED = ("//", "/apis//")
+"""How paths begin that name a resource, and no route."""
 _LONGEST = 3
 """Parts from the resource on of what is served: resource, name, subresource."""
-_malformed_escape = re.compile(r"%(?![0-9A-Fa-f]{2})").search
-_not_of_names = re.compile(r"[/%]").search
 
 
 class RequestInfo(NamedTuple):
@@ -76,7 +78,7 @@ def request_info(request: Request) -> RequestInfo:
     """
     path = request.path
     if "%" in path:
-        if _malformed_escape(path):
+        if malformed_escape(path):
             raise bad_request("malformed percent-encoding in the path")
         path = unquote(path)
     parts = path.strip("/").split("/")
@@ -107,16 +109,26 @@ def request_info(request: Request) -> RequestInfo:
 
 def target_of(info: RequestInfo, registry: Registry) -> Target | None:
     """What is asked for, as it is served; None: nothing that is served as objects are."""
-    parts, namespace = info.parts, info.namespace
-    if not parts or "" in parts or len(parts) > _LONGEST or info.verb == "proxy":
+    if not info.parts or info.path.startswith(_NOT_ROUTED):
         return None
-    kind = registry.find(info.group, info.version, parts[0])
+    kind = registry.find(info.group, info.version, info.parts[0])
     if kind is None:
         return None
-    if not info.is_below_namespace and info.group == "":
-        namespace = ""  # it is itself what is asked for, not where it is
-    if kind.is_namespaced != bool(namespace) and (namespace or info.is_below_namespace or info.name):
+    if kind.strategy.struct:
+        return _of_built_in(info, kind)
+    if kind.is_namespaced != bool(info.namespace) and (info.namespace or info.verb not in OF_ALL_NAMESPACES):
         return None
+    return Target(kind, info.namespace, info.name, info.subresource, info.is_special)
+
+
+def _of_built_in(info: RequestInfo, kind: Kind) -> Target | None:
+    """Of the routes of built-in kinds; those of custom ones know nothing but what ``RequestInfo`` says."""
+    if len(info.parts) > _LONGEST or info.verb == "proxy":
+        return None
+    if kind.is_namespaced != info.is_below_namespace and (info.is_below_namespace or info.name or info.subresource):
+        return None
+    # That of a namespace is itself what is asked for, not where it is.
+    namespace = info.namespace if info.is_below_namespace else ""
     return Target(kind, namespace, info.name, info.subresource, info.is_special)
 
 
@@ -137,7 +149,7 @@ def _selected_name(request: Request) -> str:
     except Refused:
         return ""
     name = selectors.exact(fields, "metadata.name") or ""
-    return "" if name in (".", "..") or _not_of_names(name) else name
+    return "" if segment_problems(name) else name
 
 
 def _no_kind(request: Request) -> Refused:

@@ -316,7 +316,7 @@ def _unescaped(value: str) -> str:
         elif one == "\\":
             is_escaped = True
         elif one in ",=":
-            raise bad_request(f"invalid field selector: unescaped character in value: {one}")
+            raise bad_request(f"invalid field selector: unescaped character in value: {ord(one)}")
         else:
             found.append(one)
     if is_escaped:

@@ -27,7 +27,7 @@ def refusal(user: User, wanted: Attributes, reason: str = "") -> Refused:
     """403: this user may not do that."""
     told = _sentence(user, wanted).translate(_ESCAPED) + (f": {reason}" if reason else "")
     what = qualified(wanted.resource, wanted.group)
-    if not wanted.resource:
+    if not what:
         message = f"forbidden: {told}"
     elif wanted.name:
         message = f"{what} {quoted(wanted.name)} is forbidden: {told}"
