@@ -1,7 +1,7 @@
 """What a request wants, as rules have it, and how a refusal is worded. Pure.
 
-``paths`` has read the request. What it wants need not be served to be judged: who may not see what is not there gets the
-same 403 as for what is.
+``paths`` has read the request. What it wants need not be served to be judged: who may not see what is not there gets
+the same 403 as for what is.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ from datetime import datetime
 
 from mirror.batch.quoting import json_text, json_texts
 from mirror.batch.selectors import check_selector
-from mirror.batch.syntax import subdomain_problems
-from mirror.batch.syntax import segment_problems
+from mirror.batch.syntax import segment_problems, subdomain_problems
 from mirror.batch.violations import Violation, invalid, invalid_texts, not_supported_text, required
 from mirror.embedded.apiserver.access.escalation import Rights, check_binding, check_role
 from mirror.embedded.apiserver.access.policy import GROUP
