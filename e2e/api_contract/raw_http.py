@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import socket
 import ssl
 from io import BytesIO
 from typing import cast
@@ -27,7 +28,7 @@ async def exchange(server: str, tls: ssl.SSLContext | None, asked: Asked) -> Rep
 
 
 def _parsed(data: bytes, method: str) -> Reply:
-    response = http.client.HTTPResponse(cast("http.client.socket.socket", _Bytes(data)), method=method)  # type: ignore[attr-defined]
+    response = http.client.HTTPResponse(cast("socket.socket", _Bytes(data)), method=method)
     response.begin()
     headers = tuple((name.lower(), value) for name, value in response.getheaders())
     return Reply(response.status, headers, response.read())

@@ -130,7 +130,7 @@ async def _prepare(api: Api) -> None:
         }
         (await api.post("clusterrolebindings", body)).ok(201)
     pod = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
-    for target, fields in {
+    objects: dict[str, Json] = {
         "configmaps": {},
         "secrets": {},
         "serviceaccounts": {},
@@ -143,7 +143,8 @@ async def _prepare(api: Api) -> None:
             "kind": "Thing",
             "spec": {"size": 1},
         },
-    }.items():
+    }
+    for target, fields in objects.items():
         (await api.post(target, {"metadata": {"name": "a"}, **fields})).ok(201)
     last = api.impersonating("slash")
     await api.repeat(lambda: last.get("/"), lambda answer: answer.status == 200)
