@@ -28,9 +28,11 @@ _PATIENCE_SECONDS = 60
 
 UNLIKE = (
     # Not served here, whoever asks.
-    re.compile(r"/(exec|attach|portforward|proxy|resize|ephemeralcontainers|approval)\b|/openapi/v[23]|/apis/apps/"),
-    # A namespace that can have no such name: refused in other words, if more than reading is wanted.
-    re.compile(r"^(?!GET|HEAD).*/namespaces/\.{0,2}/"),
+    re.compile(
+        r"/(exec|attach|portforward|proxy|resize|ephemeralcontainers|approval)\b|/openapi/v[23]|/apis/apps/|/openid/"
+    ),
+    # A namespace that can have no such name: refused in other words.
+    re.compile(r"/namespaces/\.{0,2}/"),
 )
 """Requests to which ours may say something else, as long as it refuses them."""
 
