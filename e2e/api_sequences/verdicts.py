@@ -29,7 +29,8 @@ _PATIENCE_SECONDS = 60
 UNLIKE = (
     # Not served here, whoever asks.
     re.compile(
-        r"/(exec|attach|portforward|proxy|resize|ephemeralcontainers|approval)\b|/openapi/v[23]|/apis/apps/|/openid/"
+        r"/(exec|attach|portforward|proxy|resize|ephemeralcontainers|approval)\b|/openapi/v[23]|/apis/apps/"
+        r"|/openid/|/\.well-known/|/debug|/metrics|/logs|/configz|/swagger"
     ),
     # A namespace that can have no such name: refused in other words.
     re.compile(r"/namespaces/\.{0,2}/"),
