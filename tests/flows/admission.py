@@ -75,6 +75,10 @@ def _tolerations(body: Json) -> None:
     _template(body)["spec"]["tolerations"] = [{"key": "pool", "operator": "Exists", "effect": "NoSchedule"}]
 
 
+def _node_selector(body: Json) -> None:
+    _template(body)["spec"]["nodeSelector"] = {"beta.kubernetes.io/os": "linux"}
+
+
 def _suspend(body: Json) -> None:
     body["spec"]["suspend"] = True
 
@@ -101,7 +105,7 @@ CHANGES: Mapping[str, Change] = {
     "template label": _set(_pod_metadata, "labels", "team", "policy"),
     "template annotation": _set(_pod_metadata, "annotations", "example.com/injected", "yes"),
     "tolerations": _tolerations,
-    "node selector": _set(lambda body: _template(body)["spec"], "nodeSelector", "kubernetes.io/os", "linux"),
+    "node selector": _node_selector,
     "resources": _resources,
     "label": _set(_metadata, "labels", "team", "policy"),
     "label removed": _set(_metadata, "labels", "team", None),

@@ -38,6 +38,8 @@ class Invariants:
     def __init__(self, world: FlowWorld) -> None:
         self.world = world
         self.violations: list[str] = []
+        self.on_wrong: Callable[[], object] | None = None
+        """Told of each."""
         self.writes = 0
         self.written_by: defaultdict[str, int] = defaultdict(int)
         """Writes of Jobs and pods, by peer."""
@@ -114,6 +116,8 @@ class Invariants:
 
     def _wrong(self, text: str) -> None:
         self.violations.append(f"{self.world.clock.now():%H:%M:%S} {text}")
+        if self.on_wrong is not None:
+            self.on_wrong()
 
     # -- sources -------------------------------------------------------------------------------------------------------
 

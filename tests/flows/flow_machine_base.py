@@ -82,7 +82,15 @@ class Machine(RuleBasedStateMachine):
         await settle(self.world, self.laws)
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        self._loop.run_until_complete(work)
+        """Until it has ended, or something is wrong: what goes wrong for ever need not be waited for."""
+        step = self._loop.create_task(work)
+        self.laws.on_wrong = step.cancel
+        try:
+            self._loop.run_until_complete(step)
+        except asyncio.CancelledError:
+            assert self.laws.violations
+        finally:
+            self.laws.on_wrong = None
         self._check()
 
     def _plane(self, cluster: str) -> ControlPlane:

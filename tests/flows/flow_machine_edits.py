@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import msgspec
 from admission import CHANGES
-from flow_machine import WORKER, Everybody
+from flow_machine import KINDS, WORKER, Everybody
 from flow_machine_base import NAMES, WAITS
 from flow_ownership import OwnershipInvariants
 from flow_settled_replicas import settle
@@ -49,6 +49,11 @@ TEMPLATES: dict[str, Json] = {
     "label": {"metadata": {"labels": {"team": "user"}}},
     "annotation": {"metadata": {"annotations": {"example.com/injected": "no"}}},
 }
+WITH_ALL_PARTS: Json = {
+    "metadata": {"labels": {"team": "user"}, "annotations": {"example.com/injected": "no"}},
+    "spec": {"nodeSelector": {"kubernetes.io/os": "linux"}, "tolerations": [{"key": "user", "operator": "Exists"}]},
+}
+"""What admission changes, too."""
 
 
 class Edits(Everybody):
@@ -82,6 +87,16 @@ class Edits(Everybody):
         await asyncio.sleep(1.0)
 
     # -- users of the management cluster -------------------------------------------------------------------------------
+
+    @rule(name=NAMES, kind=st.sampled_from(("slow", "wide", "indexed")), is_suspended=st.booleans(), wait=WAITS)
+    def a_user_creates_with_all_parts(self, name: str, kind: str, is_suspended: bool, wait: float) -> None:
+        body = job(name, suspend=is_suspended, **KINDS[kind])
+        template = body["spec"]["template"]
+        template["metadata"]["labels"] = WITH_ALL_PARTS["metadata"]["labels"]
+        template["metadata"]["annotations"] |= WITH_ALL_PARTS["metadata"]["annotations"]
+        template["spec"] |= WITH_ALL_PARTS["spec"]
+        template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "10m"}}
+        self._do(self._and_wait(tolerant(self.world.management.api.create(path(""), body)), wait))
 
     @rule(
         name=NAMES,

@@ -18,7 +18,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 from replicas import Replica
 
-WHEN = st.sampled_from(("while it runs", "while it is down", "while its leader is killed"))
+from mirror.embedded.faults.kinds import Slow
+from mirror.embedded.faults.targets import Which
+
+WHEN = st.sampled_from(("while it runs", "while it is down", "while it is down, sources late", "while its leader is killed"))
+"""Sources late: the next manager knows its workers before it knows its sources."""
 ALIASES = {"east": ("east", "east-2"), "west": ("west", "west-2")}
 STANDING_BY = st.sampled_from((0.0, 2.0, 15.0, 40.0, 600.0))
 """Seconds."""
@@ -89,13 +93,15 @@ class Interference(Edits):
         self, when: str, wait: float, then: float, change: Callable[[], Coroutine[Any, Any, None]]
     ) -> None:
         """Do it while managers run, while none does, or while they change."""
-        if when == "while it is down":
+        if when.startswith("while it is down"):
             for replica in tuple(self.world.replicas):
                 await self.world.kill(replica)
         elif when == "while its leader is killed":
             await self.world.kill_manager()
         await change()
         await asyncio.sleep(wait)
+        if when.endswith("late"):
+            self.world.management.faults.arrange(Slow(1.5), Which("watch", "jobs", peer=MANAGER))
         self.world.start_manager()
         await asyncio.sleep(then)
 
@@ -146,7 +152,7 @@ class Interference(Edits):
         for name in ("probe-1", "probe-2"):
             await self.world.delete(name)
         if taken and not flows and await self._is_flowing("probe-3", seconds=120.0):
-            self.laws.violations.append(f"failover: nothing flows {FLOWING_SECONDS} s after it, {standing_by} s old")
+            self.laws._wrong(f"failover: nothing flows {FLOWING_SECONDS} s after it, {standing_by} s old")
         await self.world.delete("probe-3")
 
     async def _is_flowing(self, name: str, seconds: float = FLOWING_SECONDS) -> bool:
