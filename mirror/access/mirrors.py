@@ -1,7 +1,7 @@
 """Finds a source's mirror on its worker, and asks that worker for its pods and events, within bounds.
 
-Only the mirror that is recorded counts (D1): worker by the condition on the source, which its users cannot write; both
-labels; the uid where one is noted. Only pods that this very object controls are ever shown, whatever is asked for.
+Only the mirror that is recorded counts (D1): worker and uid by conditions on the source, which its users cannot write;
+before a uid is recorded, both labels. Only pods that this very object controls are ever shown, whatever is asked for.
 A worker is asked by its own client, after what mirroring has to ask, few requests at a time, and never for long (D12).
 """
 
@@ -20,6 +20,7 @@ from mirror.access.reviews import Person
 from mirror.adapters import job
 from mirror.batch.syntax import subdomain_problems
 from mirror.batch.views import items, mapping, text
+from mirror.decide.identity import Identity, identify
 from mirror.kube import requests
 from mirror.kube.errors import BadRequest, Forbidden, KubeError, NotFound, TooManyRequests
 from mirror.kube.objects import Object
@@ -86,15 +87,17 @@ class Mirrors:
             raise Refused(503, f"worker {name} is out of reach{f': {because}' if because else ''}")
         metadata = source.metadata
         found = worker.mirrors.get(worker.namespace_of(metadata.namespace), metadata.name)
-        if found is None or (found.labels.get(names.ORIGIN), found.labels.get(names.SOURCE_UID)) != (
-            self._origin,
-            metadata.uid,
-        ):
+        identity = self._identity(source, found) if found is not None else Identity.FOREIGN
+        if found is None or identity in (Identity.FOREIGN, Identity.NAMESAKE):
             raise Refused(409, f"worker {name} has no mirror of this Job (not yet, or not any more)")
-        noted = source.annotations.get(names.MIRROR_UID)
-        if noted and noted != found.metadata.uid:
+        if identity is Identity.REPLACED:
             raise Refused(409, f"the mirror on worker {name} is not the one that is recorded on the Job")
         return Mirror(source, found, worker)
+
+    def _identity(self, source: Object, found: Object) -> Identity:
+        uid, recorded = source.metadata.uid, job.brief(source).mirror_uid
+        its = found.metadata.uid
+        return identify(its, found.labels, origin=self._origin, source_uid=uid, recorded_uid=recorded)
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 

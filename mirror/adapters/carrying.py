@@ -3,17 +3,27 @@
 A *part* is a place in the object that the API lets a source change. What was carried is noted on the mirror, in the
 annotation ``carried``: a digest of each part, and for maps the keys. It tells a change by the user from one made on
 the worker, over restarts too. Only what we carry is compared, never defaults or what the worker's admission added.
+
+A note proves that a part was absent only if it is *whole*: its checksum matches and its version knows the part. After
+an upgrade, or where someone edited the note, nothing is known of parts that it does not list, and a part of which
+nothing is known was not changed by the user.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
 from mirror.kube.objects import JUNK
+
+NOTE_VERSION = 1
+"""Raised when parts are added: each new part gets ``since`` = the new version."""
+_HEADER = ""
+"""The entry of a note that holds its version and checksum; no part has this name."""
 
 Json = Any
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
@@ -26,6 +36,13 @@ class Part(msgspec.Struct, frozen=True):
     path: tuple[str | int, ...]
     is_map: bool = False
     needs_mutable_template: bool = False
+    since: int = 1
+    """The first ``NOTE_VERSION`` that knows this part."""
+
+    @property
+    def field(self) -> str:
+        """Its path as people write it: ``spec.template.spec.nodeSelector``."""
+        return ".".join(map(str, self.path))
 
     @property
     def pointer(self) -> str:
@@ -55,10 +72,14 @@ class Carried(msgspec.Struct, frozen=True):
     """What is, or was, carried of all parts."""
 
     parts: Mapping[str, Sent] = {}
+    version: int = 0
+    """The ``NOTE_VERSION`` that wrote it; 0: it is not whole, so parts that it does not list are unknown."""
 
     def as_text(self) -> str:
         """The annotation's value."""
         plain = {name: [sent.digest, *sent.keys] for name, sent in self.parts.items()}
+        if self.version:
+            plain[_HEADER] = [str(self.version), digest(plain)]
         return _encode_sorted(plain).decode()
 
     @staticmethod
@@ -68,7 +89,17 @@ class Carried(msgspec.Struct, frozen=True):
             plain = msgspec.json.decode(text or "{}", type=dict[str, list[str]])
         except JUNK:
             return Carried()
-        return Carried({name: Sent(values[0], tuple(values[1:])) for name, values in plain.items() if values})
+        version, checksum = (*plain.pop(_HEADER, ()), "", "")[:2]
+        is_whole = checksum == digest(plain) and version.isascii() and version.isdigit() and len(version) < 5
+        listed = {name: Sent(values[0], tuple(values[1:])) for name, values in plain.items() if values}
+        return Carried(listed, int(version) if is_whole else 0)
+
+    def digest_of(self, part: Part) -> str | None:
+        """The digest of what was carried of a part: empty when it was absent, None when that is unknown."""
+        sent = self.parts.get(part.name)
+        if sent is not None:
+            return sent.digest
+        return "" if part.since <= self.version else None
 
 
 def carried_of(values: Mapping[str, Json], parts: tuple[Part, ...]) -> Carried:
@@ -78,7 +109,7 @@ def carried_of(values: Mapping[str, Json], parts: tuple[Part, ...]) -> Carried:
         value = values.get(part.name)
         if value is not None and value != {} and value != []:
             sent[part.name] = Sent(digest(value), tuple(sorted(value)) if part.is_map else ())
-    return Carried(sent)
+    return Carried(sent, NOTE_VERSION)
 
 
 def digest(value: Json) -> str:
@@ -94,15 +125,27 @@ def contains(have: Json, want: Json) -> bool:
     return want is None or bool(have == want)
 
 
+class Cause(Enum):
+    """Why a part of the mirror, or the note about it, is not as the source wants it."""
+
+    CHANGED = "changed"
+    """The source has another value than was carried."""
+    REVERTED = "reverted"
+    """It was carried as wanted, and changed on the worker since."""
+    UNKNOWN = "unknown"
+    """Nothing is known of what was carried."""
+
+
 class Difference(msgspec.Struct, frozen=True):
-    """One part of the mirror that is not as the source wants it."""
+    """One part of the mirror, or of its note, that is not as the source wants it."""
 
     part: Part
     want: Json
     new_value: Json
     """What to write: for maps with what others added kept."""
-    undone: bool
-    """It was carried as wanted, and changed on the worker since."""
+    cause: Cause
+    is_satisfied: bool = False
+    """The mirror has this value already; only the note does not list it."""
 
 
 def differences(
@@ -111,14 +154,23 @@ def differences(
     """Compare a source's parts with its mirror's and with what the mirror says was carried."""
     wanted = carried_of(want, parts)
     for part in parts:
-        now, before = wanted.parts.get(part.name), noted.parts.get(part.name)
+        now, before = wanted.parts.get(part.name), noted.digest_of(part)
         value, there = want.get(part.name), have.get(part.name)
-        if (now.digest if now else "") != (before.digest if before else ""):
-            new_value = _merged(value, there, before) if part.is_map else value
-            yield Difference(part, value, new_value, undone=False)
-        elif now and not contains(there, value):
-            new_value = _merged(value, there, before) if part.is_map else value
-            yield Difference(part, value, new_value, undone=True)
+        is_noted = (now.digest if now else "") == before
+        if is_noted and (now is None or contains(there, value)):
+            continue
+        if before is None and now is None:
+            continue
+        new_value = _merged(value, there, noted.parts.get(part.name)) if part.is_map else value
+        cause = Cause.UNKNOWN if before is None else Cause.REVERTED if is_noted else Cause.CHANGED
+        is_satisfied = contains(there, value) if before is None else _is_same(there, new_value)
+        yield Difference(part, value, new_value, cause, is_satisfied)
+
+
+def _is_same(have: Json, want: Json) -> bool:
+    """Whether writing this value would change nothing; absent and empty are the same."""
+    empty: tuple[Json, ...] = (None, {}, [])
+    return bool(have == want) or (have in empty and want in empty)
 
 
 def _merged(want: Json, there: Json, before: Sent | None) -> dict[str, Json]:

@@ -13,7 +13,14 @@ from functools import cached_property
 import msgspec
 
 from mirror.adapters.job_status_clean import MAX_INDEX_TEXT, Cleaned, clean
-from mirror.adapters.job_status_own import lost_status, placed_status, suspended_status, terminal, with_conditions
+from mirror.adapters.job_status_own import (
+    lost_status,
+    mirrored_status,
+    placed_status,
+    suspended_status,
+    terminal,
+    with_conditions,
+)
 from mirror.adapters.job_status_stored import (
     Status,
     StoredJob,
@@ -35,6 +42,7 @@ __all__ = [
     "has_started",
     "is_finished",
     "lost_status",
+    "mirrored_status",
     "next_status",
     "placed_status",
     "placed_worker",

@@ -18,7 +18,7 @@ from mirror.model import names, text
 
 MAX_CONDITIONS = 16
 MAX_OTHER_CONDITIONS = MAX_CONDITIONS - len(conditions.STANDARD) - 1
-"""What is left beside a Job's own types and our ``Placed``."""
+"""Of a worker's own types. Ours, ``Placed`` and ``Mirrored``, come beside them."""
 MAX_REASON = 128
 MAX_MESSAGE_BYTES = 1024
 MAX_UNCOUNTED = 500

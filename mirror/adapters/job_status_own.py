@@ -6,8 +6,9 @@ write or nothing would be accepted. What follows from a mirror's status is in ``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from mirror.adapters.job_status_clean import clean_message
 from mirror.adapters.job_status_stored import Status, StoredJob, served
@@ -17,6 +18,7 @@ from mirror.model import names
 
 MIRROR_LOST = "MirrorLost"
 PLACED_REASON = "Placed"
+MIRRORED_REASON = "MirrorCreated"
 
 
 def suspended_status(stored: StoredJob, now: datetime) -> Status | None:
@@ -62,13 +64,20 @@ def lost_status(stored: StoredJob, now: datetime, *, message: str, reason: str =
 def placed_status(stored: StoredJob, worker: str | None, now: datetime) -> Status | None:
     """Record the worker on the source, or with None that it has none (D5)."""
     if worker is None:
-        listed: Sequence[Condition] = conditions.without(stored.conditions, names.PLACED)
+        listed: Sequence[Condition] = conditions.without(stored.conditions, names.PLACED, names.MIRRORED)
     else:
         placed = conditions.new(names.PLACED, TRUE, reason=PLACED_REASON, message=worker, at=times.of(now))
         same = conditions.find(stored.conditions, names.PLACED, TRUE)
         is_recorded = same is not None and same.get("message") == worker
         listed = stored.conditions if is_recorded else conditions.upsert(stored.conditions, placed)
     return _accepted(stored, with_conditions(stored, listed))
+
+
+def mirrored_status(stored: StoredJob, status: Mapping[str, Any] | None, mirror_uid: str, now: datetime) -> Status:
+    """A status, or the stored one, with the uid of the mirror recorded (D1)."""
+    base = stored.status if status is None else status
+    mirrored = conditions.new(names.MIRRORED, TRUE, reason=MIRRORED_REASON, message=mirror_uid, at=times.of(now))
+    return {**base, "conditions": conditions.upsert(conditions.of(base), mirrored)}
 
 
 def with_conditions(stored: StoredJob, listed: Sequence[Condition]) -> Status:

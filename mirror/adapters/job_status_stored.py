@@ -21,7 +21,7 @@ Status: TypeAlias = dict[str, Any]
 _COUNTERS = ("active", "succeeded", "failed")
 _TIMES = ("startTime", "completionTime")
 _LEFT_OUT_EMPTY = frozenset((*_COUNTERS, "completedIndexes", "conditions"))
-_UNDECIDED = frozenset((names.PLACED, SUSPENDED))
+_UNDECIDED = frozenset((names.PLACED, names.MIRRORED, SUSPENDED))
 """Conditions that say nothing about how the Job ends."""
 _SAY_IT_STARTED = ("startTime", *_COUNTERS, "ready", "terminating", "completedIndexes", "failedIndexes")
 
@@ -73,7 +73,12 @@ class StoredJob(msgspec.Struct, frozen=True):
     @property
     def placed_worker(self) -> str | None:
         """The worker that is recorded on the source (D5)."""
-        return _placed(self.conditions) if names.PLACED in self.true else None
+        return _message(self.conditions, names.PLACED) if names.PLACED in self.true else None
+
+    @property
+    def mirror_uid(self) -> str | None:
+        """The uid of the mirror that is recorded on the source (D1)."""
+        return _message(self.conditions, names.MIRRORED) if names.MIRRORED in self.true else None
 
     def is_true(self, type_name: str) -> bool:
         return type_name in self.true
@@ -141,9 +146,9 @@ def has_started(status: Mapping[str, object]) -> bool:
 
 def placed_worker(status: Mapping[str, object]) -> str | None:
     """The worker that is recorded on the source (D5)."""
-    return _placed(conditions.of(status))
+    return _message(conditions.of(status), names.PLACED)
 
 
-def _placed(listed: Sequence[Condition]) -> str | None:
-    placed = conditions.find(listed, names.PLACED, TRUE)
-    return views.text(placed.get("message")) or None if placed else None
+def _message(listed: Sequence[Condition], type_name: str) -> str | None:
+    found = conditions.find(listed, type_name, TRUE)
+    return views.text(found.get("message")) or None if found else None

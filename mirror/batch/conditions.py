@@ -85,6 +85,6 @@ def upsert(conditions: Conditions, condition: Condition) -> list[Condition]:
     return changed if is_in else [*changed, condition]
 
 
-def without(conditions: Conditions, type_name: str) -> list[Condition]:
-    """The list without any condition of the type."""
-    return [one for one in conditions if one.get("type") != type_name]
+def without(conditions: Conditions, *type_names: str) -> list[Condition]:
+    """The list without any condition of these types."""
+    return [one for one in conditions if one.get("type") not in type_names]

@@ -7,6 +7,7 @@ from typing import Any, assert_never
 
 from mirror.adapters import job
 from mirror.controllers.releasing import release
+from mirror.controllers.rereading import STALE, reread_source
 from mirror.controllers.tools import Tools
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.plan import (
@@ -86,6 +87,16 @@ class Applier:
         return got_place
 
     async def _write_source(self, seen: Seen, write: WriteSource) -> None:
+        try:
+            written = await self._send(seen, write)
+        except STALE as error:
+            await reread_source(seen, self._t, error)
+        if written is not None:
+            self._t.sources.read_own_write(written)
+            self._account(seen, write)
+
+    async def _send(self, seen: Seen, write: WriteSource) -> Object | None:
+        """The source as it is stored after the write; None when it does not exist any more."""
         found, uid, t = seen.source.found, seen.source.uid, self._t
         request = requests.json_patch(
             job.RESOURCE, seen.key.name, _operations(found, write), namespace=seen.key.namespace, subresource="status"
@@ -100,7 +111,7 @@ class Applier:
             t.tell(seen, "StatusRefused", f"the API server refused the mirrored status: {error.brief}")
             raise
         except NotFound:
-            return  # deleted meanwhile: the watch tells, and its mirror goes by its own key
+            return None  # deleted meanwhile: the watch tells, and its mirror goes by its own key
         except (OutcomeUnknown, ServerFailure, BadAnswer):
             self.unanswered.add(uid)
             raise
@@ -109,8 +120,7 @@ class Applier:
             if seen_version and (written is None or seen_version != written.version):
                 t.add(seen.key)  # somebody else's change came meanwhile
         self.unanswered.discard(uid)
-        t.sources.read_own_write(written)
-        self._account(seen, write)
+        return written
 
     def _account(self, seen: Seen, write: WriteSource) -> None:
         """What follows from a write that went well."""
@@ -140,6 +150,7 @@ class Applier:
             if arrived is not None:
                 metrics.status_lag.observe(t.clock.monotonic() - arrived)
             if is_final:
+                t.memories.set(seen.source.uid, ended=None)
                 self._log.info("final status stored", source=key, worker=seen.source.placed)
                 t.add_when_quiet(key)  # its mirror's retention begins; statuses of others go first
         if write.more:

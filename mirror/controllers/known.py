@@ -130,7 +130,7 @@ class Knowledge:
 
     def _worker_view(self, worker: Worker) -> WorkerView:
         spec, connection = worker.spec, worker.connection
-        problems = "; ".join(map(str, spec.problems)) if spec else ""
+        problems = "; ".join(map(str, worker.problems))
         seen = WorkerView(
             name=worker.name,
             state=connection.state.value,

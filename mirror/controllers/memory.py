@@ -7,13 +7,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mirror.adapters import job
 from mirror.decide.seen import Memory
+from mirror.kube.objects import Object
 
 MOST_GONE = 200_000
 
 
 class Memories:
-    """One ``Memory`` a source, and the uids of sources whose deletion was seen."""
+    """One ``Memory`` a source, and the uids of sources whose deletion was seen, and of their recorded mirrors."""
 
     def __init__(self) -> None:
         self._memories: dict[str, Memory] = {}
@@ -28,12 +30,23 @@ class Memories:
             self._memories[uid] = changed
         return changed
 
+    def recorded_uid(self, source: Object) -> str | None:
+        """The uid of a source's mirror: the one that this process made or found, else the one that is recorded."""
+        memory = self._memories.get(source.metadata.uid)
+        return (memory.mirror_uid if memory is not None else None) or job.brief(source).mirror_uid
+
     def forgive(self, worker: str) -> None:
         """This worker has changed: what it refused it may accept now."""
         for uid, memory in list(self._memories.items()):
             if any(name == worker for name, _ in memory.refusals) or memory.patch_refused:
                 refusals = tuple(entry for entry in memory.refusals if entry[0] != worker)
                 self.set(uid, refusals=refusals, patch_refused="")
+
+    def forget_end(self, source: Object) -> None:
+        """A source whose end is stored needs no memory of its mirror's end."""
+        memory = self._memories.get(source.metadata.uid)
+        if memory is not None and memory.ended is not None and job.brief(source).is_finished:
+            self.set(source.metadata.uid, ended=None)
 
     def forget_foreign_writes(self) -> None:
         """What was seen while somebody else led were that leader's writes."""
@@ -44,12 +57,19 @@ class Memories:
     def forget(self, uid: str) -> None:
         self._memories.pop(uid, None)
 
-    def note_gone(self, uid: str) -> None:
+    def note_gone(self, uid: str, mirror_uid: str | None) -> None:
         """The deletion of this source was seen: nothing has to be asked before its mirror goes (D10)."""
+        known = mirror_uid or self.of(uid).mirror_uid
         self.forget(uid)
-        self._gone[uid] = None
-        if len(self._gone) > MOST_GONE:
-            self._gone.popitem(last=False)
+        for gone in filter(None, (uid, known)):
+            self._gone[gone] = None
+            if len(self._gone) > MOST_GONE:
+                self._gone.popitem(last=False)
+
+    def note_back(self, uid: str) -> None:
+        """A source that was deleted is there again with its uid: a backup was restored."""
+        self._gone.pop(uid, None)
 
     def is_gone(self, uid: str) -> bool:
+        """Whether the deletion of this source, or of the source of this recorded mirror, was seen."""
         return uid in self._gone

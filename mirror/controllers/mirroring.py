@@ -24,6 +24,7 @@ from mirror.controllers.observing import (
     wish_of,
 )
 from mirror.controllers.placing import Placing
+from mirror.controllers.rereading import LookAgain
 from mirror.controllers.routes import Routes, source_key
 from mirror.controllers.sweeping import Sweeper
 from mirror.controllers.tools import Tools
@@ -40,6 +41,7 @@ from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer, Scope
 from mirror.runtime.informers import Informers
+from mirror.runtime.keyrate import KeyRate
 from mirror.runtime.loop import consume
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.store import Store
@@ -99,6 +101,7 @@ class Mirroring:
         self.queue: WorkQueue[Key] = WorkQueue(self._lane_of, clock=clock)
         self.recorder = EventRecorder(management, clock=clock, log=log, turn=self.queue.wait_until_quiet)
         self._memories = Memories()
+        self._rate: KeyRate[Key] = KeyRate(clock)
         self.placing = Placing(self._candidates, wake=self._add, clock=clock)
         self.history = History(clock, is_kept=settings.keep_history, why_there=self._why_there)
         self._caches = Caches(
@@ -128,6 +131,7 @@ class Mirroring:
                 create_namespaces=settings.create_namespaces,
                 add=self._add,
                 add_when_quiet=self.queue.add_when_quiet,
+                take_source=self._take_source,
                 ask_wish=self._waiter,
                 agree=self._observer.agree,
                 traces=traces,
@@ -234,7 +238,7 @@ class Mirroring:
 
     async def _work_on(self, key: Key) -> float | None:
         if isinstance(key, MirrorKey):
-            return await self._sweeper.work_on(key)
+            return self._wait_for_rate(key, 1) or await self._sweeper.work_on(key)
         while True:
             seen = self._observer.look(key)
             if seen is None:
@@ -246,8 +250,12 @@ class Mirroring:
             if not plan.wants_place:
                 self.placing.settle(key)
             self._log.debug("decided", source=key, because=plan.because, actions=len(plan.actions))
+            if wait := self._wait_for_rate(key, plan.requests):
+                return wait
             try:
                 got_place = await self._applier.apply(seen, plan.actions)
+            except LookAgain:
+                continue
             except KubeError as error:
                 self.history.on_error(seen, error)
                 raise
@@ -257,6 +265,12 @@ class Mirroring:
                 self._memories.set(seen.source.uid, **dict(plan.remember))
             if not got_place:
                 return plan.again_after_seconds
+
+    def _wait_for_rate(self, key: Key, requests: int) -> float:
+        wait = self._rate.wait_seconds(key, requests) if requests else 0.0
+        if wait:
+            self._metrics.throttled_keys.inc()
+        return wait
 
     def _lane_of(self, key: Key) -> str:
         """The worker that the work on a key may have to wait for; none while it has no place."""
@@ -299,6 +313,12 @@ class Mirroring:
         except BadAnnotation:  # it was none when the place was given
             return ""
         return self.placing.why_there(wish, worker)
+
+    def _take_source(self, found: Object) -> None:
+        """A source as a live read has shown it, reported as by the watch; another of its name is left to that."""
+        old = self.sources.get(found.metadata.namespace, found.metadata.name)
+        if old is not None and old.metadata.uid == found.metadata.uid and self.sources.read_own_write(found):
+            self._on_source(old, found, Change.SEEN)
 
     def _on_source(self, old: Object | None, new: Object | None, change: Change) -> None:
         self.history.on_source(old, new, is_leading=self._is_leading)

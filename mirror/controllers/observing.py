@@ -12,11 +12,12 @@ from mirror.adapters.job_status import StoredJob, has_started
 from mirror.batch.rule_names import BadRuleNames
 from mirror.controllers.memory import Memories
 from mirror.controllers.placing import Placing
+from mirror.decide.identity import Identity, identify
 from mirror.decide.seen import AboutPlace, Memory, Policy, Seen, Source, WorkerSight
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import SourceKey
-from mirror.placement.candidates import Candidate, Wish
+from mirror.placement.candidates import Candidate, Wish, reserved_namespaces
 from mirror.placement.selector import EVERY, BadSelector, parse_selector
 from mirror.runtime.clock import Clock
 from mirror.runtime.store import Store
@@ -108,12 +109,14 @@ def candidates(caches_sources: Store, registry: Registry, closed_namespaces: tup
             labels=dict(worker.spec.labels),
             reachable=worker.is_reachable,
             cordoned=worker.spec.cordoned or worker.spec.draining,
-            misconfigured=bool(worker.spec.problems),
+            misconfigured=bool(worker.problems),
             capacity=worker.spec.capacity,
             weight=worker.spec.weight,
             load=caches_sources.count(BY_WORKER, worker.name),
             namespaces=worker.spec.namespaces,
+            namespace_prefix=worker.namespace_of(""),
             closed_namespaces=closed_namespaces,
+            reserved_namespaces=reserved_namespaces(closed_namespaces, worker.token.namespace),
         )
         for worker in registry.workers.values()
         if worker.spec is not None
@@ -132,6 +135,16 @@ class Observer:
     def forget(self, uid: str) -> None:
         self._agreed.pop(uid, None)
 
+    def identity_of(self, source: Object, mirror: Object) -> Identity:
+        """What an object that has this source's name on a worker is to it (D1)."""
+        return identify(
+            mirror.metadata.uid,
+            mirror.labels,
+            origin=self._caches.carrying.origin,
+            source_uid=source.metadata.uid,
+            recorded_uid=self._caches.memories.recorded_uid(source),
+        )
+
     def look(self, key: SourceKey) -> Seen | None:
         """What there is to see about a source; None when it does not exist."""
         caches = self._caches
@@ -144,7 +157,8 @@ class Observer:
         now = caches.clock.now()
         worker = caches.registry.worker(source.placed) if source.placed else None
         sight = _sight(worker, now) if worker is not None else None
-        mirror, is_stale = self._mirror_of(source, worker)
+        mirror, identity = self._mirror_of(source, worker)
+        is_stale = identity is Identity.NAMESAKE
         return Seen(
             key=key,
             source=source,
@@ -155,6 +169,8 @@ class Observer:
             worker=sight,
             mirror=mirror,
             mirror_is_stale=is_stale,
+            identity=identity,
+            is_watched=mirror is None or mirror.labels.get(names.ORIGIN) == caches.carrying.origin,
             changes=self._changes(source, mirror) if not is_stale else None,
             refused_now=_refused_now(source, memory),
             about_place=self._about_place(key, source, memory, monotonic),
@@ -178,17 +194,21 @@ class Observer:
             why = caches.placing.why(wish, details)
         return AboutPlace(given=given, waiting_because=why, found_on=found_on)
 
-    def _mirror_of(self, source: Source, worker: Worker | None) -> tuple[Object | None, bool]:
+    def _mirror_of(self, source: Source, worker: Worker | None) -> tuple[Object | None, Identity | None]:
+        """The object that has this source's name on the worker, and what it is; None for one that is not ours (D1)."""
         if worker is None:
-            return None, False
+            return None, None
         metadata = source.found.metadata
         mirror = worker.mirrors.get(worker.namespace_of(metadata.namespace), metadata.name)
-        return mirror, mirror is not None and mirror.labels.get(names.SOURCE_UID) != source.uid
+        if mirror is None:
+            return None, None
+        identity = self.identity_of(source.found, mirror)
+        return (None, None) if identity is Identity.FOREIGN else (mirror, identity)
 
     def _where_found(self, source: Source) -> str | None:
         for worker in self._caches.registry.workers.values():
-            mirror, is_stale = self._mirror_of(source, worker)
-            if mirror is not None and not is_stale:
+            mirror, identity = self._mirror_of(source, worker)
+            if mirror is not None and identity is not Identity.NAMESAKE:
                 return worker.name
         return None
 
@@ -198,10 +218,25 @@ class Observer:
         looks = _looks(source.found, mirror)
         if self._agreed.get(source.uid) == looks:
             return None
-        changes = job.changes(source.found, mirror, carrying=self._caches.carrying)
-        if changes is None:
+        changes = job.changes(source.found, self._labeled(source, mirror), carrying=self._caches.carrying)
+        if changes is None or self._is_settled(source, mirror, changes):
             self._agreed[source.uid] = looks
+            return None
         return changes
+
+    def _labeled(self, source: Source, mirror: Object) -> Object:
+        """With our two labels, which are put back by themselves where they are missing."""
+        ours = {names.ORIGIN: self._caches.carrying.origin, names.SOURCE_UID: source.uid}
+        if ours.items() <= mirror.labels.items():
+            return mirror
+        metadata = msgspec.structs.replace(mirror.metadata, labels=mirror.labels | ours)
+        return msgspec.structs.replace(mirror, metadata=metadata)
+
+    def _is_settled(self, source: Source, mirror: Object, changes: job.Changes) -> bool:
+        """Whether what differs was reported and stays as it is; of a suspended mirror the next status may end that."""
+        if changes.operations or changes.must_wait_for_pods or job.is_suspended(mirror):
+            return False
+        return changes.overridden == self._caches.memories.of(source.uid).overridden
 
     def agree(self, source: Object, mirror: Object) -> None:
         """This mirror was just made of this source."""

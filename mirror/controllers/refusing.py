@@ -14,6 +14,7 @@ from mirror.kube.errors import (
     Unauthorized,
     Unreachable,
 )
+from mirror.model.text import clean
 
 
 def refusal_text(error: ApiError) -> str:
@@ -24,7 +25,7 @@ def refusal_text(error: ApiError) -> str:
         case Forbidden():
             return "not allowed (403 Forbidden)" if "quota" not in error.message else "quota exceeded (403 Forbidden)"
         case _:
-            return f"{error.code} {error.reason}: {error.brief}"[:300]
+            return clean(f"{error.code} {error.reason}: {error.brief}", longest=300)
 
 
 def was_certainly_not_done(error: KubeError) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from mirror.adapters import job
 from mirror.controllers.refusing import refusal_text
+from mirror.controllers.rereading import STALE, reread_source
 from mirror.controllers.tools import Tools
 from mirror.decide.seen import Seen
 from mirror.kube import requests
@@ -26,6 +27,8 @@ async def release(seen: Seen, tools: Tools) -> None:
         released = await tools.management.send_object(patch)
     except NotFound:
         return  # deleted meanwhile: the watch tells
+    except STALE as error:
+        await reread_source(seen, tools, error)
     except (Forbidden, Invalid, BadRequest) as error:
         text = f"held by our webhook, and may not be unsuspended: {refusal_text(error)}"
         if memories.of(uid).release_refused != text:

@@ -9,6 +9,7 @@ from mirror.controllers.applying import Applier
 from mirror.controllers.memory import Memories
 from mirror.controllers.observing import BY_WORKER, Observer
 from mirror.controllers.placing import Placing
+from mirror.decide.identity import Identity
 from mirror.kube.objects import Object
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
@@ -82,6 +83,8 @@ class Routes:
             self._on_source_gone(old, is_certain=new is not None or change is Change.DELETED)
         if new is None:
             return
+        if self._memories.is_gone(new.metadata.uid):
+            self._memories.note_back(new.metadata.uid)
         is_suspended = job.is_suspended(new) and not job.is_held(new)  # one that is held wants a place
         is_another_spec = old is None or bytes(old.spec) != bytes(new.spec)
         if is_suspended:
@@ -90,6 +93,7 @@ class Routes:
             self._applier.arrived_at.setdefault(key, self._clock.monotonic())
         if old is not None and bytes(old.status) != bytes(new.status):
             self._on_foreign_status(old, new)
+            self._memories.forget_end(new)
         if new.metadata.deletion_timestamp is not None:
             self._add_mirrors_of(new)
         if is_suspended or _wants_no_place(old, new):
@@ -103,7 +107,7 @@ class Routes:
     def _on_source_gone(self, old: Object, *, is_certain: bool) -> None:
         uid, key = old.metadata.uid, source_key(old)
         if is_certain:
-            self._memories.note_gone(uid)
+            self._memories.note_gone(uid, job.brief(old).mirror_uid)
         else:
             self._memories.forget(uid)
         self._observer.forget(uid)
@@ -152,12 +156,26 @@ class Routes:
         if source is not None:
             key = source_key(source)
             is_over = not self._sources.values(BY_WORKER, name_of(source)) and job.brief(source).is_finished
+            if not is_over:
+                self._note_end(source, found)
             if new is not None and not is_over:
                 self._applier.arrived_at.setdefault(key, self._clock.monotonic())
             if new is not None or not is_over:
                 self._add(key)
         if source is None or source.metadata.uid != found.labels.get(names.SOURCE_UID):
             self._add(MirrorKey(worker.name, job.KIND, metadata.namespace, metadata.name))
+
+    def _note_end(self, source: Object, mirror: Object) -> None:
+        """An end that was seen is stored in any case, so it is kept until then (D7)."""
+        uid, was = source.metadata.uid, self._memories.of(source.metadata.uid).ended
+        if was is mirror or not job.brief(mirror).is_finished:
+            return
+        if self._observer.identity_of(source, mirror) not in (Identity.OURS, Identity.UNLABELED):
+            return
+        if was is None:
+            self._memories.set(uid, ended=mirror, ended_seen_at=self._clock.monotonic())
+        else:
+            self._memories.set(uid, ended=mirror)
 
     # -- workers --------------------------------------------------------------------------------------------------
 

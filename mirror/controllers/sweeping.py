@@ -8,6 +8,7 @@ from collections.abc import Callable
 from mirror.adapters import job
 from mirror.controllers.memory import Memories
 from mirror.controllers.writing_mirrors import MirrorWriter
+from mirror.decide.identity import has_labels
 from mirror.decide.strays import MirrorSeen, Right, is_too_many, right_to_stay
 from mirror.kube import requests
 from mirror.kube.client import Client
@@ -170,9 +171,13 @@ class Sweeper:
         except KubeError as error:
             self._log.warning("source not asked for", source=f"{namespace}/{mirror.metadata.name}", error=error)
             return False
+        brief = job.brief(found)
+        if brief.mirror_uid == mirror.metadata.uid:
+            return False
         if found.metadata.uid != mirror.labels.get(names.SOURCE_UID):
             return True
-        return job.brief(found).placed not in (None, worker.name)
+        is_over = brief.is_finished and job.brief(mirror).is_finished
+        return brief.placed not in (None, worker.name) and not is_over
 
     async def _delete(self, worker: Worker, mirror: Object, *, because: str) -> None:
         metadata = mirror.metadata
@@ -182,15 +187,23 @@ class Sweeper:
         namespace = worker.source_namespace_of(mirror.metadata.namespace)
         uid = mirror.labels.get(names.SOURCE_UID, "")
         found = self._sources.get(namespace, mirror.metadata.name) if namespace is not None else None
+        brief = job.brief(found) if found is not None else None
         exists = found is not None and found.metadata.uid == uid
+        is_recorded = found is not None and mirror.metadata.uid == self._memories.recorded_uid(found)
+        is_about = found is not None and (exists or is_recorded)
         return right_to_stay(
             MirrorSeen(
                 worker=worker.name,
                 source_uid=uid,
                 is_going=mirror.metadata.deletion_timestamp is not None,
                 source_exists=exists,
-                source_is_deleting=bool(exists and found and found.metadata.deletion_timestamp),
-                placed=job.brief(found).placed if exists and found else None,
+                source_is_deleting=bool(is_about and found and found.metadata.deletion_timestamp),
+                source_is_finished=bool(is_about and brief and brief.is_finished),
+                is_finished=job.brief(mirror).is_finished,
+                placed=brief.placed if is_about and brief else None,
                 is_gone=self._memories.is_gone(uid),
+                has_labels=has_labels(mirror.labels, origin=self._mirrors.origin),
+                is_recorded=is_recorded,
+                is_recorded_gone=self._memories.is_gone(mirror.metadata.uid),
             )
         )

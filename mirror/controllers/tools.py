@@ -44,6 +44,8 @@ class Tools:
     create_namespaces: bool
     add: Callable[[Key], None]
     add_when_quiet: Callable[[Key], None]
+    take_source: Callable[[Object], None]
+    """Takes a source as a live read has shown it."""
     ask_wish: Callable[[Object], Waiter | None]
     agree: Callable[[Object, Object], None]
     """Told of a source and the mirror that was just made of it."""

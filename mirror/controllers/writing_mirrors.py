@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from mirror.adapters import job
 from mirror.controllers.refusing import refusal_text, was_certainly_not_done
+from mirror.controllers.rereading import STALE, reread_mirror
 from mirror.controllers.tools import Tools
+from mirror.decide.identity import Identity, has_labels, identify
+from mirror.decide.rules import MOST_FIELDS, RESENDS
 from mirror.decide.seen import Look, Refusal, Seen
 from mirror.kube import requests
 from mirror.kube.errors import (
@@ -27,6 +30,8 @@ from mirror.runtime.backoff import Backoff
 from mirror.workers.worker import Worker
 
 REFUSED = Backoff(first=5.0, most=600.0)
+LABELS_LASTED_SECONDS = 1200.0
+"""Labels that stayed for so long were not removed for being ours."""
 
 
 class MirrorWriter:
@@ -37,6 +42,11 @@ class MirrorWriter:
         self._log = tools.log
         self._arrived_at = arrived_at
         """See ``Applier.arrived_at``."""
+
+    @property
+    def origin(self) -> str:
+        """The management cluster's, as mirrors are labeled with it."""
+        return self._t.carrying.origin
 
     async def create(self, seen: Seen, worker: Worker) -> None:
         """Make the mirror; what is in its place already is adopted, or in the way (D1, D5)."""
@@ -66,7 +76,11 @@ class MirrorWriter:
         t, uid = self._t, seen.source.uid
         found: dict[str, object] = {"mirror_uid": mirror.metadata.uid, "look": None, "in_the_way": "", "refusals": ()}
         t.memories.set(uid, first_create=False, create_unanswered=False, **found)
-        worker.mirrors.read_own_write(mirror)
+        is_labeled = has_labels(mirror.labels, origin=self.origin) and mirror.labels[names.SOURCE_UID] == uid
+        if found_again:
+            worker.take_read(mirror)
+        else:
+            worker.take_own_write(mirror)
         arrived = self._arrived_at.pop(seen.key, None)
         if arrived is not None:
             t.metrics.create_to_copy.observe(t.clock.monotonic() - arrived)
@@ -76,7 +90,7 @@ class MirrorWriter:
         source = t.sources.get(seen.key.namespace, seen.key.name)
         if source is None or source.metadata.uid != uid or source.metadata.deletion_timestamp is not None:
             t.add(MirrorKey(worker.name, job.KIND, mirror.metadata.namespace, mirror.metadata.name))
-        if found_again:
+        if found_again or not is_labeled:
             t.add(seen.key)
         else:
             t.agree(seen.source.found, mirror)  # its own changes, and those of its source, name the key again
@@ -89,18 +103,23 @@ class MirrorWriter:
         except NotFound:
             t.add(seen.key)
             return
-        is_ours = found.labels.get(names.ORIGIN) == t.carrying.origin
-        if is_ours and found.labels.get(names.SOURCE_UID) == seen.source.uid:
-            self._have_mirror(seen, worker, found, found_again=True)
-            return
-        if is_ours:
-            worker.mirrors.read_own_write(found)
-            t.add(MirrorKey(worker.name, job.KIND, namespace, seen.key.name))
-            t.add(seen.key)
-            return
+        match self._identity(seen, found):
+            case Identity.OURS | Identity.UNLABELED | Identity.REPLACED:
+                self._have_mirror(seen, worker, found, found_again=True)
+                return
+            case Identity.NAMESAKE:
+                worker.take_read(found, was_dropped=True)
+                t.add(MirrorKey(worker.name, job.KIND, namespace, seen.key.name))
+                t.add(seen.key)
+                return
         text = f"worker {worker.name} has a Job of this name that is not ours"
         self._t.tell(seen, "MirrorConflict", text)
         self._refused(seen, worker, "the name is taken there", reason="MirrorConflict", was_first=was_first)
+
+    def _identity(self, seen: Seen, found: Object) -> Identity:
+        recorded = self._t.memories.of(seen.source.uid).mirror_uid or seen.source.stored.mirror_uid
+        uid, origin = seen.source.uid, self.origin
+        return identify(found.metadata.uid, found.labels, origin=origin, source_uid=uid, recorded_uid=recorded)
 
     def _refused(self, seen: Seen, worker: Worker, because: str, *, reason: str, was_first: bool) -> None:
         """A definite refusal: of the very first create it clears the record, a later one is only reported (D1, D5)."""
@@ -143,35 +162,43 @@ class MirrorWriter:
             found = await worker.client.send_object(requests.get(job.RESOURCE, seen.key.name, namespace=namespace))
         except NotFound:
             await worker.confirm_identity()  # what another cluster does not have proves nothing (D19)
-            look = Look.GONE
+            worker.forget_deleted(namespace, seen.key.name, expected)
+            look = Look.ELSEWHERE if _is_elsewhere(worker, uid, expected) else Look.GONE
         else:
-            labels = found.labels
-            has_labels = (labels.get(names.ORIGIN), labels.get(names.SOURCE_UID)) == (t.carrying.origin, uid)
-            if has_labels and expected in ("", found.metadata.uid):
-                t.memories.set(uid, mirror_uid=found.metadata.uid)
-                if worker.mirrors.read_own_write(found):
-                    t.add(seen.key)
-                return  # else the watch knows better: it went since, or comes; the plan looks again
-            look = Look.UNLABELLED if expected == found.metadata.uid else Look.FOREIGN
+            if self._identity(seen, found) in (Identity.OURS, Identity.UNLABELED):
+                t.memories.set(uid, mirror_uid=found.metadata.uid, read_at=t.clock.monotonic())
+                worker.take_read(found)
+                t.add(seen.key)
+                return
+            look = Look.FOREIGN
         self._log.info("mirror looked for", source=seen.key, worker=worker.name, found=look.value)
         t.memories.set(uid, look=look, looked_for=expected)
         t.add(seen.key)
 
     async def restore_labels(self, seen: Seen, worker: Worker) -> None:
         """Put our labels back on the mirror that lost them, if it is still the same object (D11)."""
-        t, uid = self._t, seen.source.uid
-        namespace = worker.namespace_of(seen.key.namespace)
-        labels = {names.ORIGIN: t.carrying.origin, names.SOURCE_UID: uid}
-        body = {"metadata": {"uid": t.memories.of(uid).looked_for, "labels": labels}}
-        patch = requests.merge_patch(job.RESOURCE, seen.key.name, body, namespace=namespace)
-        t.memories.set(uid, look=None)
+        assert seen.mirror is not None
+        t, uid, now, metadata = self._t, seen.source.uid, self._t.clock.monotonic(), seen.mirror.metadata
+        body = {"metadata": {"uid": metadata.uid, "labels": {names.ORIGIN: self.origin, names.SOURCE_UID: uid}}}
+        patch = requests.merge_patch(job.RESOURCE, metadata.name, body, namespace=metadata.namespace)
+        memory = t.memories.of(uid)
+        times = memory.relabeled_times + 1 if now - memory.relabeled_at < LABELS_LASTED_SECONDS else 1
+        t.memories.set(uid, look=None, relabeled_at=now, relabeled_times=times)
         try:
             restored = await worker.client.send_object(patch)
         except (NotFound, Conflict):
+            worker.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
             t.add(seen.key)
             return
-        self._t.tell(seen, "MirrorChanged", f"the mirror on worker {worker.name} had lost its labels; they are back")
-        worker.mirrors.read_own_write(restored)
+        except (Forbidden, Invalid, BadRequest) as error:
+            text = f"worker {worker.name} rejects the labels of the mirror: {refusal_text(error)}"
+        else:
+            worker.take_own_write(restored)
+            text = f"worker {worker.name} removes the labels of the mirror; its status is read from time to time"
+            if self._identity(seen, restored) is Identity.OURS:
+                text = f"the mirror on worker {worker.name} had lost its labels; they were restored"
+        if times <= RESENDS:
+            self._t.tell(seen, "MirrorChanged", text)
         t.add(seen.key)
 
     async def patch(self, seen: Seen, worker: Worker, changes: job.Changes) -> None:
@@ -186,20 +213,26 @@ class MirrorWriter:
         times = memory.sent_times + 1 if memory.sent_digest == changes.digest else 1
         try:
             patched = await worker.client.send_object(patch)
+        except STALE as error:
+            await reread_mirror(seen, worker, error)
         except NotFound:
-            return  # gone: the watch tells
+            worker.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
+            return
         except (Forbidden, Invalid, BadRequest) as error:
             text = f"worker {worker.name} refuses the change: {refusal_text(error)}"
-            refused = {"patch_refused": text, "patch_refused_at": t.clock.monotonic()}
-            t.memories.set(uid, sent_digest=changes.digest, sent_times=times, **refused)
+            now = t.clock.monotonic()
+            sent = {"sent_digest": changes.digest, "sent_times": times, "sent_at": now}
+            t.memories.set(uid, patch_refused=text, patch_refused_at=now, **sent)
             self._t.tell(seen, "Refused", text)
             t.add(seen.key)
             return
-        t.memories.set(uid, sent_digest=changes.digest, sent_times=times, patch_refused="")
+        sent_at = t.clock.monotonic()
+        t.memories.set(uid, sent_digest=changes.digest, sent_times=times, sent_at=sent_at, patch_refused="")
         self._log.info("mirror changed", source=seen.key, worker=worker.name)
-        if times > 1 and changes.undone:
-            self._t.tell(seen, "MirrorChanged", f"what was changed here is undone on worker {worker.name}")
-        worker.mirrors.read_own_write(patched)
+        if times == RESENDS and changes.reverted:
+            text = f"worker {worker.name} reverts changes to {', '.join(changes.reverted)[:MOST_FIELDS]}"
+            self._t.tell(seen, "MirrorChanged", text)
+        worker.take_own_write(patched)
         t.add(seen.key)
 
     async def delete(self, worker: Worker, namespace: str, name: str, uid: str, *, because: str) -> None:
@@ -207,5 +240,14 @@ class MirrorWriter:
         try:
             await worker.client.send(requests.delete(job.RESOURCE, name, namespace=namespace, uid=uid))
         except (NotFound, Conflict):
+            worker.forget_deleted(namespace, name, uid)
             return
         self._log.info("mirror deleted", worker=worker.name, namespace=namespace, name=name, because=because)
+
+
+def _is_elsewhere(worker: Worker, source_uid: str, expected: str) -> bool:
+    """Whether the worker has a mirror of this source in any namespace; looked for only before one is given up."""
+    return any(
+        mirror.labels.get(names.SOURCE_UID) == source_uid and expected in ("", mirror.metadata.uid)
+        for mirror in worker.mirrors
+    )

@@ -97,6 +97,11 @@ class Plan(msgspec.Struct, frozen=True):
     """Fields of the source's ``Memory`` to set once the actions went well."""
 
     @property
+    def requests(self) -> int:
+        """How many requests the actions make."""
+        return sum(not isinstance(action, AskForPlace | Tell) for action in self.actions)
+
+    @property
     def wants_place(self) -> bool:
         """Whether the source waits for a place, or uses the one that it was given."""
         for action in self.actions:

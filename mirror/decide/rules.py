@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Any
+
+import msgspec
 
 from mirror.adapters import job, rule_names
 from mirror.adapters.job_status import (
@@ -12,6 +15,7 @@ from mirror.adapters.job_status import (
     placed_status,
     suspended_status,
 )
+from mirror.decide.identity import Identity
 from mirror.decide.plan import (
     Action,
     AskForPlace,
@@ -36,8 +40,14 @@ WAITING_LOOK_SECONDS = 60.0
 RESENDS = 2
 PATCH_AGAIN_SECONDS = 60.0
 RELEASE_AGAIN_SECONDS = 60.0
+MOST_FIELDS = 400
+"""Characters of field names in a message."""
 FIND_AGAIN_SECONDS = 1.0
 NAMESAKE_LOOK_SECONDS = 5.0
+RELABEL_AGAIN_SECONDS = (10.0, 600.0)
+"""After the first attempt to put labels back, doubled for each further one, and at most."""
+READ_UNWATCHED_SECONDS = 15.0
+"""Between two reads of a mirror that has lost the label by which it is watched."""
 NAMESAKE_SHOWN_AFTER_SECONDS = 10.0
 SETTLED_SECONDS = 120.0
 """So long after its end a mirror counts down no more pods: workers before 1.31 may end a Job that still has some."""
@@ -83,7 +93,7 @@ def keep_or_delete_finished(seen: Seen) -> Plan | None:
     if seen.mirror.metadata.deletion_timestamp is not None:
         return Plan("finished, its mirror is going", write, later)
     delete = DeleteMirror(worker.name, seen.mirror.metadata.uid)
-    if not _is_recorded_mirror(seen):
+    if seen.identity is Identity.REPLACED:
         return Plan("finished, and this mirror is not the one that ran", (*write, delete), later)
     retention = seen.policy.retention_seconds
     if retention is None:
@@ -151,6 +161,35 @@ def release_held(seen: Seen) -> Plan | None:
     return Plan(memory.release_refused, write, min(left, later or left))
 
 
+def store_seen_end(seen: Seen) -> Plan | None:
+    """The mirror was seen to end and cannot be looked at any more: its end is stored all the same (D7, D8)."""
+    ended, worker, memory = seen.memory.ended, seen.worker, seen.memory
+    if ended is None or worker is None:
+        return None
+    is_replaced = seen.identity is Identity.REPLACED or seen.mirror_is_stale
+    if worker.is_reachable and seen.mirror is not None and not is_replaced:
+        return None
+    is_gone = is_replaced or (memory.look is Look.GONE and memory.looked_for == seen.recorded_uid)
+    status = rule_names.named(ended, ended.status_dict())
+    ended_for = _ended_for_seconds(seen, status)
+    following = next_status(
+        seen.source.stored,
+        status,
+        now=seen.now,
+        clock_offset_seconds=worker.clock_offset_seconds,
+        settled=is_gone or ended_for >= SETTLED_SECONDS,
+    )
+    if following.status is not None:
+        uid = ended.metadata.uid
+        write, later = source_write(seen, status=following.status, mirror_uid=uid, more=following.more)
+        return Plan("its mirror was seen to end", write, later)
+    if worker.is_reachable or not following.waits_for_pods:
+        return None
+    plan = wait_for_worker(seen) or Plan("its mirror was seen to end")
+    left = max(1.0, SETTLED_SECONDS - ended_for)
+    return msgspec.structs.replace(plan, again_after_seconds=min(left, plan.again_after_seconds or left))
+
+
 def wait_for_worker(seen: Seen) -> Plan | None:
     """Its worker is out of reach: it stays where it is, and says so (D13, D14 ``Wait``)."""
     worker = seen.worker
@@ -192,13 +231,13 @@ def care_for_missing_mirror(seen: Seen) -> Plan | None:
     source, worker, memory = seen.source, seen.worker, seen.memory
     if seen.mirror is not None or worker is None:
         return None
-    expected = source.found.annotations.get(names.MIRROR_UID) or memory.mirror_uid
+    expected = seen.recorded_uid
     if expected or source.has_started:
+        find = FindMirror(worker.name, expected)
         if memory.look is None or memory.looked_for != expected:
-            find = FindMirror(worker.name, expected)
             return Plan("its mirror is not in the cache", (find,), FIND_AGAIN_SECONDS)
-        if memory.look is Look.UNLABELLED:
-            return Plan("its mirror lost our labels", (RestoreLabels(worker.name, expected),))
+        if memory.look is Look.ELSEWHERE or (source.has_started and memory.look is Look.FOREIGN and not expected):
+            return _wait_for_unknown_mirror(seen, find)
         if source.has_started:
             return _give_up_lost(seen)
     if source.is_suspended:
@@ -212,9 +251,19 @@ def care_for_missing_mirror(seen: Seen) -> Plan | None:
 
 def give_up_replaced_mirror(seen: Seen) -> Plan | None:
     """The mirror that ran is gone and another object carries its labels (D1, D11)."""
-    if seen.mirror is None or _is_recorded_mirror(seen) or not seen.source.has_started:
+    if seen.mirror is None or seen.identity is not Identity.REPLACED or not seen.source.has_started:
         return None
     return _give_up_lost(seen)
+
+
+def _wait_for_unknown_mirror(seen: Seen, find: FindMirror) -> Plan:
+    """Something is there that may be its mirror, so it is not known to be lost (D11)."""
+    assert seen.worker is not None
+    why = f"worker {seen.worker.name} has a Job of this name without our labels, which may be the mirror"
+    if seen.memory.look is Look.ELSEWHERE:
+        why = f"the mirror on worker {seen.worker.name} is not in the expected namespace"
+    write, later = source_write(seen, waiting=why)
+    return Plan(why, (*write, find), min(CONFLICT_RETRY_SECONDS, later or CONFLICT_RETRY_SECONDS))
 
 
 def follow(seen: Seen) -> Plan | None:
@@ -223,7 +272,7 @@ def follow(seen: Seen) -> Plan | None:
     if worker is None or mirror is None:
         return None
     mirror_status = rule_names.named(mirror, mirror.status_dict())
-    ended_for = _seconds_since_end(mirror_status, seen.now)
+    ended_for = _ended_for_seconds(seen, mirror_status)
     following = next_status(
         seen.source.stored,
         mirror_status,
@@ -232,7 +281,9 @@ def follow(seen: Seen) -> Plan | None:
         clock_offset_seconds=worker.clock_offset_seconds,
         settled=ended_for >= SETTLED_SECONDS,
     )
+    unlabeled, labels, labels_again = _keep_labels(seen)
     problem, patch = _problem_and_patch(seen)
+    problem = problem or unlabeled
     # A patch on its way may yet be refused for the reason that is shown: it goes away once the mirror is as it should.
     waiting = problem or (seen.source.found.annotations.get(names.WAITING_BECAUSE) if patch else None)
     tell: tuple[Action, ...] = ()
@@ -243,15 +294,47 @@ def follow(seen: Seen) -> Plan | None:
         status=following.status,
         waiting=waiting,
         mirror_uid=mirror.metadata.uid,
+        records_mirror=seen.identity is not Identity.OURS,
         more=following.more,
         cut=following.cut,
     )
-    remember = (("create_unanswered", False),) if tell else ()
+    remember: tuple[tuple[str, Any], ...] = (("create_unanswered", False),) if tell else ()
+    overridden = seen.changes.overridden if seen.changes is not None else ()
+    if overridden and overridden != seen.memory.overridden:
+        fields = ", ".join(overridden)[:MOST_FIELDS]
+        text = f"the mirror on worker {worker.name} differs from the Job in {fields}; that is left as it is"
+        tell = (*tell, Tell("MirrorChanged", text))
+        remember = (*remember, ("overridden", overridden))
+    if seen.identity is Identity.REPLACED:
+        remember = (*remember, ("mirror_uid", mirror.metadata.uid))  # nothing had run: this one is its mirror now
+    waits = [later, labels_again, PATCH_AGAIN_SECONDS if problem else None]
     if following.waits_for_pods:
-        later = min(later or SETTLED_SECONDS, max(1.0, SETTLED_SECONDS - ended_for))
-    if problem:
-        later = min(later or PATCH_AGAIN_SECONDS, PATCH_AGAIN_SECONDS)
-    return Plan("follows its mirror", (*tell, *write, *patch), later, remember)
+        waits.append(max(1.0, SETTLED_SECONDS - ended_for))
+    again = min((seconds for seconds in waits if seconds is not None), default=None)
+    return Plan("follows its mirror", (*tell, *write, *labels, *patch), again, remember)
+
+
+def _keep_labels(seen: Seen) -> tuple[str, tuple[Action, ...], float | None]:
+    """Labels that the recorded mirror has lost are put back; until they stay, it is read from time to time (D1, D11).
+
+    Returns what to say while they do not stay, what to do, and after how many seconds to look again.
+    """
+    memory, worker = seen.memory, seen.worker
+    if seen.identity is not Identity.UNLABELED or worker is None or seen.mirror is None:
+        return "", (), None
+    uid, times = seen.mirror.metadata.uid, memory.relabeled_times
+    first, most = RELABEL_AGAIN_SECONDS
+    wait = min(most, first * 2 ** (min(times, 10) - 1)) if times else 0.0
+    left = memory.relabeled_at + wait - seen.monotonic
+    actions: list[Action] = []
+    if left <= 0:
+        actions.append(RestoreLabels(worker.name, uid))
+    elif not seen.is_watched:
+        left = min(left, memory.read_at + READ_UNWATCHED_SECONDS - seen.monotonic)
+        if left <= 0:
+            actions.append(FindMirror(worker.name, uid))
+    text = f"worker {worker.name} removes the labels of the mirror" if times >= RESENDS else ""
+    return text, tuple(actions), left if left > 0 else READ_UNWATCHED_SECONDS
 
 
 def _problem_and_patch(seen: Seen) -> tuple[str, tuple[Action, ...]]:
@@ -262,8 +345,11 @@ def _problem_and_patch(seen: Seen) -> tuple[str, tuple[Action, ...]]:
     is_repeat = memory.sent_digest == changes.digest
     if is_repeat and memory.patch_refused and seen.monotonic - memory.patch_refused_at < PATCH_AGAIN_SECONDS:
         return memory.patch_refused, ()
-    if is_repeat and changes.undone and memory.sent_times >= RESENDS:
-        return f"what was changed here is undone on {worker.name}", ()
+    if is_repeat and memory.sent_times >= RESENDS:
+        if changes.only_note:
+            return "", ()
+        if changes.reverted or seen.monotonic - memory.sent_at < PATCH_AGAIN_SECONDS:
+            return f"worker {worker.name} reverts changes to the mirror", ()
     if not changes.operations:
         return "", ()  # its pods have to go first; its next status wakes us
     return "", (PatchMirror(worker.name, changes),)
@@ -285,19 +371,6 @@ def _show_suspended(seen: Seen, why: str, *, waiting: str | None = None) -> Plan
     return Plan(why, (*write, *tell), later)
 
 
-def _is_recorded_mirror(seen: Seen) -> bool:
-    """Whether this is the object that was recorded. The annotation may be edited by users, so it does not decide alone:
-    one that we made ourselves, or that is older than the start that is stored, is the one that ran."""
-    if seen.mirror is None:
-        return False
-    mirror = seen.mirror.metadata
-    recorded = seen.source.found.annotations.get(names.MIRROR_UID)
-    if recorded in (None, "", mirror.uid) or seen.memory.mirror_uid == mirror.uid:
-        return True
-    start = seen.source.stored.start
-    return bool(start and mirror.creation_timestamp and mirror.creation_timestamp <= start)
-
-
 def _age_seconds(seen: Seen) -> float:
     created = seen.source.found.metadata.creation_timestamp
     return (seen.now - datetime.fromisoformat(created)).total_seconds() if created else 0.0
@@ -305,6 +378,13 @@ def _age_seconds(seen: Seen) -> float:
 
 def _mirror_is_suspended(seen: Seen) -> bool:
     return seen.mirror is not None and job.is_suspended(seen.mirror)
+
+
+def _ended_for_seconds(seen: Seen, status: Mapping[str, object]) -> float:
+    """Since the mirror ended, by the worker's clock as far as its offset is known, or since the end was first seen."""
+    offset = seen.worker.clock_offset_seconds if seen.worker is not None else None
+    observed = seen.monotonic - seen.memory.ended_seen_at if seen.memory.ended is not None else 0.0
+    return max(_seconds_since_end(status, seen.now) + (offset or 0.0), observed)
 
 
 def _seconds_since_end(status: Mapping[str, object], now: datetime) -> float:
@@ -328,6 +408,7 @@ RULES: tuple[Callable[[Seen], Plan | None], ...] = (
     hold_suspended,
     give_a_place,
     release_held,
+    store_seen_end,
     wait_for_worker,
     make_room_for_mirror,
     care_for_missing_mirror,

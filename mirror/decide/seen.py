@@ -9,6 +9,7 @@ import msgspec
 
 from mirror.adapters.job import Changes
 from mirror.adapters.job_status import StoredJob
+from mirror.decide.identity import Identity
 from mirror.kube.objects import Object
 from mirror.model.keys import SourceKey
 
@@ -18,7 +19,9 @@ class Look(Enum):
 
     GONE = "gone"
     FOREIGN = "foreign"
-    UNLABELLED = "unlabelled"
+    """Another object has its name."""
+    ELSEWHERE = "elsewhere"
+    """Nothing has its name, but a mirror of this source is in another namespace."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -41,6 +44,15 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     first_create: bool = False
     create_unanswered: bool = False
     mirror_uid: str = ""
+    """Of the mirror that this process created or found; newer than what is recorded on the source."""
+    ended: Object | None = None
+    """The mirror as it was seen at its end, until that is stored on the source."""
+    ended_seen_at: float = 0.0
+    relabeled_at: float = float("-inf")
+    relabeled_times: int = 0
+    """How often our labels were put back without staying."""
+    read_at: float = float("-inf")
+    """When a mirror that no watch shows was last read."""
     looked_for: str = ""
     look: Look | None = None
     refused_on: str = ""
@@ -49,6 +61,9 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     refusals: tuple[tuple[str, Refusal], ...] = ()
     sent_digest: str = ""
     sent_times: int = 0
+    sent_at: float = float("-inf")
+    overridden: tuple[str, ...] = ()
+    """Fields of the mirror's pod template that the worker has otherwise, as they were reported."""
     patch_refused: str = ""
     patch_refused_at: float = float("-inf")
     release_refused: str = ""
@@ -123,7 +138,16 @@ class Seen(msgspec.Struct, frozen=True):
     mirror: Object | None = None
     mirror_is_stale: bool = False
     """The object of that name is the mirror of an earlier namesake."""
+    identity: Identity | None = None
+    """What the mirror is to the source; None without a mirror."""
+    is_watched: bool = True
+    """Whether the worker's watch shows the mirror: one without our ``origin`` label is read from time to time."""
     changes: Changes | None = None
     about_place: AboutPlace = AboutPlace()
     refused_now: str = ""
     """The worker it is recorded on has definitely refused it."""
+
+    @property
+    def recorded_uid(self) -> str:
+        """The uid of this source's mirror, as far as it is known; empty when it is not."""
+        return self.memory.mirror_uid or self.source.stored.mirror_uid or ""

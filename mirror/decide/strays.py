@@ -26,18 +26,33 @@ class MirrorSeen:
     """A source of that name with that uid is in the cache."""
     source_is_deleting: bool = False
     placed: str | None = None
+    source_is_finished: bool = False
+    is_finished: bool = False
+    """The mirror has ended: it runs no pods any more."""
     is_gone: bool = False
     """The deletion of a source with that uid was seen."""
+    has_labels: bool = True
+    """Both of ours: without them it is not ours, unless it is recorded."""
+    is_recorded: bool = False
+    """A source in the cache has recorded its uid; ``source_exists`` speaks of that source."""
+    is_recorded_gone: bool = False
+    """A source that had recorded its uid was seen to be deleted."""
 
 
 def right_to_stay(seen: MirrorSeen) -> Right:
     """Judge one mirror."""
     if seen.is_going:
         return Right.STAYS
-    if seen.source_exists:
+    if seen.source_exists or seen.is_recorded:
         if seen.source_is_deleting:
             return Right.GOES
-        return Right.STAYS if seen.placed in (None, seen.worker) else Right.ASK
+        # A worker may have got another name since: what has ended is kept as long as its source (D8).
+        is_over = seen.source_is_finished and seen.is_finished
+        return Right.STAYS if seen.is_recorded or is_over or seen.placed in (None, seen.worker) else Right.ASK
+    if seen.is_recorded_gone:
+        return Right.GOES
+    if not seen.has_labels:
+        return Right.STAYS
     return Right.GOES if seen.is_gone else Right.ASK
 
 

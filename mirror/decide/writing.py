@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mirror.adapters.job_status import mirrored_status
 from mirror.decide.plan import WriteSource
 from mirror.decide.seen import Seen
 from mirror.model import names
@@ -20,13 +21,15 @@ def source_write(
     records: str | None = None,
     clears: bool = False,
     mirror_uid: str | None = None,
+    records_mirror: bool = False,
     more: bool = False,
     cut: int = 0,
 ) -> tuple[tuple[WriteSource, ...], float | None]:
     """The write that brings the source to this state, if it is not there yet.
 
     Returns it (or nothing) and after how many seconds to look again, because ``waiting-because`` was written less than
-    ten seconds ago and may only then be changed.
+    ten seconds ago and may only then be changed. ``mirror_uid`` is recorded with a status that is written anyway, and
+    at once where another uid is recorded or with ``records_mirror``.
     """
     stored = seen.source.found.annotations
     placed = records or (None if clears else seen.source.placed)
@@ -35,6 +38,10 @@ def source_write(
         changes.append((names.ASSIGNED_WORKER, placed))
     if names.HELD in stored and not seen.source.is_suspended:
         changes.append((names.HELD, None))  # somebody released it before us; the next suspension is a user's
+    is_mirrored_status = mirror_uid is not None and status is not None
+    known = seen.source.stored.mirror_uid
+    if mirror_uid is not None and known != mirror_uid and (status is not None or known or records_mirror):
+        status = mirrored_status(seen.source.stored, status, mirror_uid, seen.now)
     recorded = stored.get(names.MIRROR_UID)
     if mirror_uid is not None and recorded != mirror_uid and (status is not None or recorded is not None):
         changes.append((names.MIRROR_UID, mirror_uid))
@@ -52,7 +59,7 @@ def source_write(
         tuple(changes),
         records=records,
         clears=clears,
-        is_mirrored_status=mirror_uid is not None and status is not None,
+        is_mirrored_status=is_mirrored_status,
         more=more,
         cut=cut,
     )

@@ -19,6 +19,8 @@ RULE_NAMES = PREFIX + "pod-failure-policy-rule-names"
 
 # Condition on sources: True, message = the worker (D5).
 PLACED = PREFIX + "Placed"
+# Condition on sources: True, message = the mirror's uid. Unlike the annotation, the ``edit`` role cannot write it (D1).
+MIRRORED = PREFIX + "Mirrored"
 
 # On mirrors.
 ORIGIN = PREFIX + "origin"

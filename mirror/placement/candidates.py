@@ -37,16 +37,34 @@ class Candidate(msgspec.Struct, frozen=True):
     namespaces: tuple[str, ...] = ()
     """Globs of the namespaces it accepts; empty = all but ``kube-*`` and those in ``closed_namespaces``."""
     closed_namespaces: tuple[str, ...] = ("kube-*",)
+    namespace_prefix: str = ""
+    """Before the source's namespace, it makes the target namespace."""
+    reserved_namespaces: tuple[str, ...] = ()
+    """Target namespaces that stay closed whatever ``namespaces`` says: that of our own account there."""
 
     @property
     def is_full(self) -> bool:
         return self.capacity is not None and self.load >= self.capacity
 
     def accepts(self, namespace: str) -> bool:
-        """Whether its owner lets Jobs of this namespace in (D18)."""
+        """Whether its owner lets Jobs of this namespace in (D18).
+
+        A prefix leads to no namespace that is closed by default, whatever the globs say: they speak of sources.
+        """
+        target = self.namespace_prefix + namespace
+        if target in self.reserved_namespaces:
+            return False
+        if self.namespace_prefix and any(fnmatchcase(target, glob) for glob in self.closed_namespaces):
+            return False
         if self.namespaces:
             return any(fnmatchcase(namespace, glob) for glob in self.namespaces)
         return not any(fnmatchcase(namespace, glob) for glob in self.closed_namespaces)
+
+
+def reserved_namespaces(closed_namespaces: tuple[str, ...], account_namespace: str) -> tuple[str, ...]:
+    """Where our account on a worker lives: as its token says, and where ``mirror worker add`` makes it."""
+    named = (one for one in closed_namespaces if "*" not in one)
+    return tuple(dict.fromkeys(filter(None, (*named, account_namespace))))
 
 
 class Wish(msgspec.Struct, frozen=True):

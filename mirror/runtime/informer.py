@@ -333,7 +333,9 @@ class Informer:
         if event.type == "DELETED":
             if old is not None and (old.metadata.uid == found.metadata.uid):
                 self._store.remove(name)
-                self._on_change(old, None, Change.DELETED)
+                # The event shows the last state, which no other event may have shown.
+                last = self._keep(found) if found.version > old.version else old
+                self._on_change(last, None, Change.DELETED)
             return
         if not self._accept(found):
             if old is not None:

@@ -211,6 +211,8 @@ class Metrics:
         self.unstarted_cron_oldest = gauge("cronjob_jobs_unstarted_oldest_seconds", text)
         text = "Statuses of sources that somebody else has written"
         self.foreign_status_writes = counter("foreign_status_writes", text)
+        text = "Looks at a Job that were put off, because it had made as many requests as one Job may"
+        self.throttled_keys = counter("throttled_keys", text)
         self.secondary_mirrors = counter("secondary_mirrors", "Mirrors made anew because a user asked for it", "why")
         self.external_jobs = Counter(
             "job_controller_jobs_by_external_controller",

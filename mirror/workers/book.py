@@ -50,19 +50,19 @@ class Book:
     def with_entry(self, worker: str, entry: Entry) -> Book:
         return replace(self, entries={**self.entries, worker: entry})
 
+    def prefix_of(self, worker: str) -> str | None:
+        """The namespace prefix in use on a worker; None before its first contact."""
+        known = self.entry(worker)
+        return known.namespace_prefix if known.uid else None
+
+    def registered_as(self, worker: str, uid: str) -> str | None:
+        """Another worker that has this cluster."""
+        return next(
+            (other for other, entry in sorted(self.entries.items()) if other != worker and entry.uid == uid), None
+        )
+
     def without(self, worker: str) -> Book:
         return replace(self, entries={name: entry for name, entry in self.entries.items() if name != worker})
-
-    def check_prefix(self, worker: str, prefix: str) -> None:
-        """Whether mirrors may live in these namespaces, while there are any.
-
-        Raises:
-            IdentityRefused: those that exist live in others.
-        """
-        known = self.entries.get(worker)
-        if known is not None and known.uid and known.namespace_prefix != prefix:
-            before = known.namespace_prefix or "none"
-            raise IdentityRefused(f"namespace-prefix was {before} and cannot change while Jobs are on this worker")
 
     def check_identity(self, worker: str, uid: str, *, management_uid: str, has_prefix: bool) -> None:
         """Whether this worker may be this cluster.
@@ -74,9 +74,8 @@ class Book:
         known = self.entry(worker).uid
         if known and known != uid:
             raise IdentityRefused(f"the kubeconfig leads to another cluster ({uid}) than before ({known})")
-        for other, entry in sorted(self.entries.items()):
-            if other != worker and entry.uid == uid:
-                raise IdentityRefused(f"this cluster is registered already, as worker {other}")
+        if other := self.registered_as(worker, uid):
+            raise IdentityRefused(f"this cluster is registered already, as worker {other}")
         if uid == management_uid and not has_prefix:
             raise IdentityRefused("this is the management cluster itself: it needs the annotation namespace-prefix")
 

@@ -79,6 +79,7 @@ class Registry:
         self.clock = clock
         self.log = log
         self.kinds = settings.kinds
+        self.origin = settings.origin
         self.mirror_selector = f"{names.ORIGIN}={settings.origin}"
         self.workers: dict[str, Worker] = {}
         self.users: Users
@@ -135,6 +136,7 @@ class Registry:
         self._book = self._written = await self._read_book_at_last()
         self._is_leading = True
         for worker in list(self.workers.values()):
+            worker.use_prefix(self.prefix_in_use(worker))
             worker.check_again()
             self._note(worker)
         self._book_changed.set()
@@ -229,12 +231,30 @@ class Registry:
         return await self._connector(spec.name, spec.kubeconfig)
 
     async def accept_identity(self, worker: Worker, uid: str) -> None:
-        prefix = worker.spec.namespace_prefix if worker.spec else ""
+        await self._forget_renamed(worker.name, uid)
+        # The prefix in use is the recorded one, whatever the Secret says meanwhile; the first contact records it.
+        recorded = self._book.prefix_of(worker.name)
+        wanted = worker.spec.namespace_prefix if worker.spec else ""
+        prefix = wanted if recorded is None else recorded
         management_uid = self._settings.management_uid
         self._book.check_identity(worker.name, uid, management_uid=management_uid, has_prefix=bool(prefix))
-        if self.has_sources_on(worker.name):
-            self._book.check_prefix(worker.name, prefix)
         worker.uid = uid
+        await self._record(worker, uid, prefix)
+
+    async def _forget_renamed(self, worker: str, uid: str) -> None:
+        """A cluster that was registered under another name, which no Secret and no Job has any more, is this one."""
+        other = self._book.registered_as(worker, uid)
+        if other is None or other in self.workers:
+            return
+        await self.wait_until_secrets_synced()
+        await self.wait_until_sources_known()
+        if other not in self.workers and not self.has_sources_on(other):
+            self._book = self._book.without(other)
+            self._book_changed.set()
+            self.log.info("worker forgotten", worker=other, because=f"its cluster is worker {worker} now")
+
+    async def _record(self, worker: Worker, uid: str, prefix: str) -> None:
+        """Write down who a worker is and where its mirrors live, before anything is done there."""
         entry = self._book.entry(worker.name)
         changed = msgspec.structs.replace(entry, uid=uid, namespace_prefix=prefix, version=worker.version)
         if entry == changed:
@@ -243,6 +263,22 @@ class Registry:
         self._book_changed.set()
         if (entry.uid, entry.namespace_prefix) != (uid, prefix) and self._is_leading:
             await self._write_book()
+
+    def prefix_in_use(self, worker: Worker) -> str:
+        """The recorded prefix; before anything is recorded, what the worker's Secret says."""
+        recorded = self._book.prefix_of(worker.name)
+        return (worker.spec.namespace_prefix if worker.spec else "") if recorded is None else recorded
+
+    async def change_prefix(self, worker: Worker, prefix: str) -> bool:
+        """Record another prefix; False for a standby, which follows what the leader recorded.
+
+        Raises:
+            KubeError: it could not be written.
+        """
+        if not self._is_leading:
+            return False
+        await self._record(worker, worker.uid, prefix)
+        return True
 
     async def wait_until_sources_known(self) -> None:
         await self.users.wait_until_sources_known()
@@ -272,7 +308,7 @@ class Registry:
     def _note(self, worker: Worker) -> None:
         """Bring the record up to date; only transitions are written, and told where they are a problem."""
         before, connection = self._book.entry(worker.name), worker.connection
-        problems = "; ".join(map(str, worker.spec.problems)) if worker.spec else ""
+        problems = "; ".join(map(str, worker.problems))
         reason = "; ".join(part for part in (connection.because, problems) if part)
         lost_since = _written(connection.lost_since)
         same = (before.state, before.lost_since, before.reason) == (connection.state.value, lost_since, reason)

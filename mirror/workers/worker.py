@@ -19,15 +19,16 @@ from mirror.kube.errors import Forbidden, KubeError, Unauthorized, Unreachable
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object
 from mirror.kube.resources import NAMESPACES, Resource
+from mirror.model import names
 from mirror.model.text import clean
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer, Scope
-from mirror.runtime.store import Name, Store, name_of
+from mirror.runtime.store import EVERYWHERE, Name, Store, name_of
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers.book import IdentityRefused
 from mirror.workers.connection import Connection, State
-from mirror.workers.spec import WorkerSpec
+from mirror.workers.spec import Problem, WorkerSpec
 from mirror.workers.tokens import NO_TOKEN, Token, token_of
 
 HEARTBEAT_SECONDS = 10.0
@@ -36,6 +37,10 @@ OLDEST_MINOR = 29
 MOST_UNKNOWN = 5000
 SECRET_GONE = "its Secret is gone"
 BY_STATE = "state"
+
+
+class _PrefixChanged(Exception):
+    """Mirrors are to be watched in other namespaces."""
 
 
 class Unsupported(Exception):
@@ -49,6 +54,7 @@ class Surroundings(Protocol):
     log: Log
     kinds: tuple[Resource, ...]
     mirror_selector: str
+    origin: str
 
     async def connect(self, spec: WorkerSpec) -> Client: ...
 
@@ -61,6 +67,12 @@ class Surroundings(Protocol):
     def is_known(self, worker: Worker, found: Object) -> bool: ...
 
     def has_sources_on(self, worker: str) -> bool: ...
+
+    def prefix_in_use(self, worker: Worker) -> str: ...
+
+    async def change_prefix(self, worker: Worker, prefix: str) -> bool:
+        """Raises KubeError when it could not be recorded."""
+        ...
 
     def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None: ...
 
@@ -103,7 +115,9 @@ class Worker:
         self._pruned_at = float("-inf")
         self._poke = asyncio.Event()
         self._no_spec_because = SECRET_GONE
+        # Where mirrors are looked for: the recorded prefix. It follows the Secret only while nothing is there.
         self._prefix = ""
+        self._prefix_changed = asyncio.Event()
         self.refusal = ""
         """Why its Secret is at fault, as an event's reason; empty when it is not."""
         self._logged: State | None = None
@@ -150,9 +164,6 @@ class Worker:
             self.token = NO_TOKEN
         elif before is None or before.kubeconfig != spec.kubeconfig:
             self.token = token_of(spec.kubeconfig)
-        # Where mirrors live cannot change under those that exist (``Registry.accept_identity`` refuses it).
-        if spec is not None and not (self._informers and self._around.has_sources_on(self.name)):
-            self._prefix = spec.namespace_prefix
         if spec is None or before is None or _access(before) != _access(spec):
             self._poke.set()
         if before != spec:
@@ -164,6 +175,41 @@ class Worker:
         # One that is lost is probed anyway, at its own pace: what its watches meet meanwhile must not hurry it.
         if self.connection.is_connected:
             self._poke.set()
+
+    def is_watched(self, found: Object) -> bool:
+        """Whether our watches show this object: it carries our label (D11)."""
+        return found.labels.get(names.ORIGIN) == self._around.origin
+
+    def take_own_write(self, written: Object) -> None:
+        """Take the worker's answer to a write of ours before the watch brings it, or although it never will."""
+        if self.is_watched(written):
+            self.mirrors.read_own_write(written)
+        else:
+            self.mirrors.put(written)
+
+    def take_read(self, found: Object, *, was_dropped: bool = False) -> None:
+        """Take what a live read has shown, and report it as a watch would.
+
+        Args:
+            found: the object as it is now.
+            was_dropped: the watch may have shown it and it was not kept, as one of too many unknown ones.
+        """
+        old = self.mirrors.get(*name_of(found))
+        if self.is_watched(found) and not was_dropped:
+            if not self.mirrors.read_own_write(found):
+                return  # the watch has shown more: it went since, or it comes
+        elif old is not None and old.version >= found.version:
+            return
+        else:
+            self.mirrors.put(found)
+        self._on_change(old, found, Change.SEEN)
+
+    def forget_deleted(self, namespace: str, name: str, uid: str) -> None:
+        """A live request has shown that this object is gone; maybe no watch ever does."""
+        old = self.mirrors.get(namespace, name)
+        if old is not None and old.metadata.uid == uid:
+            self.mirrors.remove((namespace, name))
+            self._on_change(old, None, Change.MISSING)
 
     def describe(self) -> Described:
         connection = self.connection
@@ -180,14 +226,68 @@ class Worker:
                     await self._wait_to_look_again()
             # A mirror is judged by whether its source is known.
             await self._around.wait_until_sources_known()
-            self._informers = tuple(self._make_informers())
+            self._prefix = self._around.prefix_in_use(self)
+            while True:
+                self._prefix_changed.clear()
+                self._informers = tuple(self._make_informers())
+                with suppress(_PrefixChanged):
+                    await self._watch_until_prefix_changes()
+        finally:
+            await self._close_client()
+
+    async def _watch_until_prefix_changes(self) -> None:
+        """Raises _PrefixChanged: where mirrors are watched has changed."""
+        try:
             async with asyncio.TaskGroup() as scope:
                 for informer, label in zip(self._informers, self._labels(), strict=True):
                     scope.create_task(supervise(label, informer.run, log=self._log), name=label)
                 name = f"connect {self.name}"
                 scope.create_task(supervise(name, self._keep_connected, log=self._log), name=name)
-        finally:
-            await self._close_client()
+                await self._prefix_changed.wait()
+                raise _PrefixChanged
+        except* _PrefixChanged:
+            raise _PrefixChanged from None
+
+    def use_prefix(self, prefix: str) -> None:
+        """Look for mirrors under this prefix from now on."""
+        if not self._informers or prefix == self._prefix:
+            return
+        self._prefix = prefix
+        if self._source_namespaces:  # otherwise one watch shows all namespaces
+            for name in self.mirrors.names_in(EVERYWHERE):
+                self.mirrors.remove(name)
+            self._prefix_changed.set()
+        self._around.on_transition(self)
+
+    async def _settle_prefix(self) -> None:
+        """Take the prefix that the Secret asks for once no Job and no mirror is left under the one in use (D19)."""
+        wanted = self.spec.namespace_prefix if self.spec is not None else self._prefix
+        if wanted == self._prefix or not self.is_synced or self._around.has_sources_on(self.name):
+            return
+        if any(names.SOURCE_UID in mirror.labels for mirror in self.mirrors):
+            return
+        try:
+            is_recorded = await self._around.change_prefix(self, wanted)
+        except KubeError as error:
+            self._log.warning("namespace prefix not recorded", error=error)
+            return
+        if is_recorded:
+            self._log.info("namespace prefix changed", before=self._prefix, now=wanted)
+            self.use_prefix(wanted)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with its Secret's annotations: no new Jobs until it is mended."""
+        if self.spec is None:
+            return ()
+        wanted = self.spec.namespace_prefix
+        if not self._informers or wanted == self._prefix:
+            return self.spec.problems
+        text = (
+            f"is {wanted or 'not set'}, but there are mirrors in namespaces with prefix {self._prefix or 'none'}; "
+            "it takes effect once they are gone, or set it back"
+        )
+        return (*self.spec.problems, Problem(f"metadata.annotations[{names.NAMESPACE_PREFIX}]", text))
 
     def _labels(self) -> list[str]:
         return [
@@ -268,6 +368,7 @@ class Worker:
             old, self._client, self._connected_with = self._client, client, spec.kubeconfig
             if old is not None:
                 await old.close()
+        await self._settle_prefix()
         if is_new or not self.connection.is_connected:
             for informer in self._informers:
                 informer.nudge()

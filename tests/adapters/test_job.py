@@ -214,7 +214,7 @@ def test_each_part_that_may_change_follows(part: str) -> None:
     changed_body(part)(source)
     found, patched = applied(source, mirror)
     assert found is not None
-    assert not found.undone
+    assert not found.reverted
     probe = copy.deepcopy(mirror)
     changed_body(part)(probe)
     carried = {names.CARRIED: patched["metadata"]["annotations"][names.CARRIED]}
@@ -255,14 +255,14 @@ def test_a_removed_value_is_removed() -> None:
     assert "activeDeadlineSeconds" not in patched["spec"]
 
 
-def test_what_is_changed_on_the_worker_is_undone_and_said_to_be_so() -> None:
+def test_what_is_changed_on_the_worker_is_sent_again_as_reverted() -> None:
     """D9: the note on the mirror tells it from a change by the user."""
     source = stored_source()
     mirror = stored_mirror(source)
     mirror["spec"]["parallelism"] = 1
     found, patched = applied(source, mirror)
     assert found is not None
-    assert found.undone
+    assert found.reverted == ("spec.parallelism",)
     assert patched["spec"]["parallelism"] == 2
 
 
@@ -274,7 +274,7 @@ def test_a_users_change_beside_one_on_the_worker_is_the_users() -> None:
     source["spec"]["completions"] = 7
     found, patched = applied(source, mirror)
     assert found is not None
-    assert not found.undone
+    assert not found.reverted
     assert (patched["spec"]["parallelism"], patched["spec"]["completions"]) == (2, 7)
 
 

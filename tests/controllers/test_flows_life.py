@@ -160,7 +160,7 @@ async def test_what_a_user_changes_follows_in_one_patch() -> None:
         assert len(world.workers["east"].writes()) - before == 1
 
 
-async def test_what_is_undone_twice_is_reported_not_fought() -> None:
+async def test_what_is_reverted_twice_is_reported_not_fought() -> None:
     """D9: after two tries the worker is left alone, and the source says why."""
     async with two_workers() as (world, manager):
         world.create(job(parallelism=3))
@@ -171,7 +171,7 @@ async def test_what_is_undone_twice_is_reported_not_fought() -> None:
             east.server.edit("jobs", "train", lambda body: body["spec"].update(parallelism=1))
             await manager.settle(11)
         assert len(east.writes()) - before == 2
-        assert "undone" in world.annotation(WAITING)
+        assert "reverts" in world.annotation(WAITING)
 
 
 async def test_a_refused_change_is_reported_and_tried_again_later() -> None:

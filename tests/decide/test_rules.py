@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from worlds import (
     BEFORE,
     CHANGES,
+    ENDED,
     FINISHED,
     MONOTONIC,
     ON_EAST,
@@ -15,6 +16,7 @@ from worlds import (
     STARTED,
     SUSPENDED,
     UNPLACED,
+    UNRECORDED,
     actions_of,
     lost,
     mirror,
@@ -24,6 +26,7 @@ from worlds import (
 )
 
 from mirror.adapters.job import Changes
+from mirror.decide.identity import Identity
 from mirror.decide.rules import decide
 from mirror.decide.seen import AboutPlace, Look, Policy, Refusal, Seen
 from mirror.model import names
@@ -220,10 +223,58 @@ REFUSED = remembering(
             id="D11: gone before it started: created again",
         ),
         pytest.param(
-            seen(STARTED, memory=remembering(look=Look.UNLABELLED, looked_for="m")),
-            "its mirror lost our labels",
+            seen(STARTED, memory=remembering(look=Look.ELSEWHERE, looked_for="m")),
+            "the mirror on worker east is not in the expected namespace",
+            ["WriteSource", "FindMirror"],
+            id="D11: it is there, in another namespace: not lost",
+        ),
+        pytest.param(
+            seen(UNRECORDED, memory=remembering(look=Look.FOREIGN, looked_for="")),
+            "worker east has a Job of this name without our labels, which may be the mirror",
+            ["WriteSource", "FindMirror"],
+            id="D11: no uid is recorded, so what is there may be the mirror",
+        ),
+        pytest.param(
+            seen(STARTED, mirror=mirror(RUNNING), identity=Identity.UNLABELED),
+            "follows its mirror",
             ["RestoreLabels"],
-            id="D11: it is there without labels",
+            id="D1: the recorded mirror without labels: they are put back",
+        ),
+        pytest.param(
+            seen(
+                STARTED,
+                mirror=mirror(RUNNING),
+                identity=Identity.UNLABELED,
+                is_watched=False,
+                memory=remembering(relabeled_times=2, relabeled_at=MONOTONIC - 1),
+            ),
+            "follows its mirror",
+            ["WriteSource", "FindMirror"],
+            id="D11: its labels do not stay: reported, and read from time to time",
+        ),
+        pytest.param(
+            seen(STARTED, memory=remembering(ended=mirror(ENDED))),
+            "its mirror was seen to end",
+            ["WriteSource"],
+            id="D7: gone after it was seen to end: its end is stored",
+        ),
+        pytest.param(
+            seen(STARTED, worker=lost(5), memory=remembering(ended=mirror(ENDED))),
+            "its mirror was seen to end",
+            ["WriteSource"],
+            id="D7: its worker was lost after it was seen to end",
+        ),
+        pytest.param(
+            seen(STARTED, mirror=mirror(RUNNING, uid="other"), memory=remembering(ended=mirror(ENDED))),
+            "its mirror was seen to end",
+            ["WriteSource"],
+            id="D7: replaced after it was seen to end",
+        ),
+        pytest.param(
+            seen(STARTED, memory=remembering(ended=mirror(ENDED | {"terminating": 1}), ended_seen_at=MONOTONIC)),
+            "its mirror was seen to end",
+            ["WriteSource"],
+            id="M6: pods were still terminating: only the interim condition for now",
         ),
         pytest.param(
             seen(STARTED, memory=remembering(look=Look.GONE, looked_for="m")),
@@ -288,23 +339,23 @@ REFUSED = remembering(
             seen(
                 STARTED,
                 mirror=mirror(RUNNING),
-                changes=replace(CHANGES, undone=True),
+                changes=replace(CHANGES, reverted=("spec.parallelism",)),
                 memory=remembering(sent_digest="d1", sent_times=1),
             ),
             "follows its mirror",
             ["PatchMirror"],
-            id="D9: undone once: sent again",
+            id="D9: reverted once: sent again",
         ),
         pytest.param(
             seen(
                 STARTED,
                 mirror=mirror(RUNNING),
-                changes=replace(CHANGES, undone=True),
+                changes=replace(CHANGES, reverted=("spec.parallelism",)),
                 memory=remembering(sent_digest="d1", sent_times=2),
             ),
             "follows its mirror",
             ["WriteSource"],
-            id="D9: undone twice: told, not fought",
+            id="D9: reverted twice: reported, not fought",
         ),
     ],
 )

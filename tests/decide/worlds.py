@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from mirror.adapters.job import Changes, is_held
 from mirror.adapters.job_status import StoredJob, has_started
+from mirror.decide.identity import Identity
 from mirror.decide.rules import decide
 from mirror.decide.seen import AboutPlace, Memory, Policy, Seen, Source, WorkerSight
 from mirror.kube.objects import Object
@@ -23,6 +24,7 @@ BEFORE = "2026-03-01T11:59:00Z"
 MONOTONIC = 1000.0
 
 PLACED = condition(names.PLACED, BEFORE, reason="Placed", message="east")
+MIRRORED = condition(names.MIRRORED, BEFORE, reason="MirrorCreated", message="m")
 COMPLETE = [condition("SuccessCriteriaMet", BEFORE), condition("Complete", BEFORE)]
 RUNNING = {"active": 1, "ready": 1, "terminating": 0, "uncountedTerminatedPods": {}, "startTime": BEFORE}
 ON_EAST = {names.ASSIGNED_WORKER: "east"}
@@ -62,14 +64,18 @@ def seen(
     **more: Any,
 ) -> Seen:
     """A snapshot; the worker counts only for a source that is placed."""
-    of = of or source()
+    of, memory = of or source(), memory or Memory("u")
+    if (found := more.get("mirror")) is not None and "identity" not in more:
+        recorded = memory.mirror_uid or of.stored.mirror_uid
+        is_other = recorded is not None and recorded != found.metadata.uid
+        more["identity"] = Identity.REPLACED if is_other else Identity.OURS
     return Seen(
         key=SourceKey("Job", "n", "train"),
         source=of,
         now=NOW,
         monotonic=MONOTONIC,
         policy=policy or Policy(),
-        memory=memory or Memory("u"),
+        memory=memory,
         worker=worker if of.placed else None,
         about_place=about_place or AboutPlace(),
         **more,
@@ -86,9 +92,19 @@ def remembering(**fields: object) -> Memory:
 
 
 UNPLACED = source({})
-STARTED = source({"conditions": [PLACED], **RUNNING}, annotations=ON_EAST | {names.MIRROR_UID: "m"})
+STARTED = source({"conditions": [PLACED, MIRRORED], **RUNNING}, annotations=ON_EAST | {names.MIRROR_UID: "m"})
+UNRECORDED = source({"conditions": [PLACED], **RUNNING})
+ENDED = {
+    "startTime": BEFORE,
+    "completionTime": BEFORE,
+    "succeeded": 1,
+    "ready": 0,
+    "terminating": 0,
+    "uncountedTerminatedPods": {},
+    "conditions": COMPLETE,
+}
 FINISHED = source(
-    {"conditions": [*COMPLETE, PLACED], "startTime": BEFORE, "completionTime": BEFORE, "succeeded": 1},
+    {"conditions": [*COMPLETE, PLACED, MIRRORED], "startTime": BEFORE, "completionTime": BEFORE, "succeeded": 1},
     annotations=ON_EAST | {names.MIRROR_UID: "m"},
 )
 SUSPENDED = source({"conditions": [PLACED]}, spec={"suspend": True})

@@ -14,7 +14,7 @@ from mirror.batch import views
 from mirror.cli.user.cluster import Cluster
 from mirror.cli.user.failures import Doing, Failure, failure_of
 from mirror.cli.user.logtexts import LogRequest, stream
-from mirror.cli.user.sources import annotations_of, placed
+from mirror.cli.user.sources import placed, recorded_mirror
 from mirror.kube.resources import EVENTS, JOBS, PODS
 from mirror.model import names
 
@@ -81,7 +81,7 @@ async def find(cluster: Cluster, source: Json) -> OnWorker:
             found, _ = await cluster.list(JOBS, namespace=None, labels=labels)
         except Failure:
             found = []
-    expected = views.text(annotations_of(source).get(names.MIRROR_UID))
+    expected = recorded_mirror(source)
     for mirror in found:
         its = views.mapping(mirror.get("metadata"))
         if views.text(its.get("name")) == name and expected in ("", its.get("uid")):

@@ -58,6 +58,12 @@ def placed(job: Json) -> str:
     return views.text(found.get("message")) if found else ""
 
 
+def recorded_mirror(job: Json) -> str:
+    """The uid of the mirror that is recorded in its status (D1); empty for none."""
+    found = conditions.find(conditions.of(views.mapping(job.get("status"))), names.MIRRORED, conditions.TRUE)
+    return views.text(found.get("message")) if found else ""
+
+
 def annotations_of(job: Json) -> Json:
     """Its annotations."""
     return views.mapping(views.mapping(job.get("metadata")).get("annotations"))

@@ -112,7 +112,15 @@ def with_authorities(cluster: Cluster) -> Cluster:
 
 def accepts(spec: WorkerSpec, namespace: str, *, own: str) -> bool:
     """Whether a worker gets Jobs of this namespace (D18)."""
-    from mirror.placement.candidates import Candidate
+    from mirror.placement.candidates import Candidate, reserved_namespaces
+    from mirror.workers.tokens import token_of
 
-    takes = Candidate(name=spec.name, namespaces=spec.namespaces, closed_namespaces=("kube-*", own))
+    closed = ("kube-*", own)
+    takes = Candidate(
+        name=spec.name,
+        namespaces=spec.namespaces,
+        namespace_prefix=spec.namespace_prefix,
+        closed_namespaces=closed,
+        reserved_namespaces=reserved_namespaces(closed, token_of(spec.kubeconfig).namespace),
+    )
     return takes.accepts(namespace)

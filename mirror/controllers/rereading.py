@@ -1,0 +1,69 @@
+"""After a conflict, or a write whose outcome is unknown: one live read of that object, which goes into the cache.
+
+A watch that is slow or cut would otherwise let the same stale write be rejected again and again. Called by whoever
+writes: ``applying``, ``releasing`` and ``writing_mirrors``.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from mirror.adapters import job
+from mirror.controllers.tools import Tools
+from mirror.decide.seen import Seen
+from mirror.kube import requests
+from mirror.kube.errors import BadAnswer, Conflict, KubeError, NotFound, OutcomeUnknown, ServerFailure
+from mirror.kube.objects import Object
+from mirror.workers.worker import Worker
+
+
+class LookAgain(Exception):
+    """What a plan was made for has changed: what it wants to be remembered does not count, and a new one is made."""
+
+
+STALE = (Conflict, OutcomeUnknown, ServerFailure, BadAnswer)
+"""Errors after which the object may be another than the one that the write was made for."""
+
+
+async def reread_source(seen: Seen, tools: Tools, error: KubeError) -> NoReturn:
+    """Look at the source as it is now.
+
+    Raises:
+        LookAgain: it has changed.
+        KubeError: the given error: nothing has changed, so trying again at once would end the same.
+    """
+    key, found = seen.key, seen.source.found
+    try:
+        now = await tools.management.send_object(requests.get(job.RESOURCE, key.name, namespace=key.namespace))
+    except KubeError:
+        raise error from None
+    if _is_same(found, now):
+        raise error
+    tools.take_source(now)
+    raise LookAgain
+
+
+async def reread_mirror(seen: Seen, worker: Worker, error: KubeError) -> NoReturn:
+    """The same for its mirror.
+
+    Raises:
+        LookAgain: it has changed.
+        KubeError: the given error.
+    """
+    assert seen.mirror is not None
+    metadata = seen.mirror.metadata
+    try:
+        now = await worker.client.send_object(requests.get(job.RESOURCE, metadata.name, namespace=metadata.namespace))
+    except NotFound:
+        worker.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
+        raise LookAgain from None
+    except KubeError:
+        raise error from None
+    if _is_same(seen.mirror, now):
+        raise error
+    worker.take_read(now)
+    raise LookAgain
+
+
+def _is_same(before: Object, now: Object) -> bool:
+    return before.metadata.resource_version == now.metadata.resource_version

@@ -1,0 +1,53 @@
+"""Whose is an object on a worker that has a source's name? Pure (D1).
+
+Used by ``controllers`` wherever an object on a worker is looked at. What decides is the uid that is recorded in the
+source's status, which the ``edit`` role cannot write; before one is recorded, our two labels. Annotations never do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from mirror.model import names
+
+
+class Identity(Enum):
+    """What an object on a worker is to a source of its name."""
+
+    OURS = "ours"
+    """Its mirror: the recorded one, or the labelled one where none is recorded."""
+    UNLABELED = "unlabeled"
+    """Its recorded mirror, whose labels were removed or changed: they are put back, and it is never deleted for it."""
+    REPLACED = "replaced"
+    """Another object than the recorded one, with the labels of this source."""
+    NAMESAKE = "namesake"
+    """The mirror of another source."""
+    FOREIGN = "foreign"
+    """Not ours."""
+
+
+def identify(
+    uid: str, labels: Mapping[str, str], *, origin: str, source_uid: str, recorded_uid: str | None
+) -> Identity:
+    """Judge one object.
+
+    Args:
+        uid: of the object.
+        labels: of the object.
+        origin: the management cluster's.
+        source_uid: of the source that has this name.
+        recorded_uid: of the mirror that was created for this source, where it is known.
+    """
+    is_labeled = has_labels(labels, origin=origin)
+    is_of_source = is_labeled and labels.get(names.SOURCE_UID) == source_uid
+    if recorded_uid and uid == recorded_uid:
+        return Identity.OURS if is_of_source else Identity.UNLABELED
+    if is_of_source:
+        return Identity.REPLACED if recorded_uid else Identity.OURS
+    return Identity.NAMESAKE if is_labeled else Identity.FOREIGN
+
+
+def has_labels(labels: Mapping[str, str], *, origin: str) -> bool:
+    """Whether an object has both labels of a mirror of this management cluster: without them it is not ours."""
+    return labels.get(names.ORIGIN) == origin and bool(labels.get(names.SOURCE_UID))
