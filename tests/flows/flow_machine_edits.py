@@ -67,9 +67,13 @@ class Edits(Everybody):
     def __init__(self) -> None:
         self._backups: dict[str, Json] = {}
         super().__init__()
+        self._loop.on_spinning = self._on_spinning
 
     def _laws(self) -> OwnershipInvariants:
         return OwnershipInvariants(self.world)
+
+    def _on_spinning(self) -> None:
+        self.laws._wrong("rate: a manager goes on and on, and no time passes")
 
     async def _settle(self) -> None:
         await settle(self.world, self.laws)

@@ -6,6 +6,7 @@ What is decided by a moment (an end that is seen just before its mirror is lost)
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 from replicas import Replica
 
-from mirror.embedded.faults.kinds import Slow
+from mirror.embedded.faults.kinds import Slow, unavailable
 from mirror.embedded.faults.targets import Which
 
 WHEN = st.sampled_from(("while it runs", "while it is down", "while it is down, sources late", "while its leader is killed"))
@@ -31,8 +32,7 @@ TAKE_OVER_SECONDS = 25.0
 """The Lease is taken within: it lasts 15 s, and is looked at every 4 s."""
 FLOWING_SECONDS = 6.0
 """A new Job is mirrored, and an end is stored, within, on a quiet day."""
-ON_END = ("the mirror is deleted", "the worker is down", "the management cluster is down", "the leader is killed",
-          "down, and deleted")  # fmt: skip
+ON_END = ("the mirror is deleted", "the worker is down", "the leader is killed")
 
 
 class Interference(Edits):
@@ -177,42 +177,44 @@ class Interference(Edits):
 
     # -- ends that are seen before losses ------------------------------------------------------------------------------
 
-    @rule(cluster=CLUSTERS, what=st.sampled_from(ON_END), delay=st.sampled_from((0.0005, 0.0015, 0.003, 0.02, 0.3)),
-          restarts=st.booleans(), wait=WAITS)  # fmt: skip
+    @rule(cluster=CLUSTERS, what=st.sampled_from(ON_END), is_stored=st.booleans(),
+          delay=st.sampled_from((0.0005, 0.0015, 0.003, 0.02, 0.3)), wait=WAITS)  # fmt: skip
     def something_happens_at_the_next_end(
-        self, cluster: str, what: str, delay: float, restarts: bool, wait: float
+        self, cluster: str, what: str, is_stored: bool, delay: float, wait: float
     ) -> None:
-        """Just after a mirror has ended on this cluster."""
-        self._do(self._trap(cluster, what, delay, restarts, wait))
+        """Just after a mirror has ended on this cluster; what is not stored is refused until then, and for a while."""
+        self._do(self._trap(cluster, what, is_stored, delay, wait))
 
-    async def _trap(self, cluster: str, what: str, delay: float, restarts: bool, wait: float) -> None:
-        ended = asyncio.Event()
-        name = ""
+    async def _trap(self, cluster: str, what: str, is_stored: bool, delay: float, wait: float) -> None:
+        here = self.world.management.faults
+        if not is_stored:
+            here.arrange(unavailable(1), Which("patch", "jobs", subresource="status", peer=MANAGER), times=math.inf)
+        name = await self._next_end(cluster)
+        if name:
+            await asyncio.sleep(delay)
+            if what == "the worker is down" and cluster != MANAGEMENT:
+                self.world.planes[cluster].faults.go_down(MANAGER)
+            elif what == "the leader is killed":
+                await self.world.kill_manager()
+            if what != "the worker is down":
+                await self.world.delete(name, cluster=cluster)
+            await asyncio.sleep(wait)
+        if not is_stored:
+            here.restore()
+
+    async def _next_end(self, cluster: str) -> str:
+        """The name of the next mirror that ends there; empty: none does soon."""
+        ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
         def on_end(where: str, mirror: str) -> None:
-            nonlocal name
-            if where == cluster and not ended.is_set():
-                name = mirror
-                ended.set()
+            if where == cluster and not ended.done():
+                ended.set_result(mirror)
 
         self.laws.on_end = on_end
         try:
             async with asyncio.timeout(20.0):
-                await ended.wait()
+                return await ended
         except TimeoutError:
-            return
+            return ""
         finally:
             self.laws.on_end = lambda where, mirror: None
-        if what.startswith("down") or what == "the management cluster is down":
-            self.world.management.faults.go_down(MANAGER)
-        await asyncio.sleep(delay)
-        if what.endswith("deleted"):
-            await self.world.delete(name, cluster=cluster)
-        if what == "the worker is down" and cluster != MANAGEMENT:
-            self.world.planes[cluster].faults.go_down(MANAGER)
-        if what == "the leader is killed":
-            await self.world.kill_manager()
-            await self.world.delete(name, cluster=cluster)
-        await asyncio.sleep(wait)
-        if restarts:
-            self.world.management.faults.restore_connections(MANAGER)

@@ -33,7 +33,7 @@ async def settle(world: ReplicaWorld, laws: OwnershipInvariants) -> None:
     await asyncio.sleep(CAUGHT_UP_SECONDS)
     laws.check()
     await _clean_up(world, laws)
-    await _register(world, laws)
+    await _register(world)
 
     async def disagreements() -> list[str]:
         return _disagreements(world, laws, await world.sources())
@@ -86,14 +86,14 @@ def _is_labelled(job: Json) -> bool:
     return names.ORIGIN in labels and names.SOURCE_UID in labels
 
 
-async def _register(world: ReplicaWorld, laws: OwnershipInvariants) -> None:
+async def _register(world: ReplicaWorld) -> None:
     """Every cluster is registered once: as the worker that has Jobs there, by the record, or else as it is now."""
     recorded, load = await _recorded(world), world.load()
     wanted: dict[str, str] = {}
     for cluster, plane in world.planes.items():
         record = plane.storage.get("namespaces", "", "kube-system")
         assert record is not None
-        known = [worker for worker, uid in recorded.items() if uid == record.uid]
+        known = [worker for worker, one in recorded.items() if one.uid == record.uid]
         here = [worker for worker, one in world.registrations.items() if one.leads_to == cluster]
         choice = max((one for one in known if load[one]), key=load.__getitem__, default="")
         choice = choice or next((one for one in here if one in known), "") or next(iter(here), "")
@@ -108,36 +108,41 @@ async def _register(world: ReplicaWorld, laws: OwnershipInvariants) -> None:
         if (worker := placed(source)) and not has_ended(source) and worker not in wanted.keys() - bad:
             await world.delete(source["metadata"]["name"])
     for worker in wanted.keys() - bad:
-        await world.register(worker, leads_to=wanted[worker], prefix=_prefix(world, laws, worker, wanted[worker]))
+        await world.register(worker, leads_to=wanted[worker], prefix=_prefix(world, recorded, worker, wanted[worker]))
     if bad:
         await asyncio.sleep(FORGOTTEN_SECONDS)
     for worker in bad:
-        await world.register(worker, leads_to=wanted[worker], prefix=_prefix(world, laws, worker, wanted[worker]))
+        await world.register(worker, leads_to=wanted[worker])
 
 
-async def _recorded(world: ReplicaWorld) -> dict[str, str]:
-    """The uid of the cluster of each worker, as the manager has written it down."""
+class Recorded(msgspec.Struct, frozen=True):
+    """What the manager has written down about a worker."""
+
+    uid: str = ""
+    """Of its cluster."""
+    prefix: str = msgspec.field(name="namespacePrefix", default="")
+
+
+async def _recorded(world: ReplicaWorld) -> dict[str, Recorded]:
+    """The record of workers."""
     found = world.management.storage.get("configmaps", HOME, names.WORKERS_CONFIGMAP)
     data = (msgspec.json.decode(found.raw).get("data") or {}) if found else {}
-    return {worker: msgspec.json.decode(text).get("uid", "") for worker, text in data.items()}
+    return {worker: msgspec.json.decode(text, type=Recorded) for worker, text in data.items()}
 
 
-def _is_another(world: ReplicaWorld, recorded: dict[str, str], worker: str, cluster: str) -> bool:
+def _is_another(world: ReplicaWorld, recorded: dict[str, Recorded], worker: str, cluster: str) -> bool:
     """Whether a worker of this name is known to be another cluster than it would lead to."""
     record = world.planes[cluster].storage.get("namespaces", "", "kube-system")
-    return bool(recorded.get(worker)) and record is not None and recorded[worker] != record.uid
+    known = recorded.get(worker, Recorded()).uid
+    return bool(known) and record is not None and known != record.uid
 
 
-def _prefix(world: ReplicaWorld, laws: OwnershipInvariants, worker: str, cluster: str) -> str:
-    """Under which its unfinished mirrors are; else what its Secret says."""
+def _prefix(world: ReplicaWorld, recorded: dict[str, Recorded], worker: str, cluster: str) -> str:
+    """The prefix in use, as the manager reports it; for a new worker what its Secret says."""
     if cluster == world.management.name:
         return MANAGEMENT_PREFIX
-    for source_uid, mirrors in laws.mirrors.items():
-        source = laws.sources.get(source_uid)
-        if source is not None and not has_ended(source) and placed(source) == worker:
-            for where, mirror in mirrors.values():
-                if where == cluster:
-                    return str(mirror["metadata"]["namespace"].removesuffix("default"))
+    if recorded.get(worker, Recorded()).uid:
+        return recorded[worker].prefix
     found = world.registrations.get(worker)
     return found.prefix if found else ""
 

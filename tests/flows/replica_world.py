@@ -185,8 +185,16 @@ class ReplicaWorld(FlowWorld):
             await management.close()
 
     def _client(self, cluster: str, replica: Replica) -> Client:
-        way: Any = Way(self.planes[cluster].wire, replica, self.observer, self._under_way, self._outside)
+        way: Any = Way(self.planes[cluster].wire, replica, self, self._under_way, self._outside)
         return client_of(way, cluster, user=replica.user, peer=MANAGER, clock=self.clock)
+
+    # ``replicas.Observer``: whoever observes now, since managers run before anybody does.
+
+    def on_sent(self, replica: Replica, cluster: str, request: Request) -> None:
+        self.observer.on_sent(replica, cluster, request)
+
+    def on_received(self, replica: Replica, cluster: str, request: Request, body: bytes) -> None:
+        self.observer.on_received(replica, cluster, request, body)
 
     # -- workers' Secrets ----------------------------------------------------------------------------------------------
 

@@ -22,6 +22,8 @@ from mirror.runtime.leadership import Leadership
 
 _replica: contextvars.ContextVar[Replica | None] = contextvars.ContextVar("replica", default=None)
 _USER = "replica-"
+MOST_CALLBACKS = 100_000
+"""Of all processes at one moment: time does not pass while they go on."""
 
 
 class Observer(Protocol):
@@ -76,12 +78,22 @@ def identity_of(request: Request) -> str:
 
 
 class ProcessLoop(VirtualLoop):
-    """Virtual time in which the callbacks of a frozen process wait."""
+    """Virtual time in which the callbacks of a frozen process wait, and in which a process that spins is noticed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_spinning: Callable[[], None] = lambda: None
+        self._moment = (0.0, 0)
+        """A time, and how often processes were called back at it."""
 
     def call_soon(self, callback: Any, *args: Any, context: contextvars.Context | None = None) -> asyncio.Handle:
         replica = _replica.get() if context is None else context.get(_replica)
         if replica is None:
             return super().call_soon(callback, *args, context=context)
+        now, (moment, times) = self.time(), self._moment
+        self._moment = (now, times + 1 if moment == now else 0)
+        if times == MOST_CALLBACKS:
+            self.on_spinning()
         cell: list[asyncio.Handle] = []
         handle = super().call_soon(_unless_frozen, replica, cell, callback, args, context=context)
         cell.append(handle)
