@@ -12,7 +12,7 @@ section = @printf '\n== %s  %s\n' "$$(date -u +%H:%M:%S)" "$(1)"
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-real test check bench build-controlplane
+.PHONY: help demo demo-real test check bench build-controlplane lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,9 +52,20 @@ build-controlplane: ## compile kube-apiserver, etcd and the rest with Go, once p
 	$(call section,control-plane binaries)
 	$(PYTHON) -m e2e.controlplane.build
 
+# With the hashes of all files of a version, so that pip takes no other on any machine (Python 3.11 and newer).
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
+EXTRAS := dev speed embedded otel build
+
+lock: ## write constraints.txt and deploy/image/requirements-*.txt anew (needs uv); UPGRADE=--upgrade takes newer versions
+	$(LOCK) $(UPGRADE) pyproject.toml $(EXTRAS:%=--extra %) -o constraints.txt
+	$(LOCK) pyproject.toml --extra speed -c constraints.txt -o deploy/image/requirements-speed.txt
+	$(LOCK) pyproject.toml --extra speed --extra otel -c constraints.txt -o 'deploy/image/requirements-speed,otel.txt'
+	echo hatchling | $(LOCK) - -c constraints.txt -o deploy/image/requirements-build.txt
+
 $(READY): pyproject.toml constraints.txt
 	$(call section,virtual environment)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one: make PYTHON=…")'
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,speed]'
+	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@

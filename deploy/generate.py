@@ -25,6 +25,7 @@ ALERTS, WEBHOOKS = TOP / "deploy/observability/alerts.yaml", TOP / "config/webho
 WHEN = {
     "management": "",
     "management-tokens": ".Values.config.workers.renewTokens",
+    "management-create-namespaces": ".Values.config.workers.createNamespaces",
     "https": '(and (include "jobmirror.https" .) (not .Values.certManager.enabled))',
     "webhook": ".Values.config.webhook.enabled",
     "access": ".Values.config.access.enabled",
@@ -42,6 +43,7 @@ UNLESS = {
 COPIES = {
     "management": "base/rbac.yaml",
     "management-tokens": "base/tokens.yaml",
+    "management-create-namespaces": "components/create-namespaces/rbac.yaml",
     "https": "components/own-certificates/rbac.yaml",
     "webhook": "components/webhook/rbac.yaml",
     "access": "components/access/rbac.yaml",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import tempfile
 import uuid
 from collections.abc import AsyncIterator, Generator
 from contextlib import AsyncExitStack
@@ -32,9 +33,12 @@ _HERE = Path(__file__).parent
 _TIMEOUT_SECONDS = 600
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Say that the main thread has no loop, as ``tests/conftest.py`` does, and for its reason."""
     asyncio.set_event_loop(None)
+    folder = tempfile.TemporaryDirectory(prefix="mirror-config-")
+    os.environ["XDG_CONFIG_HOME"] = folder.name
+    config.add_cleanup(folder.cleanup)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,7 +1,7 @@
 """An HTTPS proxy before an API server that can lose single answers: the request is carried out, and nobody is told.
 
-It ends TLS, so its users need a token; ``kubeconfig`` makes a file for one. Not here: breaking connections as such
-(``proxy``).
+It remembers what came through. It ends TLS, so its users need a token; ``kubeconfig`` makes a file for one. Not here:
+breaking connections as such (``proxy``).
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class Interceptor:
         self._loses: Chooser = lambda method, path: False
         self.lost: list[str] = []
         """The requests whose answers were lost, as ``METHOD path -> code``."""
+        self.received: list[tuple[datetime, str]] = []
+        """Every request, as ``METHOD path``, and when it had come."""
 
     @classmethod
     @asynccontextmanager
@@ -68,6 +70,7 @@ class Interceptor:
         return write_kubeconfig(path, self._server, self._authority.certificate, config["users"][0]["user"]["token"])
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
+        self.received.append((datetime.now(UTC), f"{request.method} {request.path}"))
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _OF_THE_HOP}
         async with self._upstream.request(
             request.method,

@@ -63,6 +63,7 @@ def on_management(settings: Json) -> list[str]:
     """The files whose rights these settings need on the management cluster."""
     enabled = {part for part in _RIGHTS_OF if settings.get(part, {}).get("enabled")}
     files = ["management", *(["management-tokens"] if _renews_tokens(settings) else [])]
+    files += ["management-create-namespaces"] if settings.get("workers", {}).get("createNamespaces") else []
     files += [file for part, file in _RIGHTS_OF.items() if part in enabled]
     if enabled & {"webhook", "access"}:
         files.append("https")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
+from e2e import access
 from e2e.controlplane.audit import AuditEntry
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
-from e2e.jobs import Scene, is_complete, job
+from e2e.intercept import Interceptor
+from e2e.jobs import Scene, is_complete, job, until
 from e2e.manager import ManagerProcess
 from e2e.recorder import Recorder
 from e2e.waves import assert_ran_once, until_over
@@ -108,6 +111,76 @@ async def test_a_leader_whose_lease_is_taken_stops_writing_and_ends(
             if entry.received > ended and entry.namespace in (manager.namespace, scene.namespace)
         ]
         assert not [entry for entry in left if entry.user_agent.startswith("jobmirror/")]
+
+
+async def test_a_leader_that_was_frozen_alone_writes_nothing_when_it_wakes(
+    management: ControlPlane, east: ControlPlane, scene: Scene
+) -> None:
+    """SIGSTOP past its lease in the middle of work, SIGCONT: no request that changes anything leaves it any more (D28).
+
+    Nobody took the lease meanwhile; the audit log of the management cluster and a proxy before the worker tell. Writes
+    wait for the rate limit when it is stopped, and their turn has come when it wakes.
+    """
+    names = [f"frozen-{number}" for number in range(30)]
+    robot = await access.account(east, "frozen")
+    settings: Json = {
+        "kubeconfig": str(management.kubeconfig_for("frozen", groups=["system:masters"])),
+        "leaderElection": ELECTION,
+        "management": {"qps": 5, "burst": 5},
+        "workers": {"qps": 5, "burst": 5},
+    }
+    async with (
+        Interceptor.before(east) as before_east,
+        ManagerProcess.start(management, settings=settings) as manager,
+        Recorder.watching([east], scene.namespace) as seen,
+    ):
+        manager.expect_complaints("lease", "Lease")
+        await manager.register("east", kubeconfig=before_east.kubeconfig(robot).read_bytes())
+        await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="east") == 1)
+        await scene.create(*(job(name, manager.managed_by, run_for="1s") for name in names))
+        await scene.event(names[0], "Mirrored")
+
+        manager.send(signal.SIGSTOP)
+        await scene.delete(names[-1])
+        await scene.create(job("later", manager.managed_by))
+        await asyncio.sleep(LEASE_SECONDS + 2)  # its Jobs end, and so does its lease
+        woken = datetime.now(UTC)
+        manager.send(signal.SIGCONT)
+
+        assert await manager.wait_until_ended() == 1
+        entries = await management.audit_entries()
+        late = [entry for entry in entries if entry.user == "frozen" and entry.received > woken]
+        assert not [entry.uri for entry in late if entry.verb not in READS]
+        assert not [what for at, what in before_east.received if at > woken and not what.startswith("GET ")]
+
+        manager.launch()
+        await manager.wait_until_ready()
+        await assert_ran_once(scene, await until_over(scene, [*names[:-1], "later"]), seen)
+
+
+async def test_a_leader_that_was_frozen_and_overtaken_writes_nothing_when_it_wakes(
+    management: ControlPlane, east: ControlPlane, scene: Scene
+) -> None:
+    """The other has taken the lease and works; the one that wakes up ends, and disturbs nothing (D20, D28)."""
+    names = [f"overtaken-{number}" for number in range(12)]
+    async with (
+        pair(management, {"east": east}) as (first, second),
+        Recorder.watching([east], scene.namespace) as seen,
+    ):
+        first.expect_complaints("lease", "Lease")
+        await scene.create(*(job(name, first.managed_by, run_for="1s") for name in names))
+        await scene.event(names[0], "Mirrored")
+
+        first.send(signal.SIGSTOP)
+        await second.wait_until_ready()
+        await scene.create(job("later", first.managed_by))
+        woken = datetime.now(UTC)
+        first.send(signal.SIGCONT)
+
+        assert await first.wait_until_ended() == 1
+        late = [entry for entry in await management.audit_entries() if entry.user == "one" and entry.received > woken]
+        assert not [entry.uri for entry in late if entry.verb not in READS]
+        await assert_ran_once(scene, await until_over(scene, [*names, "later"]), seen)
 
 
 async def writes(plane: ControlPlane, user: str, *, since: int) -> list[AuditEntry]:

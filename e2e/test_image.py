@@ -75,7 +75,7 @@ def test_it_is_installed_and_runs_without_a_home(installed: Path) -> None:
     version = called(installed, "version")
     assert (version.returncode, version.stderr) == (0, "")
     assert version.stdout.startswith("mirror 0.")
-    pinned = dict(line.split("==") for line in (TOP / "constraints.txt").read_text().splitlines() if "==" in line)
+    pinned = dict(re.findall(r"(?m)^(\S+)==([^\s;]+)", (TOP / "constraints.txt").read_text()))
     (packages,) = installed.glob("lib/python*/site-packages")
     found = {one.name.rpartition(".")[0].partition("-") for one in packages.glob("*.dist-info")}
     versions = {name.replace("_", "-").lower(): version for name, _, version in found}

@@ -49,8 +49,8 @@ class NoSources:
 
     async def wait_until_sources_known(self) -> None: ...
 
-    def is_known(self, worker: Worker, found: Object) -> bool:
-        return False
+    def source_size(self, worker: Worker, found: Object) -> int | None:
+        return None
 
     def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None: ...
 
@@ -60,6 +60,8 @@ class NoSources:
 
     def has_sources_on(self, worker: str) -> bool:
         return False
+
+    def on_worker_forgotten(self, worker: str) -> None: ...
 
 
 @asynccontextmanager

@@ -200,7 +200,7 @@ async def _jobs_run(trial: Trial) -> None:
 
 WAYS = (
     Way(
-        {"management": _MANAGEMENT, "worker": _WORKER},
+        {"management": _MANAGEMENT, "management-create-namespaces": _MANAGEMENT, "worker": _WORKER},
         old_clusters,
         _managed(lambda _: {"workers": {"createNamespaces": True}}, life),
     ),

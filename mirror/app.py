@@ -19,7 +19,7 @@ from mirror.controllers.gauges import Gauges
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
 from mirror.decide.seen import Policy
 from mirror.jobcontroller.metrics import JobMetrics
-from mirror.jobcontroller.process import Part, connect, settings_of
+from mirror.jobcontroller.process import Part, connect, permit_of, settings_of
 from mirror.jobcontroller.rivals import Fought
 from mirror.kube import requests
 from mirror.kube.client import Client
@@ -27,17 +27,18 @@ from mirror.kube.connect import connect_management, connect_worker
 from mirror.kube.errors import Forbidden, KubeError, Unauthorized
 from mirror.kube.fields import knows_rule_names
 from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
+from mirror.kube.permits import WritePermit
 from mirror.kube.resources import NAMESPACES
 from mirror.model import names
 from mirror.model.endings import CannotStart
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.leadership import Leadership, LeaseSettings
 from mirror.runtime.supervise import supervise
+from mirror.serving.health import serve
 from mirror.settings.schema import Settings
 from mirror.telemetry.logs import Log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
-from mirror.telemetry.server import serve
 from mirror.workers.registry import Connector, Registry, RegistrySettings
 from mirror.workers.renewing import Renewer
 from mirror.workers.worker import Unsupported, check_version
@@ -65,13 +66,19 @@ async def run(
     """
     log = Log("mirror")
     tune_garbage_collection()
+    # Without a Lease nothing is held back.
+    permit = WritePermit(SystemClock().boottime) if settings.leader_election.enabled else None
     try:
-        management = await connect_management(settings.kubeconfig, limits=settings.management, observer=metrics)
+        management = await connect_management(
+            settings.kubeconfig, limits=settings.management, observer=metrics, permit=permit
+        )
     except KubeconfigRefused as error:
         raise CannotStart(f"kubeconfig: {error}") from error
     try:
         async with _tracing(settings) as traces, _job_controller(settings, metrics=metrics) as jobs:
-            manager = await _build(settings, management, jobs=jobs, metrics=metrics, log=log, traces=traces)
+            manager = await _build(
+                settings, management, permit=permit, jobs=jobs, metrics=metrics, log=log, traces=traces
+            )
             health, readiness = manager.checks()
             async with (
                 serve(settings.listen_address, metrics=metrics, health=health, readiness=readiness) as port,
@@ -99,6 +106,8 @@ class Manager:
     metrics: Metrics
     log: Log
     is_working: bool = False
+    has_settled: bool = False
+    """Whether every worker has had its first chance since the start."""
     kept: list[tuple[str, Callable[[], Awaitable[None]]]] = field(default_factory=list)
     """What else runs as long as we do, leading or not, by name."""
 
@@ -164,7 +173,9 @@ class Manager:
 
         def workers() -> tuple[bool, str]:
             up = sum(worker.is_reachable for worker in self.registry.workers.values())
-            return self.registry.have_settled(), f"{up} of {len(self.registry.workers)} workers within reach"
+            # Who takes over looks at workers anew, and goes on serving meanwhile.
+            self.has_settled = self.has_settled or self.registry.have_settled()
+            return self.has_settled, f"{up} of {len(self.registry.workers)} workers within reach"
 
         def leader() -> tuple[bool, str]:
             return True, "leading" if self.is_working else "standing by"
@@ -179,12 +190,13 @@ async def _job_controller(settings: Settings, *, metrics: Metrics) -> AsyncItera
     if not settings.job_controller.enabled:
         yield None
         return
-    wanted = settings_of(settings, os.environ)
-    client = await connect(wanted, metrics=metrics)
+    wanted, clock = settings_of(settings, os.environ), SystemClock()
+    permit = permit_of(wanted, clock)
+    client = await connect(wanted, metrics=metrics, permit=permit)
     try:
         # The mirror counts Jobs of external controllers already.
         counted = JobMetrics(metrics, counts_external=False)
-        yield Part(client, wanted, metrics=counted, process=metrics, clock=SystemClock(), log=Log("jobs"))
+        yield Part(client, wanted, metrics=counted, process=metrics, clock=clock, log=Log("jobs"), permit=permit)
     finally:
         await client.close()
 
@@ -233,6 +245,7 @@ async def _build(
     *,
     metrics: Metrics,
     log: Log,
+    permit: WritePermit | None = None,
     jobs: Part | None = None,
     traces: Traces | None = None,
 ) -> Manager:
@@ -244,7 +257,9 @@ async def _build(
     async def connect(name: str, kubeconfig: bytes) -> Client:
         allow = settings.workers.allow
         checked = check_kubeconfig(kubeconfig, allow)
-        return await connect_worker(name, checked, allow=allow, limits=settings.workers, observer=metrics)
+        return await connect_worker(
+            name, checked, allow=allow, limits=settings.workers, observer=metrics, permit=permit
+        )
 
     registry = Registry(
         management,
@@ -265,7 +280,7 @@ async def _build(
         renew_deadline_seconds=election.renew_deadline_seconds,
         retry_period_seconds=election.retry_period_seconds,
     )
-    leadership = Leadership(management, lease, clock=clock, log=log) if election.enabled else None
+    leadership = Leadership(management, lease, clock=clock, log=log, permit=permit) if election.enabled else None
     manager = Manager(settings, origin, registry, mirroring, leadership, jobs, metrics, log)
     _renew_tokens(manager, management, connect, clock)
     metrics.before_scrape(Gauges(mirroring, registry, cluster=management.name, metrics=metrics, clock=clock).refresh)

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import logging
 import os
+import tempfile
 from collections.abc import AsyncIterator
 
 import pytest
@@ -14,12 +15,15 @@ settings.register_profile("mirror", deadline=None, derandomize=bool(os.environ.g
 settings.load_profile("mirror")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Say that the main thread has no loop, so that nobody's ``get_event_loop()`` makes one that is never closed.
 
     looptime asks for it around synchronous tests too; the leftover would fail some later test as a ResourceWarning.
     """
     asyncio.set_event_loop(None)
+    folder = tempfile.TemporaryDirectory(prefix="mirror-config-")
+    os.environ["XDG_CONFIG_HOME"] = folder.name  # commands remember there what they trust, and people's own is theirs
+    config.add_cleanup(folder.cleanup)
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,8 @@ class Bounds:
     """Logs that are read at once."""
     streams_of_one: int = 8
     """By one person."""
+    streams_of_namespace: int = 16
+    """Of Jobs in one namespace: whoever may read logs there may have any number of accounts."""
     calls_of_worker: int = 8
     """Other requests to one worker at once."""
     answer_seconds: float = 10.0

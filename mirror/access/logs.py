@@ -47,6 +47,7 @@ class Logs:
         self._mirrors = mirrors
         self._bounds = bounds
         self._reading: Counter[str] = Counter()
+        self._read_in: Counter[str] = Counter()
 
     async def pod(self, mirror: Mirror, wanted: LogOptions, person: Person) -> Pod:
         """The pod that is meant.
@@ -82,7 +83,7 @@ class Logs:
         return (name,)
 
     @contextmanager
-    def counted(self, person: Person) -> Iterator[None]:
+    def counted(self, person: Person, namespace: str) -> Iterator[None]:
         """While a log is read.
 
         Raises:
@@ -90,15 +91,21 @@ class Logs:
         """
         if self._reading[person.name] >= self._bounds.streams_of_one:
             raise Refused(429, f"you read {self._bounds.streams_of_one} logs already", retry_after_seconds=5)
+        if self._read_in[namespace] >= self._bounds.streams_of_namespace:
+            text = f"{self._bounds.streams_of_namespace} logs of namespace {namespace} are read already"
+            raise Refused(429, text, retry_after_seconds=5)
         if self._reading.total() >= self._bounds.streams:
             raise Refused(429, "too many logs are read at once", retry_after_seconds=5)
-        self._reading[person.name] += 1
+        places = ((self._reading, person.name), (self._read_in, namespace))
+        for counter, key in places:
+            counter[key] += 1
         try:
             yield
         finally:
-            self._reading[person.name] -= 1
-            if not self._reading[person.name]:
-                del self._reading[person.name]
+            for counter, key in places:
+                counter[key] -= 1
+                if not counter[key]:
+                    del counter[key]
 
     @asynccontextmanager
     async def opened(

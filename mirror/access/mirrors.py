@@ -83,8 +83,8 @@ class Mirrors:
             raise Refused(409, f"the Job has no worker yet{f': {why}' if why else ''}")
         worker = self._registry.workers.get(name)
         if worker is None or not worker.is_reachable:
-            because = worker.connection.because if worker else "no Secret registers it"
-            raise Refused(503, f"worker {name} is out of reach{f': {because}' if because else ''}")
+            # Why, is for operators: it may hold the address of the worker.
+            raise Refused(503, f"worker {name} is unreachable from the manager; its operator can see why")
         metadata = source.metadata
         found = worker.mirrors.get(worker.namespace_of(metadata.namespace), metadata.name)
         identity = self._identity(source, found) if found is not None else Identity.FOREIGN

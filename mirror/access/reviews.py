@@ -214,6 +214,7 @@ class Reviews:
 
     async def _ask(self, request: Request, decoder: msgspec.json.Decoder[V]) -> V:
         request = replace(request, deadline_seconds=DEADLINE_SECONDS, rank=Rank.SECOND, most_bytes=MOST_BYTES)
+        request = request.by_any_replica()  # a question, sent as a create
         try:
             return decoder.decode(await self._management.send(request))
         except Forbidden:

@@ -16,6 +16,7 @@ from mirror.access import asking
 from mirror.access.answers import Answer, Refused, no_job, refusal, whole
 from mirror.access.asking import Asked, Question
 from mirror.access.bounds import Bounds
+from mirror.access.comparing import Comparing
 from mirror.access.logs import Cut, Logs, Out
 from mirror.access.mirrors import Mirrors
 from mirror.access.reviews import Person, Reviews, Right
@@ -24,9 +25,10 @@ from mirror.batch.syntax import label_problems
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.kube.limits import Limiter
-from mirror.kube.objects import Object
+from mirror.kube.objects import Object, Partial, size_of
 from mirror.model.views import Known
 from mirror.runtime.store import Store
+from mirror.serving.peers import peer_of
 from mirror.telemetry.logs import Log
 from mirror.workers.registry import Registry
 
@@ -81,6 +83,7 @@ class Access:
         self._reviews = Reviews(around.management)
         self._mirrors = Mirrors(around.sources, around.registry, origin=around.carrying.origin, bounds=self._bounds)
         self._logs = Logs(self._mirrors, self._bounds)
+        self._comparing = Comparing()
         now = asyncio.get_running_loop().time
         self._lists = Limiter(LISTS_A_SECOND, LISTS_AT_ONCE, now)
         self._strangers = Limiter(STRANGERS_LOGGED_A_SECOND, STRANGERS_LOGGED_AT_ONCE, now)
@@ -136,7 +139,7 @@ class Access:
         Raises:
             Refused: 400, 401, 404, 405, 429, 5xx.
         """
-        person = await self._reviews.person(asked.headers.get("authorization", ""), asked.peer)
+        person = await self._reviews.person(asked.headers.get("authorization", ""), peer_of(asked.peer))
         line.user = person.name
         if any(name.startswith(_PREFIX) for name in asked.headers):
             raise Refused(400, "acting as somebody else is not offered here; ask with a token of theirs")
@@ -171,7 +174,7 @@ class Access:
                 events = [event.shown() for event in found]
                 return {"kind": "EventList", "apiVersion": "v1", "metadata": {}, "items": events, "isCut": is_cut}
             case "diff":
-                return self._differences(source)
+                return await self._differences(source)
         return self._job(namespace, question.name)
 
     def _take_turn(self) -> None:
@@ -194,24 +197,34 @@ class Access:
         timeline = known.timeline(namespace, name)
         return {"job": found, "timeline": timeline, "waiting": found.because, "lacks": dict(lacks)}
 
-    def _differences(self, source: Object) -> object:
+    async def _differences(self, source: Object) -> object:
         around = self._around
         name = job.brief(source).placed
         if name is None:
-            report = differences.before(source, carrying=around.carrying, managed_by=around.managed_by)
+            report = await self._comparing.run(lambda: self._before(source), size_of(source))
             return {"worker": "", "mirror": "", "report": report}
         mirror = self._mirrors.mirror(source)
-        report = differences.between(source, mirror.found, carrying=around.carrying, managed_by=around.managed_by)
+        if isinstance(mirror.found, Partial):
+            raise Refused(503, f"the mirror on worker {name} is too large to be compared")
+        report = await self._comparing.run(
+            lambda: differences.between(source, mirror.found, carrying=around.carrying, managed_by=around.managed_by),
+            size_of(source) + size_of(mirror.found),
+        )
         return {"worker": name, "mirror": mirror.uid, "report": report}
 
     async def _about_draft(self, reply: Reply, person: Person, line: _Line) -> object:
-        draft = _draft(await reply.body(self._bounds.draft_bytes))
+        body = await reply.body(self._bounds.draft_bytes)
+        draft = await self._comparing.run(lambda: _draft(body), len(body))
         line.fields |= {"namespace": draft.metadata.namespace, "job": draft.metadata.name}
         await self._require(person, [Right("create", "jobs", draft.metadata.namespace, "batch")])
         self._take_turn()
         around = self._around
-        report = differences.before(draft, carrying=around.carrying, managed_by=around.managed_by)
+        report = await self._comparing.run(lambda: self._before(draft), size_of(draft))
         return {"worker": "", "mirror": "", "report": report, "lacks": dict(around.lacks_of(draft))}
+
+    def _before(self, source: Object) -> differences.Report:
+        around = self._around
+        return differences.before(source, carrying=around.carrying, managed_by=around.managed_by)
 
     def _page(self, question: Question) -> asking.Page:
         """Lists from workers are shorter than lists of Jobs."""
@@ -227,7 +240,7 @@ class Access:
         wanted, logs = question.log, self._logs
         line.fields["pod"] = wanted.pod
         mirror = self._mirrors.mirror(self._mirrors.source(question.namespace or "", question.name))
-        stack.enter_context(logs.counted(person))
+        stack.enter_context(logs.counted(person, question.namespace or ""))
         pod = await logs.pod(mirror, wanted, person)
         containers = logs.containers(pod, wanted)
         line.fields |= {"pod": pod.metadata.name, "container": ",".join(containers), "worker": mirror.worker.name}

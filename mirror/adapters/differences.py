@@ -15,11 +15,14 @@ import msgspec
 
 from mirror.adapters import job
 from mirror.adapters.needs import Caution, cautions
+from mirror.kube.amounts import exceeds
 from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import JUNK, Object, decode_object
 from mirror.model import names
 
 MOST_DIFFERENCES = 200
+MOST_DRAFT_VALUES = 20_000
+"""Lists, members and items of a Job that no API server has looked at."""
 MOST_DEPTH = 40
 LONGEST_VALUE = 1_000
 
@@ -98,6 +101,8 @@ def draft(raw: bytes) -> Object:
     Raises:
         BadDraft: it is no Job.
     """
+    if exceeds(raw, MOST_DRAFT_VALUES):
+        raise BadDraft(f"this is no Job: it has more than {MOST_DRAFT_VALUES} values")
     try:
         found = _draft.decode(raw)
         read = decode_object(raw)

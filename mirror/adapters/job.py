@@ -369,6 +369,12 @@ def _is_ours(key: str) -> bool:
     return key.startswith(names.PREFIX) and key not in (names.ORIGIN, names.SOURCE_UID)
 
 
+def is_as_sent(sent: dict[str, Json], created: Object) -> bool:
+    """Whether the worker has stored what was sent, all but additions."""
+    carried = sent["metadata"]["annotations"].get(names.CARRIED)
+    return created.annotations.get(names.CARRIED) == carried and _is_intact(sent, created)
+
+
 def _is_intact(want_body: Json, mirror: Object) -> bool:
     """The note matches: is everything that was carried still on the mirror?"""
     parts = parts_of(want_body)

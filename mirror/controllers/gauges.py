@@ -14,8 +14,9 @@ from mirror.controllers.observing import BY_WORKER, UNSTARTED
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Informer
 from mirror.telemetry.metrics import MIRROR_STATES, Metrics
+from mirror.workers.mirrors import BY_STATE
 from mirror.workers.registry import Registry
-from mirror.workers.worker import BY_STATE, Worker
+from mirror.workers.worker import Worker
 
 
 class Gauges:

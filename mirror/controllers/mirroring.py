@@ -28,6 +28,7 @@ from mirror.controllers.rereading import LookAgain
 from mirror.controllers.routes import Routes, source_key
 from mirror.controllers.sweeping import Sweeper
 from mirror.controllers.tools import Tools
+from mirror.decide.plan import Plan
 from mirror.decide.rules import decide
 from mirror.decide.seen import Policy, Seen
 from mirror.kube.client import Client
@@ -97,6 +98,7 @@ class Mirroring:
         self._registry = registry
         registry.users = self
         self._is_leading = False
+        self._has_settled = False
         self.sources = Store({BY_WORKER: load_index, UNSTARTED: unstarted_index})
         self.queue: WorkQueue[Key] = WorkQueue(self._lane_of, clock=clock)
         self.recorder = EventRecorder(management, clock=clock, log=log, turn=self.queue.wait_until_quiet)
@@ -190,30 +192,60 @@ class Mirroring:
         await self._registry.wait_until_settled()
 
     async def lead(self) -> None:
-        """Do the work, until cancelled."""
+        """Do the work, until cancelled.
+
+        Who takes over may have stood by for any time: sources, Secrets and the record are read anew, and then each
+        worker. Work begins with the first of them; one that hangs delays its own Jobs only (D12), and those that have
+        no place yet.
+        """
         self.informers.list_anew()
-        await self.wait_until_ready()
+        self._registry.list_secrets_anew()
+        await self.informers.wait_until_synced()
+        await self._registry.wait_until_secrets_synced()
         await self._registry.lead()
-        await self._registry.wait_until_settled()
         self._begin()
         async with asyncio.TaskGroup() as around:
+            settling = around.create_task(self._settle(), name="settle")
             sending = around.create_task(self.recorder.run(), name="send events")
             try:
                 await self._work_for_ever()
             finally:
                 self.queue.close()
+                settling.cancel()
                 await self.recorder.flush(FLUSH_SECONDS)
                 sending.cancel()
 
     def _begin(self) -> None:
         """From now on changes name keys; everything that is there is looked at once."""
         self._is_leading = self._routes.is_leading = True
+        self._has_settled = False
         self._memories.forget_foreign_writes()
+        # What we saw until now was for others to deal with.
+        self._applier.arrived_at.update(dict.fromkeys(self._applier.arrived_at, self._clock.monotonic()))
         for source in self.sources:
             self.queue.add(source_key(source))
         for worker in list(self._registry.workers.values()):
             self._routes.look_at_mirrors_of(worker)
             self._sweeper.sweep_soon(worker.name)
+
+    async def _settle(self) -> None:
+        """Look at what had to wait until every worker had its first chance."""
+        await self._registry.wait_until_settled()
+        self._has_settled = True
+        for source in self.sources:
+            placed = job.brief(source).placed
+            if placed is None or not self._registry.worker(placed).has_settled:
+                self.queue.add(source_key(source))
+
+    def _is_too_early(self, seen: Seen) -> bool:
+        """Whether its worker, or without one any worker, is not known to be reachable or lost since we lead.
+
+        It is looked at again when that is known (``routes``, ``_settle``).
+        """
+        if self._has_settled:
+            return False
+        placed = seen.source.placed
+        return placed is None or not self._registry.worker(placed).has_settled
 
     def _add(self, key: Key) -> None:
         """A standby names no keys: nobody would take them."""
@@ -240,12 +272,13 @@ class Mirroring:
         if isinstance(key, MirrorKey):
             return self._wait_for_rate(key, 1) or await self._sweeper.work_on(key)
         while True:
+            await self._observer.complete(key)
             seen = self._observer.look(key)
             if seen is None:
                 self.placing.settle(key)
                 return None
-            if self._traces is not None and seen.source.is_finished:
-                self._traces.on_finished(seen.source)
+            if self._is_too_early(seen):
+                return None
             plan = decide(seen)
             if not plan.wants_place:
                 self.placing.settle(key)
@@ -253,16 +286,11 @@ class Mirroring:
             if wait := self._wait_for_rate(key, plan.requests):
                 return wait
             try:
-                got_place = await self._applier.apply(seen, plan.actions)
+                got_place = await self._perform(seen, plan)
             except LookAgain:
                 continue
-            except KubeError as error:
-                self.history.on_error(seen, error)
-                raise
-            if seen.mirror is not None and not plan.actions:
-                self._applier.arrived_at.pop(key, None)  # the change was none for the source
-            if plan.remember:
-                self._memories.set(seen.source.uid, **dict(plan.remember))
+            finally:
+                self._forget_if_gone(seen)
             if not got_place:
                 return plan.again_after_seconds
 
@@ -271,6 +299,28 @@ class Mirroring:
         if wait:
             self._metrics.throttled_keys.inc()
         return wait
+
+    async def _perform(self, seen: Seen, plan: Plan) -> bool:
+        """Return whether a place was asked for and given at once."""
+        if self._traces is not None and seen.source.is_finished:
+            self._traces.on_finished(seen.source)
+        try:
+            got_place = await self._applier.apply(seen, plan.actions)
+        except KubeError as error:
+            self.history.on_error(seen, error)
+            raise
+        if seen.mirror is not None and not plan.actions:
+            self._applier.arrived_at.pop(seen.key, None)  # the change was none for the source
+        if plan.remember:
+            self._memories.set(seen.source.uid, **dict(plan.remember))
+        return got_place
+
+    def _forget_if_gone(self, seen: Seen) -> None:
+        """A source may have gone while it was worked on: what was learned of it since then is of no use any more."""
+        key, uid = seen.key, seen.source.uid
+        found = self.sources.get(key.namespace, key.name)
+        if found is None or found.metadata.uid != uid:
+            self._routes.forget_source(uid)
 
     def _lane_of(self, key: Key) -> str:
         """The worker that the work on a key may have to wait for; none while it has no place."""
@@ -326,8 +376,8 @@ class Mirroring:
 
     # -- what the registry asks and tells (``workers.registry.Users``) --------------------------------------------
 
-    def is_known(self, worker: Worker, found: Object) -> bool:
-        return self._routes.is_known(worker, found)
+    def source_size(self, worker: Worker, found: Object) -> int | None:
+        return self._routes.source_size(worker, found)
 
     def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None:
         self._routes.on_mirror_change(worker, old, new, change)
@@ -337,6 +387,10 @@ class Mirroring:
     def on_worker_transition(self, worker: Worker) -> None:
         self.history.on_worker(worker.name, worker.connection.state, worker.connection.because)
         self._routes.on_worker_transition(worker)
+
+    def on_worker_forgotten(self, worker: str) -> None:
+        self._routes.forget_worker(worker)
+        self._sweeper.forget_worker(worker)
 
     def has_sources_on(self, worker: str) -> bool:
         return self._routes.has_sources_on(worker)

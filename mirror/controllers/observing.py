@@ -14,7 +14,7 @@ from mirror.controllers.memory import Memories
 from mirror.controllers.placing import Placing
 from mirror.decide.identity import Identity, identify
 from mirror.decide.seen import AboutPlace, Memory, Policy, Seen, Source, WorkerSight
-from mirror.kube.objects import Object
+from mirror.kube.objects import Object, Partial
 from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.placement.candidates import Candidate, Wish, reserved_namespaces
@@ -176,6 +176,22 @@ class Observer:
             about_place=self._about_place(key, source, memory, monotonic),
         )
 
+    async def complete(self, key: SourceKey) -> None:
+        """Read a source's mirror of which only the metadata is cached: nothing is concluded from the rest (D11, D29).
+
+        Raises:
+            KubeError: it cannot be had.
+        """
+        source = self._caches.sources.get(key.namespace, key.name)
+        worker = self._caches.registry.workers.get((job.brief(source).placed or "") if source else "")
+        if source is not None and worker is not None:
+            mirror = worker.mirrors.get(worker.namespace_of(key.namespace), key.name)
+            if isinstance(mirror, Partial) and self.identity_of(source, mirror) not in (
+                Identity.NAMESAKE,
+                Identity.FOREIGN,
+            ):
+                await worker.read_whole(mirror.metadata.namespace, mirror.metadata.name)
+
     def _about_place(self, key: SourceKey, source: Source, memory: Memory, now: float) -> AboutPlace:
         """Only for a source that has no place, or was refused where it is recorded."""
         refused_now = _refused_now(source, memory)
@@ -203,7 +219,11 @@ class Observer:
         if mirror is None:
             return None, None
         identity = self.identity_of(source.found, mirror)
-        return (None, None) if identity is Identity.FOREIGN else (mirror, identity)
+        if identity is Identity.FOREIGN:
+            return None, None
+        if isinstance(mirror, Partial) and identity is not Identity.NAMESAKE and worker.name == source.placed:
+            return None, None  # ``complete`` could not read it: its worker is unreachable
+        return mirror, identity
 
     def _where_found(self, source: Source) -> str | None:
         for worker in self._caches.registry.workers.values():

@@ -10,7 +10,7 @@ from mirror.controllers.memory import Memories
 from mirror.controllers.observing import BY_WORKER, Observer
 from mirror.controllers.placing import Placing
 from mirror.decide.identity import Identity
-from mirror.kube.objects import Object
+from mirror.kube.objects import Object, size_of
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
 from mirror.model.keys import Key, MirrorKey, SourceKey
@@ -108,15 +108,19 @@ class Routes:
         uid, key = old.metadata.uid, source_key(old)
         if is_certain:
             self._memories.note_gone(uid, job.brief(old).mirror_uid)
-        else:
-            self._memories.forget(uid)
-        self._observer.forget(uid)
+        self.forget_source(uid)
         self._applier.arrived_at.pop(key, None)
         self._placing.settle(key)
         self._placing.serve_soon()
         self._add_mirrors_of(old)
         if not is_certain and (placed := job.brief(old).placed):
             self._sweep_soon(placed)
+
+    def forget_source(self, uid: str) -> None:
+        """What is remembered by its uid; that its deletion was seen stays known."""
+        self._memories.forget(uid)
+        self._observer.forget(uid)
+        self._applier.unanswered.discard(uid)
 
     def _on_foreign_status(self, old: Object, new: Object) -> None:
         """The watch brought a status that is not the answer to a write of ours (D20)."""
@@ -141,10 +145,11 @@ class Routes:
 
     # -- mirrors (``workers.registry.Users``) ---------------------------------------------------------------------
 
-    def is_known(self, worker: Worker, found: Object) -> bool:
-        """Whether an object on a worker has a source here."""
+    def source_size(self, worker: Worker, found: Object) -> int | None:
+        """About how many bytes the source of an object on a worker takes; None: it has no source here."""
         namespace = worker.source_namespace_of(found.metadata.namespace)
-        return namespace is not None and self._sources.get(namespace, found.metadata.name) is not None
+        source = self._sources.get(namespace, found.metadata.name) if namespace is not None else None
+        return size_of(source) if source is not None else None
 
     def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None:
         found = new or old
@@ -182,18 +187,27 @@ class Routes:
     def on_worker_transition(self, worker: Worker) -> None:
         """A worker came within reach or got out of it, or its Secret changed."""
         is_reachable, was_reachable = worker.is_reachable, worker.name in self._was_reachable
-        if is_reachable != was_reachable:
+        is_connecting = worker.connection.state is State.CONNECTING
+        told = self._told_placement.get(worker.name)
+        has_verdict = told is not None and told[1] and not is_connecting
+        if is_reachable != was_reachable or has_verdict:
             (self._was_reachable.add if is_reachable else self._was_reachable.discard)(worker.name)
             self.look_again_at(worker.name)
             if is_reachable:
                 self.look_at_mirrors_of(worker)
                 self._sweep_soon(worker.name)
         # A first look that ends as a loss counts too: until then waiting was not blamed on this worker.
-        matters = (is_reachable, worker.connection.state is State.CONNECTING, worker.spec)
-        if self._told_placement.get(worker.name) != matters:
+        matters = (is_reachable, is_connecting, worker.spec)
+        if told != matters:
             self._told_placement[worker.name] = matters
             self._memories.forgive(worker.name)
             self._placing.wake_all()
+
+    def forget_worker(self, worker: str) -> None:
+        """It is no worker any more."""
+        self._was_reachable.discard(worker)
+        self._told_placement.pop(worker, None)
+        self._memories.forgive(worker)
 
     def look_at_mirrors_of(self, worker: Worker) -> None:
         for mirror in worker.mirrors:

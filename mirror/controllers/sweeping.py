@@ -75,6 +75,10 @@ class Sweeper:
         self._due.add(worker)
         self._wake.set()
 
+    def forget_worker(self, worker: str) -> None:
+        self._due.discard(worker)
+        self._halted.pop(worker, None)
+
     async def run(self, interval_seconds: float) -> None:
         """Sweep each worker when it is asked for and every interval, until cancelled."""
         loop = asyncio.get_running_loop()

@@ -9,7 +9,7 @@ from mirror.adapters import job
 from mirror.controllers.refusing import refusal_text, was_certainly_not_done
 from mirror.controllers.rereading import STALE, reread_mirror
 from mirror.controllers.tools import Tools
-from mirror.decide.identity import Identity, has_labels, identify
+from mirror.decide.identity import Identity, identify
 from mirror.decide.rules import MOST_FIELDS, RESENDS
 from mirror.decide.seen import Look, Refusal, Seen
 from mirror.kube import requests
@@ -32,6 +32,7 @@ from mirror.workers.worker import Worker
 REFUSED = Backoff(first=5.0, most=600.0)
 LABELS_LASTED_SECONDS = 1200.0
 """Labels that stayed for so long were not removed for being ours."""
+POD_SECURITY = "pod-security.kubernetes.io/"
 
 
 class MirrorWriter:
@@ -60,7 +61,8 @@ class MirrorWriter:
             await self._adopt_or_refuse(seen, worker, namespace, was_first=memory.first_create)
             return
         except (Forbidden, NotFound, Invalid, BadRequest) as error:
-            if isinstance(error, NotFound) and t.create_namespaces and await self._create_namespace(worker, namespace):
+            lacks_namespace = isinstance(error, NotFound) and t.create_namespaces
+            if lacks_namespace and await self._create_namespace(worker, namespace, seen.key.namespace):
                 t.add(seen.key)
                 return
             self._refused(seen, worker, refusal_text(error), reason="Refused", was_first=memory.first_create)
@@ -70,17 +72,13 @@ class MirrorWriter:
                 t.memories.set(source.uid, first_create=False, create_unanswered=True)
             worker.suspect(error)
             raise
-        self._have_mirror(seen, worker, created, found_again=False)
+        self._have_mirror(seen, worker, created, is_as_sent=job.is_as_sent(body, created))
 
-    def _have_mirror(self, seen: Seen, worker: Worker, mirror: Object, *, found_again: bool) -> None:
+    def _have_mirror(self, seen: Seen, worker: Worker, mirror: Object, *, is_as_sent: bool) -> None:
         t, uid = self._t, seen.source.uid
         found: dict[str, object] = {"mirror_uid": mirror.metadata.uid, "look": None, "in_the_way": "", "refusals": ()}
         t.memories.set(uid, first_create=False, create_unanswered=False, **found)
-        is_labeled = has_labels(mirror.labels, origin=self.origin) and mirror.labels[names.SOURCE_UID] == uid
-        if found_again:
-            worker.take_read(mirror)
-        else:
-            worker.take_own_write(mirror)
+        worker.take_own_write(mirror)
         arrived = self._arrived_at.pop(seen.key, None)
         if arrived is not None:
             t.metrics.create_to_copy.observe(t.clock.monotonic() - arrived)
@@ -90,10 +88,10 @@ class MirrorWriter:
         source = t.sources.get(seen.key.namespace, seen.key.name)
         if source is None or source.metadata.uid != uid or source.metadata.deletion_timestamp is not None:
             t.add(MirrorKey(worker.name, job.KIND, mirror.metadata.namespace, mirror.metadata.name))
-        if found_again or not is_labeled:
-            t.add(seen.key)
-        else:
+        if is_as_sent:
             t.agree(seen.source.found, mirror)  # its own changes, and those of its source, name the key again
+        else:
+            t.add(seen.key)
 
     async def _adopt_or_refuse(self, seen: Seen, worker: Worker, namespace: str, *, was_first: bool) -> None:
         """The name is taken: by a create of ours whose answer was lost, a namesake's mirror, or somebody else (D1)."""
@@ -105,7 +103,7 @@ class MirrorWriter:
             return
         match self._identity(seen, found):
             case Identity.OURS | Identity.UNLABELED | Identity.REPLACED:
-                self._have_mirror(seen, worker, found, found_again=True)
+                self._have_mirror(seen, worker, found, is_as_sent=False)
                 return
             case Identity.NAMESAKE:
                 worker.take_read(found, was_dropped=True)
@@ -142,8 +140,17 @@ class MirrorWriter:
             return  # the same as before: the plan says when to try again
         t.add(seen.key)
 
-    async def _create_namespace(self, worker: Worker, namespace: str) -> bool:
-        labels = {names.ORIGIN: self._t.carrying.origin}
+    async def _create_namespace(self, worker: Worker, namespace: str, source_namespace: str) -> bool:
+        """Create what is missing, with the pod security that the source's namespace has here (D18)."""
+        try:
+            here = await self._t.management.send_object(requests.get(NAMESPACES, source_namespace))
+        except (Forbidden, NotFound) as error:
+            # Without them it would be open to pods that are not allowed in the namespace here.
+            text = "namespace not created: its labels cannot be read"
+            self._log.warning(text, namespace=source_namespace, error=error)
+            return False
+        labels = {key: value for key, value in here.labels.items() if key.startswith(POD_SECURITY)}
+        labels[names.ORIGIN] = self._t.carrying.origin
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
         try:
             await worker.client.send(requests.create(NAMESPACES, body))
@@ -172,7 +179,7 @@ class MirrorWriter:
                 return
             look = Look.FOREIGN
         self._log.info("mirror looked for", source=seen.key, worker=worker.name, found=look.value)
-        t.memories.set(uid, look=look, looked_for=expected)
+        t.memories.set(uid, look=look, looked_for=expected, read_at=t.clock.monotonic())
         t.add(seen.key)
 
     async def restore_labels(self, seen: Seen, worker: Worker) -> None:

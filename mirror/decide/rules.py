@@ -263,7 +263,10 @@ def _wait_for_unknown_mirror(seen: Seen, find: FindMirror) -> Plan:
     if seen.memory.look is Look.ELSEWHERE:
         why = f"the mirror on worker {seen.worker.name} is not in the expected namespace"
     write, later = source_write(seen, waiting=why)
-    return Plan(why, (*write, find), min(CONFLICT_RETRY_SECONDS, later or CONFLICT_RETRY_SECONDS))
+    left = seen.memory.read_at + CONFLICT_RETRY_SECONDS - seen.monotonic
+    if left > 0:
+        return Plan(why, write, min(left, later or left))
+    return Plan(why, (*write, find), later)
 
 
 def follow(seen: Seen) -> Plan | None:

@@ -23,6 +23,9 @@ class LoopClock:
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
 
+    def boottime(self) -> float:
+        return asyncio.get_running_loop().time()
+
 
 @dataclass(slots=True)
 class SkewedClock:
@@ -36,3 +39,6 @@ class SkewedClock:
 
     def monotonic(self) -> float:
         return self.of.monotonic()
+
+    def boottime(self) -> float:
+        return self.of.boottime()

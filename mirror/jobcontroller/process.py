@@ -29,6 +29,7 @@ from mirror.kube.errors import KubeError, Unauthorized
 from mirror.kube.fields import knows_rule_names
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object
+from mirror.kube.permits import WritePermit
 from mirror.kube.resources import JOBS, PODS
 from mirror.model import names
 from mirror.model.endings import CannotStart
@@ -37,11 +38,11 @@ from mirror.runtime.clock import Clock, SystemClock
 from mirror.runtime.informer import Change
 from mirror.runtime.leadership import Leadership, LeaseSettings
 from mirror.runtime.supervise import supervise
+from mirror.serving.health import Check, serve
 from mirror.settings.schema import LeaderElection, Limits, Settings
 from mirror.telemetry.logs import Log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
-from mirror.telemetry.server import Check, serve
 from mirror.workers.worker import Unsupported, check_version
 
 FLUSH_SECONDS = 2.0
@@ -107,9 +108,12 @@ async def run(
     """
     log = Log("jobs")
     gc.set_threshold(10_000, 20, 50)
-    client = await connect(settings, metrics=metrics)
+    clock = SystemClock()
+    permit = permit_of(settings, clock)
+    client = await connect(settings, metrics=metrics, permit=permit)
     try:
-        part = Part(client, settings, metrics=JobMetrics(metrics), process=metrics, clock=SystemClock(), log=log)
+        counted = JobMetrics(metrics)
+        part = Part(client, settings, metrics=counted, process=metrics, clock=clock, log=log, permit=permit)
         _refresh_on_scrape(part, metrics, client.name)
         health: dict[str, Check] = {"loop": lambda: (True, "alive")}
         async with serve(settings.listen, metrics=metrics, health=health, readiness=part.checks()) as port:
@@ -127,14 +131,19 @@ async def run(
         log.info("stopped")
 
 
-async def connect(settings: JobControllerSettings, *, metrics: Metrics) -> Client:
+def permit_of(settings: JobControllerSettings, clock: Clock) -> WritePermit | None:
+    """What the client of the work looks at before each write; None without a Lease."""
+    return WritePermit(clock.boottime) if settings.leader_election.enabled else None
+
+
+async def connect(settings: JobControllerSettings, *, metrics: Metrics, permit: WritePermit | None) -> Client:
     """A client with limits of its own.
 
     Raises:
         CannotStart: the kubeconfig leads nowhere.
     """
     try:
-        return await connect_management(settings.kubeconfig, limits=settings.limits, observer=metrics)
+        return await connect_management(settings.kubeconfig, limits=settings.limits, observer=metrics, permit=permit)
     except KubeconfigRefused as error:
         raise CannotStart(f"kubeconfig: {error}") from error
 
@@ -151,7 +160,9 @@ class Part:
         process: Metrics,
         clock: Clock,
         log: Log,
+        permit: WritePermit | None = None,
     ) -> None:
+        """``permit``: what ``client`` looks at before each write."""
         self._log = log
         self._client = client
         self._heeds_rule_names = settings.gates.pod_failure_policy_name
@@ -172,7 +183,7 @@ class Part:
         self._ttl = TimeToLive(client, self.controller.jobs.store, metrics=metrics, clock=clock, log=log)
         metrics.watch_queue("job", self.controller.queue)
         metrics.watch_queue("job_orphan_pod", self.controller.orphan_queue)
-        self._leadership = _leadership(client, settings, clock=clock, log=log)
+        self._leadership = _leadership(client, settings, clock=clock, log=log, permit=permit)
         self.is_working = False
         self.ended_because = ""
         """Set by whoever goes on without it."""
@@ -241,7 +252,9 @@ class Part:
         self._ttl.on_job(old, new, change)
 
 
-def _leadership(client: Client, settings: JobControllerSettings, *, clock: Clock, log: Log) -> Leadership | None:
+def _leadership(
+    client: Client, settings: JobControllerSettings, *, clock: Clock, log: Log, permit: WritePermit | None
+) -> Leadership | None:
     election = settings.leader_election
     if not election.enabled:
         return None
@@ -253,7 +266,7 @@ def _leadership(client: Client, settings: JobControllerSettings, *, clock: Clock
         renew_deadline_seconds=election.renew_deadline_seconds,
         retry_period_seconds=election.retry_period_seconds,
     )
-    return Leadership(client, lease, clock=clock, log=log)
+    return Leadership(client, lease, clock=clock, log=log, permit=permit)
 
 
 async def _ask_who_is_there(client: Client, log: Log) -> None:

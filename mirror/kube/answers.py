@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from mirror.kube.amounts import MOST_ERROR_BYTES, exceeds
 from mirror.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -74,16 +75,23 @@ _NEED_STATUS = frozenset({404, 409, 410, 422})
 def error_from_answer(code: int, headers: Mapping[str, str], body: bytes) -> KubeError:
     """What an answer with a code of 400 or more means."""
     retry_after = _retry_after(headers.get("Retry-After", ""))
-    try:
-        status = _decode_status(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        status = None
+    status = _status(body)
     if status is not None and status.kind == "Status":
         return error_from_status(status, code=code, retry_after_seconds=retry_after)
     if code in _NEED_STATUS:
         return BadAnswer(f"{code} without a Status: this does not come from a Kubernetes API server")
     kind = _BY_CODE.get(code) or (ServerFailure if code >= 500 else ApiError)
     return kind(code, "", "no explanation that we could read", retry_after_seconds=retry_after)
+
+
+def _status(body: bytes) -> Status | None:
+    """None for what is no Status, or holds more than one ever does (D29)."""
+    if len(body) > MOST_ERROR_BYTES or exceeds(body):
+        return None
+    try:
+        return _decode_status(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def error_from_status(status: Status, *, code: int = 0, retry_after_seconds: float | None = None) -> ApiError:

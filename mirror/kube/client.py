@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Protocol, TypeAlias
 
 from multidict import CIMultiDict
 
+from mirror.kube import amounts
+from mirror.kube.amounts import Head, InFlight, Share
 from mirror.kube.answers import error_from_answer
 from mirror.kube.credentials import Credentials
 from mirror.kube.errors import (
@@ -26,20 +30,17 @@ from mirror.kube.errors import (
     KubeError,
     OutcomeUnknown,
     ServerFailure,
+    TooLarge,
     TooManyRequests,
     Unreachable,
 )
 from mirror.kube.limits import Limiter, LimiterState
 from mirror.kube.objects import Object, decode_object
+from mirror.kube.permits import WritePermit
 from mirror.kube.requests import JSON, Request
 from mirror.kube.transport import Answer, HttpTransport, Opened, Transport
 from mirror.model.version import version
 
-_MOST_BYTES = 16 * 2**20
-"""One object is stored in 1.5 MiB at most; its JSON may be a few times as long."""
-_MOST_LIST_BYTES = 256 * 2**20
-_MOST_ERROR_BYTES = 8 * 2**20
-_MOST_LINE_BYTES = 32 * 2**20
 _UNASKED_PAUSE_SECONDS = 1.0
 """How long a 429 that names no time quietens a cluster."""
 
@@ -79,13 +80,18 @@ class Client:
         observer: Observer,
         *,
         transport: Transport | None = None,
+        permit: WritePermit | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
+        """``permit``: without it, writes are sent whoever leads."""
         self.name = name
         self._credentials = credentials
         self._limiter = limiter
         self._observer = observer
-        self._transport: Transport = transport if transport is not None else HttpTransport(credentials.endpoint)
+        self._permit = permit
+        self._transport: Transport = (
+            transport if transport is not None else HttpTransport(credentials.endpoint, permit=permit)
+        )
         self._wall = wall
         self._user_agent = f"jobmirror/{version()}"
         # The headers by content type, valid as long as the credentials hand out this very object.
@@ -94,6 +100,7 @@ class Client:
         self._certificate_generation = credentials.certificate_generation
         self._last_date = ""
         self._clock_offset: float | None = None
+        self._lines_in_flight = InFlight()
 
     @property
     def clock_offset_seconds(self) -> float | None:
@@ -121,7 +128,7 @@ class Client:
         Waiting for the rate limit does not count against the request's deadline.
 
         Raises:
-            Unreachable: it was certainly not carried out.
+            Unreachable: it was certainly not carried out; ``NotLeading``: because it may not be.
             OutcomeUnknown: it was sent, and no answer came in time.
             BadAnswer: what answered is not the Kubernetes API.
             ApiError: the server refused it; a subclass by meaning.
@@ -145,9 +152,12 @@ class Client:
     async def stream(self, request: Request, *, silent_seconds: Silence) -> AsyncGenerator[AsyncIterator[bytes], None]:
         """Open a watch and hand out its lines as they come, without line ends and empty ones, until the server ends it.
 
+        Of a line that is too long for an object its ``Head`` is handed out.
+
         Raises, also while the lines are read:
             Unreachable: no byte came for ``silent_seconds``, the request's deadline is over, or the connection broke.
-            BadAnswer: it is not JSON, or a line has no end.
+            BadAnswer: it is not JSON.
+            TooLarge: a line has no end, or all lines that have begun are too much together.
             ApiError: the server refused it.
         """
         if not self._limiter.acquire_nowait(urgent=request.urgent):
@@ -156,7 +166,9 @@ class Client:
         async with contextlib.AsyncExitStack() as stack:
             opened = await self._open(request, stack, _seconds(silent_seconds))
             _require_json(opened.status, opened.headers.get("Content-Type", ""))
-            yield await stack.enter_async_context(contextlib.aclosing(_lines(opened, silent_seconds, ends_at)))
+            share = stack.enter_context(self._lines_in_flight.share())
+            lines = _lines(opened, silent_seconds, ends_at, share)
+            yield await stack.enter_async_context(contextlib.aclosing(lines))
 
     @asynccontextmanager
     async def text(
@@ -184,21 +196,35 @@ class Client:
         await self._transport.close()
 
     async def _exchange(self, request: Request) -> Answer:
-        most = request.most_bytes or (_MOST_LIST_BYTES if request.verb == "list" else _MOST_BYTES)
+        usual = amounts.MOST_PAGE_BYTES if request.verb == "list" else amounts.MOST_OBJECT_BYTES
+        most = request.most_bytes or usual
+        if self._permit is not None and request.needs_permit:
+            request = _ending_with_lease(request, self._permit)
         sent = False
         try:
             async with asyncio.timeout(request.deadline_seconds):
                 identity, headers = await self._prepare(request)
+                self._check_permit(request)
                 sent = True
                 answer = await self._transport.exchange(request, headers, most)
                 if answer.status == 401 and await self._credentials.renew(identity):
                     sent = False
                     _, headers = await self._prepare(request)
+                    self._check_permit(request)
                     sent = True
                     answer = await self._transport.exchange(request, headers, most)
                 return answer
         except TimeoutError as error:
             raise self._too_late(request.deadline_seconds, sent=sent) from error
+
+    def _check_permit(self, request: Request) -> None:
+        """Whoever waited for credentials may have lost the Lease meanwhile (``transport`` looks once more).
+
+        Raises:
+            NotLeading: so it is.
+        """
+        if self._permit is not None and request.needs_permit:
+            self._permit.check()
 
     async def _open(self, request: Request, stack: contextlib.AsyncExitStack, silent_seconds: float) -> Opened:
         """The answer to a watch or a log once its head is there."""
@@ -262,6 +288,20 @@ class Client:
             self._clock_offset = parsedate_to_datetime(date).timestamp() + 0.5 - self._wall()
 
 
+def _ending_with_lease(request: Request, permit: WritePermit) -> Request:
+    """The same write, not waited for when the Lease may be another's (D28).
+
+    Raises:
+        NotLeading: it must not be sent.
+    """
+    permit.check()
+    left = permit.seconds_left()
+    if left >= request.deadline_seconds:
+        return request
+    # In steps, since a transport keeps something for each different deadline.
+    return replace(request, deadline_seconds=math.floor(left * 2) / 2 or left)
+
+
 class _Counted:
     """Tells the observer about one request when it is over."""
 
@@ -292,7 +332,7 @@ def _require_json(status: int, content_type: str) -> None:
 async def _read_error(opened: Opened) -> bytes:
     """The body of a refusal; cut off when it is absurdly long, which makes it unreadable and nothing else."""
     body = bytearray()
-    while len(body) < _MOST_ERROR_BYTES and (piece := await opened.chunk()):
+    while len(body) < amounts.MOST_ERROR_BYTES and (piece := await opened.chunk()):
         body += piece
     return bytes(body)
 
@@ -316,10 +356,10 @@ def _seconds(silence: Silence) -> float:
     return silence() if callable(silence) else silence
 
 
-async def _lines(opened: Opened, silence: Silence, ends_at: float) -> AsyncGenerator[bytes, None]:
+async def _lines(opened: Opened, silence: Silence, ends_at: float, share: Share) -> AsyncGenerator[bytes, None]:
     """Split what comes into lines. A last line without an end was cut off, and is dropped."""
     loop = asyncio.get_running_loop()
-    begun = bytearray()
+    lines = _Lines(share)
     while True:
         silent_seconds = _seconds(silence)
         try:
@@ -332,15 +372,47 @@ async def _lines(opened: Opened, silence: Silence, ends_at: float) -> AsyncGener
             raise Unreachable(str(error)) from error
         if not chunk:
             return
-        if len(begun) + len(chunk) > _MOST_LINE_BYTES:
-            raise BadAnswer(f"a line of more than {_MOST_LINE_BYTES} bytes")
-        first, *rest = chunk.split(b"\n")
-        begun += first
-        if not rest:
-            continue
-        if begun:
-            yield bytes(begun)
-        begun = bytearray(rest.pop())
-        for line in rest:
-            if line:
-                yield line
+        for line in lines.split(chunk):
+            yield line
+
+
+class _Lines:
+    """Puts lines together. Invariant: ``begun`` is the beginning of the line under way, whose size is ``size``."""
+
+    def __init__(self, share: Share) -> None:
+        self._share = share
+        self._begun = bytearray()
+        self._size = 0
+
+    def split(self, chunk: bytes) -> Iterator[bytes]:
+        """The lines that end in this chunk, without empty ones. Raises TooLarge."""
+        if b"\n\n" in chunk:
+            chunk = _LINE_ENDS.sub(b"\n", chunk)  # millions of them would take as many turns
+        begin = 0
+        while (end := chunk.find(b"\n", begin)) >= 0:
+            if self._size:
+                self._add(chunk[begin:end])
+                yield self._end()
+            elif end - begin > amounts.MOST_OBJECT_BYTES:
+                yield Head(chunk[begin:end])
+            elif end > begin:
+                yield chunk[begin:end]
+            begin = end + 1
+        self._add(chunk[begin:])
+
+    def _add(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > amounts.MOST_LINE_BYTES:
+            raise TooLarge(f"a line of more than {amounts.MOST_LINE_BYTES} bytes")
+        room = amounts.MOST_OBJECT_BYTES - len(self._begun)
+        self._begun += piece[:room]
+        self._share.hold(len(self._begun))
+
+    def _end(self) -> bytes:
+        line = Head(self._begun) if self._size > amounts.MOST_OBJECT_BYTES else bytes(self._begun)
+        self._begun, self._size = bytearray(), 0
+        self._share.hold(0)
+        return line
+
+
+_LINE_ENDS = re.compile(rb"\n\n+")

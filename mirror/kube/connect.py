@@ -10,6 +10,7 @@ from mirror.kube.client import Client, Observer
 from mirror.kube.credentials import Credentials
 from mirror.kube.kubeconfig import Kubeconfig
 from mirror.kube.limits import Limiter
+from mirror.kube.permits import WritePermit
 from mirror.settings.schema import Limits
 
 _LEAST_BURST_TO_KEEP_OF = 10
@@ -19,22 +20,31 @@ MANAGEMENT = "management"
 """The management cluster's name in metrics and logs."""
 
 
-async def connect_management(path: str, *, limits: Limits, observer: Observer, context: str = "") -> Client:
+async def connect_management(
+    path: str, *, limits: Limits, observer: Observer, context: str = "", permit: WritePermit | None = None
+) -> Client:
     """A client for the management cluster. Nothing is sent yet.
 
     Args:
         path: kubeconfig files as in ``KUBECONFIG``; empty for the service account of our pod.
         context: another context than the current one.
+        permit: of the Lease that its writes need.
 
     Raises:
         KubeconfigRefused: there is nothing usable there.
     """
     credentials = await management_credentials(path, context=context)
-    return _client(MANAGEMENT, credentials, limits, observer)
+    return _client(MANAGEMENT, credentials, limits, observer, permit)
 
 
 async def connect_worker(
-    name: str, kubeconfig: Kubeconfig, *, allow: Mapping[str, bool], limits: Limits, observer: Observer
+    name: str,
+    kubeconfig: Kubeconfig,
+    *,
+    allow: Mapping[str, bool],
+    limits: Limits,
+    observer: Observer,
+    permit: WritePermit | None = None,
 ) -> Client:
     """A client for a worker whose kubeconfig was checked. Nothing is sent yet.
 
@@ -42,10 +52,12 @@ async def connect_worker(
         KubeconfigRefused: a file that it names does not load.
     """
     credentials = await worker_credentials(kubeconfig, allow)
-    return _client(name, credentials, limits, observer)
+    return _client(name, credentials, limits, observer, permit)
 
 
-def _client(name: str, credentials: Credentials, limits: Limits, observer: Observer) -> Client:
+def _client(
+    name: str, credentials: Credentials, limits: Limits, observer: Observer, permit: WritePermit | None
+) -> Client:
     kept = 1 if limits.burst >= _LEAST_BURST_TO_KEEP_OF else 0
     limiter = Limiter(limits.qps, limits.burst, asyncio.get_running_loop().time, kept=kept)
-    return Client(name, credentials, limiter, observer)
+    return Client(name, credentials, limiter, observer, permit=permit)

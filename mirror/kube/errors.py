@@ -22,12 +22,20 @@ class Unreachable(KubeError):
     """No connection could be made: the request was certainly not carried out."""
 
 
+class NotLeading(Unreachable):
+    """A write that only the leader may send, and the Lease is not held (any more): it was certainly not carried out."""
+
+
 class OutcomeUnknown(KubeError):
     """The request was sent and no answer came (deadline, lost connection): it may or may not have been carried out."""
 
 
 class BadAnswer(KubeError):
     """The server answered with something that is not the Kubernetes API (an HTML page, cut JSON, a redirect)."""
+
+
+class TooLarge(BadAnswer):
+    """The answer is larger than what is read of this server (D29)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ _REFUSED_YAML = (
     "tags",
     "merge keys",
     "nested deeper",
+    "keys and values",
     "a key must be text",
     "stands there twice",
 )

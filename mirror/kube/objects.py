@@ -6,13 +6,14 @@ The structs are immutable by convention; spec and status are decoded on demand, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
 
-from mirror.kube.errors import BadAnswer
+from mirror.kube.amounts import MOST_OBJECT_BYTES, MOST_VALUES, Skimmed, exceeds
+from mirror.kube.errors import BadAnswer, TooLarge
 
 T = TypeVar("T")
 
@@ -95,6 +96,70 @@ class Object(msgspec.Struct, gc=False):
         return self.metadata.annotations or {}
 
 
+class Partial(Object):
+    """What identifies an object, and nothing else of it: it is too large, or nobody's (D29).
+
+    Nothing may be concluded from what is missing; whoever needs the rest reads the object from its server.
+    """
+
+
+def partial_of(found: Object, labels: Collection[str]) -> Partial:
+    """What identifies an object, with these of its labels; a few hundred bytes, whatever it held."""
+    metadata = found.metadata
+    kept = {name: value for name in labels if (value := found.labels.get(name)) and len(value) <= _LONGEST_KEPT_ONCE}
+    return Partial(
+        Meta(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            uid=metadata.uid,
+            resource_version=metadata.resource_version,
+            creation_timestamp=_cut(metadata.creation_timestamp),
+            deletion_timestamp=_cut(metadata.deletion_timestamp),
+            labels=kept,
+        )
+    )
+
+
+def skimmed(found: Skimmed) -> Partial:
+    """An object of which only the beginning was read.
+
+    Raises:
+        BadAnswer: that holds no name.
+    """
+    texts = found.texts
+    if not texts.get("name"):
+        raise BadAnswer("an object that is too large, and has no name")
+    return Partial(
+        Meta(
+            name=texts["name"],
+            namespace=texts.get("namespace", ""),
+            uid=texts.get("uid", ""),
+            resource_version=texts.get("resourceVersion", ""),
+            creation_timestamp=texts.get("creationTimestamp"),
+            deletion_timestamp=texts.get("deletionTimestamp"),
+            labels=found.labels,
+        )
+    )
+
+
+def size_of(found: Object) -> int:
+    """About how many bytes an object takes in memory."""
+    metadata, size = found.metadata, len(found.spec) + len(found.status) + len(found.data)
+    for texts in (metadata.labels, metadata.annotations):
+        for name, value in (texts or {}).items():
+            size += len(name) + len(value) + _ENTRY_BYTES
+    size += sum(len(one) + _ENTRY_BYTES for one in metadata.finalizers or ())
+    for owner in metadata.owner_references or ():
+        size += len(owner.api_version) + len(owner.kind) + len(owner.name) + len(owner.uid) + 4 * _ENTRY_BYTES
+    return size + _OBJECT_BYTES
+
+
+_OBJECT_BYTES = 1024
+_ENTRY_BYTES = 128
+_LONGEST_NAMES = 1024
+"""Of name, namespace, uid and resourceVersion together; the API allows 253 characters of a name."""
+_LONGEST_KEPT_ONCE = 256
+
 _decode = msgspec.json.Decoder(Object).decode
 
 
@@ -102,12 +167,21 @@ def decode_object(raw: bytes | msgspec.Raw) -> Object:
     """Decode one object, with copies of the kept parts (a Raw would otherwise pin the whole message).
 
     Raises:
+        TooLarge: it has more bytes or values than one object may have.
         BadAnswer: it is not JSON, or has no usable metadata.
     """
+    if is_too_large(raw):
+        raise TooLarge(f"an object of more than {MOST_OBJECT_BYTES} bytes or {MOST_VALUES} values")
     try:
         return own(decoded(_decode, raw))
     except JUNK as error:
         raise BadAnswer(f"not an object: {type(error).__name__}") from error
+
+
+def is_too_large(raw: bytes | msgspec.Raw) -> bool:
+    """Whether only the metadata of an object is to be read."""
+    size = len(raw)
+    return size > MOST_OBJECT_BYTES or (size > MOST_VALUES and exceeds(bytes(raw)))
 
 
 def decoded(decode: Callable[[bytes | msgspec.Raw], T], raw: bytes | msgspec.Raw) -> T:
@@ -149,7 +223,10 @@ def _shallow(raw: bytes) -> bytes:
 def own(found: Object) -> Object:
     """Replace the parts that point into a larger message by copies, in place: only for what was just decoded.
 
-    Texts that many objects have are kept once: namespaces, times of creation, values of labels.
+    Texts that many objects have are kept once: namespaces, times, values of labels.
+
+    Raises:
+        BadAnswer: its names are longer than any server gives.
     """
     if found.spec is not _EMPTY:
         found.spec = found.spec.copy()
@@ -158,16 +235,31 @@ def own(found: Object) -> Object:
     if found.data is not _EMPTY:
         found.data = found.data.copy()
     metadata = found.metadata
+    names = len(metadata.name) + len(metadata.namespace) + len(metadata.uid) + len(metadata.resource_version)
+    if names > _LONGEST_NAMES:
+        raise BadAnswer("an object whose name, namespace, uid or resourceVersion no server gives")
     metadata.namespace = _kept_once(metadata.namespace)
-    if metadata.creation_timestamp is not None:
-        metadata.creation_timestamp = _kept_once(metadata.creation_timestamp)
+    metadata.creation_timestamp = _cut(metadata.creation_timestamp)
+    metadata.deletion_timestamp = _cut(metadata.deletion_timestamp)
     if metadata.labels:
-        metadata.labels = {name: _kept_once(value) for name, value in metadata.labels.items()}
+        metadata.labels = {
+            name: _kept_once(value) if len(value) <= _LONGEST_KEPT_ONCE else value
+            for name, value in metadata.labels.items()
+        }
     return found
+
+
+def _cut(time: str | None) -> str | None:
+    """A time as it came, of a usual length; one that is no time stays none."""
+    return time if time is None else _kept_once(time[:_LONGEST_TIME])
+
+
+_LONGEST_TIME = 64
 
 
 @lru_cache(maxsize=8192)
 def _kept_once(text: str) -> str:
+    """The same text once. Only of short ones: they are remembered although nobody needs them any more."""
     return text
 
 

@@ -55,6 +55,17 @@ class Request:
     """On whose behalf it is asked; within a rank, flows take turns."""
     most_bytes: int | None = None
     """The longest answer that is taken; None: what is usual for its verb."""
+    any_replica: bool = False
+    """A write that a replica without the Lease may send, too: a review, or what all replicas keep."""
+
+    @property
+    def needs_permit(self) -> bool:
+        """Whether only the leader may send it, where there is one (D28)."""
+        return self.method != "GET" and not self.any_replica
+
+    def by_any_replica(self) -> Request:
+        """The same request, to be sent whoever leads."""
+        return replace(self, any_replica=True)
 
     def in_line(self, rank: Rank, flow: str = "") -> Request:
         """The same request with another place among those that wait."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import ssl
 import tempfile
 from collections.abc import Iterator
 
-_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+_BEGIN, _END = b"-----BEGIN CERTIFICATE-----", b"-----END CERTIFICATE-----"
+_MOST_CERTIFICATES = 256
+"""More than any system trusts; each takes OpenSSL a moment."""
 
 
 class BadCertificate(Exception):
@@ -43,14 +44,24 @@ def load_authorities(context: ssl.SSLContext, ca_pem: bytes) -> None:
     """Trust these certificates.
 
     Raises:
-        BadCertificate: there is none in it, or one that does not load.
+        BadCertificate: there is none in it, one that does not load, or there are too many.
     """
-    # Bundles carry comments in any encoding around the blocks.
-    blocks = _CERTIFICATE.findall(ca_pem)
+    blocks = _certificates(ca_pem)
+    if len(blocks) > _MOST_CERTIFICATES:
+        raise BadCertificate(f"holds more than {_MOST_CERTIFICATES} certificates")
     try:
         context.load_verify_locations(cadata=b"\n".join(blocks).decode("ascii"))
     except (ssl.SSLError, ValueError) as error:
         raise BadCertificate("holds no certificate that loads") from error
+
+
+def _certificates(pem: bytes) -> list[bytes]:
+    """The blocks of a bundle, which carries comments in any encoding around them; each byte is looked at once."""
+    blocks, begin = list[bytes](), pem.find(_BEGIN)
+    while begin >= 0 and (end := pem.find(_END, begin)) >= 0:
+        blocks.append(pem[begin : end + len(_END)])
+        begin = pem.find(_BEGIN, end)
+    return blocks
 
 
 def load_client_certificate(context: ssl.SSLContext, certificate_pem: bytes, key_pem: bytes) -> None:

@@ -17,11 +17,14 @@ from typing import NamedTuple, Protocol
 from urllib.parse import urlencode
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
+from mirror.kube.amounts import InFlight, Share
 from mirror.kube.credentials import Endpoint
-from mirror.kube.errors import BadAnswer, KubeError, OutcomeUnknown, Unreachable
+from mirror.kube.errors import BadAnswer, KubeError, NotLeading, OutcomeUnknown, TooLarge, Unreachable
+from mirror.kube.permits import WritePermit
 from mirror.kube.requests import Request
 from mirror.kube.resolver import ThreadPerLookup
 
@@ -34,6 +37,7 @@ _KEEPALIVE_SECONDS = 30.0
 _CONNECT_SHARE = 0.8
 _LONGEST_CONNECT_SECONDS = 10.0
 _LARGE_BODY_BYTES = 2**20
+_PIECE_BYTES = 2**16
 
 
 class Answer(NamedTuple):
@@ -67,7 +71,8 @@ class Transport(Protocol):
         Raises:
             Unreachable: nothing was sent.
             OutcomeUnknown: it was sent, and no whole answer came.
-            BadAnswer: what came is not HTTP, is compressed, or is longer than ``most_bytes``.
+            BadAnswer: what came is not HTTP, or is compressed.
+            TooLarge: it is longer than ``most_bytes``, or all answers that are being read are too much together.
         """
         ...
 
@@ -89,12 +94,14 @@ class HttpTransport:
     call for ever, and slow answers to calls would cost a leader its lease.
     """
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, *, permit: WritePermit | None = None) -> None:
         self._endpoint = endpoint
+        self._permit = permit
         self._proxy = URL(endpoint.proxy) if endpoint.proxy else None
         self._failures = _Failures()
         self._path_prefix = URL(endpoint.server, encoded=True).raw_path.rstrip("/")
         self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
+        self._in_flight = InFlight()
         self._open_pools()
         # The pools of before the last reconnect, where calls and watches may still be under way.
         self._retired: list[aiohttp.ClientSession] = []
@@ -105,8 +112,8 @@ class HttpTransport:
         with self._failures:
             pool = self._urgent if request.urgent else self._calls
             response = await self._start(pool, request, headers)
-            with self._being_read(pool, response):
-                return Answer(response.status, response.headers, await _read(response, most_bytes))
+            with self._being_read(pool, response), self._in_flight.share() as share:
+                return Answer(response.status, response.headers, await _read(response, most_bytes, share))
 
     @asynccontextmanager
     async def open(self, request: Request, headers: CIMultiDict[str]) -> AsyncIterator[Opened]:
@@ -154,11 +161,10 @@ class HttpTransport:
     ) -> aiohttp.ClientResponse:
         if self._failures.closed:
             raise Unreachable("the client is closed")
-        body = request.body
         response = await session.request(
             request.method,
             self._url(request),
-            data=io.BytesIO(body) if body is not None and len(body) >= _LARGE_BODY_BYTES else body,
+            data=self._data(request),
             headers=headers,
             allow_redirects=False,
             timeout=self._timeout(request.deadline_seconds),
@@ -169,6 +175,12 @@ class HttpTransport:
             response.close()
             raise BadAnswer("a compressed answer, though we accept none")
         return response
+
+    def _data(self, request: Request) -> aiohttp.Payload | io.BytesIO | bytes | None:
+        body = request.body
+        if self._permit is not None and request.needs_permit:
+            return _PermittedBody(body or b"", self._permit)
+        return io.BytesIO(body) if body is not None and len(body) >= _LARGE_BODY_BYTES else body
 
     def _url(self, request: Request) -> URL:
         base = _server_with(self._endpoint.server, request.query)
@@ -222,6 +234,28 @@ class HttpTransport:
         return made
 
 
+class _PermittedBody(aiohttp.Payload):
+    """A write's body that looks at the permit when the connection is there, just before the bytes go out (D28).
+
+    The head goes out with the first piece, and a server does nothing before the last one has come: whichever piece is
+    held back, the write was certainly not carried out.
+    """
+
+    def __init__(self, body: bytes, permit: WritePermit) -> None:
+        super().__init__(body)
+        self._body = body
+        self._size = len(body)
+        self._permit = permit
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return self._body.decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        for start in range(0, max(1, len(self._body)), _PIECE_BYTES):
+            self._permit.check()
+            await writer.write(self._body[start : start + _PIECE_BYTES])
+
+
 class _Reading:
     """A context in which a response is among those that are read; it is closed at the end."""
 
@@ -268,6 +302,8 @@ class _Failures:
             raise meaning from error
 
     def _meaning(self, error: BaseException) -> KubeError | None:
+        if isinstance(error.__cause__, NotLeading):  # of ``_PermittedBody``, as aiohttp tells it
+            return NotLeading(str(error.__cause__))
         if isinstance(error, _NEVER_SENT):
             return Unreachable(_brief(error))
         if isinstance(error, aiohttp.ClientResponseError):
@@ -291,24 +327,26 @@ _NEVER_SENT = (
 )
 
 
-async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+async def _read(response: aiohttp.ClientResponse, most_bytes: int, share: Share) -> bytes:
     """The whole body.
 
     Raises:
-        BadAnswer: it is longer than that.
+        TooLarge: it is longer than that, or than what there is room for.
     """
     content = response.content
     if (response.content_length or 0) > most_bytes:
-        raise BadAnswer(f"an answer of more than {most_bytes} bytes")
+        raise TooLarge(f"an answer of more than {most_bytes} bytes")
     first = await content.readany()
-    if content.at_eof():
+    if content.at_eof() and len(first) <= most_bytes:
         return first
     pieces, size = [first], len(first)
-    while piece := await content.readany():
+    share.hold(size)
+    while size <= most_bytes and (piece := await content.readany()):
         pieces.append(piece)
         size += len(piece)
-        if size > most_bytes:
-            raise BadAnswer(f"an answer of more than {most_bytes} bytes")
+        share.hold(size)
+    if size > most_bytes:
+        raise TooLarge(f"an answer of more than {most_bytes} bytes")
     return b"".join(pieces)
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
-from mirror.kube import requests
+from mirror.kube import amounts, requests
+from mirror.kube.amounts import Head
 from mirror.kube.answers import Status, error_from_status
 from mirror.kube.client import Client, Silence
-from mirror.kube.errors import BadAnswer, KubeError
-from mirror.kube.objects import JUNK, Object, decode_object, decoded, own
+from mirror.kube.errors import BadAnswer, KubeError, TooLarge
+from mirror.kube.objects import JUNK, Object, decode_object, decoded, is_too_large, own, skimmed
 from mirror.kube.requests import Request
 from mirror.kube.resources import Resource
 
@@ -23,6 +25,13 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _MOST_PAGES = 20_000
 _DECODED_AT_ONCE = 500
 """Objects, some 2 ms of work; a server may ignore ``limit`` and send everything as one page."""
+_LONG_LINE_BYTES = 32 * 1024
+_USUAL_SECONDS = 0.004
+_BREATH_BYTES = 256 * 1024
+"""How much is decoded before others get their turn, if that is less than so many objects."""
+_LONGEST_TOKEN = 8192
+_SMALLER = 8
+"""A page that is too large is requested again with so many times fewer objects."""
 
 
 class WatchEvent(msgspec.Struct, gc=False):
@@ -72,6 +81,8 @@ def decode_event(line: bytes) -> WatchEvent:
         ApiError: another ERROR event.
         BadAnswer: it is no event at all.
     """
+    if type(line) is Head or is_too_large(line):
+        return _event_of_head(line)
     try:
         event = decoded(_decode_event_line, line)
         own(event.object)
@@ -80,6 +91,15 @@ def decode_event(line: bytes) -> WatchEvent:
     # Always set, since a server could write the field into the line.
     event.initial_events_end = event.type == "BOOKMARK" and event.object.annotations.get(INITIAL_EVENTS_END) == "true"
     return event
+
+
+def _event_of_head(line: bytes) -> WatchEvent:
+    """The event of an object that is too large: it exists, or is gone, and that is all that is known (D29)."""
+    found = amounts.skim(line, is_event=True)
+    match found.event_type:
+        case "ADDED" | "MODIFIED" | "DELETED" as kind:
+            return WatchEvent(kind, skimmed(found))
+    raise BadAnswer("a watch event that is too large")
 
 
 async def watch(client: Client, request: Request, *, silent_seconds: Silence) -> AsyncGenerator[WatchEvent, None]:
@@ -93,8 +113,20 @@ async def watch(client: Client, request: Request, *, silent_seconds: Silence) ->
         KubeError: as ``Client.stream`` and ``decode_event``.
     """
     async with client.stream(request, silent_seconds=silent_seconds) as lines:
+        taken, seconds = 0, 0.0
         async for line in lines:
-            yield decode_event(line)
+            taken += len(line)
+            if taken > _BREATH_BYTES:  # a worker that sends as fast as it can delays nobody else (D12)
+                # What takes longer than usual objects do is made of thousands of values: it gets a third of the time.
+                await asyncio.sleep(2 * seconds if seconds > _USUAL_SECONDS else 0)
+                taken, seconds = 0, 0.0
+            if len(line) < _LONG_LINE_BYTES:
+                yield decode_event(line)
+                continue
+            began = time.thread_time()
+            event = decode_event(line)
+            seconds += time.thread_time() - began
+            yield event
 
 
 async def list_pages(
@@ -108,6 +140,8 @@ async def list_pages(
     resource_version: str = "",
 ) -> AsyncGenerator[Page, None]:
     """The whole collection, some hundred objects at a time; the loop gets its turn in between.
+
+    Of an object that is too large only a ``Partial`` is handed out; a page that is too large is read in smaller ones.
 
     Raises:
         Expired: too old to go on from, perhaps after some pages: forget those and start anew.
@@ -124,28 +158,52 @@ async def list_pages(
             continue_token=token,
             resource_version=resource_version,
         )
-        found = _decode_page(await client.send(request))
+        try:
+            found = _decode_page(await client.send(request))
+        except TooLarge:
+            if limit <= 1:
+                raise
+            limit = max(1, limit // _SMALLER)
+            continue
         items = found.items or []
         last, token = token, found.metadata.continue_
         if token and token == last:
             raise BadAnswer("a list that continues with the page it just sent")
-        for begin in range(0, max(len(items), 1), _DECODED_AT_ONCE):
-            if begin:
-                await asyncio.sleep(0)
-            objects = [decode_object(item) for item in items[begin : begin + _DECODED_AT_ONCE]]
-            is_last = not token and begin + _DECODED_AT_ONCE >= len(items)
-            yield Page(objects, found.metadata.resource_version, is_last)
+        begin = 0
+        while True:
+            objects, begin = _decode_some(items, begin)
+            yield Page(objects, found.metadata.resource_version, is_last=not token and begin >= len(items))
+            await asyncio.sleep(0)
+            if begin >= len(items):
+                break
         if not token:
             return
-        await asyncio.sleep(0)
     raise BadAnswer(f"a list of more than {_MOST_PAGES} pages")
 
 
 def _decode_page(body: bytes) -> _List:
+    if amounts.exceeds(body, amounts.MOST_PAGE_VALUES):
+        raise TooLarge(f"a page of more than {amounts.MOST_PAGE_VALUES} values")
     try:
-        return decoded(_decode_list, body)
+        found = decoded(_decode_list, body)
     except JUNK as error:
         raise BadAnswer(f"not a list: {type(error).__name__}") from error
+    if len(found.metadata.continue_) > _LONGEST_TOKEN or len(found.metadata.resource_version) > _LONGEST_TOKEN:
+        raise BadAnswer("a list whose continue token is longer than any server gives")
+    return found
+
+
+def _decode_some(items: list[msgspec.Raw], begin: int) -> tuple[list[Object], int]:
+    """As many as may be decoded without a pause, and where the next ones begin."""
+    objects: list[Object] = []
+    size = 0
+    for item in items[begin : begin + _DECODED_AT_ONCE]:
+        if size > _BREATH_BYTES:
+            break
+        size += len(item)
+        is_skimmed = is_too_large(item)
+        objects.append(skimmed(amounts.skim(bytes(item), is_event=False)) if is_skimmed else decode_object(item))
+    return objects, begin + len(objects)
 
 
 def _error_of(line: bytes) -> KubeError:

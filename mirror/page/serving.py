@@ -7,7 +7,6 @@ otherwise; what reaches it from there is a port-forward, or a proxy that asks wh
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -16,7 +15,6 @@ from importlib.resources import files
 import msgspec
 from aiohttp import web
 
-from mirror.model.endings import CannotStart
 from mirror.model.version import version
 from mirror.model.views import JobKey, Known
 from mirror.page import hosts
@@ -27,9 +25,12 @@ from mirror.page.streams import Streams, TooMany
 from mirror.page.view import View
 from mirror.runtime.clock import Clock, SystemClock
 from mirror.runtime.supervise import supervise
+from mirror.serving.doors import Limits
+from mirror.serving.listening import Port, serve_application
 from mirror.telemetry.logs import Log
 
-CLOSE_SECONDS = 1.0
+LIMITS = Limits(in_all=128, of_peer=64)
+"""A browser has six connections at most; a proxy has those of many people."""
 READY_SECONDS = 10.0
 _ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _HEADERS = {
@@ -79,37 +80,22 @@ async def serve(
     """
     board = Board(known, is_leading=is_leading, clock=clock or SystemClock())
     streams = Streams(board, log=log)
-    runner = web.AppRunner(
-        _Site(board, streams, place).application(),
-        access_log=None,
-        handler_cancellation=True,
-        shutdown_timeout=CLOSE_SECONDS,
-    )
+    app = _Site(board, streams, place).application()
     failure: Exception | None = None
     async with asyncio.TaskGroup() as scope:
         following = scope.create_task(supervise("page", board.run, log=log), name="page")
         try:
-            await runner.setup()
-            await _listen(runner, place.listen)
-            yield runner.addresses[0][1]
+            async with serve_application(app, Port(place.listen, "page.listen", LIMITS)) as port:
+                try:
+                    yield port
+                finally:
+                    streams.end()
         except Exception as error:  # noqa: BLE001 - raised below: out of the scope it would come as a group
             failure = error
         finally:
-            streams.end()
-            await runner.cleanup()
             following.cancel()
     if failure is not None:
         raise failure
-
-
-async def _listen(runner: web.AppRunner, address: tuple[str, int]) -> None:
-    host, port = address
-    try:
-        await web.TCPSite(runner, host or None, port, reuse_address=True).start()
-    except OSError as error:
-        number = error.errno or 0  # not positive for a name that does not resolve
-        why = os.strerror(number).lower() if number > 0 else error.strerror or str(error)
-        raise CannotStart(f"cannot listen on {host}:{port} (setting page.listen): {why}") from error
 
 
 class _Site:
@@ -138,7 +124,7 @@ class _Site:
                 if name != "Cache-Control" or name not in response.headers:
                     response.headers[name] = value
 
-        app = web.Application(middlewares=[guard])
+        app = web.Application(middlewares=[guard], client_max_size=1024)
         app.on_response_prepare.append(set_headers)
         app.router.add_get("/", self._list, allow_head=False)
         app.router.add_get("/jobs/{namespace}/{name}", self._job, allow_head=False)

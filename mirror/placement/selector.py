@@ -14,6 +14,10 @@ _SET = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)
 _EQUAL = re.compile(r"(?P<key>[^=!\s]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^=!\s]*)")
 
 
+MOST_PARTS = 100
+"""Each is compared with each worker's labels, again and again while the Job waits."""
+
+
 class BadSelector(ValueError):
     """The text is not a label selector; the message says which part."""
 
@@ -62,7 +66,10 @@ def parse_selector(text: str) -> Selector:
         raise BadSelector("it is longer than 4096 characters")
     if not text.strip():
         return EVERY
-    return Selector(tuple(_requirement(part) for part in _parts(text)))
+    parts = _parts(text)
+    if len(parts) > MOST_PARTS:
+        raise BadSelector(f"it has more than {MOST_PARTS} parts")
+    return Selector(tuple(_requirement(part) for part in parts))
 
 
 def _parts(text: str) -> list[str]:

@@ -18,9 +18,10 @@ from typing import Protocol
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import BadRequest, Expired, Forbidden, Invalid, KubeError, Unauthorized
-from mirror.kube.objects import Object
+from mirror.kube.objects import Object, Partial
 from mirror.kube.resources import Resource
 from mirror.kube.watch import WatchEvent, list_pages, watch
+from mirror.model.text import clean
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.store import EVERYWHERE, Name, Store, name_of
 from mirror.telemetry.logs import Log
@@ -35,6 +36,8 @@ SILENT_SECONDS = 150.0
 LISTING_SILENT_SECONDS = 30.0
 """Nothing holds up a server that is to say what there is already, and nobody can work before."""
 BREATH_EVERY = 200
+JUST_NOW_SECONDS = 1.0
+LEFT_OUT_LOGGED_SECONDS = 60.0
 
 
 class Phase(Enum):
@@ -93,6 +96,7 @@ class Informer:
         on_change: Listener,
         accept: Callable[[Object], bool] = lambda _: True,
         keep: Callable[[Object], Object] = lambda found: found,
+        keep_partial: Callable[[Partial], bool] | None = None,
         on_event: Callable[[WatchEvent], None] = lambda _: None,
         on_trouble: Callable[[KubeError], None] = lambda _: None,
         on_healthy: Callable[[], None] = lambda: None,
@@ -105,6 +109,9 @@ class Informer:
         self._accept = accept
         # What of an accepted object is stored and told: a smaller one, say, or one that is decoded already.
         self._keep = keep
+        # Whether to store an object that is too large to be read where nothing is known of it yet: its metadata alone.
+        self._keep_partial = keep_partial or self._leave_out
+        self._left_out_at = float("-inf")
         self._on_event = on_event
         self._on_trouble = on_trouble
         self._on_healthy = on_healthy
@@ -116,6 +123,7 @@ class Informer:
         self._restarts = 0
         self._heard_at = 0.0
         self._watching_since: float | None = None
+        self._listing_since: float | None = None
         self._can_stream_lists = True
         self._older: dict[Name, Object] = {}
         self._synced = asyncio.Event()
@@ -127,6 +135,13 @@ class Informer:
     @property
     def is_synced(self) -> bool:
         return self._synced.is_set()
+
+    @property
+    def has_just_begun(self) -> bool:
+        """Whether nothing is known yet, and what the list under way will show is as of now."""
+        if self.is_synced:
+            return False
+        return self._listing_since is None or self._now() - self._listing_since < JUST_NOW_SECONDS
 
     def expire(self) -> None:
         """Take nothing that is known for granted: the next ``run`` lists anew. Only while it is not running."""
@@ -184,6 +199,7 @@ class Informer:
 
     async def _list(self) -> None:
         self._phase = Phase.LISTING
+        self._listing_since = self._now()
         self._older.clear()  # of a list that broke off
         if self._can_stream_lists:
             try:
@@ -278,6 +294,10 @@ class Informer:
             self._tell_bug(listed, error)
 
     def _list_one(self, listed: Object, found: set[Name]) -> None:
+        if isinstance(listed, Partial):
+            found.add(name_of(listed))
+            self._apply_partial(listed)
+            return
         if not self._accept(listed):
             return
         name = name_of(listed)
@@ -337,6 +357,9 @@ class Informer:
                 last = self._keep(found) if found.version > old.version else old
                 self._on_change(last, None, Change.DELETED)
             return
+        if isinstance(found, Partial):
+            self._apply_partial(found)
+            return
         if not self._accept(found):
             if old is not None:
                 self._store.remove(name)
@@ -347,6 +370,28 @@ class Informer:
         kept = self._keep(found)
         self._store.put(kept)
         self._on_change(old, kept, Change.SEEN)
+
+    def _apply_partial(self, found: Partial) -> None:
+        """One that is too large exists: what was known of it stays known, and nothing is concluded from the rest."""
+        name = name_of(found)
+        old = self._store.get(*name)
+        if old is not None and old.metadata.uid == found.metadata.uid:
+            self._keep_partial(found)
+            return
+        if old is not None:
+            self._store.remove(name)
+            self._on_change(old, None, Change.DELETED)
+        if self._keep_partial(found):
+            self._store.put(found)
+            self._on_change(None, found, Change.SEEN)
+
+    def _leave_out(self, found: Partial) -> bool:
+        """Log one in a minute: who can write the object can write it often."""
+        if self._now() - self._left_out_at >= LEFT_OUT_LOGGED_SECONDS:
+            self._left_out_at = self._now()
+            kind = self._scope.resource.kind
+            _log.warning("object too large, left out", kind=kind, object=clean("/".join(name_of(found))))
+        return False
 
     def _begin_watching(self) -> None:
         self._phase = Phase.WATCHING

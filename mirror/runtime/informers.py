@@ -53,8 +53,8 @@ class Informers:
 
     def list_anew(self) -> None:
         """Whoever led until now may have written what a silent watch of ours has not brought (D2)."""
-        if not self.is_synced:
-            return  # the list under way is fresh
+        if all(informer.has_just_begun for informer in self):
+            return
         for informer in self:
             informer.expire()
         self._relist.set()

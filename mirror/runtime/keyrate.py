@@ -39,7 +39,7 @@ class KeyRate(Generic[K]):
         wait = full_at - now - self._burst_seconds
         # More requests at once than a burst are let through when the bucket is full.
         if wait > 0 and key in self._full_at and self._full_at[key] > now:
-            return wait
+            return max(wait, 1 / self._per_second)
         self._full_at[key] = full_at
         if len(self._full_at) > self._prune_at:
             self._full_at = {one: at for one, at in self._full_at.items() if at > now}

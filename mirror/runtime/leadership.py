@@ -1,8 +1,9 @@
 """Leader election on a Lease: one process works, the others stand by.
 
 Own, because the known Python one goes on working after it lost its lease (python.md §1.3). Promises: the leader's
-work is cancelled *and has ended* before anybody else may take the lease; time is measured monotonically on each side;
-a clean exit hands the lease over at once.
+work is cancelled *and has ended* before anybody else may take the lease; time is measured monotonically on each side,
+by a clock that counts while the machine sleeps; a clean exit hands the lease over at once. Where nothing is cancelled
+in time, because the process was stopped or the machine slept, the ``WritePermit`` keeps the writes back (D28).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 
 from mirror.kube import requests
 from mirror.kube.errors import AlreadyExists, BadAnswer, Conflict, KubeError, NotFound
+from mirror.kube.permits import WritePermit
 from mirror.kube.resources import LEASES
 from mirror.model.endings import MustEnd
 from mirror.runtime.clock import Clock
@@ -49,7 +51,7 @@ class LeaseSettings:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A state of the lease that somebody else holds, and when we first saw it (monotonic)."""
+    """A state of the lease that somebody else holds, and when we first saw it (``Clock.boottime``)."""
 
     holder: str
     version: str
@@ -67,7 +69,11 @@ def may_take(seen: Sighting | None, identity: str, now: float) -> bool:
 class Leadership:
     """Takes the lease, keeps it while the work runs, gives it back."""
 
-    def __init__(self, sender: Sender, settings: LeaseSettings, *, clock: Clock, log: Log) -> None:
+    def __init__(
+        self, sender: Sender, settings: LeaseSettings, *, clock: Clock, log: Log, permit: WritePermit | None = None
+    ) -> None:
+        """``permit``: what the clients of the leader's work look at."""
+        self._permit = permit if permit is not None else WritePermit(clock.boottime)
         self._sender = sender
         self._settings = settings
         self._clock = clock
@@ -91,8 +97,7 @@ class Leadership:
         try:
             await self._work_while_renewing(work)
         finally:
-            self.is_leader = False
-            await asyncio.shield(self._release())
+            await asyncio.shield(self._end())
 
     async def _acquire(self) -> None:
         while True:
@@ -105,7 +110,7 @@ class Leadership:
     def _until_free(self) -> float:
         if self._seen is None:
             return self._settings.retry_period_seconds
-        return max(0.05, self._seen.at + self._seen.duration_seconds - self._clock.monotonic())
+        return max(0.05, self._seen.at + self._seen.duration_seconds - self._clock.boottime())
 
     async def _work_while_renewing(self, work: Callable[[], Awaitable[None]]) -> None:
         lost = False
@@ -113,6 +118,7 @@ class Leadership:
         async def renew() -> None:
             nonlocal lost
             await self._renew_until_lost()
+            self._permit.revoke()
             lost = True
             working.cancel()
 
@@ -141,7 +147,7 @@ class Leadership:
 
     def _left(self) -> float:
         """For how long the lease is ours without another renewal, in seconds; 0 if it is not."""
-        return max(0.0, self._held_since + self._settings.renew_deadline_seconds - self._clock.monotonic())
+        return max(0.0, self._held_since + self._settings.renew_deadline_seconds - self._clock.boottime())
 
     async def _try_to_take(self) -> bool:
         """Write our name into the lease if it is free; False if somebody else holds it."""
@@ -151,33 +157,49 @@ class Leadership:
                 self._remember(await self._send(requests.get(LEASES, settings.name, namespace=settings.namespace)))
             except NotFound:
                 return await self._create()
-        if not may_take(self._seen, settings.identity, self._clock.monotonic()):
+        if not may_take(self._seen, settings.identity, self._clock.boottime()):
             return False
         wanted = requests.update(LEASES, settings.name, self._wanted(self._body), namespace=settings.namespace)
-        asked_at = self._clock.monotonic()
+        asked_at = self._clock.boottime()
         try:
             self._remember(await self._send(wanted))
         except (Conflict, NotFound):
             self._body = {}  # somebody else wrote or deleted it: look before the next try
             raise
-        self._held_since = asked_at
+        self._hold(asked_at)
         return True
 
     async def _create(self) -> bool:
         create = requests.create(LEASES, self._wanted({}), namespace=self._settings.namespace)
-        asked_at = self._clock.monotonic()
+        asked_at = self._clock.boottime()
         try:
             self._remember(await self._send(create))
         except AlreadyExists:
             return False
-        self._held_since = asked_at
+        self._hold(asked_at)
         return True
+
+    def _hold(self, since: float) -> None:
+        """The lease is ours; ``since`` is when the write that says so was asked for (D28)."""
+        self._held_since = since
+        until = since + self._settings.renew_deadline_seconds
+        self._permit.extend(until=until, ends=since + self._settings.duration_seconds)
+
+    async def _end(self) -> None:
+        try:
+            await self._release()
+        finally:
+            self.is_leader = False
+            self._permit.revoke()
 
     async def _release(self) -> None:
         """Hand the lease over; whatever fails, it ends by itself after its duration."""
         settings = self._settings
         if not self._body or (self._body.get("spec") or {}).get("holderIdentity") != settings.identity:
             return
+        # No work is left. The renew deadline may be over, and nobody else can hold the lease before its end.
+        ends = self._held_since + settings.duration_seconds
+        self._permit.extend(until=ends, ends=ends)
         released = self._body | {"spec": self._body["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1}}
         with suppress(KubeError, TimeoutError):
             async with asyncio.timeout(2.0):
@@ -185,7 +207,9 @@ class Leadership:
                 self._log.info("lease released")
 
     async def _send(self, request: requests.Request) -> dict[str, Any]:
-        urgent = replace(request, urgent=True, deadline_seconds=self._settings.retry_period_seconds * 2)
+        deadline = self._settings.retry_period_seconds * 2
+        # A renewal is a write like those that it permits; who does not lead yet is guarded by the resourceVersion.
+        urgent = replace(request, urgent=True, deadline_seconds=deadline, any_replica=not self.is_leader)
         return _lease_of(await self._sender.send(urgent))
 
     def _remember(self, body: dict[str, Any]) -> None:
@@ -195,7 +219,7 @@ class Leadership:
         holder = str(spec.get("holderIdentity") or "")
         if self._seen is None or (self._seen.version, self._seen.holder) != (version, holder):
             duration = float(spec.get("leaseDurationSeconds") or self._settings.duration_seconds)
-            self._seen = Sighting(holder, version, self._clock.monotonic(), duration)
+            self._seen = Sighting(holder, version, self._clock.boottime(), duration)
 
     def _wanted(self, body: dict[str, Any]) -> dict[str, Any]:
         settings, now = self._settings, _micro_time(self._clock.now())

@@ -27,6 +27,8 @@ K = TypeVar("K", bound=Hashable)
 QUIET_KEYS = 4
 QUIET_WAIT_SECONDS = 15.0
 RETRY = Backoff(first=0.005, most=60.0)
+FEWEST_STALE = 64
+"""So many stale entries are not worth a look at the heap."""
 OUTAGE_LOOK_SECONDS = 1.0
 """During an outage one key is tried about this often, so that its end is seen."""
 
@@ -80,7 +82,8 @@ class WorkQueue(Generic[K]):
         self._later: dict[K, float] = {}  # wanted when it is quiet, oldest first; each is in ``_due``, too
         self._quiet = asyncio.Event()
         self._delayed: list[tuple[float, int, K]] = []
-        self._due: dict[K, float] = {}  # the valid entry of ``_delayed`` for each key; others are stale
+        # The valid entry of ``_delayed`` for each key; others are stale, and never many more than those that are valid.
+        self._due: dict[K, float] = {}
         self._order = itertools.count()
         self._timer: asyncio.Handle | None = None
         # Kept here, since uvloop's handle of a very short delay does not tell it.
@@ -114,6 +117,8 @@ class WorkQueue(Generic[K]):
         if key in self._since or self._due.get(key, due + 1) <= due:
             return
         self._due[key] = due
+        if len(self._delayed) > 2 * len(self._due) + FEWEST_STALE:
+            self._drop_stale()
         heapq.heappush(self._delayed, (due, next(self._order), key))
         self._set_timer()
 
@@ -280,6 +285,12 @@ class WorkQueue(Generic[K]):
             loop = asyncio.get_running_loop()
             wait = max(0.0, self._delayed[0][0] - self._clock.monotonic())
             self._timer, self._timer_due = loop.call_later(wait, self._release_due), self._delayed[0][0]
+
+    def _drop_stale(self) -> None:
+        """A key that is added before its delay is over leaves its entry behind, which may lie there for weeks."""
+        valid = {key: (due, order, key) for due, order, key in self._delayed if self._due.get(key) == due}
+        self._delayed = list(valid.values())
+        heapq.heapify(self._delayed)
 
     def _release_due(self) -> None:
         self._timer = None

@@ -216,14 +216,16 @@ class SelfManaged:
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": encoded}
         if found is None:
             body["type"] = "Opaque"
-            await self._client.send(requests.create(SECRETS, body, namespace=self._namespace))
+            create = requests.create(SECRETS, body, namespace=self._namespace)
+            await self._client.send(create.by_any_replica())
             return
         version = found.metadata.resource_version
         patch: list[Mapping[str, object]] = [
             {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
             {"op": "add", "path": "/data", "value": encoded},
         ]
-        await self._client.send(requests.json_patch(SECRETS, names.HTTPS_SECRET, patch, namespace=self._namespace))
+        update = requests.json_patch(SECRETS, names.HTTPS_SECRET, patch, namespace=self._namespace)
+        await self._client.send(update.by_any_replica())
 
 
 def served_names(namespace: str, more: Sequence[str] = ()) -> tuple[str, ...]:

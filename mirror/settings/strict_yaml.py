@@ -12,8 +12,12 @@ import yaml
 
 MOST_BYTES = 1024 * 1024
 MOST_DEPTH = 16
+MOST_VALUES = 5_000
+"""Keys and values: each takes some microseconds in which nothing else is done."""
+_LONGEST_NUMBER = 64
 
 _MERGE = "tag:yaml.org,2002:merge"
+_TEXT = "tag:yaml.org,2002:str"
 
 Report = Callable[[str, str], None]
 """Takes the path of a key (empty: the file) and what is wrong there."""
@@ -45,7 +49,7 @@ def read_yaml(raw: bytes, report: Report) -> object:
 
 def _check_events(text: str, report: Report) -> bool:
     """Look at the file's pieces before anything is built of them, so that aliases and depth cost nothing."""
-    depth = 0
+    depth = values = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         line = event.start_mark.line + 1 if event.start_mark else 0
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
@@ -53,6 +57,10 @@ def _check_events(text: str, report: Report) -> bool:
             return False
         if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
             report("", f"line {line}: tags such as {event.tag} are refused; write the plain value")
+            return False
+        values += isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent)
+        if values > MOST_VALUES:
+            report("", f"line {line}: more than {MOST_VALUES} keys and values")
             return False
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
@@ -67,6 +75,8 @@ def _value(loader: yaml.CSafeLoader, node: yaml.Node, path: str, report: Report)
         return _mapping(loader, node, path, report)
     if isinstance(node, yaml.SequenceNode):
         return [_value(loader, item, f"{path}[{index}]", report) for index, item in enumerate(node.value)]
+    if len(node.value) > _LONGEST_NUMBER and node.tag != _TEXT:
+        return node.value  # no number is that long, and a base-60 one of a few KiB takes minutes
     try:
         return loader.construct_object(node)
     except (ValueError, OverflowError):  # 0x or a date that exists in no calendar

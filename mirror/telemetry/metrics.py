@@ -46,6 +46,8 @@ class WorkerMetrics:
     refused_status_writes: Counter
     content_cut: Counter
     unknown_objects_dropped: Counter
+    mirrors_too_large: Counter
+    """Times that a mirror was too large to be kept (D29)."""
     refused_mirrors: Counter
     """Creates that the worker definitely refused."""
     name_conflicts: Counter
@@ -88,6 +90,7 @@ class Metrics:
                 refused_status_writes=self._refused_status_writes.labels(name),
                 content_cut=self._content_cut.labels(name),
                 unknown_objects_dropped=self._unknown_dropped.labels(name),
+                mirrors_too_large=self._mirrors_too_large.labels(name),
                 refused_mirrors=self._refused_mirrors.labels(name),
                 name_conflicts=self._name_conflicts.labels(name),
                 sweep_halted=self._sweep_halted.labels(name),
@@ -197,6 +200,7 @@ class Metrics:
         )
         self._content_cut = counter("worker_content_cut", "Parts of statuses left out as unusable", "worker")
         self._unknown_dropped = counter("unknown_objects_dropped", "Objects beyond the bound of unknown ones", "worker")
+        self._mirrors_too_large = counter("mirrors_too_large", "Mirrors seen that are too large to be kept", "worker")
         self._refused_mirrors = counter("refused_mirrors", "Mirrors that a worker would not take", "worker")
         self._name_conflicts = counter("name_conflicts", "Mirrors whose name was another's on the worker", "worker")
         self._sweep_halted = counter("sweep_halted", "Sweeps that wanted to delete too much at once", "worker")

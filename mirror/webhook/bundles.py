@@ -97,7 +97,7 @@ class Bundles:
             raise BadAnswer(f"not a {resource.kind}: {type(error).__name__}") from error
         operations = _operations(found, base64.b64encode(self._certificates.authority).decode())
         if operations:
-            await self._client.send(requests.json_patch(resource, names.WEBHOOKS, operations))
+            await self._client.send(requests.json_patch(resource, names.WEBHOOKS, operations).by_any_replica())
             self._log.info("caBundle written", kind=resource.kind, name=names.WEBHOOKS)
 
 

@@ -13,6 +13,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
 
+from mirror.kube.limits import Limiter
+from mirror.serving.peers import peer_of
 from mirror.telemetry.logs import Log
 from mirror.webhook import reviews
 from mirror.webhook.bodies import Bodies
@@ -22,6 +24,7 @@ from mirror.webhook.validating import validate
 
 MUTATE, VALIDATE = "/mutate-jobs", "/validate-jobs"
 READ_SECONDS = 10.0
+LINES_A_SECOND, LINES_AT_ONCE = 2.0, 20
 
 Counted = Callable[[str, str, float], None]
 """Told of each answer: ``mutate`` or ``validate``; ``allowed``, ``denied`` or ``error``; how many seconds it took."""
@@ -36,15 +39,31 @@ def routes(managed_by: str, *, count: Counted, log: Log, namespaces: tuple[str, 
     def check(question: Question) -> Verdict:
         return validate(question, managed_by)
 
-    bodies = Bodies()
+    bodies, refusals = Bodies(), _Refusals(log)
     return [
-        web.post(MUTATE, _answering("mutate", claim, bodies, count, log)),
-        web.post(VALIDATE, _answering("validate", check, bodies, count, log)),
+        web.post(MUTATE, _answering("mutate", claim, bodies, count, log, refusals)),
+        web.post(VALIDATE, _answering("validate", check, bodies, count, log, refusals)),
     ]
 
 
+class _Refusals:
+    """Logs what is no review, a few lines a second: whoever reaches our address can send any number of them."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._lines = Limiter(LINES_A_SECOND, LINES_AT_ONCE, time.monotonic)
+        self._left_out = 0
+
+    def tell(self, hook: str, error: BadReview) -> None:
+        if not self._lines.acquire_nowait():
+            self._left_out += 1
+            return
+        self._log.info("review refused", hook=hook, because=error, left_out=self._left_out)
+        self._left_out = 0
+
+
 def _answering(
-    hook: str, decide: Callable[[Question], Verdict], bodies: Bodies, count: Counted, log: Log
+    hook: str, decide: Callable[[Question], Verdict], bodies: Bodies, count: Counted, log: Log, refusals: _Refusals
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(request: web.Request) -> web.Response:
         verdict, began = "error", time.perf_counter()
@@ -55,7 +74,7 @@ def _answering(
             said = decide(question)
             verdict = "denied" if said.denied_because else "allowed"
         except BadReview as error:
-            log.info("review refused", hook=hook, because=error)
+            refusals.tell(hook, error)
             return web.Response(status=400, text=f"{error}\n")
         finally:
             count(hook, verdict, time.perf_counter() - began)
@@ -70,7 +89,7 @@ def _answering(
 async def _body(request: web.Request, bodies: Bodies) -> AsyncIterator[bytes]:
     """What was posted; 413 or 503 when it is too much, 408 when it does not come, 400 when it is no body."""
     async with AsyncExitStack() as stack:
-        reading = bodies.read(request.content, request.remote or "", most=request.client_max_size)
+        reading = bodies.read(request.content, peer_of(request.remote or ""), most=request.client_max_size)
         try:
             async with asyncio.timeout(READ_SECONDS):
                 raw = await stack.enter_async_context(reading)

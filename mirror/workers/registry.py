@@ -11,12 +11,13 @@ import msgspec
 
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import KubeError, NotFound
+from mirror.kube.errors import Conflict, KubeError, NotFound
 from mirror.kube.objects import Object
 from mirror.kube.resources import CONFIGMAPS, SECRETS, Resource
 from mirror.model import names
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer, Scope
+from mirror.runtime.informers import Informers
 from mirror.runtime.store import Store
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
@@ -28,6 +29,7 @@ from mirror.workers.worker import Worker
 
 SETTLED_AFTER_SECONDS = 10.0
 READ_AGAIN_SECONDS = 1.0
+FORGET_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Users(Protocol):
 
     async def wait_until_sources_known(self) -> None: ...
 
-    def is_known(self, worker: Worker, found: Object) -> bool: ...
+    def source_size(self, worker: Worker, found: Object) -> int | None: ...
 
     def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None: ...
 
@@ -55,6 +57,8 @@ class Users(Protocol):
     def on_secret_problem(self, secret: Object, reason: str, message: str) -> None: ...
 
     def has_sources_on(self, worker: str) -> bool: ...
+
+    def on_worker_forgotten(self, worker: str) -> None: ...
 
 
 class Connector(Protocol):
@@ -92,31 +96,34 @@ class Registry:
         self._to_start: asyncio.Queue[Worker] = asyncio.Queue()
         self._book = Book({})
         self._written = Book({})
+        self._record_version = ""
         self._book_changed = asyncio.Event()
         self._writing = asyncio.Lock()
         self._moved = asyncio.Event()
         self._is_leading = False
-        self._started_at = float("inf")
-        self._informer = Informer(
+        # Since when workers have their first chance: since the start, and again since we lead.
+        self._settling_since = float("inf")
+        secrets = Informer(
             Scope(SECRETS, settings.namespace, SECRET_SELECTOR),
             self._secrets,
             client=lambda: management,
             on_change=self._on_secret,
         )
+        self._informers = Informers({"secrets": secrets}, log=log)
 
     # -- life -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Keep all workers running, until cancelled."""
-        self._started_at = self.clock.monotonic()
+        self._settling_since = self.clock.monotonic()
         self._book = self._written = await self._read_book_at_last()
         self._to_start = asyncio.Queue()
         for worker in self.workers.values():
             self._to_start.put_nowait(worker)
         async with asyncio.TaskGroup() as scope:
             scope.create_task(self._remember_lost(), name="remember lost workers")
-            watch = supervise("watch secrets", self._informer.run, log=self.log)
-            scope.create_task(watch, name="watch secrets")
+            scope.create_task(self._informers.run(), name="watch secrets")
+            scope.create_task(self._forget_while_standing_by(), name="forget workers")
             scope.create_task(supervise("write workers", self._keep_book, log=self.log), name="write workers")
             while True:
                 worker = await self._to_start.get()
@@ -125,28 +132,40 @@ class Registry:
 
     async def _remember_lost(self) -> None:
         """Those that were lost before we started and have no Secret go on being lost (D13)."""
-        await self._informer.wait_until_synced()
+        await self._informers.wait_until_synced()
+        self._add_lost()
+
+    def _add_lost(self) -> None:
         for name, entry in self._book.entries.items():
             if entry.lost_since and name not in self.workers:
                 self._add(name)
 
     async def lead(self) -> None:
-        """We are the leader now: what we know of workers is checked against the record, and recorded."""
+        """We are the leader now: the record holds, and each worker has its first chance again.
+
+        None of a standby's own verdicts counts, of whatever age: it may have been cut off from a worker that the leader
+        reached, or the other way round.
+        """
         # A failure is no reason to give the lead away: the next leader would meet the same.
         self._book = self._written = await self._read_book_at_last()
         self._is_leading = True
+        self._settling_since = self.clock.monotonic()
+        self._add_lost()
         for worker in list(self.workers.values()):
             worker.use_prefix(self.prefix_in_use(worker))
-            worker.check_again()
-            self._note(worker)
+            worker.check_again(_parsed(self._book.entry(worker.name).lost_since))
         self._book_changed.set()
 
+    def list_secrets_anew(self) -> None:
+        """See ``Informers.list_anew``."""
+        self._informers.list_anew()
+
     async def wait_until_secrets_synced(self) -> None:
-        await self._informer.wait_until_synced()
+        await self._informers.wait_until_synced()
 
     async def wait_until_settled(self) -> None:
         """Until ``have_settled``."""
-        left = self._started_at + SETTLED_AFTER_SECONDS - self.clock.monotonic()
+        left = self._settling_since + SETTLED_AFTER_SECONDS - self.clock.monotonic()
         try:
             async with asyncio.timeout(max(left, 0.0)):
                 while not self.have_settled():
@@ -157,12 +176,10 @@ class Registry:
 
     def have_settled(self) -> bool:
         """Whether every worker has had its first chance, so that waiting is not blamed on one that is just starting."""
-        if self.clock.monotonic() - self._started_at >= SETTLED_AFTER_SECONDS:
+        if self.clock.monotonic() - self._settling_since >= SETTLED_AFTER_SECONDS:
             return True
         workers = [worker for worker in self.workers.values() if worker.spec is not None]
-        return self._informer.is_synced and all(
-            worker.connection.state is State.LOST or worker.is_reachable for worker in workers
-        )
+        return self._informers.is_synced and all(worker.has_settled for worker in workers)
 
     def worker(self, name: str) -> Worker:
         """The worker of this name; one that nobody knows is a lost one, from now on (D13)."""
@@ -174,8 +191,9 @@ class Registry:
         return found
 
     def forget_unused(self) -> None:
-        """Drop workers whose Secret is gone and that no source is on (D15)."""
+        """Drop workers whose Secret is gone and that no source is on (D15), and what is left of mirrors without one."""
         for name, worker in list(self.workers.items()):
+            worker.mirrors.shrink()
             if worker.spec is None and self.secret_of(name) is None and not self.users.has_sources_on(name):
                 del self.workers[name]
                 if task := self._tasks.pop(name, None):
@@ -183,7 +201,16 @@ class Registry:
                 self._book = self._book.without(name)
                 self._book_changed.set()
                 self._metrics.forget_worker(name)
+                self.users.on_worker_forgotten(name)
                 self.log.info("worker forgotten", worker=name)
+
+    async def _forget_while_standing_by(self) -> None:
+        """The leader forgets with its sweeps; who stands by for weeks must not keep all that there ever were."""
+        while True:
+            await asyncio.sleep(FORGET_SECONDS)
+            if not self._is_leading and self._informers.is_synced:
+                await self.users.wait_until_sources_known()
+                self.forget_unused()
 
     # -- Secrets --------------------------------------------------------------------------------------------------
 
@@ -286,8 +313,8 @@ class Registry:
     def has_sources_on(self, worker: str) -> bool:
         return self.users.has_sources_on(worker)
 
-    def is_known(self, worker: Worker, found: Object) -> bool:
-        return self.users.is_known(worker, found)
+    def source_size(self, worker: Worker, found: Object) -> int | None:
+        return self.users.source_size(worker, found)
 
     def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None:
         self.users.on_mirror_change(worker, old, new, change)
@@ -303,13 +330,17 @@ class Registry:
     def on_unknown_dropped(self, worker: Worker) -> None:
         self._metrics.worker(worker.name).unknown_objects_dropped.inc()
 
+    def on_too_large(self, worker: Worker) -> None:
+        self._metrics.worker(worker.name).mirrors_too_large.inc()
+        self._note(worker)
+
     # -- the record -----------------------------------------------------------------------------------------------
 
     def _note(self, worker: Worker) -> None:
         """Bring the record up to date; only transitions are written, and told where they are a problem."""
         before, connection = self._book.entry(worker.name), worker.connection
         problems = "; ".join(map(str, worker.problems))
-        reason = "; ".join(part for part in (connection.because, problems) if part)
+        reason = "; ".join(part for part in (connection.because, problems, worker.mirrors.excess) if part)
         lost_since = _written(connection.lost_since)
         same = (before.state, before.lost_since, before.reason) == (connection.state.value, lost_since, reason)
         if same or connection.state is State.CONNECTING:
@@ -325,8 +356,8 @@ class Registry:
         self._book = self._book.with_entry(worker.name, entry)
         self._book_changed.set()
         if reason and reason != before.reason:
-            lost = worker.refusal or "WorkerLost"
-            self._tell(worker, lost if connection.state is State.LOST else "BadAnnotation", reason)
+            usual = "BadAnnotation" if problems else "MirrorsTooLarge"
+            self._tell(worker, worker.refusal or "WorkerLost" if connection.state is State.LOST else usual, reason)
 
     async def _keep_book(self) -> None:
         while True:
@@ -342,10 +373,13 @@ class Registry:
 
     async def _read_book(self) -> Book:
         wanted = requests.get(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self._settings.namespace)
+        self._record_version = ""
         try:
-            return Book.of(await self._management.send_object(wanted))
+            found = await self._management.send_object(wanted)
         except NotFound:
             return Book({})
+        self._record_version = found.metadata.resource_version
+        return Book.of(found)
 
     async def _read_book_at_last(self) -> Book:
         while True:
@@ -357,7 +391,14 @@ class Registry:
 
     async def _write_book(self) -> None:
         async with self._writing:
-            await self._write_changes()
+            try:
+                await self._write_changes()
+            except Conflict:
+                # Somebody edited it, or a leader of before was late (D28): what we know holds, the rest stays.
+                known = self._written.entries.keys() | self._book.entries.keys()
+                found = (await self._read_book()).entries
+                self._written = Book({name: entry for name, entry in found.items() if name in known})
+                await self._write_changes()
 
     async def _write_changes(self) -> None:
         book, written = self._book, self._written
@@ -368,8 +409,10 @@ class Registry:
         if not data:
             return
         name, namespace = names.WORKERS_CONFIGMAP, self._settings.namespace
+        changed = {"metadata": {"resourceVersion": self._record_version or None}, "data": data}
+        patch = requests.merge_patch(CONFIGMAPS, name, changed, namespace=namespace)
         try:
-            await self._management.send(requests.merge_patch(CONFIGMAPS, name, {"data": data}, namespace=namespace))
+            stored = await self._management.send_object(patch)
         except NotFound:
             body = {
                 "apiVersion": "v1",
@@ -377,8 +420,8 @@ class Registry:
                 "metadata": {"name": name, "namespace": namespace},
                 "data": {key: encode(entry) for key, entry in book.entries.items()},
             }
-            await self._management.send(requests.create(CONFIGMAPS, body, namespace=namespace))
-        self._written = book
+            stored = await self._management.send_object(requests.create(CONFIGMAPS, body, namespace=namespace))
+        self._written, self._record_version = book, stored.metadata.resource_version
 
 
 async def _contained(worker: Worker, log: Log) -> None:

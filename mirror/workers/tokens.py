@@ -12,6 +12,7 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import yaml
@@ -19,6 +20,7 @@ import yaml
 from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
 from mirror.kube.objects import JUNK
 from mirror.settings.rules import ALLOW_NAMES
+from mirror.settings.strict_yaml import read_yaml
 
 LONGEST_TOKEN = 32 * 1024
 SHORTEST_SECONDS = 600
@@ -172,7 +174,7 @@ def _differs_in_token_only(kubeconfig: bytes, changed: bytes, new: str) -> bool:
 
 def _written_anew(kubeconfig: bytes, new: str) -> bytes:
     """For a token that is folded or escaped: the document is the same, its spelling is not."""
-    document = yaml.safe_load(kubeconfig)
+    document: Any = read_yaml(kubeconfig, lambda _path, _problem: None)  # it was read so before, without complaint
     context = next(one for one in document["contexts"] if one["name"] == document["current-context"])["context"]
     user = next(one for one in document["users"] if one["name"] == context["user"])["user"]
     user["token"] = new

@@ -8,35 +8,38 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 import msgspec
 
 from mirror.adapters import job
 from mirror.kube import requests
+from mirror.kube.amounts import MOST_SMALL_BYTES
 from mirror.kube.client import Client
-from mirror.kube.errors import Forbidden, KubeError, Unauthorized, Unreachable
+from mirror.kube.errors import Forbidden, KubeError, NotFound, TooLarge, Unauthorized, Unreachable
 from mirror.kube.kubeconfig import KubeconfigRefused
-from mirror.kube.objects import Object
+from mirror.kube.objects import Object, Partial
 from mirror.kube.resources import NAMESPACES, Resource
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer, Scope
-from mirror.runtime.store import EVERYWHERE, Name, Store, name_of
+from mirror.runtime.informers import Informers
+from mirror.runtime.store import EVERYWHERE, name_of
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers.book import IdentityRefused
 from mirror.workers.connection import Connection, State
+from mirror.workers.mirrors import MirrorStore
 from mirror.workers.spec import Problem, WorkerSpec
 from mirror.workers.tokens import NO_TOKEN, Token, token_of
 
 HEARTBEAT_SECONDS = 10.0
 PROBE_DEADLINE_SECONDS = 5.0
 OLDEST_MINOR = 29
-MOST_UNKNOWN = 5000
 SECRET_GONE = "its Secret is gone"
-BY_STATE = "state"
 
 
 class _PrefixChanged(Exception):
@@ -64,7 +67,7 @@ class Surroundings(Protocol):
 
     async def wait_until_sources_known(self) -> None: ...
 
-    def is_known(self, worker: Worker, found: Object) -> bool: ...
+    def source_size(self, worker: Worker, found: Object) -> int | None: ...
 
     def has_sources_on(self, worker: str) -> bool: ...
 
@@ -79,6 +82,8 @@ class Surroundings(Protocol):
     def on_transition(self, worker: Worker) -> None: ...
 
     def on_unknown_dropped(self, worker: Worker) -> None: ...
+
+    def on_too_large(self, worker: Worker) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,12 @@ class Worker:
         self.name = name
         self.spec: WorkerSpec | None = None
         self.connection = connection
-        self.mirrors = Store({BY_STATE: lambda found: (job.state(found),)})
+        self.mirrors = MirrorStore(
+            around.clock,
+            source_size=partial(around.source_size, self),
+            on_unknown_dropped=partial(around.on_unknown_dropped, self),
+            on_too_large=partial(around.on_too_large, self),
+        )
         self.uid = ""
         self.version = ""
         """Of its Kubernetes, as it says itself; empty before the first contact."""
@@ -111,8 +121,6 @@ class Worker:
         self._client: Client | None = None
         self._connected_with: bytes | None = None
         self._refused: KubeError | None = None
-        self._unknown: set[Name] = set()
-        self._pruned_at = float("-inf")
         self._poke = asyncio.Event()
         self._no_spec_because = SECRET_GONE
         # Where mirrors are looked for: the recorded prefix. It follows the Secret only while nothing is there.
@@ -123,7 +131,8 @@ class Worker:
         self._logged: State | None = None
         self._lost_by = ""
         self._lost_with: WorkerSpec | None = None
-        self._informers: tuple[Informer, ...] = ()
+        # Empty before the first contact.
+        self._informers = Informers({}, log=self._log)
 
     @property
     def client(self) -> Client:
@@ -143,11 +152,16 @@ class Worker:
 
     @property
     def is_synced(self) -> bool:
-        return bool(self._informers) and all(informer.is_synced for informer in self._informers)
+        return len(self._informers) > 0 and self._informers.is_synced
+
+    @property
+    def has_settled(self) -> bool:
+        """Whether it has had its chance, since the start or since we lead: it is known to be lost, or all is known."""
+        return self.connection.state is State.LOST or self.is_reachable
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        return self._informers
+        return tuple(self._informers)
 
     def namespace_of(self, source_namespace: str) -> str:
         """Where the mirrors of a namespace's sources live."""
@@ -229,24 +243,24 @@ class Worker:
             self._prefix = self._around.prefix_in_use(self)
             while True:
                 self._prefix_changed.clear()
-                self._informers = tuple(self._make_informers())
-                with suppress(_PrefixChanged):
-                    await self._watch_until_prefix_changes()
+                self._informers = Informers(
+                    dict(zip(self._labels(), self._make_informers(), strict=True)), log=self._log
+                )
+                await self._watch_until_prefix_changes()
         finally:
             await self._close_client()
 
     async def _watch_until_prefix_changes(self) -> None:
-        """Raises _PrefixChanged: where mirrors are watched has changed."""
+        """Return when mirrors are to be watched in other namespaces."""
         try:
             async with asyncio.TaskGroup() as scope:
-                for informer, label in zip(self._informers, self._labels(), strict=True):
-                    scope.create_task(supervise(label, informer.run, log=self._log), name=label)
+                scope.create_task(self._informers.run(), name=f"watch {self.name}")
                 name = f"connect {self.name}"
                 scope.create_task(supervise(name, self._keep_connected, log=self._log), name=name)
                 await self._prefix_changed.wait()
                 raise _PrefixChanged
         except* _PrefixChanged:
-            raise _PrefixChanged from None
+            self._log.debug("watching other namespaces", prefix=self._prefix)
 
     def use_prefix(self, prefix: str) -> None:
         """Look for mirrors under this prefix from now on."""
@@ -291,9 +305,7 @@ class Worker:
 
     def _labels(self) -> list[str]:
         return [
-            f"watch {kind.plural} of {self.name} in {ns or '*'}"
-            for kind in self._around.kinds
-            for ns in self._namespaces()
+            f"{kind.plural} of {self.name} in {ns or '*'}" for kind in self._around.kinds for ns in self._namespaces()
         ]
 
     def _namespaces(self) -> tuple[str | None, ...]:
@@ -306,7 +318,8 @@ class Worker:
                 self.mirrors,
                 client=lambda: self.client,
                 on_change=self._on_change,
-                accept=self._accept,
+                accept=self.mirrors.accepts,
+                keep_partial=self.mirrors.accepts_partial,
                 on_trouble=self._on_trouble,
                 on_healthy=self._on_healthy,
             )
@@ -373,10 +386,15 @@ class Worker:
             for informer in self._informers:
                 informer.nudge()
 
-    def check_again(self) -> None:
-        """What was accepted of it while somebody else led is to be accepted anew, before anything is done there."""
-        if self.connection.is_connected:
-            self.connection = Connection(lost_since=self.connection.lost_since)
+    def check_again(self, lost_since: datetime | None) -> None:
+        """We lead from now on: what we know of it may be of any age, and is found out anew before anything is done.
+
+        Since when it is lost, if it is, is what the record of who led until now says (D13).
+        """
+        self.connection = Connection(lost_since=lost_since)
+        self._refused = None
+        self._informers.list_anew()
+        self._around.on_transition(self)
         self._poke.set()
 
     async def confirm_identity(self) -> None:
@@ -390,6 +408,30 @@ class Worker:
         if uid != self.uid:
             self._poke.set()
             raise Unreachable(f"worker {self.name} leads to another cluster")
+
+    async def read_whole(self, namespace: str, name: str) -> None:
+        """Read a mirror of which only the metadata is kept, since it is needed now.
+
+        Raises:
+            TooLarge: it is larger than what is kept of it.
+            KubeError: the worker does not give it.
+        """
+        found = self.mirrors.get(namespace, name)
+        if not isinstance(found, Partial) or not self.is_reachable:
+            return
+        try:
+            whole = await self.client.send_object(requests.get(job.RESOURCE, name, namespace=namespace))
+        except NotFound:
+            whole = None
+        if self.mirrors.get(namespace, name) is not found:
+            return  # the watch was faster
+        if whole is None or found.labels.items() - whole.labels.items():  # it is not, or not any more, what we watch
+            self.mirrors.remove((namespace, name))
+            self._on_change(found, None, Change.MISSING)
+            return
+        self.mirrors.put(whole)
+        if isinstance(self.mirrors.get(namespace, name), Partial):
+            raise TooLarge(f"mirrors on worker {self.name} take more bytes than are kept")
 
     async def _close_client(self) -> None:
         client, self._client, self._connected_with = self._client, None, None
@@ -422,33 +464,7 @@ class Worker:
         self._poke.set()
         self._around.on_transition(self)
 
-    def _accept(self, found: Object) -> bool:
-        """Objects that belong to no source of ours are kept to a bounded number (D12)."""
-        name = name_of(found)
-        if self.mirrors.get(*name) is not None or self._around.is_known(self, found):
-            return True
-        if len(self._unknown) >= MOST_UNKNOWN:
-            self._forget_known()
-        if len(self._unknown) >= MOST_UNKNOWN:
-            self._around.on_unknown_dropped(self)
-            return False
-        self._unknown.add(name)
-        return True
-
-    def _forget_known(self) -> None:
-        """Those that were unknown and have a source by now; looked for once a second at most."""
-        now = self._around.clock.monotonic()
-        if now - self._pruned_at < 1.0:
-            return
-        self._pruned_at = now
-        known = {
-            name for name in self._unknown if (found := self.mirrors.get(*name)) and self._around.is_known(self, found)
-        }
-        self._unknown -= known
-
     def _on_change(self, old: Object | None, new: Object | None, change: Change) -> None:
-        if new is None and old is not None:
-            self._unknown.discard(name_of(old))
         self._around.on_mirror_change(self, old, new, change)
 
 
@@ -459,7 +475,12 @@ def _access(spec: WorkerSpec) -> tuple[bytes, str]:
 
 async def cluster_uid(client: Client) -> str:
     """Who a cluster is (D19): one small request that proves network, TLS and our rights, too."""
-    probe = replace(requests.get(NAMESPACES, "kube-system"), urgent=True, deadline_seconds=PROBE_DEADLINE_SECONDS)
+    probe = replace(
+        requests.get(NAMESPACES, "kube-system"),
+        urgent=True,
+        deadline_seconds=PROBE_DEADLINE_SECONDS,
+        most_bytes=MOST_SMALL_BYTES,
+    )
     return (await client.send_object(probe)).metadata.uid
 
 
@@ -475,7 +496,9 @@ async def check_version(client: Client, oldest_minor: int) -> str:
     Raises:
         Unsupported: it is older than 1.``oldest_minor`` (D20).
     """
-    probe = requests.Request("get", "GET", "/version", urgent=True, deadline_seconds=PROBE_DEADLINE_SECONDS)
+    probe = requests.Request(
+        "get", "GET", "/version", urgent=True, deadline_seconds=PROBE_DEADLINE_SECONDS, most_bytes=MOST_SMALL_BYTES
+    )
     try:
         version = msgspec.json.decode(await client.send(probe), type=_Version)
         found = int(version.major), int(version.minor.rstrip("+"))

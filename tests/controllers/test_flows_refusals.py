@@ -60,6 +60,33 @@ async def test_a_missing_namespace_is_made_where_that_is_allowed() -> None:
         assert east.server.get("namespaces", "ml", "")["metadata"]["labels"][names.ORIGIN] == world.origin
 
 
+async def test_a_namespace_that_is_made_has_the_pod_security_of_the_one_here() -> None:
+    """Else a privileged pod that is not allowed here is a Job away (D18); other labels mean nothing there."""
+    world = World()
+    east = world.add_worker("east")
+    security = {"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn-version": "v1.33"}
+    world.management.server.put("namespaces", {"metadata": {"name": "ml", "labels": security | {"team": "ml"}}})
+    async with manager_of(world, create_namespaces=True) as manager:
+        world.create(job(namespace="ml"))
+        await manager.settle()
+        made = east.server.get("namespaces", "ml", "")["metadata"]["labels"]
+        assert {key: value for key, value in made.items() if key.startswith("pod-security")} == security
+        assert "team" not in made
+
+
+async def test_a_namespace_whose_pod_security_cannot_be_read_is_not_made() -> None:
+    """The right is missing: the Job waits, and nothing is opened."""
+    world = World()
+    east = world.add_worker("east")
+    world.management.server.put("namespaces", {"metadata": {"name": "ml"}})
+    world.management.arrange("get", "namespaces", forbidden(), times=99)
+    async with manager_of(world, create_namespaces=True) as manager:
+        world.create(job(namespace="ml"))
+        await manager.settle()
+        assert east.server.find("namespaces", "ml", "") is None
+        assert world.annotation(WAITING, "train", "ml")
+
+
 @pytest.mark.parametrize(
     "fault",
     [

@@ -11,11 +11,18 @@ BEGIN = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 class LoopClock:
     """``runtime.clock.Clock`` for tests: it is noon when the loop's time is 0."""
 
+    def __init__(self) -> None:
+        self.slept_seconds = 0.0
+        """For how long this machine was asleep, or this process stopped, while the loop's time stood still."""
+
     def now(self) -> datetime:
         return BEGIN + timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
+
+    def boottime(self) -> float:
+        return self.monotonic() + self.slept_seconds
 
     def wall(self) -> float:
         """Seconds since the epoch, for clients."""
@@ -36,4 +43,7 @@ class FixedClock:
         return self._at
 
     def monotonic(self) -> float:
+        return 0.0
+
+    def boottime(self) -> float:
         return 0.0

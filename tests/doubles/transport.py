@@ -18,6 +18,7 @@ from mirror.embedded.faults.ways import Faults
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity
 from mirror.kube.limits import Limiter
+from mirror.kube.permits import WritePermit
 
 __all__ = ["Fault", "Gone", "MemoryTransport", "NoCount", "Sent", "Wire", "client_of", "wire_to"]
 
@@ -41,6 +42,8 @@ class Sent:
     at: float
     verb: str
     path: str
+    peer: str = ""
+    """Whose client has sent it, where clients have names."""
 
     @property
     def writes(self) -> bool:
@@ -65,7 +68,7 @@ class Wire:
     def _note(self, request: Request, target: Target) -> None:
         if request.peer != INSIDER:
             verb = target.verb if target.plural else "get"
-            self.sent.append(Sent(self.clock.monotonic(), verb, request.path))
+            self.sent.append(Sent(self.clock.monotonic(), verb, request.path, request.peer))
 
     @property
     def clock_ahead_seconds(self) -> float:
@@ -145,8 +148,8 @@ class Wire:
 class MemoryTransport(memory.MemoryTransport):
     """``kube.transport.Transport`` over a ``Wire``."""
 
-    def __init__(self, wire: Wire) -> None:
-        super().__init__(wire.way)
+    def __init__(self, wire: Wire, *, peer: str = "") -> None:
+        super().__init__(wire.way, peer=peer)
 
 
 class NoCount:
@@ -156,14 +159,17 @@ class NoCount:
         """Not interesting here."""
 
 
-def client_of(wire: Wire, name: str = "", *, qps: float = 0) -> Client:
+def client_of(
+    wire: Wire, name: str = "", *, qps: float = 0, peer: str = "", permit: WritePermit | None = None
+) -> Client:
     """A client of that server that may ask so many times a second, 0 for no limit."""
     return Client(
         name or wire.server.name,
         Credentials(Endpoint(f"https://{wire.server.name}", None), Identity()),
         Limiter(qps, 1, wire.clock.monotonic),
         NoCount(),
-        transport=MemoryTransport(wire),
+        transport=MemoryTransport(wire, peer=peer),
+        permit=permit,
         wall=wire.clock.wall,
     )
 

@@ -79,14 +79,14 @@ class World:
 
         self.management.server.edit("secrets", name, change, HOME)
 
-    async def connect(self, name: str, kubeconfig: bytes) -> Client:
+    async def connect(self, name: str, kubeconfig: bytes, **who: Any) -> Client:
         """``workers.registry.Connector``: a kubeconfig is the name of the cluster that it leads to."""
         leads_to = kubeconfig.decode()
         if leads_to == "management":
-            return client_of(self.management, name)
+            return client_of(self.management, name, **who)
         if leads_to not in self.workers:
             raise Unreachable("no such host")
-        return client_of(self.workers[leads_to], name)
+        return client_of(self.workers[leads_to], name, **who)
 
     # -- what tests do and see ---------------------------------------------------------------------------------------
 

@@ -184,7 +184,7 @@ async def test_a_worker_that_hangs_costs_ten_seconds_and_nobody_else() -> None:
 
 
 async def test_a_lost_worker_is_said_to_be_out_of_reach() -> None:
-    """At once, with the reason."""
+    """At once. The reason is for operators: it may hold the worker's address."""
     async with access_world() as world:
         await world.running()
         world.workers["east"].faults.break_connections()
@@ -193,7 +193,7 @@ async def test_a_lost_worker_is_said_to_be_out_of_reach() -> None:
         got = await world.ask("train/log")
 
         assert got.code == 503
-        assert "worker east is out of reach" in got.message
+        assert got.message == "worker east is unreachable from the manager; its operator can see why"
 
 
 async def test_a_missing_right_of_ours_on_the_worker_is_said_plainly() -> None:

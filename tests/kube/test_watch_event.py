@@ -22,7 +22,7 @@ def test_an_event_is_decoded_without_managed_fields() -> None:
 
 def test_what_is_kept_of_a_line_does_not_keep_the_line() -> None:
     """A spec of some bytes must not pin a message of megabytes."""
-    line = event("ADDED", spec={"a": 1}, extra="x" * 100_000)
+    line = event("ADDED", spec={"a": 1}, extra="x" * 20_000)
     kept = memoryview(decode_event(line).object.spec)
     assert kept.obj is not line
     assert len(kept.obj) < 100  # type: ignore[arg-type]
@@ -105,7 +105,7 @@ def test_an_event_of_wrong_types_is_an_error_of_ours(kind: str, metadata: dict[s
         return
 
 
-@pytest.mark.parametrize("depth", [10, 63, 64, 65, 100, 2_000, 100_000])
+@pytest.mark.parametrize("depth", [10, 63, 64, 65, 100, 2_000, 20_000])
 @pytest.mark.parametrize("pair", ["{}", "[]"])
 def test_what_is_nested_too_deeply_is_left_out(depth: int, pair: str) -> None:
     """Text that looks like nesting does not count."""

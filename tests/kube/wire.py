@@ -17,6 +17,7 @@ from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity
 from mirror.kube.limits import Limiter
+from mirror.kube.permits import WritePermit
 from mirror.kube.requests import Request
 from mirror.kube.resources import JOBS
 from mirror.kube.transport import Answer, Opened, Transport
@@ -224,10 +225,11 @@ class Clients:
         credentials: Credentials | None = None,
         limiter: Limiter | None = None,
         transport: Transport | None = None,
+        permit: WritePermit | None = None,
     ) -> Client:
         credentials = credentials or Credentials(Endpoint(url, None), Identity(authorization="Bearer one"))
         limiter = limiter or Limiter(0, 1, asyncio.get_running_loop().time)
-        client = Client("east", credentials, limiter, self.observed, transport=transport)
+        client = Client("east", credentials, limiter, self.observed, transport=transport, permit=permit)
         self._made.append(client)
         return client
 

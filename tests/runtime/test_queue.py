@@ -135,6 +135,25 @@ async def test_the_delays_of_failures_are_the_queues_own() -> None:
     queue.close()
 
 
+@pytest.mark.parametrize("keys", [1, 1000])
+async def test_delays_that_count_no_more_take_no_room(keys: int) -> None:
+    """Mirrors are kept for weeks and looked at again for each change of them: as many timers as keys, not as looks."""
+    queue = queue_of()
+    for number in range(20 * keys if keys > 1 else 5000):
+        key = str(number % keys)
+        queue.add_after(key, 720 * 3600 - number)
+        assert len(queue._delayed) <= 3 * keys + 100
+        if number % 3:
+            queue.add(key)
+            queue.done((await queue.take()).key)
+    for number in range(keys):
+        queue.add_after(str(number), 10)
+    assert queue.describe().delayed == keys
+    await asyncio.sleep(11)
+    assert queue.ready == keys
+    queue.close()
+
+
 async def test_a_server_may_ask_for_a_longer_delay() -> None:
     """Retry-After is the least, the own backoff goes on counting."""
     queue = queue_of()

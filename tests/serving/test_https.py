@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
 from mirror.model.endings import CannotStart
-from mirror.serving import doors, https
+from mirror.serving import https
 from mirror.serving.certificates import Certificates, Files, Material, Unusable
 from mirror.serving.x509 import Authority, KeyPair, client_context, server_context
 from mirror.telemetry.logs import Log
@@ -155,25 +155,6 @@ async def test_headers_are_bounded() -> None:
     async with serving(Changing()) as port:
         assert (await get(port, ONE, {"x-long": "x" * 20_000}))[0] == 400
         assert await get(port, ONE) == (200, "hello")
-
-
-async def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One too many is closed; it goes on when one has ended."""
-    monkeypatch.setattr(doors, "MOST_CONNECTIONS", 1)
-    async with serving(Changing()) as port:
-        tls = client_context(ONE.certificate)
-        _, held = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
-        with pytest.raises(aiohttp.ClientError):
-            await get(port, ONE)
-        held.close()
-        await held.wait_closed()
-        async with asyncio.timeout(60):
-            while True:
-                try:
-                    assert await get(port, ONE) == (200, "hello")
-                    return
-                except aiohttp.ClientError:
-                    await asyncio.sleep(0)
 
 
 async def test_an_address_that_is_taken_names_the_setting() -> None:

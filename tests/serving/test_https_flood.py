@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from mirror.serving import doors, https
+from mirror.serving import https
 from mirror.serving.certificates import Certificates, Material
 from mirror.serving.x509 import Authority, client_context
 from mirror.telemetry.logs import Log
@@ -52,39 +52,6 @@ async def is_closed(reader: asyncio.StreamReader) -> bool:
             return await reader.read(1) == b""
         except ConnectionError:
             return True
-
-
-async def test_connections_that_never_speak_count() -> None:
-    """Before TLS is agreed on, too: whoever opens sockets only must not use up our files."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(doors, "MOST_CONNECTIONS", 2)
-        async with serving() as port:
-            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
-            assert await is_closed(held[2][0])
-            for _, writer in held:
-                writer.close()
-            async with asyncio.timeout(60):
-                while True:
-                    try:
-                        assert await get(port) == "hello"
-                        break
-                    except aiohttp.ClientError:
-                        await asyncio.sleep(0)
-
-
-async def test_one_address_cannot_take_the_room_of_others() -> None:
-    """An API server that calls the webhook comes from another address than a flood of strangers."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(doors, "MOST_OF_PEER", 2)
-        async with serving() as port:
-            silent = [await asyncio.open_connection("127.0.0.1", port)]
-            tls = client_context(ONE.certificate)
-            agreed = [await asyncio.open_connection("127.0.0.1", port, ssl=tls)]
-            with pytest.raises(aiohttp.ClientError):
-                await get(port)
-            assert await get(port, "127.0.0.2") == "hello"
-            for _, writer in (*silent, *agreed):
-                writer.close()
 
 
 async def test_shutting_down_ends_handshakes_too() -> None:

@@ -68,8 +68,21 @@ _WHERE = (
         show_default=True,
         help="Where the manager publishes its address.",
     ),
+    click.option(
+        "--accept-manager", is_flag=True, help="The manager's address or authority has changed, and that is right."
+    ),
 )
-_NAMES = ("kubeconfig", "context", "namespace", "server", "server_ca", "token", "manager_namespace", "worker_context")
+_NAMES = (
+    "kubeconfig",
+    "context",
+    "namespace",
+    "server",
+    "server_ca",
+    "token",
+    "manager_namespace",
+    "accept_manager",
+    "worker_context",
+)
 
 _worker_context = click.option(
     "--worker-context",

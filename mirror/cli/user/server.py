@@ -2,7 +2,8 @@
 
 It is found by the ConfigMap that the manager publishes, or said on the command line. It authenticates the user's bearer
 token and checks their rights on the management cluster (``mirror.access``); so this sends a token and nothing else, and
-only to who has a certificate of the authority that was published. What it answers is a worker's text at times.
+only to who has a certificate of the authority that was published, the same as before (``trust``). What it answers is a
+worker's text at times.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from mirror.batch import views
-from mirror.cli.user import printing
+from mirror.cli.user import printing, trust
 from mirror.cli.user.cluster import Cluster, client_for, decode
 from mirror.cli.user.failures import MANAGER, Doing, Failure, NotAllowed, NotYet, failure_of
 from mirror.cli.user.logtexts import LogRequest, stream
@@ -82,6 +83,9 @@ async def manager(where: Where, cluster: Cluster) -> AsyncIterator[Manager]:
     """
     address = await find(where, cluster)
     endpoint = _endpoint(address)
+    if not (where.server and where.server_ca):  # else nothing of it was found, all of it was said
+        of = " ".join((cluster.credentials.endpoint.server, where.manager_namespace, where.server)).rstrip()
+        trust.check(of, trust.known(address.url, address.authority), accepts_change=where.accept_manager)
     authorization = await _authorization(where, cluster)
     client = client_for(MANAGER, Credentials(endpoint, Identity(authorization=authorization)))
     try:

@@ -22,3 +22,5 @@ class Where:
     token: str = field(default="", repr=False)
     manager_namespace: str = MANAGER_NAMESPACE
     worker_context: str = ""
+    accept_manager: bool = False
+    """The manager may be another one than before."""

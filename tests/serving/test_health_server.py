@@ -6,8 +6,8 @@ import aiohttp
 import pytest
 
 from mirror.model.endings import CannotStart
+from mirror.serving.health import Check, serve
 from mirror.telemetry.metrics import Metrics
-from mirror.telemetry.server import Check, serve
 
 ANY_PORT = ("127.0.0.1", 0)
 

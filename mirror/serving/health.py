@@ -1,19 +1,19 @@
-"""``/metrics``, ``/healthz`` and ``/readyz`` over HTTP, for scrapers, probes and people with curl.
+"""``/metrics``, ``/healthz``, ``/livez`` and ``/readyz`` over HTTP, for scrapers, probes and people with curl.
 
 ``app`` opens it before anything else and closes it last. What is healthy or ready is decided by the checks that it is
-given. Not here: the metrics themselves (``metrics``).
+given. Not here: the metrics themselves (``telemetry.metrics``), and who gets in (``doors``).
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from mirror.model.endings import CannotStart
 from mirror.model.text import clean
+from mirror.serving.doors import Limits
+from mirror.serving.listening import Port, serve_application
 from mirror.telemetry.metrics import Metrics
 
 Check = Callable[[], tuple[bool, str]]
@@ -21,7 +21,9 @@ Check = Callable[[], tuple[bool, str]]
 
 Answer = Callable[[web.Request], Awaitable[web.Response]]
 
-CLOSE_SECONDS = 1.0
+LIMITS = Limits(in_all=128, of_peer=32)
+"""A kubelet and some scrapers need one or two connections each."""
+_MOST_BODY_BYTES = 1024
 
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
@@ -40,23 +42,13 @@ async def serve(
     Raises:
         CannotStart: the address cannot be listened on.
     """
-    app = web.Application()
+    app = web.Application(client_max_size=_MOST_BODY_BYTES)
     app.router.add_get("/metrics", _metrics(metrics))
     app.router.add_get("/healthz", _checks(health))
+    app.router.add_get("/livez", _checks(health))
     app.router.add_get("/readyz", _checks(readiness))
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSE_SECONDS)
-    await runner.setup()
-    try:
-        host, port = address
-        try:
-            await web.TCPSite(runner, host or None, port, reuse_address=True).start()
-        except OSError as error:
-            number = error.errno or 0  # not positive for a name that does not resolve
-            why = os.strerror(number).lower() if number > 0 else error.strerror or str(error)
-            raise CannotStart(f"cannot listen on {host}:{port} (setting listen): {why}") from error
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
+    async with serve_application(app, Port(address, "listen", LIMITS)) as port:
+        yield port
 
 
 def _metrics(metrics: Metrics) -> Answer:

@@ -1,0 +1,128 @@
+"""What is kept of the objects on one worker: bounded in number and bytes, whatever the worker sends (D12, D29).
+
+A ``Worker`` has one store. Of an object that belongs to no source only what identifies it is kept; one that does is
+kept whole within bounds, and as a ``Partial`` beyond them. Nothing is concluded from what was left out (D11): who needs
+the rest reads the object from the worker (``Worker.read_whole``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mirror.adapters import job
+from mirror.kube.objects import Object, Partial, partial_of, size_of
+from mirror.model import names
+from mirror.runtime.clock import Clock
+from mirror.runtime.store import Name, Store, name_of
+
+MOST_UNKNOWN = 5000
+BY_STATE = "state"
+MIRROR_SLACK_BYTES = 64 * 1024
+"""What a mirror may take beyond twice what its source takes: a status that is not copied yet."""
+MOST_SURPLUS_BYTES = 64 * 2**20
+"""Of what all mirrors of a worker take beyond that."""
+_LABELS = (names.ORIGIN, names.SOURCE_UID)
+
+
+class MirrorStore(Store):
+    """A worker's objects with our labels.
+
+    Invariants: ``_unknown`` holds at most ``MOST_UNKNOWN`` names; ``_surplus`` holds what each mirror takes beyond its
+    allowance, ``MOST_SURPLUS_BYTES`` together; ``_too_large`` holds names that are stored.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        source_size: Callable[[Object], int | None],
+        on_unknown_dropped: Callable[[], None],
+        on_too_large: Callable[[], None],
+    ) -> None:
+        """Make an empty one.
+
+        Args:
+            clock: of this machine.
+            source_size: about how many bytes the source takes that an object belongs to; None: it belongs to none.
+            on_unknown_dropped: called for each object that is left out because there are too many without a source.
+            on_too_large: called each time that of an object with a source only what identifies it is kept.
+        """
+        super().__init__({BY_STATE: lambda found: (job.state(found),)})
+        self._clock = clock
+        self._source_size = source_size
+        self._on_unknown_dropped = on_unknown_dropped
+        self._on_too_large = on_too_large
+        self._unknown: set[Name] = set()
+        self._pruned_at = float("-inf")
+        self._surplus: dict[Name, int] = {}
+        self._surplus_bytes = 0
+        self._too_large: set[Name] = set()
+
+    @property
+    def excess(self) -> str:
+        """What people should know of what is left out; empty when nothing is."""
+        return "it sends mirrors that are too large to be kept: their status is not copied" if self._too_large else ""
+
+    def accepts(self, found: Object) -> bool:
+        """Whether to store an object: objects that belong to no source are stored to a bounded number (D12)."""
+        name = name_of(found)
+        if self.get(*name) is not None or self._source_size(found) is not None:
+            return True
+        if len(self._unknown) >= MOST_UNKNOWN:
+            self._forget_known()
+        if len(self._unknown) >= MOST_UNKNOWN:
+            self._on_unknown_dropped()
+            return False
+        self._unknown.add(name)
+        return True
+
+    def accepts_partial(self, found: Partial) -> bool:
+        """The same for an object that was too large to be read."""
+        if self._source_size(found) is not None:
+            self._mark_too_large(name_of(found))
+        return self.accepts(found)
+
+    def put(self, found: Object) -> Object | None:
+        return super().put(self._kept(found))
+
+    def remove(self, name: Name) -> Object | None:
+        self._unknown.discard(name)
+        self._too_large.discard(name)
+        self._surplus_bytes -= self._surplus.pop(name, 0)
+        return super().remove(name)
+
+    def shrink(self) -> None:
+        """Keep only what identifies them of objects whose source is gone, in case the worker never deletes them."""
+        for found in self:
+            if not isinstance(found, Partial) and self._source_size(found) is None:
+                self._unknown.add(name_of(found))
+                self.put(found)
+
+    def _kept(self, found: Object) -> Object:
+        name, source_size = name_of(found), self._source_size(found)
+        before = self._surplus.pop(name, 0)
+        self._surplus_bytes -= before
+        if isinstance(found, Partial) or source_size is None:
+            return partial_of(found, _LABELS)
+        surplus = size_of(found) - 2 * source_size - MIRROR_SLACK_BYTES
+        if surplus > 0:
+            if self._surplus_bytes + surplus > MOST_SURPLUS_BYTES:
+                self._mark_too_large(name)
+                return partial_of(found, _LABELS)
+            self._surplus[name] = surplus
+            self._surplus_bytes += surplus
+        self._too_large.discard(name)
+        return found
+
+    def _mark_too_large(self, name: Name) -> None:
+        self._too_large.add(name)
+        self._on_too_large()
+
+    def _forget_known(self) -> None:
+        """Those that were unknown and have a source by now; looked for once a second at most."""
+        now = self._clock.monotonic()
+        if now - self._pruned_at < 1.0:
+            return
+        self._pruned_at = now
+        known = {name for name in self._unknown if (found := self.get(*name)) and self._source_size(found) is not None}
+        self._unknown -= known

@@ -1,0 +1,285 @@
+"""Objects on workers that lost our labels, never had them, or are claimed by an annotation (D1, D10, D11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from doubles.admission import mutate_jobs
+from doubles.jobs import job
+from doubles.refusals import Refused
+from doubles.world import HOME, WAITING, World, manager_of, two_workers
+
+from mirror.model import names
+from mirror.workers import mirrors as mirror_store
+
+pytestmark = pytest.mark.looptime
+
+Body = dict[str, Any]
+
+
+def uid_of(body: Body | None) -> str:
+    return str(body["metadata"]["uid"]) if body else ""
+
+
+@pytest.mark.parametrize("key", [names.ORIGIN, names.SOURCE_UID])
+@pytest.mark.parametrize("value", [None, "something-else"], ids=["removed", "changed"])
+async def test_a_recorded_mirror_is_ours_whatever_its_labels(key: str, value: str | None) -> None:
+    """D1, D11: they are put back and that is reported; it is neither deleted nor given up."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle()
+        world.controller("east").start("train")
+        await manager.settle()
+        uid = uid_of(world.mirror("east"))
+
+        def change(body: Body) -> None:
+            labels = body["metadata"]["labels"]
+            labels[key] = value
+            if value is None:
+                del labels[key]
+
+        world.workers["east"].server.edit("jobs", "train", change)
+        await manager.settle(5)
+        mirror = world.mirror("east")
+        assert uid_of(mirror) == uid
+        labels = {names.ORIGIN: world.origin, names.SOURCE_UID: uid_of(world.source())}
+        assert mirror["metadata"]["labels"].items() >= labels.items()
+        assert world.texts("MirrorChanged") == ["the mirror on worker east had lost its labels; they were restored"]
+        world.controller("east").complete("train")
+        await manager.settle()
+        assert "Complete" in world.conditions()
+
+
+@pytest.mark.parametrize("operations", [("CREATE",), ("CREATE", "UPDATE")], ids=["on create", "always"])
+@pytest.mark.parametrize(
+    "taken", [(names.ORIGIN, names.SOURCE_UID), (names.SOURCE_UID,), (names.ORIGIN,)], ids=["both", "uid", "origin"]
+)
+async def test_admission_that_drops_our_labels_costs_few_requests(
+    taken: tuple[str, ...], operations: tuple[str, ...]
+) -> None:
+    """D1: what we created is ours by its uid; its status comes back, by reading it where no watch shows it."""
+    world = World()
+    east = world.add_worker("east")
+
+    def drop(body: Body) -> None:
+        for key in taken:
+            (body["metadata"].get("labels") or {}).pop(key, None)
+
+    mutate_jobs(east, drop, *operations)
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle(60)
+        assert world.mirrors() == ["east"]
+        uid = uid_of(world.mirror("east"))
+        assert len(east.writes()) <= 6
+        if "UPDATE" in operations:
+            assert world.annotation(WAITING) == "worker east removes the labels of the mirror"
+        world.controller("east").start("train")
+        await manager.settle(60)
+        assert world.source()["status"]["active"] == 1
+    async with manager_of(world) as manager:
+        await manager.settle(5)
+        world.controller("east").complete("train")
+        await manager.settle(60)
+        assert "Complete" in world.conditions()
+        assert uid_of(world.mirror("east")) == uid
+        world.delete()
+        await manager.settle(5)
+        assert world.mirrors() == []
+    assert len(east.writes()) <= 12
+
+
+@pytest.mark.parametrize("labels", [(names.ORIGIN,), (names.SOURCE_UID,), ()], ids=["origin", "uid", "none"])
+async def test_an_object_without_both_labels_is_never_touched(labels: tuple[str, ...]) -> None:
+    """D1: whether or not a source has its name, and through the sweep."""
+    world = World()
+    east = world.add_worker("east")
+    worn = {names.ORIGIN: world.origin, names.SOURCE_UID: "u"}
+    for name in ("train", "alone"):
+        east.server.put("jobs", job(name, managed_by=None, labels={key: worn[key] for key in labels}))
+    before = {name: world.mirror("east", name) for name in ("train", "alone")}
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle(130)
+        assert world.annotation(WAITING) == "east: the name is taken there"
+        world.delete()
+        await manager.settle(130)
+        assert {name: world.mirror("east", name) for name in before} == before
+
+
+@pytest.mark.parametrize("victim", ["local", "mirror"])
+async def test_an_annotation_claims_nothing(victim: str) -> None:
+    """D1: whoever may only create and edit Jobs here neither changes nor deletes another's Job on a worker."""
+    world = World()
+    east = world.add_worker("east")
+    labels = {"team": "victim"}
+    if victim == "mirror":
+        labels |= {names.ORIGIN: "another-cluster", names.SOURCE_UID: "another-uid"}
+    uid = uid_of(east.server.put("jobs", job("payroll", managed_by=None, labels=labels, completions=3)))
+    world.controller("east").start("payroll", active=3)
+    before = world.mirror("east", "payroll")
+    async with manager_of(world) as manager:
+        world.create(job("payroll", annotations={names.MIRROR_UID: uid}, completions=3))
+        await manager.settle(5)
+        world.edit(lambda body: body["spec"].update(suspend=True), "payroll")
+        await manager.settle(5)
+        world.edit(lambda body: body["spec"].update(suspend=False), "payroll")
+        await manager.settle(30)
+        world.delete("payroll")
+        await manager.settle(70)
+    assert world.mirror("east", "payroll") == before
+
+
+async def test_an_edited_annotation_does_not_change_whose_the_mirror_is() -> None:
+    """D1: it is for people, and is put right."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle()
+        world.controller("east").start("train")
+        await manager.settle()
+        uid = uid_of(world.mirror("east"))
+        for value in ("another", ""):
+            world.edit(lambda body, value=value: body["metadata"]["annotations"].update({names.MIRROR_UID: value}))
+            await manager.settle()
+            assert world.annotation(names.MIRROR_UID) == uid
+        assert uid_of(world.mirror("east")) == uid
+        assert "Failed" not in world.conditions()
+
+
+async def test_a_source_that_is_deleted_takes_a_mirror_along_that_has_lost_its_label() -> None:
+    """D10: its uid was recorded, so nothing of it is left behind."""
+    world = World()
+    east = world.add_worker("east")
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+        world.controller("east").start("train")
+        await manager.settle()
+        east.arrange("patch", "jobs", Refused(403, "Forbidden"), times=99)
+        east.server.edit("jobs", "train", lambda body: body["metadata"]["labels"].pop(names.SOURCE_UID))
+        await manager.settle()
+        world.delete()
+        await manager.settle(5)
+        assert world.mirrors() == []
+
+
+async def test_a_started_source_without_a_recorded_uid_is_not_failed_for_a_job_of_its_name() -> None:
+    """D11: of an earlier version; what is there may be its mirror, and is left alone."""
+    world = World()
+    east = world.add_worker("east")
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+        world.controller("east").start("train")
+        await manager.settle()
+
+    def forget(body: Body) -> None:
+        listed = body["status"]["conditions"]
+        body["status"]["conditions"] = [one for one in listed if one["type"] != names.MIRRORED]
+
+    world.edit(forget)
+    east.server.edit("jobs", "train", lambda body: body["metadata"].update(labels={}))
+    async with manager_of(world) as manager:
+        await manager.settle(60)
+        assert "Failed" not in world.conditions()
+        assert "without our labels" in world.annotation(WAITING)
+        ours = {names.ORIGIN: world.origin, names.SOURCE_UID: uid_of(world.source())}
+        east.server.edit("jobs", "train", lambda body: body["metadata"].update(labels=ours))
+        await manager.settle(5)
+        world.controller("east").complete("train")
+        await manager.settle(5)
+        assert "Complete" in world.conditions()
+
+
+async def test_a_namesake_that_the_watch_dropped_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D10, D12: mirrors of Jobs that nobody knows, more than are kept; new Jobs of their names come."""
+    monkeypatch.setattr(mirror_store, "MOST_UNKNOWN", 4)
+    world = World()
+    east = world.add_worker("east")
+    for number in range(8):
+        labels = {names.ORIGIN: world.origin, names.SOURCE_UID: f"old-{number}"}
+        east.server.put("jobs", job(f"job-{number}", managed_by=None, labels=labels))
+    async with manager_of(world) as manager:
+        await manager.settle(5)
+        for number in range(8):
+            world.create(job(f"job-{number}"))
+        await manager.settle(30)
+        for number in range(8):
+            mirror = world.mirror("east", f"job-{number}")
+            assert mirror["metadata"]["labels"][names.SOURCE_UID] == uid_of(world.source(f"job-{number}"))
+        assert len([one for one in east.sent if "/jobs" in one.path and one.verb != "watch"]) <= 8 * 6
+
+
+async def test_a_restored_source_with_its_old_uid_is_followed_like_any_other() -> None:
+    """D11: its mirror was deleted with it: it is given up once, not looked for at network speed."""
+    world = World()
+    east = world.add_worker("east")
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+        world.controller("east").start("train")
+        await manager.settle()
+        backup = world.source()
+        world.delete()
+        await manager.settle(5)
+        before = len(east.sent)
+        world.management.server.put_bytes("jobs", "train", msgspec.json.encode(backup))
+        world.edit(lambda body: body["metadata"].setdefault("labels", {}).update(x="y"))
+        await manager.settle(10)
+        assert world.conditions()["Failed"] == "MirrorLost"
+        assert len(east.sent) - before <= 5
+
+
+async def test_mirrors_of_finished_jobs_are_kept_when_their_worker_gets_another_name() -> None:
+    """D8, D15: drained and registered anew; they go with their sources."""
+    world = World()
+    world.add_worker("east")
+    async with manager_of(world) as manager:
+        for number in range(25):
+            world.create(job(f"job-{number}"))
+        await manager.settle()
+        for number in range(25):
+            world.controller("east").complete(f"job-{number}")
+        await manager.settle()
+        world.management.server.remove("secrets", "east", HOME)
+        await manager.settle(70)
+        world.register("north", leads_to="east")
+        await manager.settle(130)
+        assert all(world.mirror("east", f"job-{number}") for number in range(25))
+        world.delete("job-0")
+        await manager.settle(5)
+        assert world.mirror("east", "job-0") is None
+
+
+async def test_a_worker_that_was_renamed_while_no_manager_ran_is_taken() -> None:
+    """D15, D19: nothing has the old name any more."""
+    world = World()
+    world.add_worker("east")
+    async with manager_of(world) as manager:
+        await manager.settle()
+    world.management.server.remove("secrets", "east", HOME)
+    world.register("north", leads_to="east")
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle(5)
+        assert world.placed() == "north"
+        assert list(world.record()) == ["north"]
+
+
+async def test_a_cluster_is_not_taken_under_another_name_while_jobs_are_on_the_old_one() -> None:
+    """D2, D19."""
+    world = World()
+    world.add_worker("east")
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+    world.management.server.remove("secrets", "east", HOME)
+    world.register("north", leads_to="east")
+    async with manager_of(world) as manager:
+        await manager.settle(130)
+        assert manager.registry.workers["north"].connection.because == (
+            "this cluster is registered already, as worker east"
+        )
+        assert world.placed() == "east"
