@@ -243,9 +243,7 @@ class Edits(Everybody):
         self._do(self._and_wait(tolerant(api.create(path("", namespace), body)), wait))
 
     @rule(cluster=CLUSTERS, name=NAMES, keeps_labels=st.booleans(), wait=WAITS, gap=SOON)
-    def a_person_recreates_a_mirror(
-        self, cluster: str, name: str, keeps_labels: bool, wait: float, gap: float
-    ) -> None:
+    def a_person_recreates_a_mirror(self, cluster: str, name: str, keeps_labels: bool, wait: float, gap: float) -> None:
         self._do(self._and_wait(self._recreate(cluster, name, keeps_labels, gap), wait))
 
     async def _recreate(self, cluster: str, name: str, keeps_labels: bool, gap: float) -> None:

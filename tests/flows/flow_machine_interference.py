@@ -22,7 +22,9 @@ from replicas import Replica
 from mirror.embedded.faults.kinds import Slow, unavailable
 from mirror.embedded.faults.targets import Which
 
-WHEN = st.sampled_from(("while it runs", "while it is down", "while it is down, sources late", "while its leader is killed"))
+WHEN = st.sampled_from(
+    ("while it runs", "while it is down", "while it is down, sources late", "while its leader is killed")
+)
 """Sources late: the next manager knows its workers before it knows its sources."""
 ALIASES = {"east": ("east", "east-2"), "west": ("west", "west-2")}
 STANDING_BY = st.sampled_from((0.0, 2.0, 15.0, 40.0, 600.0))

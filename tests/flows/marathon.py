@@ -1,6 +1,6 @@
 """Many random steps, by hand: ``python tests/flows/marathon.py --steps 1000000 [--seed N] [--processes N] [--shrink]``.
 
-The same machines as in ``test_everybody_at_once``, with seeds of its own, in turn; ``--machine interference`` plays only
+The same machines as in ``test_everybody_at_once``, with seeds of its own, in turn; ``--machine NAME`` plays only
 that one. Ends with exit code 1 at the first history that breaks a rule, which is printed as a program; ``--shrink``
 takes some minutes to make it short.
 """

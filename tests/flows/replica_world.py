@@ -20,6 +20,7 @@ from mirror.embedded.apiserver.messages import Answer, Request
 from mirror.embedded.memory import client_of
 from mirror.kube.client import Client
 from mirror.kube.errors import Unreachable
+from mirror.kube.permits import WritePermit
 from mirror.kube.resources import JOBS
 from mirror.model import names
 from mirror.planes.api import Json
@@ -161,6 +162,7 @@ class ReplicaWorld(FlowWorld):
 
     async def _run_replica(self, replica: Replica) -> None:
         log, metrics = Log("mirror"), Metrics()
+        replica.permit = WritePermit(self.clock.boottime)
         management = self._client("management", replica)
         parts: dict[str, Any] = {"clock": self.clock, "log": log, "metrics": metrics}
 
@@ -174,7 +176,8 @@ class ReplicaWorld(FlowWorld):
         registry = Registry(management, around, connector=connect, **parts)
         mirroring = replica.mirroring = Mirroring(management, registry, self._mirroring_settings(), **parts)
         lease = LeaseSettings(HOME, names.LEASE, identity=replica.identity, **LEASE)
-        leadership = replica.leadership = Leadership(management, lease, clock=self.clock, log=log)
+        leadership = Leadership(management, lease, clock=self.clock, log=log, permit=replica.permit)
+        replica.leadership = leadership
         try:
             async with asyncio.TaskGroup() as scope:
                 for name, work in (("sources", mirroring.watch), ("workers", registry.run)):
@@ -186,7 +189,7 @@ class ReplicaWorld(FlowWorld):
 
     def _client(self, cluster: str, replica: Replica) -> Client:
         way: Any = Way(self.planes[cluster].wire, replica, self, self._under_way, self._outside)
-        return client_of(way, cluster, user=replica.user, peer=MANAGER, clock=self.clock)
+        return client_of(way, cluster, user=replica.user, peer=MANAGER, clock=self.clock, permit=replica.permit)
 
     # ``replicas.Observer``: whoever observes now, since managers run before anybody does.
 
@@ -233,9 +236,9 @@ class ReplicaWorld(FlowWorld):
 
     def namespaces_of(self, name: str, cluster: str) -> list[str]:
         """The namespaces of a worker that have a Job of this name."""
-        return [
-            job["metadata"]["namespace"] for job in self.jobs_on(cluster) if job["metadata"]["name"] == name
-        ] or ["default"]
+        return [job["metadata"]["namespace"] for job in self.jobs_on(cluster) if job["metadata"]["name"] == name] or [
+            "default"
+        ]
 
     async def change(self, name: str, patch: Json, *, cluster: str = "management") -> None:
         namespaces = ["default"] if cluster == "management" else self.namespaces_of(name, cluster)
@@ -255,7 +258,7 @@ class ReplicaWorld(FlowWorld):
         return found.leads_to if found else None
 
     def restore_stored(self, body: Json) -> None:
-        """Put a Job of the management cluster back as it was stored, as who restores etcd does; same uid, same status."""
+        """Put a Job of the management cluster back as it was stored: the same uid and status, as a restore of etcd."""
         storage, metadata = self.management.storage, body["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
         if storage.get("jobs.batch", namespace, name) is not None:

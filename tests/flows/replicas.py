@@ -1,4 +1,4 @@
-"""One manager as a process among others: it is killed without a farewell, frozen, and woken; the Lease decides who works.
+"""One manager as a process among others: it is killed, frozen and woken; the Lease decides who works.
 
 A process has a number, which every request of it bears as its user; ``Way`` is how its requests leave it. What is on
 its way when the process ends or freezes is carried out all the same, as over a network.
@@ -17,6 +17,7 @@ from mirror.controllers.mirroring import Mirroring
 from mirror.embedded.apiserver.messages import MASTERS_GROUP, Answer, Request, Response, Stream, User
 from mirror.embedded.memory import Wire
 from mirror.embedded.virtual import VirtualLoop
+from mirror.kube.permits import WritePermit
 from mirror.runtime.clock import Clock
 from mirror.runtime.leadership import Leadership
 
@@ -41,6 +42,7 @@ class Replica:
     number: int
     mirroring: Mirroring | None = None
     leadership: Leadership | None = None
+    permit: WritePermit | None = None
     task: asyncio.Task[None] | None = None
     is_dead: bool = False
     is_frozen: bool = False
@@ -156,9 +158,15 @@ class Way:
         return self if self._wire.server is not None and not self._replica.is_dead else None
 
     async def handle(self, request: Request) -> Answer:
-        """``memory.Server``: what is sent is carried out, whatever becomes of its sender."""
+        """``memory.Server``: what is sent is carried out, whatever becomes of its sender.
+
+        Raises:
+            NotLeading: as the transport of a network, it looks at the permit with the bytes in hand.
+        """
         server = self._wire.server
         assert server is not None
+        if self._replica.permit is not None and request.method != "GET" and "/leases" not in request.path:
+            self._replica.permit.check()
         self._observer.on_sent(self._replica, self.name, request)
         task = asyncio.get_running_loop().create_task(server.handle(request), context=self._outside)
         self._under_way.add(task)
