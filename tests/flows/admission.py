@@ -42,11 +42,11 @@ class _Mutating:
 
     async def mutate(self, attributes: Attributes) -> list[str]:
         warnings: list[str] = await self._inner.mutate(attributes)
-        wanted = self._mutations.get(attributes.operation)
-        if wanted and attributes.kind.plural == "jobs" and attributes.body and not attributes.subresource:
-            if "managedBy" not in attributes.body["spec"]:
-                CHANGES[wanted](attributes.body)
-                attributes.is_changed = True
+        wanted, body = self._mutations.get(attributes.operation), attributes.body
+        is_job = attributes.kind.plural == "jobs" and not attributes.subresource
+        if wanted and is_job and body and "managedBy" not in body["spec"]:
+            CHANGES[wanted](body)
+            attributes.is_changed = True
         return warnings
 
 

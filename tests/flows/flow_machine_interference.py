@@ -173,7 +173,7 @@ class Interference(Edits):
     async def _wait(is_so: Callable[[], bool], seconds: float) -> bool:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + seconds
-        while not is_so() and loop.time() < ends_at:
+        while not is_so() and loop.time() < ends_at:  # noqa: ASYNC110 - in virtual time
             await asyncio.sleep(0.25)
         return is_so()
 

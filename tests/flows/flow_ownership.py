@@ -1,4 +1,4 @@
-"""Whose object is whose, judged by who created it, whatever labels and annotations say; and what was asked for by users.
+"""Whose object is whose, judged by who created it, whatever labels say; and what users asked for.
 
 The rules of ``flow_invariants`` where anybody may edit anything on either side, admission changes what is written, and
 managers come and go: D1–D3, D5, D7–D11 and D28 at every write and every request.

@@ -95,6 +95,8 @@ async def _register(world: ReplicaWorld) -> None:
         assert record is not None
         known = [worker for worker, one in recorded.items() if one.uid == record.uid]
         here = [worker for worker, one in world.registrations.items() if one.leads_to == cluster]
+        # One that is recorded as another cluster stays that one.
+        here = [worker for worker in here if recorded.get(worker, Recorded()).uid in ("", record.uid)]
         choice = max((one for one in known if load[one]), key=load.__getitem__, default="")
         choice = choice or next((one for one in here if one in known), "") or next(iter(here), "")
         if not choice and cluster in world.workers:
