@@ -30,6 +30,10 @@ WHEN = {
     "webhook": ".Values.config.webhook.enabled",
     "access": ".Values.config.access.enabled",
     "job-controller": ".Values.config.jobController.enabled",
+    "job-controller-gang": (
+        '(and .Values.config.jobController.enabled (dig "featureGates" "WorkloadWithJob" false'
+        " .Values.config.jobController))"
+    ),
 }
 """The files of rights on the management cluster, and when the chart has them."""
 
@@ -48,6 +52,7 @@ COPIES = {
     "webhook": "components/webhook/rbac.yaml",
     "access": "components/access/rbac.yaml",
     "job-controller": "components/job-controller/rbac.yaml",
+    "job-controller-gang": "components/job-controller-gang/rbac.yaml",
     "management-namespaced": "components/namespaced/team-a.yaml",
 }
 """Where kustomize finds the same files."""

@@ -28,6 +28,7 @@ from e2e.controlplane.process import Program, installed_mirror
 from e2e.controlplane.scratch import Scratch
 from e2e.manager import Samples
 from e2e.ports import number_of, reserve_port
+from mirror.kube.resources import WORKLOADS
 
 READY_SECONDS = 120.0
 STOP_SECONDS = 30.0
@@ -42,9 +43,22 @@ _LOG_SHOWN = 16_000
 WITHOUT_JOBS = replace(WORKER, controllers=JOB_CONTROLLERS.removeprefix("job-controller,"))
 """A worker whose Jobs nobody runs yet."""
 
+GANG_GATES = {"GenericWorkload": True, "WorkloadWithJob": True}
+"""Gang scheduling: Workloads and PodGroups are served, and Job controllers create them. Alpha, and off."""
+
 _EMULATED_BY_GATE = {"JobManagedBy": "1.34", "JobPodReplacementPolicy": "1.33"}
 """Gates that 1.36 has locked, and the newest version that kube-controller-manager can emulate where they were not."""
 _OPEN_GATES = {"MutableSchedulingDirectivesForSuspendedJobs", "MutablePodResourcesForSuspendedJobs"}
+
+
+def with_gangs(shape: Shape) -> Shape:
+    """A control plane whose API server has Workloads and PodGroups, and whose scheduler heeds them."""
+    return replace(
+        shape,
+        feature_gates={**shape.feature_gates, **GANG_GATES, "GangScheduling": True},
+        apiserver_args=(*shape.apiserver_args, f"--runtime-config={WORKLOADS.api_version}=true"),
+        controllers=f"{shape.controllers},podgroup-protection-controller",
+    )
 
 
 class Kind(StrEnum):
@@ -198,8 +212,8 @@ class JobController:
 class WithKubeconfig(JobController):
     """One that acts as somebody else than an administrator."""
 
-    def __init__(self, cluster: Cluster, kubeconfig: Path) -> None:
-        super().__init__(cluster)
+    def __init__(self, cluster: Cluster, kubeconfig: Path, flags: Flags | None = None) -> None:
+        super().__init__(cluster, flags=flags)
         ours = f"--kubeconfig={kubeconfig}"
         command = self._program.command
         self._program.command = [ours if part.startswith("--kubeconfig=") else part for part in command]

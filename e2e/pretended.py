@@ -194,7 +194,7 @@ def picture(now: datetime = NOW) -> Pretended:
         Moment(
             at=ago(minutes=35), kind="Placed", text="least loaded of 2 that match region=eu", worker="gpu-frankfurt"
         ),
-        Moment(at=ago(minutes=35), kind="Mirrored", text="created there", worker="gpu-frankfurt"),
+        Moment(at=ago(minutes=35), kind="Mirrored", text="Job created on worker", worker="gpu-frankfurt"),
         Moment(at=ago(minutes=34, seconds=58), kind="Status", text="active 8, ready 8", worker="gpu-frankfurt"),
         Moment(at=ago(minutes=21), kind="Lost", text="no answer for 15 s", worker="gpu-frankfurt"),
         Moment(at=ago(minutes=20, seconds=30), kind="Back", text="", worker="gpu-frankfurt"),

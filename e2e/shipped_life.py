@@ -17,7 +17,8 @@ from e2e.controlplane.client import JSON_PATCH, Client, Json
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import JOB_CONTROLLERS, MANAGEMENT, WORKER
 from e2e.controlplane.kubeconfigs import read_kubeconfig
-from e2e.jobs import Scene, is_complete, is_suspended, job, runs, until
+from e2e.job_controller import with_gangs
+from e2e.jobs import Scene, indexed, is_complete, is_suspended, job, runs, until
 from e2e.manager import ManagerProcess
 from mirror.adapters.job import HELD
 from mirror.model import names
@@ -51,10 +52,11 @@ async def old_clusters() -> AsyncIterator[tuple[Cluster, Cluster]]:
 
 
 @asynccontextmanager
-async def strict_cluster() -> AsyncIterator[Cluster]:
+async def strict_cluster(*, has_gangs: bool = False) -> AsyncIterator[Cluster]:
     """One whose Jobs nobody runs yet, and whose admission asks for every right that some distributions ask for."""
     kept = ",".join(one for one in JOB_CONTROLLERS.split(",") if one not in _OTHERS)
-    async with Cluster.start("here", replace(WORKER, controllers=kept, apiserver_args=(*OLD, ENFORCED))) as cluster:
+    shape = replace(WORKER, controllers=kept, apiserver_args=(*OLD, ENFORCED))
+    async with Cluster.start("here", with_gangs(shape) if has_gangs else shape) as cluster:
         yield cluster
 
 
@@ -181,6 +183,12 @@ async def life_of_jobs(scene: Scene) -> None:
     await scene.client.wait_until(path, lambda found: found and found["metadata"].get("ownerReferences"))
     await until(lambda: _times_told(scene), lambda times: times == 2)
     await scene.source_until("short", lambda found: found is None)
+
+
+async def life_of_gangs(scene: Scene) -> None:
+    """A Job whose pods are scheduled together."""
+    await scene.create(indexed("gang", completions=2))
+    await scene.source_until("gang", is_complete)
 
 
 async def _times_told(scene: Scene) -> int:

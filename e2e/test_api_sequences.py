@@ -11,9 +11,11 @@ import pytest
 
 from e2e.api_sequences.run import pair
 from e2e.api_sequences.shrink import Shrinking
+from e2e.api_sequences.verdicts import compare
 
 SEED = 5
 COUNT = 400
+PATHS = 1500
 _SHOWN = 3
 
 pytestmark = pytest.mark.usefixtures("binaries")
@@ -29,3 +31,16 @@ async def test_a_real_server_and_the_embedded_one_say_the_same() -> None:
         pytest.fail("\n\n".join([f"{len(report.differences)} sequences differ", *map(str, shown)]), pytrace=False)
     # Sequences in which everything is refused would prove little.
     assert report.accepted > report.requests / 2
+
+
+async def test_odd_paths_let_nobody_through_whom_a_real_server_refuses() -> None:
+    """Any path, method, query and identity, for users of few rights; refusals have the same words."""
+    async with pair() as both:
+        report = await compare(both, seed=SEED, count=PATHS)
+        print(report)
+    differences = [f"{asked}\n  theirs: {real}\n  ours:   {ours}" for asked, real, ours in report.differences]
+    if differences:
+        pytest.fail("\n\n".join([f"{len(differences)} requests differ", *differences[:_SHOWN]]), pytrace=False)
+    # Requests that are all refused, or all allowed, would prove little.
+    assert report.answers["403"] > PATHS / 4
+    assert report.answers["200"] > PATHS / 100

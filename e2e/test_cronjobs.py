@@ -1,8 +1,8 @@
 """CronJobs of the real cronjob controller whose Jobs are run by ours, or mirrored to a worker that runs them (J3).
 
-All CronJobs are made at once, in both worlds, and meet two schedules: a minute that was missed, as after a downtime of
-the cronjob controller, and the next minute of the clock. So the whole module waits for the clock once; then they are
-suspended, so that no third minute comes into what is looked at.
+All CronJobs are made at once, in both worlds, and catch up with two schedules that were missed, as after a downtime of
+the cronjob controller. Their schedules are of one time a day: none comes by itself while they are looked at, and
+nothing depends on what fits into a minute of the clock.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from e2e.job_controller import CHOSEN, WITHOUT_JOBS, JobController
 from e2e.jobs import Scene, condition, is_complete, is_failed, is_over, job, runs, uid, until
 from e2e.manager import ManagerProcess
 
-NEEDED_SECONDS = 45
-"""What must be left of a minute for what happens before it ends."""
 WORKER = "worker"
 TEMPLATES: dict[str, tuple[Json, Json]] = {
     # name: (fields of the CronJob, what its Jobs are like)
@@ -148,16 +146,13 @@ async def worlds(binaries: None) -> AsyncIterator[dict[str, World]]:
 
 
 async def meet_two_schedules(both: list[World]) -> None:
-    """Make all CronJobs, let them catch up with the minute before, and wait for the next."""
-    left = 60 - time.time() % 60
-    if left < NEEDED_SECONDS:
-        # The clock's own pace: nothing else makes a minute begin. A little more, since two clocks are compared.
-        await asyncio.sleep(left + 0.5)
-    missed = datetime.now(UTC).replace(second=0, microsecond=0)
-    earlier = {"status": {"lastScheduleTime": f"{missed - timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}"}}
+    """Make all CronJobs, let them catch up with a time that was missed, and then with another."""
+    second = datetime.now(UTC).replace(second=0, microsecond=0)
+    first = second - timedelta(minutes=1)
+    earlier = {"status": {"lastScheduleTime": f"{first - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"}}
     for world in both:
         for name in TEMPLATES:
-            await world.scene.client.create(world.cronjobs, cronjob(name, world.managed_by))
+            await world.scene.client.create(world.cronjobs, cronjob(name, world.managed_by, first))
             await world.scene.client.merge(f"{world.cronjobs}/{name}/status", earlier)
     for world in both:
         for name in SCHEDULED:
@@ -167,26 +162,31 @@ async def meet_two_schedules(both: list[World]) -> None:
         for name in ("allow", "forbid", "replace"):
             await world.until(name, lambda jobs: runs()(jobs[0]))
         await world.until("lingering", lambda jobs: condition(jobs[0], "FailureTarget"))
-    assert datetime.now(UTC) < missed + timedelta(minutes=1), "the first minute was too short for all that"
+    for world in both:
+        for name in SCHEDULED:
+            await world.scene.client.merge(f"{world.cronjobs}/{name}", {"spec": {"schedule": daily(second)}})
+            # After a change of the schedule the controller waits for its next time; after any other it looks at once.
+            await world.scene.client.merge(f"{world.cronjobs}/{name}", {"metadata": {"labels": {"changed": "yes"}}})
     for world in both:
         for name in SCHEDULED:
             if name in ONLY_ONE:
-                await until(partial(world.reasons, name), lambda reasons: "JobAlreadyActive" in reasons, seconds=180)
+                await until(partial(world.reasons, name), lambda reasons: "JobAlreadyActive" in reasons)
             else:
-                await world.until(name, lambda jobs: len(jobs) == 2, seconds=180)
-    for world in both:
-        for name in SCHEDULED:
-            await world.scene.client.merge(f"{world.cronjobs}/{name}", {"spec": {"suspend": True}})
-    assert datetime.now(UTC) < missed + timedelta(minutes=2), "the second minute was too short for all that"
+                await world.until(name, lambda jobs: len(jobs) == 2)
 
 
-def cronjob(name: str, managed_by: str | None) -> Json:
-    """A CronJob of every minute."""
+def daily(when: datetime) -> str:
+    """The schedule of this minute of each day."""
+    return f"{when.minute} {when.hour} * * *"
+
+
+def cronjob(name: str, managed_by: str | None, when: datetime) -> Json:
+    """A CronJob of this minute of each day."""
     fields, jobs = TEMPLATES[name]
     made = job("any", managed_by, **jobs)
     return {
         "metadata": {"name": name},
-        "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": made["spec"]}} | fields,
+        "spec": {"schedule": daily(when), "timeZone": "Etc/UTC", "jobTemplate": {"spec": made["spec"]}} | fields,
     }
 
 

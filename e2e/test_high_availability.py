@@ -138,7 +138,7 @@ async def test_a_leader_that_was_frozen_alone_writes_nothing_when_it_wakes(
         await manager.register("east", kubeconfig=before_east.kubeconfig(robot).read_bytes())
         await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="east") == 1)
         await scene.create(*(job(name, manager.managed_by, run_for="1s") for name in names))
-        await scene.event(names[0], "Mirrored")
+        await until(lambda: scene.mirrors(names[0]), bool)
 
         manager.send(signal.SIGSTOP)
         await scene.delete(names[-1])

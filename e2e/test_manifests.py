@@ -177,6 +177,27 @@ def test_the_chart_passes_settings_on() -> None:
     assert {subject["namespace"] for one in objects for subject in one.get("subjects", ())} == {"elsewhere"}
 
 
+_GANGS = {"GenericWorkload": True, "WorkloadWithJob": True}
+
+
+@pytest.mark.parametrize(
+    ("controller", "has_rights"),
+    [
+        ({"enabled": True, "featureGates": _GANGS}, True),
+        ({"enabled": True, "featureGates": {**_GANGS, "WorkloadWithJob": False}}, False),
+        ({"enabled": True, "featureGates": {}}, False),
+        ({"enabled": True}, False),
+        ({"enabled": False, "featureGates": _GANGS}, False),
+    ],
+)
+def test_rights_on_workloads_come_with_their_gate(controller: Json, has_rights: bool) -> None:
+    """Both the Job controller and the gate are off by default."""
+    found = by_key(charted({"config": {"jobController": controller}}))
+    name = "jobmirror-job-controller-gang"
+
+    assert (("ClusterRole", "", name) in found) == (("ClusterRoleBinding", "", name) in found) == has_rights
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def cluster() -> AsyncIterator[Cluster]:
     """A fresh API server that knows the kinds of cert-manager and the Prometheus operator by name."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from e2e import shipped, shipped_life
-from e2e.job_controller import WithKubeconfig
+from e2e.job_controller import GANG_GATES, Flags, WithKubeconfig
 from e2e.jobs import Scene, job, until
 from e2e.manager import ManagerProcess
 from e2e.shipped import Right, user_of
@@ -109,6 +109,30 @@ async def test_the_job_controller_uses_every_right_and_lacks_none() -> None:
 
     assert [entry.uri for entry in entries if entry.user == user_of("robots") and entry.code == 403] == []
     assert shipped.spare(set(shipped.rights(objects)), entries, user_of("robots")) == {hidden}
+
+
+async def test_gang_scheduling_uses_every_right_that_comes_with_it() -> None:
+    """Without the gate nothing of it is asked for, which the test above shows: its account has none of these."""
+    async with shipped_life.strict_cluster(has_gangs=True) as cluster:
+        scene = Scene(cluster, {"here": cluster}, f"team-{uuid.uuid4().hex[:6]}")
+        await scene.make_namespace()
+        objects = shipped.read("job-controller", "job-controller-gang", namespace="robots")
+        kubeconfig = await shipped.account(cluster, "robots", objects)
+        robot = WithKubeconfig(cluster, kubeconfig, Flags(gates=GANG_GATES))
+        try:
+            robot.launch()
+            await robot.wait_until_ready()
+            await shipped_life.life_of_gangs(scene)
+            await robot.stop()
+            entries = await cluster.audit_entries()
+        finally:
+            await robot.close()
+            await scene.close()
+
+    assert [entry.uri for entry in entries if entry.user == user_of("robots") and entry.code == 403] == []
+    gang = set(shipped.rights(shipped.read("job-controller-gang", namespace="robots")))
+    assert len(gang) == 6
+    assert shipped.spare(gang, entries, user_of("robots")) == set()
 
 
 async def failed_creates(scene: Scene) -> list[str]:

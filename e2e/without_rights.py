@@ -28,7 +28,7 @@ from e2e.controlplane.client import Client, Json, Refused
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import ProgramEnded
-from e2e.job_controller import LEASE, WithKubeconfig
+from e2e.job_controller import GANG_GATES, LEASE, Flags, WithKubeconfig
 from e2e.jobs import Scene
 from e2e.manager import Identity, ManagerProcess
 from e2e.shipped import Right
@@ -38,6 +38,7 @@ from e2e.shipped_life import (
     chosen_settings,
     held_life,
     life,
+    life_of_gangs,
     life_of_jobs,
     old_clusters,
     renewing_life,
@@ -178,17 +179,34 @@ async def _alone() -> AsyncIterator[tuple[Cluster]]:
         yield (cluster,)
 
 
+@asynccontextmanager
+async def _alone_with_gangs() -> AsyncIterator[tuple[Cluster]]:
+    async with strict_cluster(has_gangs=True) as cluster:
+        yield (cluster,)
+
+
 async def _jobs_run(trial: Trial) -> None:
     """What our Job controller lives through, whose Lease nobody has had before."""
+    await _robot_lives(trial, life_of_jobs, ["job-controller"], Flags())
+
+
+async def _gangs_run(trial: Trial) -> None:
+    """The same with gang scheduling."""
+    await _robot_lives(trial, life_of_gangs, ["job-controller", "job-controller-gang"], Flags(gates=GANG_GATES))
+
+
+async def _robot_lives(
+    trial: Trial, lives: Callable[[Scene], Awaitable[None]], files: Sequence[str], flags: Flags
+) -> None:
     (cluster,) = trial.clusters
     namespace = trial.identity.namespace
-    granted = trial.left(cluster, shipped.read("job-controller", namespace=namespace))
-    robot = WithKubeconfig(cluster, await shipped.account(cluster, namespace, granted))
+    granted = trial.left(cluster, shipped.read(*files, namespace=namespace))
+    robot = WithKubeconfig(cluster, await shipped.account(cluster, namespace, granted), flags)
     async with _scene(trial, _HERE, is_made_there=False) as scene:
         try:
             robot.launch()
             await robot.wait_until_ready()
-            await life_of_jobs(scene)
+            await lives(scene)
         finally:
             await robot.close()
             await shipped.withdraw(cluster, granted)
@@ -221,6 +239,7 @@ WAYS = (
         _managed(lambda _: {}, renewing_life, renews=True),
     ),
     Way({"job-controller": _HERE}, _alone, _jobs_run),
+    Way({"job-controller-gang": _HERE}, _alone_with_gangs, _gangs_run),
 )
 """Every file of ``config/rbac`` is in one of them."""
 

@@ -24,7 +24,7 @@ from mirror.jobcontroller.rivals import Fought
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.connect import connect_management, connect_worker
-from mirror.kube.errors import Forbidden, KubeError, Unauthorized
+from mirror.kube.errors import Forbidden, KubeError, NotFound, Unauthorized
 from mirror.kube.fields import knows_rule_names
 from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
 from mirror.kube.permits import WritePermit
@@ -39,9 +39,9 @@ from mirror.settings.schema import Settings
 from mirror.telemetry.logs import Log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
+from mirror.workers.probes import Unsupported, check_version
 from mirror.workers.registry import Connector, Registry, RegistrySettings
 from mirror.workers.renewing import Renewer
-from mirror.workers.worker import Unsupported, check_version
 
 if TYPE_CHECKING:
     from mirror.controllers.tracing import Traces  # only where traces are wanted
@@ -172,12 +172,16 @@ class Manager:
             return self.mirroring.informers.is_synced, f"{len(self.mirroring.sources)} sources"
 
         def workers() -> tuple[bool, str]:
+            if why := self.registry.secrets_refused_because:
+                return False, f"Secrets in namespace {self.settings.namespace} (setting namespace) not listed: {why}"
             up = sum(worker.is_reachable for worker in self.registry.workers.values())
             # Who takes over looks at workers anew, and goes on serving meanwhile.
             self.has_settled = self.has_settled or self.registry.have_settled()
-            return self.has_settled, f"{up} of {len(self.registry.workers)} workers within reach"
+            return self.has_settled, f"{up}/{len(self.registry.workers)} workers ready"
 
         def leader() -> tuple[bool, str]:
+            if self.leadership is not None and not self.is_working and self.leadership.obstacle:
+                return False, f"{self.leadership.obstacle} (setting namespace)"
             return True, "leading" if self.is_working else "standing by"
 
         readiness = {"sources": sources, "workers": workers, "leader": leader}
@@ -251,6 +255,7 @@ async def _build(
 ) -> Manager:
     clock = SystemClock()
     uid = await _management_uid(management)
+    await _check_namespace(management, settings.namespace)
     origin = settings.origin or uid
     knows_names = await knows_rule_names(management, log=log)
 
@@ -349,6 +354,23 @@ async def _management_uid(management: Client) -> str:
     except KubeError as error:
         raise CannotStart(f"management cluster at {management.server}: {error}") from error
     raise AssertionError("the loop above returns or raises")
+
+
+async def _check_namespace(management: Client, namespace: str) -> None:
+    """Whether our own namespace exists, as far as we may ask; else the Lease will show it (``Leadership.obstacle``).
+
+    Raises:
+        CannotStart: it does not exist.
+    """
+    try:
+        await management.send(requests.get(NAMESPACES, namespace))
+    except NotFound as error:
+        raise CannotStart(
+            f"namespace {namespace} not found on the management cluster (setting namespace): "
+            f"create it (kubectl create namespace {namespace}), or correct the setting"
+        ) from error
+    except KubeError:
+        return
 
 
 def _first(failure: BaseException) -> BaseException:

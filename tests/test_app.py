@@ -111,7 +111,7 @@ async def test_checks_say_what_is_ready() -> None:
         await asyncio.sleep(5)
         assert {name: check() for name, check in readiness.items()} == {
             "sources": (True, "0 sources"),
-            "workers": (True, "0 of 0 workers within reach"),
+            "workers": (True, "0/0 workers ready"),
             "leader": (True, "leading"),
         }
         assert b"jobmirror" in manager.metrics.render()[0]
@@ -198,6 +198,51 @@ async def test_what_keeps_it_from_starting_is_said_in_one_line(minor: int, refus
         await _management_uid(client_of(wire))
     assert "\n" not in str(ended.value)
     assert asyncio.get_running_loop().time() < 1
+
+
+async def test_a_namespace_that_does_not_exist_keeps_it_from_starting() -> None:
+    """Neither a Lease nor a worker could ever be found there; the setting that names it is said."""
+    wire = wire_to("management")
+    with pytest.raises(CannotStart, match=r"^namespace nowhere not found .* \(setting namespace\): create it") as ended:
+        await manager_on(wire, namespace="nowhere")
+    assert "\n" not in str(ended.value)
+
+
+async def test_a_manager_that_may_not_take_its_lease_is_not_ready() -> None:
+    """Where the namespace may not be read, its absence shows at the Lease; a later permission makes it lead."""
+    wire = wire_to("management")
+    wire.arrange("get", "namespaces", forbidden(), name="nowhere", times=99)
+    manager, stop = await manager_on(wire, namespace="nowhere"), asyncio.Event()
+    _, readiness = manager.checks()
+    async with asyncio.TaskGroup() as scope:
+        scope.create_task(manager.run(stop), name="manager")
+        await asyncio.sleep(1)
+        is_ready, text = readiness["leader"]()
+        assert not is_ready
+        assert text == (
+            "Lease nowhere/jobmirror-manager cannot be taken: namespace nowhere not found on this cluster "
+            "(setting namespace)"
+        )
+        wire.server.put("namespaces", {"metadata": {"name": "nowhere"}})
+        await asyncio.sleep(30)
+        assert readiness["leader"]() == (True, "leading")
+        stop.set()
+
+
+async def test_a_manager_that_may_not_list_workers_is_not_ready() -> None:
+    """It would otherwise look like one that has no workers."""
+    wire = wire_to("management")
+    for verb in ("list", "watch"):
+        wire.arrange(verb, "secrets", forbidden(), times=999)
+    manager, stop = await manager_on(wire), asyncio.Event()
+    _, readiness = manager.checks()
+    async with asyncio.TaskGroup() as scope:
+        scope.create_task(manager.run(stop), name="manager")
+        await asyncio.sleep(60)
+        is_ready, text = readiness["workers"]()
+        assert not is_ready
+        assert text.startswith(f"Secrets in namespace {HOME} (setting namespace) not listed: 403 Forbidden")
+        stop.set()
 
 
 async def test_the_origin_is_the_clusters_own_unless_it_is_set() -> None:

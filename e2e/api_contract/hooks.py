@@ -101,6 +101,7 @@ async def configure(api: Api, hook: Hook, resource: str = VALIDATING, **fields: 
         "rules": [rule],
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 30,  # the most that there is: a busy machine is no failure
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "OURS"}},
         **fields,
     }

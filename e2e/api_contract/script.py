@@ -2,8 +2,10 @@
 
 A step asks one thing. Its ``says`` is the whole answer in normal form (``normal``), or what its ``pick`` names of it;
 ``fine: true`` instead means that nothing matters but that it was not refused; ``until`` asks again until what it names
-has these values, since a real server learns of new kinds and rights a moment later. ``$(0.metadata.uid)`` anywhere in a
-request is that value of the answer to step 0. ``record`` fills in answers that are not there yet.
+has these values, since a real server learns of new kinds and rights a moment later. ``unordered`` names lists of the
+answer, such as ``warnings``, that a real server collects by iterating over a Go map, so that their order is random.
+``$(0.metadata.uid)`` anywhere in a request is that value of the answer to step 0. ``record`` fills in answers that are
+not there yet.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _LOOK_AGAIN_SECONDS = 0.05
 _HEADERS = ("content-type", "retry-after", "location", "allow")
 REFERENCE = re.compile(r"\$\((\d+)\.([^)]*)\)")
 _STEP_FIELDS = frozenset(
-    ("ask", "body", "text", "content", "accept", "headers", "user", "pick", "fine", "until", "says")
+    ("ask", "body", "text", "content", "accept", "headers", "user", "pick", "unordered", "fine", "until", "says")
 )
 
 
@@ -53,6 +55,9 @@ class Script:
         ]
         steps = case.get("steps") or [{name: value for name, value in case.items() if name in _STEP_FIELDS}]
         assert all(one.keys() <= _STEP_FIELDS for one in steps), case["case"]
+        for one in steps:
+            lists = {name for name, value in (one.get("says") or {}).items() if isinstance(value, list)}
+            assert "says" not in one or lists.issuperset(one.get("unordered", ())), case["case"]
         return cls(case["case"], [*before, *steps], bool(case.get("managers")))
 
     async def play(self, api: Api) -> None:
@@ -63,7 +68,8 @@ class Script:
         """
         for step, said in zip(self.steps, await self.answers(api), strict=True):
             if "says" in step:
-                wrong = list(differences(strict(step["says"]), said))
+                expected = in_one_order(step["says"], step.get("unordered", ()))
+                wrong = list(differences(strict(expected), said))
                 if wrong:
                     raise Wrong("\n    ".join([f"{step['ask']}:", *wrong, f"said: {short(said)}"]))
 
@@ -80,7 +86,8 @@ class Script:
             raw.append(_decoded(said))
             if step.get("fine") and said.status >= 300:
                 raise Wrong(f"{step['ask']}: {said.status} {short(said.text)}")
-            answers.append(picked(normal_form(said, normal), step.get("pick")))
+            form = picked(normal_form(said, normal), step.get("pick"))
+            answers.append(in_one_order(form, step.get("unordered", ())))
         return answers
 
 
@@ -131,6 +138,12 @@ def picked(said: Json, paths: Sequence[str] | None) -> Json:
     if paths is None:
         return said
     return {"status": said["status"], **{path: _at(said, path) for path in paths}}
+
+
+def in_one_order(said: Json, unordered: Sequence[str]) -> Json:
+    """The same with these of its lists sorted: there is no other order that two answers would have in common."""
+    lists = {name: said[name] for name in unordered if isinstance(said.get(name), list)}
+    return {**said, **{name: sorted(items, key=json.dumps) for name, items in lists.items()}}
 
 
 def _status(body: Json, code: int) -> Json:

@@ -11,8 +11,9 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from e2e.api_contract import servers
-from e2e.api_sequences.run import Report, pair
+from e2e.api_sequences.run import Pair, Report, pair
 from e2e.api_sequences.shrink import Shrinking
+from e2e.api_sequences.verdicts import Verdicts, compare
 from e2e.controlplane.assets import MissingBinaries
 
 
@@ -27,13 +28,15 @@ def main() -> int:
     return 1 if report.differences else 0
 
 
-async def _run(options: argparse.Namespace) -> Report:
+async def _run(options: argparse.Namespace) -> Report | Verdicts:
     async with AsyncExitStack() as stack:
         real = None
         if options.kubeconfig:
             real = await stack.enter_async_context(servers.existing(options.kubeconfig))
         both = await stack.enter_async_context(pair(real))
         began = time.monotonic()
+        if options.paths:
+            return await _compare(both, options)
         report = await both.run(seed=options.seed, count=options.count)
         print(f"{report}, in {time.monotonic() - began:.1f} s")
         # One of each sort, the shortest, is enough to begin with.
@@ -47,11 +50,23 @@ async def _run(options: argparse.Namespace) -> Report:
     return report
 
 
+async def _compare(both: Pair, options: argparse.Namespace) -> Verdicts:
+    began = time.monotonic()
+    verdicts = await compare(both, seed=options.seed, count=options.count)
+    print(f"{verdicts}, in {time.monotonic() - began:.1f} s")
+    for asked, real, ours in verdicts.differences[: options.show]:
+        print(f"\n{asked}\n  theirs: {real}\n  ours:   {ours}")
+    return verdicts
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m e2e.api_sequences", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="what the sequences are drawn from (1)")
-    parser.add_argument("--count", type=int, default=300, help="how many sequences, of some ten requests each (300)")
+    parser.add_argument(
+        "--count", type=int, default=300, help="how many sequences, of some ten requests each, or paths (300)"
+    )
     parser.add_argument("--shrink", action="store_true", help="show the smallest sequence for each sort of difference")
+    parser.add_argument("--paths", action="store_true", help="single requests with odd paths, for users of few rights")
     parser.add_argument("--show", type=int, default=20, help="how many sorts of differences to show (20)")
     parser.add_argument("--kubeconfig", type=Path, help="a real server that is there already; its storage gets full")
     return parser.parse_args()

@@ -178,6 +178,9 @@ class _Surviving:
             return await self.wire.send(asked)
         except aiohttp.ServerDisconnectedError:
             return Reply(CRASHED, (), b"")
+        except aiohttp.ClientResponseError as error:
+            # Go's answer to what is no HTTP has a body that it does not announce.
+            return Reply(error.status, (), b"")
 
     def stream(self, asked: Asked) -> AbstractAsyncContextManager[Streaming]:
         """See ``Wire``."""

@@ -49,6 +49,24 @@ EXPLAINED: dict[str, Explained] = {
         upstream=("[SuccessCriteriaMet=False Mine: because times=[]] [SuccessCriteriaMet=True",),
         ours=("[SuccessCriteriaMet=True",),
     ),
+    "a-gang-with-too-long-a-name": Explained(
+        "KEP-5547: upstream makes the name of the PodGroup template longer than the API accepts, so its Job never "
+        "runs. Ours cuts the Job's part.",
+        upstream=("create workloads refused 422", "j generation=1"),
+        ours=(
+            "create ",
+            "  ",
+            "status active=2",
+            "j generation=1 active=2",
+            " Pending ",
+            "Normal SuccessfulCreate",
+            "Normal WorkloadCreated",
+        ),
+    ),
+    "a-quota-allows-no-workload": Explained(
+        "KEP-5547: nothing but upstream's log says that a Workload could not be created. Ours has the event of 1.37.",
+        ours=("Warning FailedWorkloadCreate on Job/job",),
+    ),
     "a-pod-of-a-finished-job": Explained(
         "Q24: upstream leaves the finalizer on a pod that comes after its Job's end until the pod is deleted. Ours "
         "takes it off at once, as it does with pods that a crash left, so that a restart changes nothing.",

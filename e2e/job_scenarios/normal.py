@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from e2e.controlplane.client import Json
@@ -28,8 +28,14 @@ _SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "managedFields", 
 class Names:
     """Who is who in one namespace."""
 
-    def __init__(self, place: Place, *, tells_pods_apart: bool = True) -> None:
-        """``tells_pods_apart``: False where the controller may choose among equals: all are then called alike."""
+    def __init__(self, place: Place, *, tells_pods_apart: bool = True, made: Iterable[Json] = ()) -> None:
+        """Args say who there is, and how they are told apart.
+
+        Args:
+            place: Jobs and pods.
+            tells_pods_apart: False where the controller may choose among equals: all are then called alike.
+            made: what else the controller has created, in this order, under names of its own.
+        """
         self._roles: dict[str, str] = {}
         self._start_times: dict[str, str] = {}
         lives: Counter[str] = Counter()
@@ -38,6 +44,11 @@ class Names:
             lives[name] += 1
             self._roles[born["metadata"]["uid"]] = f"uid({name}{_nth(lives[name])})"
         counts: Counter[str] = Counter()
+        for one in made:
+            kind = one["kind"].lower()
+            counts[kind] += 1
+            self._roles[one["metadata"]["name"]] = f"{kind}{_nth(counts[kind])}"
+            self._roles[one["metadata"]["uid"]] = f"uid({kind}{_nth(counts[kind])})"
         for born in place.pod_births:
             role = _kind_of(born)
             counts[role] += 1
@@ -90,11 +101,11 @@ def status_line(names: Names, status: Json) -> str:
     return " ".join(parts + [_condition(names, one) for one in status.get("conditions", [])])
 
 
-def pod_lines(names: Names, pod: Json) -> list[str]:
-    """What a new pod is, a line for each part, nothing left out but what the server alone decides."""
-    metadata = {key: value for key, value in pod["metadata"].items() if key not in (*_SERVERS_OWN, "name")}
+def new_lines(names: Names, made: Json) -> list[str]:
+    """What a new object is, a line for each part, nothing left out but what the server alone decides."""
+    metadata = {key: value for key, value in made["metadata"].items() if key not in (*_SERVERS_OWN, "name")}
     lines = [f"  {key}: {names.shown(value)}" for key, value in sorted(metadata.items())]
-    lines += [f"  spec.{key}: {names.shown(value)}" for key, value in sorted(pod["spec"].items())]
+    lines += [f"  spec.{key}: {names.shown(value)}" for key, value in sorted(made["spec"].items())]
     return lines
 
 
@@ -148,7 +159,7 @@ def event_lines(names: Names, events: Sequence[Json]) -> list[str]:
     return sorted([line for line in lines if line not in once] + list(once))
 
 
-_RETRIED = ("FailedCreate", "FailedDelete", "Suspended", "Resumed")
+_RETRIED = ("FailedCreate", "FailedDelete", "FailedWorkloadCreate", "Suspended", "Resumed")
 _FLAGS = ("controller", "blockOwnerDeletion")
 
 

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from itertools import groupby
 
 import aiohttp
 
@@ -88,16 +89,25 @@ async def play_and_trace(side: Side, scenarios: Iterable[Scenario]) -> Mapping[s
 async def play_on_both(
     chosen: Iterable[Scenario], left: str, right: str
 ) -> tuple[Mapping[str, Trace], Mapping[str, Trace]]:
-    """Play the same scripts on two new sides at the same time."""
-    chosen = list(chosen)
-    async with AsyncExitStack() as stack:
-        sides = [
-            await stack.enter_async_context(Side.start(name, KINDS[kind]))
-            for name, kind in (("left", left), ("right", right))
-        ]
-        async with asyncio.TaskGroup() as scope:
-            tasks = [scope.create_task(play_and_trace(side, chosen), name="play a side") for side in sides]
-        return tasks[0].result(), tasks[1].result()
+    """Play the same scripts on two new sides at the same time; those with gangs on two others, afterwards."""
+    lefts: dict[str, Trace] = {}
+    rights: dict[str, Trace] = {}
+    for has_gangs, found in groupby(sorted(chosen, key=_has_gangs), _has_gangs):
+        scripts = list(found)
+        async with AsyncExitStack() as stack:
+            sides = [
+                await stack.enter_async_context(Side.start(name, KINDS[kind], has_gangs=has_gangs))
+                for name, kind in (("left", left), ("right", right))
+            ]
+            async with asyncio.TaskGroup() as scope:
+                tasks = [scope.create_task(play_and_trace(side, scripts), name="play a side") for side in sides]
+        lefts |= tasks[0].result()
+        rights |= tasks[1].result()
+    return lefts, rights
+
+
+def _has_gangs(one: Scenario) -> bool:
+    return one.has_gangs
 
 
 async def find_differences(

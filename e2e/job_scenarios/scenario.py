@@ -26,6 +26,8 @@ class Scenario:
     has_outage: bool
     """Played apart, since it stops the controller of everybody."""
     is_for_kills: bool
+    has_gangs: bool
+    """Played apart, on sides with gang scheduling."""
     tells_pods_apart: bool
     """False where the controller chooses among equal pods, so that two runs may choose differently."""
 
@@ -34,7 +36,12 @@ SCENARIOS: dict[str, Scenario] = {}
 
 
 def scenario(
-    cites: str, *, has_outage: bool = False, is_for_kills: bool = True, tells_pods_apart: bool = True
+    cites: str,
+    *,
+    has_outage: bool = False,
+    is_for_kills: bool = True,
+    has_gangs: bool = False,
+    tells_pods_apart: bool = True,
 ) -> Callable[[Script], Script]:
     """Put a script on the list; its name in words is the scenario's.
 
@@ -45,6 +52,7 @@ def scenario(
             with the controller, or at what lasts too short to be waited for while the controller is killed, or
             has a deadline, which passes while kills stretch the script, or needs two writes to be met by one sync: a
             controller that starts between them judges by the first.
+        has_gangs: see ``Scenario``. Kills are for the others.
         tells_pods_apart: see ``Scenario``.
     """
 
@@ -52,8 +60,8 @@ def scenario(
         name = play.__name__.replace("_", "-")
         assert name not in SCENARIOS, name
         group = play.__module__.rpartition(".")[2]
-        takes_kills = is_for_kills and not has_outage
-        SCENARIOS[name] = Scenario(name, group, cites, play, has_outage, takes_kills, tells_pods_apart)
+        takes_kills = is_for_kills and not has_outage and not has_gangs
+        SCENARIOS[name] = Scenario(name, group, cites, play, has_outage, takes_kills, has_gangs, tells_pods_apart)
         return play
 
     return register

@@ -23,8 +23,10 @@ from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import Files, Shape
 from e2e.controlplane.process import Program, installed_mirror
 from e2e.controlplane.scratch import Scratch
+from e2e.job_controller import GANG_GATES, with_gangs
 from e2e.job_scenarios.pulse import Pulse
 from e2e.job_scenarios.sightings import Sightings
+from mirror.kube.resources import POD_GROUPS, WORKLOADS
 
 CONTROLLER_USER = "job-controller"
 NEIGHBOURS_USER = "system:kube-controller-manager"
@@ -45,19 +47,22 @@ Command = Callable[[Cluster, Path], list[str | Path]]
 def upstream(cluster: Cluster, kubeconfig: Path) -> list[str | Path]:
     """kube-controller-manager with nothing but its Job controller."""
     binary = find_binaries("kube-controller-manager")["kube-controller-manager"]
-    shape = Shape(controllers="job-controller", client_qps=_QPS, client_burst=_BURST)
+    gates = cluster.shape.feature_gates
+    shape = Shape(controllers="job-controller", client_qps=_QPS, client_burst=_BURST, feature_gates=gates)
     return components.controller_manager(binary, Files(cluster.directory), kubeconfig, shape)
 
 
 def ours(cluster: Cluster, kubeconfig: Path) -> list[str | Path]:
     """``mirror job-controller``."""
     limits = (f"--qps={_QPS}", f"--burst={_BURST}")
+    gates = [f"{name}=true" for name in GANG_GATES if cluster.shape.feature_gates.get(name)]
     return [
         installed_mirror(),
         "job-controller",
         f"--kubeconfig={kubeconfig}",
         "--listen=127.0.0.1:0",
         "--no-leader-election",
+        f"--feature-gates={','.join(gates)}",
         *limits,
     ]
 
@@ -88,14 +93,16 @@ class Side:
 
     @classmethod
     @asynccontextmanager
-    async def start(cls, name: str, kind: Kind) -> AsyncIterator[Side]:
-        """A side that works; it is gone when the block is left.
+    async def start(cls, name: str, kind: Kind, *, has_gangs: bool = False) -> AsyncIterator[Side]:
+        """A side that works, with gang scheduling or as it is by default; it is gone when the block is left.
 
         Raises what ``Cluster.start`` does, and TimeoutError if the Job controller does nothing.
         """
         async with AsyncExitStack() as stack:
             scratch = stack.enter_context(closing(Scratch(f"job-controller-{name}")))
-            cluster = await stack.enter_async_context(Cluster.start(name, _shape(scratch.path, kind.neighbours)))
+            shape = _shape(scratch.path, kind.neighbours)
+            starting = Cluster.start(name, with_gangs(shape) if has_gangs else shape)
+            cluster = await stack.enter_async_context(starting)
             kubeconfig = cluster.kubeconfig_for(CONTROLLER_USER, groups=["system:masters"])
             controller = Program(kind.command(cluster, kubeconfig), scratch)
             watcher = cluster.client(user_agent="job-scenarios-watch")
@@ -218,6 +225,7 @@ def _shape(directory: Path, neighbours: str) -> Shape:
             "resources": [
                 {"group": "batch", "resources": ["jobs", "jobs/status"]},
                 {"group": "", "resources": ["pods", "namespaces"]},
+                {"group": WORKLOADS.group, "resources": [WORKLOADS.plural, POD_GROUPS.plural]},
             ],
         },
         {"level": "None"},

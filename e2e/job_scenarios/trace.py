@@ -19,7 +19,9 @@ from e2e.job_scenarios.normal import Names
 from e2e.job_scenarios.sightings import Place
 from e2e.job_scenarios.stage import Step
 from e2e.job_scenarios.writes import Write
+from mirror.kube.resources import POD_GROUPS, WORKLOADS
 
+_OF_GANGS = (WORKLOADS.plural, POD_GROUPS.plural)
 _LOST_RACES = (404, 409)
 _TEST_FAILED = 422
 
@@ -40,8 +42,9 @@ class Trace:
 
 def make_trace(place: Place, steps: Sequence[Step], writes: Sequence[Write], *, tells_pods_apart: bool) -> Trace:
     """The trace of a script that was played in a namespace."""
-    names = Names(place, tells_pods_apart=tells_pods_apart)
     kept = _without_empty_patches([write for write in writes if not _came_too_late(write)])
+    made = [write.stored for write in kept if write.resource in _OF_GANGS and write.code < 400]
+    names = Names(place, tells_pods_apart=tells_pods_apart, made=made)
     lines: list[str] = []
     for number, step in enumerate(steps):
         until = steps[number + 1].began if number + 1 < len(steps) else None
@@ -99,7 +102,7 @@ def _refusals_once(lines: Sequence[str]) -> list[str]:
 
 def _job_of(write: Write) -> str:
     """The name of the Job that a write is about; nothing for a pod that has no owner."""
-    if write.resource != "pods":
+    if write.resource in ("jobs", "jobs/status"):
         return write.name
     references = write.stored.get("metadata", {}).get("ownerReferences", [])
     return next((str(one["name"]) for one in references if one.get("controller")), "")
@@ -131,7 +134,12 @@ def _write_lines(names: Names, write: Write) -> list[str]:
         case ("jobs/status", _):
             return ["status " + normal.status_line(names, write.stored.get("status", {}))]
         case ("pods", "create"):
-            return [f"create {pod}", *normal.pod_lines(names, write.stored)]
+            return [f"create {pod}", *normal.new_lines(names, write.stored)]
+        case (resource, "create") if resource in _OF_GANGS:
+            return [
+                f"create {resource} {names.text(write.name + ' ')}".rstrip(),
+                *normal.new_lines(names, write.stored),
+            ]
         case ("pods", "delete"):
             return [f"delete {pod} {_options(write)}".rstrip()]
         case ("pods", _):

@@ -25,7 +25,7 @@ class Write:
     received: datetime
     verb: str
     resource: str
-    """``jobs``, ``jobs/status`` or ``pods``."""
+    """``jobs``, ``jobs/status``, ``pods``, ``workloads`` or ``podgroups``."""
     name: str
     """Of the object; empty for a refused create."""
     code: int
@@ -38,7 +38,7 @@ class Write:
 
 
 def read_writes(path: Path, user: str, *, neighbours: str) -> Mapping[str, list[Write]]:
-    """Every write of a user on Jobs and pods, by namespace, in the order in which the server received them.
+    """Every write of a user on Jobs, pods and their groups, by namespace, in the order the server received them.
 
     Of the ``neighbours``, another user, the deletes of Jobs are among them: upstream's TTL controller is apart from its
     Job controller, ours is a part of it.

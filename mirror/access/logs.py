@@ -19,7 +19,7 @@ from mirror.access.bounds import Bounds
 from mirror.access.mirrors import Mirror, Mirrors, refusal_of
 from mirror.access.pods import INDEX, Pod, choose
 from mirror.access.reviews import Person
-from mirror.kube.errors import KubeError
+from mirror.kube.errors import KubeError, in_words
 from mirror.kube.requests import Rank, Request
 from mirror.kube.resources import PODS
 
@@ -144,7 +144,7 @@ class Logs:
             except TimeoutError:
                 raise Cut("the worker was silent for too long") from None
             except KubeError as error:
-                raise Cut(f"the worker broke off: {type(error).__name__}") from error
+                raise Cut(f"the connection to the worker failed: {in_words(error)}") from error
             if not piece:
                 return count
             count += len(piece)

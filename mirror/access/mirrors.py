@@ -22,7 +22,7 @@ from mirror.batch.syntax import subdomain_problems
 from mirror.batch.views import items, mapping, text
 from mirror.decide.identity import Identity, identify
 from mirror.kube import requests
-from mirror.kube.errors import BadRequest, Forbidden, KubeError, NotFound, TooManyRequests
+from mirror.kube.errors import BadRequest, Forbidden, KubeError, NotFound, TooManyRequests, in_words
 from mirror.kube.objects import Object
 from mirror.kube.requests import Rank, Request
 from mirror.kube.resources import EVENTS, PODS
@@ -237,7 +237,7 @@ def refusal_of(error: KubeError, worker: str, doing: str) -> Refused:
             return Refused(429, f"worker {worker} asks to slow down", retry_after_seconds=1)
     if hasattr(error, "code"):
         return Refused(502, f"worker {worker} failed: {clean(str(error))}")
-    return Refused(504, f"worker {worker} does not answer: {clean(type(error).__name__)}")
+    return Refused(504, f"worker {worker} is unreachable: {clean(in_words(error))}")
 
 
 def _pod_selector(mirror: Mirror) -> str:

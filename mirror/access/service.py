@@ -23,7 +23,7 @@ from mirror.access.reviews import Person, Reviews, Right
 from mirror.adapters import differences, job
 from mirror.batch.syntax import label_problems
 from mirror.kube.client import Client
-from mirror.kube.errors import KubeError
+from mirror.kube.errors import KubeError, in_words
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import Object, Partial, size_of
 from mirror.model.views import Known
@@ -131,7 +131,7 @@ class Access:
         except TimeoutError:
             raise Refused(504, "no answer in time") from None
         except KubeError as error:  # an object in a cache that cannot be read: a worker may send anything
-            raise Refused(502, f"what there is cannot be read: {type(error).__name__}") from error
+            raise Refused(502, f"the stored object cannot be read: {in_words(error)}") from error
 
     async def _admit(self, asked: Asked, line: _Line) -> tuple[Person, Question]:
         """Who asks what.

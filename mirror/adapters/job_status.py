@@ -19,6 +19,7 @@ from mirror.adapters.job_status_own import (
     placed_status,
     suspended_status,
     terminal,
+    waiting_status,
     with_conditions,
 )
 from mirror.adapters.job_status_stored import (
@@ -48,6 +49,7 @@ __all__ = [
     "placed_worker",
     "suspended_status",
     "verdict",
+    "waiting_status",
 ]
 
 MAX_CLOCK_OFFSET_SECONDS = 10.0

@@ -13,12 +13,13 @@ from typing import Any
 from mirror.adapters.job_status_clean import clean_message
 from mirror.adapters.job_status_stored import Status, StoredJob, served
 from mirror.batch import conditions, times, views
-from mirror.batch.conditions import COMPLETE, FAILED, TRUE, Condition
+from mirror.batch.conditions import COMPLETE, FAILED, FALSE, TRUE, Condition
 from mirror.model import names
 
 MIRROR_LOST = "MirrorLost"
 PLACED_REASON = "Placed"
 MIRRORED_REASON = "MirrorCreated"
+WAITING_REASON = "Waiting"
 
 
 def suspended_status(stored: StoredJob, now: datetime) -> Status | None:
@@ -78,6 +79,18 @@ def mirrored_status(stored: StoredJob, status: Mapping[str, Any] | None, mirror_
     base = stored.status if status is None else status
     mirrored = conditions.new(names.MIRRORED, TRUE, reason=MIRRORED_REASON, message=mirror_uid, at=times.of(now))
     return {**base, "conditions": conditions.upsert(conditions.of(base), mirrored)}
+
+
+def waiting_status(stored: StoredJob, status: Mapping[str, Any] | None, because: str, now: datetime) -> Status | None:
+    """Say by a condition that it has no worker, and why; ``status`` is what is to be written besides (D22)."""
+    base = dict(stored.status if status is None else status)
+    listed = conditions.of(base)
+    message = clean_message(because)
+    before = conditions.find(listed, names.PLACED)
+    if before is not None and before.get("status") == FALSE and before.get("message") == message:
+        return None
+    waits = conditions.new(names.PLACED, FALSE, reason=WAITING_REASON, message=message, at=times.of(now))
+    return _accepted(stored, {**base, "conditions": conditions.upsert(listed, waits)})
 
 
 def with_conditions(stored: StoredJob, listed: Sequence[Condition]) -> Status:

@@ -40,6 +40,13 @@ def size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
+def segment_problems(value: str) -> list[str]:
+    """A segment of a path."""
+    if value in (".", ".."):
+        return [f"may not be '{value}'"]
+    return [f"may not contain '{one}'" for one in "/%" if one in value]
+
+
 def label_problems(value: str) -> list[str]:
     """A DNS label (RFC 1123)."""
     problems = _too_long(value, 63, "characters")

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="What users may do: everything, or what roles say.",
 )
-@click.option("--feature-gates", metavar="NAME=BOOL,…", default="", help="Over JOB_FEATURE_GATES; all are on.")
+@click.option("--feature-gates", metavar="NAME=BOOL,…", default="", help="Over JOB_FEATURE_GATES.")
 @click.option(
     "--pods",
     type=click.Choice(("simulated", "process")),
@@ -106,8 +106,9 @@ def _shape(problems: list[str], **options: object) -> Shape | None:
     variable = os.environ.get(constants.GATES_VARIABLE, "")
     try:
         found_constants = constants.read_constants(os.environ)
-        gates = constants.read_gates(variable, gates, what=constants.GATES_VARIABLE)
-        gates = constants.read_gates(str(options["feature_gates"]), gates)
+        gates = constants.read_gates(variable, gates, what=constants.GATES_VARIABLE, warn=_warn)
+        gates = constants.read_gates(str(options["feature_gates"]), gates, warn=_warn)
+        constants.check_gates(gates)
     except constants.Refused as refused:
         problems.extend(str(refused).splitlines())
     try:
@@ -159,6 +160,7 @@ def _hand_out(found: Served, kubeconfig_out: str | None) -> None:
     from pathlib import Path
 
     from mirror.model.endings import CannotStart
+    from mirror.model.failures import file_words
 
     if kubeconfig_out is None:
         click.echo(found.kubeconfig, nl=False)
@@ -166,4 +168,8 @@ def _hand_out(found: Served, kubeconfig_out: str | None) -> None:
     try:
         found.write_kubeconfig(Path(kubeconfig_out))
     except OSError as error:
-        raise CannotStart(f"--kubeconfig-out {kubeconfig_out}: {error.strerror or error}") from error
+        raise CannotStart(f"--kubeconfig-out {kubeconfig_out}: {file_words(error)}") from error
+
+
+def _warn(line: str) -> None:
+    click.echo(f"mirror apiserver: warning: {line}", err=True)

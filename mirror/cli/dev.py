@@ -38,6 +38,7 @@ def dev(workers: int, pods: Pods, folder: Path | None, page: bool) -> None:
     from tempfile import TemporaryDirectory
 
     from mirror.cli.process import exit_code_of
+    from mirror.model.failures import file_words
 
     async def work(stop: asyncio.Event) -> None:
         await _serve(workers, pods, where, stop, keeps_data=folder is not None, page=page)
@@ -47,7 +48,7 @@ def dev(workers: int, pods: Pods, folder: Path | None, page: bool) -> None:
         try:
             where.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise click.ClickException(f"--dir {where}: {error.strerror}") from error
+            raise click.ClickException(f"--dir {where}: {file_words(error)}") from error
         code = exit_code_of(work)
     raise SystemExit(code)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--listen", metavar="HOST:PORT", default="127.0.0.1:8081", show_default=True, help="/metrics, /healthz, /readyz."
 )
-@click.option("--feature-gates", metavar="NAME=BOOL,…", default="", help="Over JOB_FEATURE_GATES; all are on.")
+@click.option("--feature-gates", metavar="NAME=BOOL,…", default="", help="Over JOB_FEATURE_GATES.")
 @click.option("--lease-namespace", metavar="NAME", default="kube-system", show_default=True, help="Where the Lease is.")
 @click.option("--no-leader-election", is_flag=True, help="Only where no second one can ever run.")
 @click.option("--namespace", "namespaces", metavar="NAME", multiple=True, help="Only this one; may be repeated.")
@@ -85,9 +85,13 @@ def _settings(options: dict[str, object]) -> JobControllerSettings:
     gates_by_variable = os.environ.get(constants.GATES_VARIABLE, "")
     for what, text in ((constants.GATES_VARIABLE, gates_by_variable), ("--feature-gates", gates_by_option)):
         try:
-            found_gates = constants.read_gates(text, found_gates, what=what)
+            found_gates = constants.read_gates(text, found_gates, what=what, warn=_warn)
         except constants.Refused as refused:
             problems.extend(str(refused).splitlines())
+    try:
+        constants.check_gates(found_gates)
+    except constants.Refused as refused:
+        problems.extend(str(refused).splitlines())
     if problems:
         click.echo("\n".join(f"mirror job-controller: {problem}" for problem in problems), err=True)
         raise SystemExit(BAD_SETTINGS)
@@ -104,3 +108,7 @@ def _settings(options: dict[str, object]) -> JobControllerSettings:
         leader_election=LeaderElection(enabled=not options["no_leader_election"]),
         namespaces=namespaces,
     )
+
+
+def _warn(line: str) -> None:
+    click.echo(f"mirror job-controller: warning: {line}", err=True)

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 
 from mirror.model.endings import MustEnd
+from mirror.model.text import clean
 from mirror.model.version import version
 from mirror.telemetry.logs import Log
 
@@ -40,7 +41,7 @@ def exit_code_of(work: Work) -> int:
         with asyncio.Runner(loop_factory=make_loop) as runner:
             runner.run(_until_signal(work, last_resort))
     except* MustEnd as group:
-        failures = [str(failure) for failure in _leaves(group)]
+        failures = [clean(str(failure), longest=2000) for failure in _leaves(group)]
     finally:
         last_resort.cancel()
     for failure in failures:

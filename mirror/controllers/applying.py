@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, assert_never
 
 from mirror.adapters import job
+from mirror.controllers.refusing import is_refusal, refusal_text
 from mirror.controllers.releasing import release
 from mirror.controllers.rereading import STALE, reread_source
 from mirror.controllers.tools import Tools
@@ -16,6 +17,7 @@ from mirror.decide.plan import (
     CreateMirror,
     DeleteMirror,
     FindMirror,
+    JudgeMirror,
     PatchMirror,
     ReleaseSource,
     RestoreLabels,
@@ -25,6 +27,7 @@ from mirror.decide.plan import (
 from mirror.decide.seen import Seen
 from mirror.kube import requests
 from mirror.kube.errors import (
+    ApiError,
     BadAnswer,
     Invalid,
     NotFound,
@@ -32,8 +35,10 @@ from mirror.kube.errors import (
     ServerFailure,
 )
 from mirror.kube.objects import Object
-from mirror.model import names
-from mirror.model.keys import SourceKey
+from mirror.model.keys import MirrorKey, SourceKey
+from mirror.runtime.backoff import Backoff
+
+RECORD_REFUSED = Backoff(first=5.0, most=60.0)
 
 
 class Applier:
@@ -70,6 +75,10 @@ class Applier:
                     await self.mirrors.create(seen, self._t.registry.worker(action.worker))
                 case FindMirror():
                     await self.mirrors.find(seen, self._t.registry.worker(action.worker), action.uid)
+                case JudgeMirror():
+                    worker = self._t.registry.worker(action.worker)
+                    namespace = worker.namespace_of(seen.key.namespace)
+                    self._t.add(MirrorKey(worker.name, job.KIND, namespace, seen.key.name))
                 case RestoreLabels():
                     await self.mirrors.restore_labels(seen, self._t.registry.worker(action.worker))
                 case PatchMirror():
@@ -108,13 +117,23 @@ class Applier:
         except Invalid as error:
             worker = write.records or seen.source.placed or ""
             t.metrics.worker(worker).refused_status_writes.inc()
-            t.tell(seen, "StatusRefused", f"the API server refused the mirrored status: {error.brief}")
-            raise
+            if write.records is None:
+                t.tell(seen, "StatusRefused", f"the API server refused the status: {error.brief}")
+                raise
+            self._give_back(seen, write.records, error)
+            return None
         except NotFound:
             return None  # deleted meanwhile: the watch tells, and its mirror goes by its own key
         except (OutcomeUnknown, ServerFailure, BadAnswer):
             self.unanswered.add(uid)
+            t.placing.keep_trying(seen.key)
             raise
+        except ApiError as error:
+            if write.records is None or not is_refusal(error):
+                t.placing.keep_trying(seen.key)
+                raise
+            self._give_back(seen, write.records, error)
+            return None
         finally:
             seen_version = self.writing.pop(uid)
             if seen_version and (written is None or seen_version != written.version):
@@ -122,14 +141,26 @@ class Applier:
         self.unanswered.discard(uid)
         return written
 
+    def _give_back(self, seen: Seen, worker: str, error: ApiError) -> None:
+        """The worker cannot be recorded, whichever it is: others get the place, and it is tried again later."""
+        t, uid = self._t, seen.source.uid
+        text = f"the API server refuses to record a worker: {refusal_text(error)}"
+        times = t.memories.of(uid).record_refused_times + 1
+        until = t.clock.monotonic() + RECORD_REFUSED.delay(times)
+        t.memories.set(uid, record_refused=text, record_refused_times=times, record_refused_until=until)
+        t.placing.settle(seen.key)
+        self._log.warning("worker not recorded", source=seen.key, worker=worker, error=error)
+        t.tell(seen, "RecordRefused", text)
+        t.add(seen.key)
+
     def _account(self, seen: Seen, write: WriteSource) -> None:
         """What follows from a write that went well."""
         key, t = seen.key, self._t
         t.history.on_written(seen, write)
-        if names.WAITING_BECAUSE in dict(write.annotations):
+        if write.shows_waiting:
             t.memories.set(seen.source.uid, waiting_written_at=t.clock.monotonic())
         if write.records is not None:
-            t.memories.set(seen.source.uid, refused_on="")
+            t.memories.set(seen.source.uid, refused_on="", record_refused="", record_refused_times=0)
             t.placing.settle(key)
             t.metrics.worker(write.records).placements.inc()
             self._log.info("placed", source=key, worker=write.records)
@@ -140,8 +171,6 @@ class Applier:
         is_final = job.is_final(write.status)
         if is_final and write.status is not None and t.traces is not None:
             t.traces.on_stored(seen.source.found, write.status)
-        if write.clears or is_final:
-            t.placing.serve_soon()  # a place is free; the echo of this write is no news to the watch any more
         if write.is_mirrored_status and seen.source.placed:
             metrics = t.metrics.worker(seen.source.placed)
             if write.cut:
@@ -164,8 +193,15 @@ class Applier:
         may_run = not job.is_suspended(found) or job.is_held(found)
         if not may_run or job.brief(found).placed is not None:
             return False
-        waiter = self._t.ask_wish(found)
-        return waiter is not None and self._t.placing.ask(waiter) is not None
+        t, waiter, told = self._t, self._t.ask_wish(found), seen.about_place.waiting_because
+        if waiter is None:
+            return False
+        if t.placing.ask(waiter, was_told=bool(told)) is not None:
+            return True
+        refusals = t.memories.of(waiter.uid).refusal_texts
+        if t.registry.have_settled() and t.placing.why(waiter.wish, refusals) != told:
+            t.add(seen.key)  # the workers have changed since it was looked at
+        return False
 
 
 def _operations(found: Object, write: WriteSource) -> list[Mapping[str, Any]]:

@@ -32,6 +32,8 @@ FIRST_KEPT = 6
 MOST_OF_WORKER = 64
 MOST_WORKERS = 1_000
 LONGEST_TEXT = 500
+_COUNTED = ("active", "ready", "succeeded", "failed", "terminating")
+_ENDING = (conditions.FAILURE_TARGET, conditions.SUCCESS_CRITERIA_MET)
 
 
 class Entry(NamedTuple):
@@ -83,7 +85,7 @@ class History:
     def on_mirrored(self, seen: Seen, worker: str) -> None:
         """The mirror was created, or found again."""
         if self.is_kept:
-            self._note(seen.source.found.metadata, "Mirrored", "created there", worker)
+            self._note(seen.source.found.metadata, "Mirrored", "Job created on worker", worker)
 
     def on_released(self, seen: Seen) -> None:
         """A source that our webhook had held may run."""
@@ -92,7 +94,7 @@ class History:
 
     def on_told(self, seen: Seen, reason: str, message: str, *, is_warning: bool) -> None:
         """An event was written about a source; those of what goes well are known from what was done."""
-        if self.is_kept and is_warning:
+        if self.is_kept and is_warning and not self._is_end_by(seen.source.uid, reason):
             self._note(seen.source.found.metadata, "Error", f"{reason}: {message}", seen.source.placed or "")
 
     def on_error(self, seen: Seen, error: KubeError) -> None:
@@ -157,6 +159,11 @@ class History:
         self._readers.add(reader)
         return reader
 
+    def _is_end_by(self, uid: str, reason: str) -> bool:
+        """Whether a source has ended for this reason: its end says so already."""
+        entries = self._over.get(uid)
+        return entries is not None and entries[-1].text.partition(": ")[2].partition(": ")[0] == reason
+
     # -- keeping it small ---------------------------------------------------------------------------------------------
 
     def _note(self, about: Any, kind: str, text: str, worker: str = "") -> None:
@@ -211,17 +218,20 @@ def status_moment(status: Mapping[str, Any]) -> tuple[str, str]:
         if one.get("type") in ("Complete", "Failed") and one.get("status") == "True":
             parts = (str(one.get(name) or "") for name in ("type", "reason", "message"))
             return "Finished", _shared(": ".join(filter(None, parts)))
-    numbers = (views.number(status.get(name)) for name in ("active", "ready", "succeeded", "failed", "terminating"))
-    is_suspended = conditions.is_true(conditions.of(status), conditions.SUSPENDED)
-    return "Status", _counted(is_suspended, *numbers)
+    numbers = (views.number(status.get(name)) for name in _COUNTED)
+    listed = conditions.of(status)
+    is_suspended = conditions.is_true(listed, conditions.SUSPENDED)
+    # A Job that is failing has pods no more, rather than not yet.
+    has_begun = bool(status.get("startTime")) or any(conditions.is_true(listed, one) for one in _ENDING)
+    return "Status", _counted(is_suspended, has_begun, *numbers)
 
 
 @lru_cache(maxsize=4096)
-def _counted(is_suspended: bool, active: int, ready: int, succeeded: int, failed: int, terminating: int) -> str:
+def _counted(is_suspended: bool, has_begun: bool, *numbers: int) -> str:
     """Most statuses of most Jobs read alike."""
-    counts = {"active": active, "ready": ready, "succeeded": succeeded, "failed": failed, "terminating": terminating}
-    said = [f"{name} {count}" for name, count in counts.items() if count]
-    return ", ".join((["suspended"] if is_suspended else []) + said) or "no pods yet"
+    said = [f"{name} {count}" for name, count in zip(_COUNTED, numbers, strict=True) if count]
+    nothing = "no active pods" if has_begun else "no pods yet"
+    return ", ".join((["suspended"] if is_suspended else []) + said) or nothing
 
 
 @lru_cache(maxsize=1024)

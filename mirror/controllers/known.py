@@ -6,7 +6,8 @@ The page and ``access`` read it; a standby's is as good as a leader's, but for w
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -101,8 +102,17 @@ class Knowledge:
         placed = _read_status(found).true(names.PLACED)
         if placed is not None and placed.message:
             since = _seconds(placed.last_transition_time)
-            told += [one for one in self.history.of_worker(placed.message) if one.at >= since]
+            until = self._ended_at(found, seen)
+            told += [one for one in self.history.of_worker(placed.message) if since <= one.at <= until]
         return tuple(map(_moment, sorted((*told, *seen), key=lambda entry: entry.at)))
+
+    def _ended_at(self, found: Object, seen: Sequence[Entry]) -> float:
+        """Until when it matters to a source how its worker is; conditions' times are of whole seconds."""
+        end = _read_status(found).true("Complete", "Failed")
+        if end is None:
+            return math.inf
+        noted = [entry.at for entry in seen if entry.kind == "Finished"]
+        return noted[0] if noted else _seconds(end.last_transition_time) + 1
 
     def lacks(self, namespace: str, name: str) -> Mapping[str, str]:
         """For each worker that cannot take it: why."""
@@ -119,8 +129,7 @@ class Knowledge:
             wish = wish_of(found, memory, self.clock.monotonic())
         except BadAnnotation as error:
             return {"": str(error)}
-        details = {worker: refusal.because for worker, refusal in memory.refusals}
-        return self.placing.obstacles(wish, details)
+        return self.placing.obstacles(wish, memory.refusal_texts)
 
     def changes(self) -> Changes:
         """Which sources changed since the last time."""
@@ -191,7 +200,7 @@ class Knowledge:
             wish = wish_of(found, memory, self.clock.monotonic())
         except BadAnnotation as error:
             return str(error)
-        return self.placing.why(wish, {worker: refusal.because for worker, refusal in memory.refusals})
+        return self.placing.why(wish, memory.refusal_texts)
 
     def _lag_seconds(self, found: Object) -> float | None:
         arrived = self.applier.arrived_at.get(source_key(found))
@@ -223,7 +232,7 @@ class Knowledge:
         mirror = worker.mirrors.get(worker.namespace_of(found.metadata.namespace), found.metadata.name)
         if mirror is None or mirror.labels.get(names.SOURCE_UID) != found.metadata.uid:
             return []
-        return [Entry(_seconds(mirror.metadata.creation_timestamp), "Mirrored", "created there", worker_name)]
+        return [Entry(_seconds(mirror.metadata.creation_timestamp), "Mirrored", "Job created on worker", worker_name)]
 
 
 def _age(found: Object) -> tuple[str, str, str]:

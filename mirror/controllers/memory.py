@@ -19,6 +19,8 @@ class Memories:
 
     def __init__(self) -> None:
         self._memories: dict[str, Memory] = {}
+        # Those that a worker has refused something; few, so that a worker's change costs nothing by the other sources.
+        self._refused: set[str] = set()
         self._gone: OrderedDict[str, None] = OrderedDict()
 
     def of(self, uid: str) -> Memory:
@@ -28,6 +30,7 @@ class Memories:
         changed = replace(self.of(uid), **fields)
         if uid not in self._gone:  # work that was under way when its source went must leave nothing behind
             self._memories[uid] = changed
+            (self._refused.add if changed.refusals or changed.patch_refused else self._refused.discard)(uid)
         return changed
 
     def recorded_uid(self, source: Object) -> str | None:
@@ -37,8 +40,9 @@ class Memories:
 
     def forgive(self, worker: str) -> None:
         """This worker has changed: what it refused it may accept now."""
-        for uid, memory in list(self._memories.items()):
-            if any(name == worker for name, _ in memory.refusals) or memory.patch_refused:
+        for uid in list(self._refused):
+            memory = self._memories[uid]
+            if memory.patch_refused or worker in memory.refusal_texts:
                 refusals = tuple(entry for entry in memory.refusals if entry[0] != worker)
                 self.set(uid, refusals=refusals, patch_refused="")
 
@@ -56,6 +60,7 @@ class Memories:
 
     def forget(self, uid: str) -> None:
         self._memories.pop(uid, None)
+        self._refused.discard(uid)
 
     def note_gone(self, uid: str, mirror_uid: str | None) -> None:
         """The deletion of this source was seen: nothing has to be asked before its mirror goes (D10)."""

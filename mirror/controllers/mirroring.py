@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from mirror.controllers.observing import (
     BadAnnotation,
     Caches,
     Observer,
-    candidates,
+    candidate_of,
     load_index,
     unstarted_index,
     wish_of,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
 FLUSH_SECONDS = 2.0
 """Less than what lies between the renew deadline and the end of a lease: who leads next must not meet us."""
+COMPARE_WORKERS_SECONDS = 60.0
 # Workers are probed and their watches nudged; nobody does that for the management cluster, so its watch asks often.
 RELIST_SOURCES = Backoff(first=0.8, most=4.0, jitter=0.3)
 
@@ -99,7 +101,7 @@ class Mirroring:
         registry.users = self
         self._is_leading = False
         self._has_settled = False
-        self.sources = Store({BY_WORKER: load_index, UNSTARTED: unstarted_index})
+        self.sources = Store({BY_WORKER: load_index, UNSTARTED: unstarted_index}, on_count=self._on_count)
         self.queue: WorkQueue[Key] = WorkQueue(self._lane_of, clock=clock)
         self.recorder = EventRecorder(management, clock=clock, log=log, turn=self.queue.wait_until_quiet)
         self._memories = Memories()
@@ -222,6 +224,7 @@ class Mirroring:
         self._memories.forget_foreign_writes()
         # What we saw until now was for others to deal with.
         self._applier.arrived_at.update(dict.fromkeys(self._applier.arrived_at, self._clock.monotonic()))
+        self.placing.read_anew()
         for source in self.sources:
             self.queue.add(source_key(source))
         for worker in list(self._registry.workers.values()):
@@ -262,6 +265,14 @@ class Mirroring:
             scope.create_task(sweep, name="sweep")
             work = consume(self.queue, self._work_on, log=self._log, observer=self._metrics)
             scope.create_task(work, name="work")
+            compare = supervise("compare workers", self._compare_workers, log=self._log)
+            scope.create_task(compare, name="compare workers")
+
+    async def _compare_workers(self) -> None:
+        """Whatever happens to a worker is reported; a report that was missed must not keep Jobs waiting for ever."""
+        while True:
+            await asyncio.sleep(COMPARE_WORKERS_SECONDS)
+            self.placing.read_anew()
 
     async def _sweep(self) -> None:
         await self._sweeper.run(self._settings.sweep_interval_seconds)
@@ -332,8 +343,18 @@ class Mirroring:
         found = self.sources.get(key.namespace, key.name)
         return (job.brief(found).placed if found else None) or ""
 
-    def _candidates(self) -> list[Candidate]:
-        return candidates(self.sources, self._registry, self._settings.closed_namespaces)
+    def _candidates(self) -> Iterator[Candidate]:
+        for worker in self._registry.workers.values():
+            if (candidate := self._candidate_of(worker)) is not None:
+                yield candidate
+
+    def _candidate_of(self, worker: Worker) -> Candidate | None:
+        return candidate_of(worker, self.sources, self._settings.closed_namespaces)
+
+    def _on_count(self, index: str, value: str) -> None:
+        """More sources or fewer are found by an index: the load of a worker has changed."""
+        if index == BY_WORKER:
+            self.placing.set_load(value, self.sources.count(index, value))
 
     def _waiter(self, found: Object) -> Waiter | None:
         memory = self._memories.of(found.metadata.uid)
@@ -386,6 +407,10 @@ class Mirroring:
 
     def on_worker_transition(self, worker: Worker) -> None:
         self.history.on_worker(worker.name, worker.connection.state, worker.connection.because)
+        if (candidate := self._candidate_of(worker)) is not None:
+            self.placing.update(candidate)
+        else:
+            self.placing.remove(worker.name)
         self._routes.on_worker_transition(worker)
 
     def on_worker_forgotten(self, worker: str) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from mirror.adapters import job, rule_names
+from mirror.adapters import job, job_changes, rule_names
 from mirror.adapters.job_status import StoredJob, has_started
 from mirror.batch.rule_names import BadRuleNames
 from mirror.controllers.memory import Memories
@@ -17,7 +17,7 @@ from mirror.decide.seen import AboutPlace, Memory, Policy, Seen, Source, WorkerS
 from mirror.kube.objects import Object, Partial
 from mirror.model import names
 from mirror.model.keys import SourceKey
-from mirror.placement.candidates import Candidate, Wish, reserved_namespaces
+from mirror.placement.candidates import Candidate, NamespaceRules, Wish, reserved_namespaces
 from mirror.placement.selector import EVERY, BadSelector, parse_selector
 from mirror.runtime.clock import Clock
 from mirror.runtime.store import Store
@@ -101,26 +101,27 @@ def wish_of(found: Object, memory: Memory, now: float) -> Wish:
     return Wish(found.metadata.namespace, selector, refused)
 
 
-def candidates(caches_sources: Store, registry: Registry, closed_namespaces: tuple[str, ...]) -> list[Candidate]:
-    """The registered workers with the load that is recorded on sources."""
-    return [
-        Candidate(
-            name=worker.name,
-            labels=dict(worker.spec.labels),
-            reachable=worker.is_reachable,
-            cordoned=worker.spec.cordoned or worker.spec.draining,
-            misconfigured=bool(worker.problems),
-            capacity=worker.spec.capacity,
-            weight=worker.spec.weight,
-            load=caches_sources.count(BY_WORKER, worker.name),
-            namespaces=worker.spec.namespaces,
-            namespace_prefix=worker.namespace_of(""),
-            closed_namespaces=closed_namespaces,
-            reserved_namespaces=reserved_namespaces(closed_namespaces, worker.token.namespace),
-        )
-        for worker in registry.workers.values()
-        if worker.spec is not None
-    ]
+def candidate_of(worker: Worker, sources: Store, closed_namespaces: tuple[str, ...]) -> Candidate | None:
+    """A worker as placement sees it, with the load that is recorded on sources; None if no Secret registers it."""
+    spec = worker.spec
+    if spec is None:
+        return None
+    return Candidate(
+        name=worker.name,
+        labels=dict(spec.labels),
+        reachable=worker.is_reachable,
+        cordoned=spec.cordoned or spec.draining,
+        misconfigured=bool(worker.problems),
+        capacity=spec.capacity,
+        weight=spec.weight,
+        load=sources.count(BY_WORKER, worker.name),
+        namespace_rules=NamespaceRules(
+            globs=spec.namespaces,
+            closed=closed_namespaces,
+            prefix=worker.namespace_of(""),
+            reserved=reserved_namespaces(closed_namespaces, worker.token.namespace),
+        ),
+    )
 
 
 class Observer:
@@ -206,8 +207,7 @@ class Observer:
         given = caches.placing.given_to(key, source.uid)
         why = ""
         if given is None and caches.registry.have_settled():
-            details = {worker: refusal.because for worker, refusal in memory.refusals}
-            why = caches.placing.why(wish, details)
+            why = caches.placing.why(wish, memory.refusal_texts)
         return AboutPlace(given=given, waiting_because=why, found_on=found_on)
 
     def _mirror_of(self, source: Source, worker: Worker | None) -> tuple[Object | None, Identity | None]:
@@ -232,13 +232,13 @@ class Observer:
                 return worker.name
         return None
 
-    def _changes(self, source: Source, mirror: Object | None) -> job.Changes | None:
+    def _changes(self, source: Source, mirror: Object | None) -> job_changes.Changes | None:
         if mirror is None or source.is_finished or source.is_deleting or job.brief(mirror).is_finished:
             return None
         looks = _looks(source.found, mirror)
         if self._agreed.get(source.uid) == looks:
             return None
-        changes = job.changes(source.found, self._labeled(source, mirror), carrying=self._caches.carrying)
+        changes = job_changes.changes(source.found, self._labeled(source, mirror), carrying=self._caches.carrying)
         if changes is None or self._is_settled(source, mirror, changes):
             self._agreed[source.uid] = looks
             return None
@@ -252,7 +252,7 @@ class Observer:
         metadata = msgspec.structs.replace(mirror.metadata, labels=mirror.labels | ours)
         return msgspec.structs.replace(mirror, metadata=metadata)
 
-    def _is_settled(self, source: Source, mirror: Object, changes: job.Changes) -> bool:
+    def _is_settled(self, source: Source, mirror: Object, changes: job_changes.Changes) -> bool:
         """Whether what differs was reported and stays as it is; of a suspended mirror the next status may end that."""
         if changes.operations or changes.must_wait_for_pods or job.is_suspended(mirror):
             return False

@@ -102,7 +102,6 @@ class Routes:
             self._applier.writing[new.metadata.uid] = new.version
         else:
             self._add(key)
-        self._placing.serve_soon()
 
     def _on_source_gone(self, old: Object, *, is_certain: bool) -> None:
         uid, key = old.metadata.uid, source_key(old)
@@ -111,7 +110,6 @@ class Routes:
         self.forget_source(uid)
         self._applier.arrived_at.pop(key, None)
         self._placing.settle(key)
-        self._placing.serve_soon()
         self._add_mirrors_of(old)
         if not is_certain and (placed := job.brief(old).placed):
             self._sweep_soon(placed)
@@ -201,7 +199,7 @@ class Routes:
         if told != matters:
             self._told_placement[worker.name] = matters
             self._memories.forgive(worker.name)
-            self._placing.wake_all()
+            self._placing.wake_for(worker.name)
 
     def forget_worker(self, worker: str) -> None:
         """It is no worker any more."""

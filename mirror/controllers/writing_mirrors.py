@@ -5,12 +5,12 @@ What a worker answers becomes a fact in ``memory``; what follows from that is de
 
 from __future__ import annotations
 
-from mirror.adapters import job
-from mirror.controllers.refusing import refusal_text, was_certainly_not_done
+from mirror.adapters import job, job_changes
+from mirror.controllers.refusing import is_same_text, refusal_text, was_certainly_not_done
 from mirror.controllers.rereading import STALE, reread_mirror
 from mirror.controllers.tools import Tools
+from mirror.decide.following import MOST_FIELDS, RESENDS
 from mirror.decide.identity import Identity, identify
-from mirror.decide.rules import MOST_FIELDS, RESENDS
 from mirror.decide.seen import Look, Refusal, Seen
 from mirror.kube import requests
 from mirror.kube.errors import (
@@ -72,7 +72,7 @@ class MirrorWriter:
                 t.memories.set(source.uid, first_create=False, create_unanswered=True)
             worker.suspect(error)
             raise
-        self._have_mirror(seen, worker, created, is_as_sent=job.is_as_sent(body, created))
+        self._have_mirror(seen, worker, created, is_as_sent=job_changes.is_as_sent(body, created))
 
     def _have_mirror(self, seen: Seen, worker: Worker, mirror: Object, *, is_as_sent: bool) -> None:
         t, uid = self._t, seen.source.uid
@@ -130,7 +130,10 @@ class MirrorWriter:
             self._t.tell(seen, reason, text)
         if was_first:
             refusals = dict(t.memories.of(uid).refusals)
-            times = refusals[worker.name].times + 1 if worker.name in refusals else 1
+            before = refusals.get(worker.name)
+            times = before.times + 1 if before is not None else 1
+            if before is not None and is_same_text(before.because, because):
+                because = before.because
             until = t.clock.monotonic() + REFUSED.delay(times)
             refusals[worker.name] = Refusal(because, until, times)
             t.memories.set(uid, refusals=tuple(refusals.items()), refused_on=worker.name, first_create=False)
@@ -208,7 +211,7 @@ class MirrorWriter:
             self._t.tell(seen, "MirrorChanged", text)
         t.add(seen.key)
 
-    async def patch(self, seen: Seen, worker: Worker, changes: job.Changes) -> None:
+    async def patch(self, seen: Seen, worker: Worker, changes: job_changes.Changes) -> None:
         """Give the mirror what its source has now."""
         assert seen.mirror is not None
         t, uid, metadata = self._t, seen.source.uid, seen.mirror.metadata

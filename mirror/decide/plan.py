@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from mirror.adapters.job import Changes
+from mirror.adapters.job_changes import Changes
 
 
 class WriteSource(msgspec.Struct, frozen=True):
@@ -18,6 +18,8 @@ class WriteSource(msgspec.Struct, frozen=True):
     records: str | None = None
     """The worker that this write records (D5)."""
     clears: bool = False
+    shows_waiting: bool = False
+    """It changes what the source says that it waits for."""
     is_mirrored_status: bool = False
     more: bool = False
     """Another status follows at once."""
@@ -43,6 +45,12 @@ class FindMirror(msgspec.Struct, frozen=True):
 
     worker: str
     uid: str
+
+
+class JudgeMirror(msgspec.Struct, frozen=True):
+    """Find out whether the object of this name on the worker has a right to be there; if not, it is deleted (D10)."""
+
+    worker: str
 
 
 class RestoreLabels(msgspec.Struct, frozen=True):
@@ -80,6 +88,7 @@ Action = (
     | AskForPlace
     | CreateMirror
     | FindMirror
+    | JudgeMirror
     | RestoreLabels
     | PatchMirror
     | DeleteMirror

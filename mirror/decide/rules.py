@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
-from mirror.adapters import job, rule_names
+from mirror.adapters import rule_names
 from mirror.adapters.job_status import (
     lost_status,
     next_status,
     placed_status,
     suspended_status,
 )
+from mirror.decide.following import SETTLED_SECONDS, ended_for_seconds, follow, seconds_since_end
 from mirror.decide.identity import Identity
 from mirror.decide.plan import (
     Action,
@@ -22,10 +22,9 @@ from mirror.decide.plan import (
     CreateMirror,
     DeleteMirror,
     FindMirror,
-    PatchMirror,
+    JudgeMirror,
     Plan,
     ReleaseSource,
-    RestoreLabels,
     Tell,
 )
 from mirror.decide.seen import Look, Seen
@@ -37,20 +36,10 @@ FOREIGN_LOOK_SECONDS = 61.0
 UNREACHABLE_SHOWN_AFTER_SECONDS = 60.0
 CONFLICT_RETRY_SECONDS = 30.0
 WAITING_LOOK_SECONDS = 60.0
-RESENDS = 2
-PATCH_AGAIN_SECONDS = 60.0
 RELEASE_AGAIN_SECONDS = 60.0
-MOST_FIELDS = 400
-"""Characters of field names in a message."""
 FIND_AGAIN_SECONDS = 1.0
 NAMESAKE_LOOK_SECONDS = 5.0
-RELABEL_AGAIN_SECONDS = (10.0, 600.0)
-"""After the first attempt to put labels back, doubled for each further one, and at most."""
-READ_UNWATCHED_SECONDS = 15.0
-"""Between two reads of a mirror that has lost the label by which it is watched."""
 NAMESAKE_SHOWN_AFTER_SECONDS = 10.0
-SETTLED_SECONDS = 120.0
-"""So long after its end a mirror counts down no more pods: workers before 1.31 may end a Job that still has some."""
 
 
 def decide(seen: Seen) -> Plan:
@@ -98,7 +87,7 @@ def keep_or_delete_finished(seen: Seen) -> Plan | None:
     retention = seen.policy.retention_seconds
     if retention is None:
         return Plan("finished, its mirror is kept as long as it", write, later)
-    left = retention - _seconds_since_end(seen.source.stored.status, seen.now)
+    left = retention - seconds_since_end(seen.source.stored.status, seen.now)
     if left > 0:
         return Plan("finished, its mirror is kept for now", write, min(left, later or left))
     return Plan("finished, the retention of its mirror is over", (*write, delete), later)
@@ -120,18 +109,32 @@ def hold_suspended(seen: Seen) -> Plan | None:
     return _show_suspended(seen, "suspended, not placed yet")
 
 
+def wait_to_record(seen: Seen) -> Plan | None:
+    """The API server refused to record a worker on it: its place is given back, and it asks again later (D5, D21)."""
+    memory = seen.memory
+    left = memory.record_refused_until - seen.monotonic
+    if seen.source.placed is not None or left <= 0:
+        return None
+    write, later = source_write(seen, waiting=memory.record_refused)
+    return Plan(memory.record_refused, write, min(left, later or left))
+
+
 def give_a_place(seen: Seen) -> Plan | None:
     """A source that may run, or is held until it may, asks for a place and is recorded where it is given one (D5)."""
-    source = seen.source
+    source, memory = seen.source, seen.memory
     if source.placed is not None and not seen.refused_now:
         return None
+    stored = source.found.annotations.get(names.WAITING_BECAUSE)
     if seen.about_place.given is not None:
         status = placed_status(source.stored, seen.about_place.given, seen.now)
         if status is None:
             why = "what is stored in its status allows no write"
             write, later = source_write(seen, waiting=why)
             return Plan(why, write, later)
-        write, _ = source_write(seen, status=status, records=seen.about_place.given)
+        # What it waited for is taken away by the write that records a worker (D21); where that worker has refused it
+        # before, only once it has a mirror: most likely it goes on waiting for the same.
+        waiting = stored if seen.about_place.given in memory.refusal_texts else None
+        write, _ = source_write(seen, status=status, waiting=waiting, records=seen.about_place.given)
         return Plan(f"placed on {seen.about_place.given}", write, remember=(("first_create", True),))
     clears = source.placed is not None
     status = placed_status(source.stored, None, seen.now) if clears else None
@@ -140,13 +143,15 @@ def give_a_place(seen: Seen) -> Plan | None:
         status = suspended_status(
             source.stored, seen.now
         )  # only where it has to wait: kubectl would show it as running
-    # What it waited for is taken away by the write that records a worker (D21), not by one more before that.
-    waiting = why or seen.source.found.annotations.get(names.WAITING_BECAUSE)
-    write, later = source_write(seen, status=status, waiting=waiting, clears=clears)
+    write, later = source_write(seen, status=status, waiting=why or stored, clears=clears)
     # It asks again although it waits already: its wish may be another one by now.
     ask = () if seen.about_place.bad_annotation else (AskForPlace(),)
-    expiries = [refusal.until - seen.monotonic for _, refusal in seen.memory.refusals if refusal.until > seen.monotonic]
-    return Plan(why or "asks for a place", (*write, *ask), min((*expiries, later or WAITING_LOOK_SECONDS)))
+    again = [refusal.until - seen.monotonic for _, refusal in memory.refusals if refusal.until > seen.monotonic]
+    if later is not None:
+        again.append(later)
+    if not why:
+        again.append(WAITING_LOOK_SECONDS)  # else it is woken once it has a place, or another reason to wait
+    return Plan(why or "asks for a place", (*write, *ask), min(again, default=None))
 
 
 def release_held(seen: Seen) -> Plan | None:
@@ -171,7 +176,7 @@ def store_seen_end(seen: Seen) -> Plan | None:
         return None
     is_gone = is_replaced or (memory.look is Look.GONE and memory.looked_for == seen.recorded_uid)
     status = rule_names.named(ended, ended.status_dict())
-    ended_for = _ended_for_seconds(seen, status)
+    ended_for = ended_for_seconds(seen, status)
     following = next_status(
         seen.source.stored,
         status,
@@ -223,7 +228,10 @@ def make_room_for_mirror(seen: Seen) -> Plan | None:
     why = "the mirror of an earlier namesake has to go first"
     waiting = why if _age_seconds(seen) > NAMESAKE_SHOWN_AFTER_SECONDS else None
     write, later = source_write(seen, waiting=waiting)
-    return Plan(why, write, min(NAMESAKE_LOOK_SECONDS, later or NAMESAKE_LOOK_SECONDS))
+    judge: tuple[Action, ...] = ()
+    if seen.worker is not None and seen.identity is Identity.NAMESAKE:
+        judge = (JudgeMirror(seen.worker.name),)  # a sweep that halted leaves it where it is
+    return Plan(why, (*write, *judge), min(NAMESAKE_LOOK_SECONDS, later or NAMESAKE_LOOK_SECONDS))
 
 
 def care_for_missing_mirror(seen: Seen) -> Plan | None:
@@ -269,95 +277,6 @@ def _wait_for_unknown_mirror(seen: Seen, find: FindMirror) -> Plan:
     return Plan(why, (*write, find), later)
 
 
-def follow(seen: Seen) -> Plan | None:
-    """The normal case: its status comes back, its changes go there (D6, D7, D9)."""
-    worker, mirror = seen.worker, seen.mirror
-    if worker is None or mirror is None:
-        return None
-    mirror_status = rule_names.named(mirror, mirror.status_dict())
-    ended_for = _ended_for_seconds(seen, mirror_status)
-    following = next_status(
-        seen.source.stored,
-        mirror_status,
-        now=seen.now,
-        mirror_suspended=_mirror_is_suspended(seen),
-        clock_offset_seconds=worker.clock_offset_seconds,
-        settled=ended_for >= SETTLED_SECONDS,
-    )
-    unlabeled, labels, labels_again = _keep_labels(seen)
-    problem, patch = _problem_and_patch(seen)
-    problem = problem or unlabeled
-    # A patch on its way may yet be refused for the reason that is shown: it goes away once the mirror is as it should.
-    waiting = problem or (seen.source.found.annotations.get(names.WAITING_BECAUSE) if patch else None)
-    tell: tuple[Action, ...] = ()
-    if seen.memory.create_unanswered:
-        tell = (Tell("Mirrored", f"Mirrored to worker {worker.name}", is_warning=False),)
-    write, later = source_write(
-        seen,
-        status=following.status,
-        waiting=waiting,
-        mirror_uid=mirror.metadata.uid,
-        records_mirror=seen.identity is not Identity.OURS,
-        more=following.more,
-        cut=following.cut,
-    )
-    remember: tuple[tuple[str, Any], ...] = (("create_unanswered", False),) if tell else ()
-    overridden = seen.changes.overridden if seen.changes is not None else ()
-    if overridden and overridden != seen.memory.overridden:
-        fields = ", ".join(overridden)[:MOST_FIELDS]
-        text = f"the mirror on worker {worker.name} differs from the Job in {fields}; that is left as it is"
-        tell = (*tell, Tell("MirrorChanged", text))
-        remember = (*remember, ("overridden", overridden))
-    if seen.identity is Identity.REPLACED:
-        remember = (*remember, ("mirror_uid", mirror.metadata.uid))  # nothing had run: this one is its mirror now
-    waits = [later, labels_again, PATCH_AGAIN_SECONDS if problem else None]
-    if following.waits_for_pods:
-        waits.append(max(1.0, SETTLED_SECONDS - ended_for))
-    again = min((seconds for seconds in waits if seconds is not None), default=None)
-    return Plan("follows its mirror", (*tell, *write, *labels, *patch), again, remember)
-
-
-def _keep_labels(seen: Seen) -> tuple[str, tuple[Action, ...], float | None]:
-    """Labels that the recorded mirror has lost are put back; until they stay, it is read from time to time (D1, D11).
-
-    Returns what to say while they do not stay, what to do, and after how many seconds to look again.
-    """
-    memory, worker = seen.memory, seen.worker
-    if seen.identity is not Identity.UNLABELED or worker is None or seen.mirror is None:
-        return "", (), None
-    uid, times = seen.mirror.metadata.uid, memory.relabeled_times
-    first, most = RELABEL_AGAIN_SECONDS
-    wait = min(most, first * 2 ** (min(times, 10) - 1)) if times else 0.0
-    left = memory.relabeled_at + wait - seen.monotonic
-    actions: list[Action] = []
-    if left <= 0:
-        actions.append(RestoreLabels(worker.name, uid))
-    elif not seen.is_watched:
-        left = min(left, memory.read_at + READ_UNWATCHED_SECONDS - seen.monotonic)
-        if left <= 0:
-            actions.append(FindMirror(worker.name, uid))
-    text = f"worker {worker.name} removes the labels of the mirror" if times >= RESENDS else ""
-    return text, tuple(actions), left if left > 0 else READ_UNWATCHED_SECONDS
-
-
-def _problem_and_patch(seen: Seen) -> tuple[str, tuple[Action, ...]]:
-    """What keeps the mirror from being as the source wants it, and what to do about it (D3, D9)."""
-    changes, memory, worker = seen.changes, seen.memory, seen.worker
-    if changes is None or worker is None or (seen.mirror and seen.mirror.metadata.deletion_timestamp):
-        return "", ()
-    is_repeat = memory.sent_digest == changes.digest
-    if is_repeat and memory.patch_refused and seen.monotonic - memory.patch_refused_at < PATCH_AGAIN_SECONDS:
-        return memory.patch_refused, ()
-    if is_repeat and memory.sent_times >= RESENDS:
-        if changes.only_note:
-            return "", ()
-        if changes.reverted or seen.monotonic - memory.sent_at < PATCH_AGAIN_SECONDS:
-            return f"worker {worker.name} reverts changes to the mirror", ()
-    if not changes.operations:
-        return "", ()  # its pods have to go first; its next status wakes us
-    return "", (PatchMirror(worker.name, changes),)
-
-
 def _give_up_lost(seen: Seen) -> Plan:
     """A started mirror is gone for good: the source is failed, in one write that is always accepted (D11)."""
     assert seen.worker is not None
@@ -379,36 +298,13 @@ def _age_seconds(seen: Seen) -> float:
     return (seen.now - datetime.fromisoformat(created)).total_seconds() if created else 0.0
 
 
-def _mirror_is_suspended(seen: Seen) -> bool:
-    return seen.mirror is not None and job.is_suspended(seen.mirror)
-
-
-def _ended_for_seconds(seen: Seen, status: Mapping[str, object]) -> float:
-    """Since the mirror ended, by the worker's clock as far as its offset is known, or since the end was first seen."""
-    offset = seen.worker.clock_offset_seconds if seen.worker is not None else None
-    observed = seen.monotonic - seen.memory.ended_seen_at if seen.memory.ended is not None else 0.0
-    return max(_seconds_since_end(status, seen.now) + (offset or 0.0), observed)
-
-
-def _seconds_since_end(status: Mapping[str, object], now: datetime) -> float:
-    """Since the terminal condition of a status; 0 without one, or without a time that makes sense."""
-    conditions = status.get("conditions")
-    for condition in conditions if isinstance(conditions, list) else ():
-        end = condition.get("lastTransitionTime") if isinstance(condition, dict) else None
-        if isinstance(end, str) and condition.get("type") in ("Complete", "Failed"):
-            try:
-                return (now - datetime.fromisoformat(end)).total_seconds()
-            except (ValueError, TypeError):
-                return 0.0
-    return 0.0
-
-
 RULES: tuple[Callable[[Seen], Plan | None], ...] = (
     leave_what_goes,
     leave_what_others_write,
     keep_or_delete_finished,
     restore_erased_record,
     hold_suspended,
+    wait_to_record,
     give_a_place,
     release_held,
     store_seen_end,

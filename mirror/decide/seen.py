@@ -7,7 +7,7 @@ from enum import Enum
 
 import msgspec
 
-from mirror.adapters.job import Changes
+from mirror.adapters.job_changes import Changes
 from mirror.adapters.job_status import StoredJob
 from mirror.decide.identity import Identity
 from mirror.kube.objects import Object
@@ -72,6 +72,16 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     waiting_written_at: float = float("-inf")
     foreign_status_writes: int = 0
     foreign_written_at: float = float("-inf")
+    record_refused: str = ""
+    """Why the API server does not let us record a worker on the source."""
+    record_refused_times: int = 0
+    record_refused_until: float = float("-inf")
+    """Monotonic seconds; it gets no place before."""
+
+    @property
+    def refusal_texts(self) -> dict[str, str]:
+        """By worker: why it refused the first create."""
+        return {worker: refusal.because for worker, refusal in self.refusals}
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mirror.adapters.job_status import mirrored_status
+from mirror.adapters.job_status import mirrored_status, waiting_status
+from mirror.batch.meta_rules import LONGEST_ANNOTATIONS
 from mirror.decide.plan import WriteSource
 from mirror.decide.seen import Seen
 from mirror.model import names
 
 WAITING_WRITE_SECONDS = 10.0
+MOST_BYTES_OF_A_CHARACTER = 4
 
 
 def source_write(
@@ -45,13 +47,19 @@ def source_write(
     recorded = stored.get(names.MIRROR_UID)
     if mirror_uid is not None and recorded != mirror_uid and (status is not None or recorded is not None):
         changes.append((names.MIRROR_UID, mirror_uid))
-    later = None
+    later, shows_waiting = None, False
     if stored.get(names.WAITING_BECAUSE) != waiting:
         since_last = seen.monotonic - seen.memory.waiting_written_at
-        if waiting is None or status is not None or since_last >= WAITING_WRITE_SECONDS:
+        shows_waiting = waiting is None or status is not None or since_last >= WAITING_WRITE_SECONDS
+        if shows_waiting:
             changes.append((names.WAITING_BECAUSE, waiting))
         else:
             later = WAITING_WRITE_SECONDS - since_last
+    if changes and not _have_room(stored, changes):
+        # Annotations are for people; what counts is the status, which must be written whatever the user has in them.
+        changes = [(name, value) for name, value in changes if value is None]
+        if shows_waiting and waiting is not None and placed is None:
+            status = waiting_status(seen.source.stored, status, waiting, seen.now) or status
     if status is None and not changes:
         return (), later
     write = WriteSource(
@@ -59,8 +67,19 @@ def source_write(
         tuple(changes),
         records=records,
         clears=clears,
+        shows_waiting=shows_waiting,
         is_mirrored_status=is_mirrored_status,
         more=more,
         cut=cut,
     )
     return (write,), later
+
+
+def _have_room(stored: Mapping[str, str], changes: list[tuple[str, str | None]]) -> bool:
+    """Whether the API server takes so many bytes of annotations."""
+    annotations = {**stored, **dict(changes)}
+    characters = sum(len(name) + len(value) for name, value in annotations.items() if value is not None)
+    if characters * MOST_BYTES_OF_A_CHARACTER <= LONGEST_ANNOTATIONS:
+        return True
+    sizes = (len(name.encode()) + len(value.encode()) for name, value in annotations.items() if value is not None)
+    return sum(sizes) <= LONGEST_ANNOTATIONS

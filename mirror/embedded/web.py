@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import resource
 import ssl
 from collections.abc import AsyncIterator, Coroutine
@@ -19,6 +18,7 @@ from typing import Any
 from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
 from mirror.embedded.http.connections import Connection, Handler
 from mirror.model.endings import CannotStart
+from mirror.model.failures import file_words
 from mirror.runtime.clock import Clock, SystemClock
 
 FINISH_SECONDS = 2.0
@@ -82,8 +82,7 @@ async def _listen(house: _House, listen: tuple[str, int], tls: ssl.SSLContext | 
             ssl_shutdown_timeout=SHUTDOWN_SECONDS if tls else None,
         )
     except OSError as error:
-        number = error.errno or 0  # not positive for a name that does not resolve
-        why = os.strerror(number).lower() if number > 0 else error.strerror or str(error)
+        why = file_words(error)
         raise CannotStart(f"cannot listen on {host}:{port}: {why}") from error
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 
 import msgspec
 
 from mirror.jobcontroller.decide.values import Constants, Gates
+from mirror.settings.feature_gates import UPSTREAM_GATES, judge_gate
 
 ENVIRONMENT: Mapping[str, str] = {
     "JOB_BATCH_PERIOD_SECONDS": "batch_period_seconds",
@@ -29,6 +30,8 @@ GATES: Mapping[str, str] = {
     "".join(word.capitalize() for word in field.split("_")): field for field in Gates.__struct_fields__
 }
 """Field of ``Gates`` by the gate's name."""
+NEEDED_GATES: Mapping[str, str] = {"WorkloadWithJob": "GenericWorkload"}
+"""A gate, and the one that has to be on with it, as upstream."""
 
 MOST_SECONDS = 24 * 3600.0
 MOST_PODS = 100_000
@@ -67,27 +70,58 @@ def read_constants(environment: Mapping[str, str], defaults: Constants = Constan
     return constants
 
 
-def read_gates(text: str, defaults: Gates = Gates(), *, what: str = "--feature-gates") -> Gates:  # noqa: B008 - frozen
+Warn = Callable[[str], None]
+"""Takes a line about a gate that is ignored."""
+
+
+def read_gates(
+    text: str,
+    defaults: Gates = Gates(),  # noqa: B008 - frozen
+    *,
+    what: str = "--feature-gates",
+    warn: Warn = lambda _: None,
+) -> Gates:
     """Gates from ``A=false,B=true``; ``what`` is how messages call the place where it stood.
 
+    Upstream's gates that ours does not have go to ``warn``, where ignoring them changes nothing (``feature_gates``).
+
     Raises:
-        Refused: a gate is not known, or is neither true nor false.
+        Refused: a gate is not known, is neither true nor false, or cannot be ignored.
     """
     problems: list[str] = []
     given: dict[str, bool] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        if name not in GATES:
+        is_value = bool(equals) and value.lower() in ("true", "false")
+        if name not in GATES and name not in UPSTREAM_GATES:
             near = get_close_matches(name, GATES, n=1)
             hint = f"did you mean {near[0]}? " if near else ""
             problems.append(f"{what}: unknown gate {name[:60]!r} ({hint}known: {', '.join(sorted(GATES))})")
-        elif not equals or value.lower() not in ("true", "false"):
+        elif not is_value:
             problems.append(f"{what}: {name} must be true or false, as in {name}=false, got {value[:40]!r}")
-        else:
+        elif name in GATES:
             given[GATES[name]] = value.lower() == "true"
+        elif told := judge_gate(name, value.lower() == "true"):
+            line, is_error = f"{what}: {told[0]}", told[1]
+            problems.append(line) if is_error else warn(line)
     if problems:
         raise Refused("\n".join(problems))
     return msgspec.structs.replace(defaults, **given)
+
+
+def check_gates(gates: Gates) -> None:
+    """Called once everything that switches gates has been read.
+
+    Raises:
+        Refused: a gate is on, and one that it needs is off.
+    """
+    problems = [
+        f"feature gates: {name} is on and needs {needed}, which is off; set {needed}=true, too"
+        for name, needed in NEEDED_GATES.items()
+        if getattr(gates, GATES[name]) and not getattr(gates, GATES[needed])
+    ]
+    if problems:
+        raise Refused("\n".join(problems))
 
 
 def _seconds(text: str, field: str) -> float:

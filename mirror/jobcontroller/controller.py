@@ -10,6 +10,7 @@ from mirror.jobcontroller.claiming import Claimer
 from mirror.jobcontroller.consistency import Latecomers
 from mirror.jobcontroller.creating import Creator
 from mirror.jobcontroller.doubts import Doubts
+from mirror.jobcontroller.gangs import Gangs
 from mirror.jobcontroller.handlers import Handlers
 from mirror.jobcontroller.jobview import Jobs, keep_job
 from mirror.jobcontroller.memory import Memories
@@ -89,6 +90,7 @@ class JobController:
         backoff = Backoff(constants.api_backoff_seconds, constants.api_backoff_max_seconds)
         self.jobs = Jobs(heeds_managed_by=settings.behaviour.gates.job_managed_by)
         self.pods = Store()
+        self.gangs = Gangs(client, events, log=log) if settings.behaviour.gates.workload_with_job else None
         self.memories = Memories()
         self._index = PodIndex()
         limit = settings.concurrent_syncs
@@ -119,6 +121,7 @@ class JobController:
                 memories=self.memories,
                 latecomers=latecomers,
                 doubts=doubts,
+                gangs=self.gangs,
                 claimer=Claimer(client, writes, self._index),
                 creator=Creator(writes, together, metrics=metrics, clock=clock),
                 remover=Remover(writes, together, doubts, clock=clock),
@@ -160,7 +163,8 @@ class JobController:
             keep=keep_pod,
             relist=RELIST,
         )
-        return {"jobs": jobs, "pods": pods}
+        gangs = self.gangs.make_informers(namespace) if self.gangs is not None else {}
+        return {"jobs": jobs, "pods": pods, **gangs}
 
     # -- life -----------------------------------------------------------------------------------------------------
 

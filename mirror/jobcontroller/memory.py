@@ -27,6 +27,8 @@ class JobMemory(msgspec.Struct):
     """As of the last look; None before the first."""
     generation: int = 0
     """Of the spec that it was looked at with."""
+    ungrouped_because: str = ""
+    """What was logged last of why its pods belong to no PodGroup (``gangs``)."""
     is_finished: bool = False
     """We have stored its end, and the watch has not shown it yet (Y5, Q5)."""
 

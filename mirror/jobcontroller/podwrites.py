@@ -149,7 +149,7 @@ def _written(answer: bytes) -> _Written:
     try:
         return _decode_written(answer)
     except JUNK as error:
-        raise BadAnswer(f"not a pod: {type(error).__name__}") from error
+        raise BadAnswer("the response is not a Pod") from error
 
 
 def _version(written: _Written) -> int:

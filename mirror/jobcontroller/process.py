@@ -11,6 +11,7 @@ import gc
 import os
 import socket
 import uuid
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
@@ -30,7 +31,6 @@ from mirror.kube.fields import knows_rule_names
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object
 from mirror.kube.permits import WritePermit
-from mirror.kube.resources import JOBS, PODS
 from mirror.model import names
 from mirror.model.endings import CannotStart
 from mirror.runtime.backoff import Backoff
@@ -39,11 +39,12 @@ from mirror.runtime.informer import Change
 from mirror.runtime.leadership import Leadership, LeaseSettings
 from mirror.runtime.supervise import supervise
 from mirror.serving.health import Check, serve
+from mirror.settings.feature_gates import judge_gate
 from mirror.settings.schema import LeaderElection, Limits, Settings
 from mirror.telemetry.logs import Log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
-from mirror.workers.worker import Unsupported, check_version
+from mirror.workers.probes import Unsupported, check_version
 
 FLUSH_SECONDS = 2.0
 """Less than what lies between the renew deadline and the end of a lease: who leads next must not meet us."""
@@ -76,14 +77,23 @@ def settings_of(settings: Settings, environment: Mapping[str, str]) -> JobContro
     """
     ours = settings.job_controller
     given = {field: getattr(ours, field) for field in Constants.__struct_fields__}
-    gates = Gates(**{constants.GATES[name]: on for name, on in ours.feature_gates.items()})
-    variable = constants.GATES_VARIABLE
+    log, variable = Log("jobs"), constants.GATES_VARIABLE
+
+    def warn(line: str) -> None:
+        log.warning("feature gate ignored", because=line)
+
+    gates = Gates(**{constants.GATES[name]: on for name, on in ours.feature_gates.items() if name in constants.GATES})
+    for name, on in ours.feature_gates.items():
+        if name not in constants.GATES and (told := judge_gate(name, on)):
+            warn(f"jobController.featureGates: {told[0]}")
     try:
+        gates = constants.read_gates(environment.get(variable, ""), gates, what=variable, warn=warn)
+        constants.check_gates(gates)
         return JobControllerSettings(
             kubeconfig=settings.kubeconfig,
             limits=Limits(qps=ours.qps, burst=ours.burst),
             constants=constants.read_constants(environment, Constants(**given)),
-            gates=constants.read_gates(environment.get(variable, ""), gates, what=variable),
+            gates=gates,
             lease_namespace=ours.lease_namespace,
             leader_election=settings.leader_election,
             namespaces=settings.namespaces,
@@ -205,12 +215,16 @@ class Part:
         """What it means to be ready."""
 
         def jobs() -> tuple[bool, str]:
-            is_synced = self.controller.informers.is_synced
-            return is_synced, "jobs and pods are known" if is_synced else "listing"
+            is_synced, gangs = self.controller.informers.is_synced, self.controller.gangs
+            if is_synced:
+                return True, "jobs and pods are known"
+            return False, gangs.api.problem or "listing" if gangs is not None else "listing"
 
         def leader() -> tuple[bool, str]:
             if self.ended_because:
                 return False, self.ended_because
+            if self._leadership is not None and not self.is_working and self._leadership.obstacle:
+                return False, self._leadership.obstacle
             return True, "leading" if self.is_working else "standing by"
 
         return {"jobs": jobs, "job-leader": leader}
@@ -301,8 +315,11 @@ def _refresh_on_scrape(part: Part, metrics: Metrics, cluster: str) -> None:
 
     def refresh() -> None:
         metrics.leader.set(part.is_working)
-        silent = [informer.describe().silent_for_seconds for informer in part.controller.informers]
-        for resource, seconds in ((JOBS, silent[0::2]), (PODS, silent[1::2])):  # they are made in pairs
-            metrics.watch_staleness(cluster, resource.plural).set(max(seconds))
+        silent: defaultdict[str, float] = defaultdict(float)
+        for informer in part.controller.informers:  # of each resource one for each namespace
+            plural = informer.resource.plural
+            silent[plural] = max(silent[plural], informer.describe().silent_for_seconds)
+        for plural, seconds in silent.items():
+            metrics.watch_staleness(cluster, plural).set(seconds)
 
     metrics.before_scrape(refresh)

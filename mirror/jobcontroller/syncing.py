@@ -16,6 +16,7 @@ import msgspec
 from mirror.jobcontroller.claiming import Claimer
 from mirror.jobcontroller.consistency import Latecomers
 from mirror.jobcontroller.creating import Creator
+from mirror.jobcontroller.decide import gang
 from mirror.jobcontroller.decide.assess import assess
 from mirror.jobcontroller.decide.track import settle, track
 from mirror.jobcontroller.decide.values import (
@@ -29,6 +30,7 @@ from mirror.jobcontroller.decide.values import (
     Tracking,
 )
 from mirror.jobcontroller.doubts import Doubts
+from mirror.jobcontroller.gangs import Gangs
 from mirror.jobcontroller.jobview import INDEXED, NON_INDEXED, CachedJob, Jobs
 from mirror.jobcontroller.memory import JobMemory, Memories
 from mirror.jobcontroller.pods import PodIndex
@@ -65,6 +67,8 @@ class Tools:
     memories: Memories
     latecomers: Latecomers
     doubts: Doubts
+    gangs: Gangs | None
+    """None while the gate is off."""
     claimer: Claimer
     creator: Creator
     remover: Remover
@@ -88,6 +92,8 @@ class _Sync:
     memory: JobMemory
     spec: dict[str, Any]
     action: Action = Action.RECONCILING
+    group: str = ""
+    """The PodGroup of new pods."""
 
 
 class Syncer:
@@ -182,10 +188,11 @@ class Syncer:
 
     async def _sync(self, sync: _Sync) -> None:
         snapshot = await self._look(sync)
+        ungrouped = await self._find_group(sync, snapshot)
         assessment = assess(snapshot)
         sync.memory.enacted, sync.memory.generation = assessment.enacted, sync.job.metadata.generation
         self._again(sync, assessment.again_after_seconds)
-        done, error = await self._perform(sync, assessment)
+        done, error = await self._perform(sync, assessment, ungrouped)
         sync.action = assessment.action
         tracking = track(snapshot, assessment, done)
         self._again(sync, tracking.again_after_seconds)
@@ -227,8 +234,28 @@ class Syncer:
             server_wants_interim=self._server_wants_interim,
         )
 
-    async def _perform(self, sync: _Sync, assessment: Assessment) -> tuple[Done, KubeError | None]:
-        """Delete or create, never both (Q20)."""
+    async def _find_group(self, sync: _Sync, snapshot: Snapshot) -> KubeError | None:
+        """Give the sync the PodGroup of new pods; what prevents it is raised while a Job is new, and returned later.
+
+        A Job that has not started must not store anything before its Workload exists, or it would count as one that
+        started without. Of one that has, only new pods wait: those that end are counted all the same.
+        """
+        gangs = self._tools.gangs
+        if gangs is None or not gang.wants_group(snapshot):
+            return None
+        try:
+            with _saying("ensuring Workload and PodGroup"):
+                sync.group = await gangs.group_of(sync.job, sync.memory, snapshot)
+        except KubeError as error:
+            if gang.is_new(snapshot):
+                raise
+            return error
+        return None
+
+    async def _perform(
+        self, sync: _Sync, assessment: Assessment, ungrouped: KubeError | None
+    ) -> tuple[Done, KubeError | None]:
+        """Delete or create, never both (Q20); nothing is created while there is no PodGroup that there should be."""
         tools, job, memory = self._tools, sync.job, sync.memory
         if assessment.deletes:
             if assessment.strips_first:
@@ -236,13 +263,14 @@ class Syncer:
             else:
                 deleted = await tools.remover.delete(job, assessment.deletes)
             done = Done(deleted=deleted.count, deleted_ready=deleted.ready, complete=deleted.error is None)
-            return done, deleted.error
-        if assessment.births:
+            return done, deleted.error or ungrouped
+        if assessment.births and ungrouped is None:
+            spec = gang.in_group(sync.spec, sync.group)
             created = await tools.creator.create(
-                job, memory, sync.spec, assessment.births, reason=assessment.creation_reason
+                job, memory, spec, assessment.births, reason=assessment.creation_reason
             )
             return Done(created=created.count, complete=created.error is None), created.error
-        return Done(), None
+        return Done(complete=not assessment.births), ungrouped
 
     async def _store_first(self, sync: _Sync, snapshot: Snapshot, tracking: Tracking) -> Object:
         """T9: what is about to lose its finalizer is on record first."""

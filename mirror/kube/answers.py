@@ -8,6 +8,7 @@ import msgspec
 
 from mirror.kube.amounts import MOST_ERROR_BYTES, exceeds
 from mirror.kube.errors import (
+    LONGEST_REASON,
     AlreadyExists,
     ApiError,
     BadAnswer,
@@ -20,10 +21,12 @@ from mirror.kube.errors import (
     KubeError,
     NotFound,
     NotServed,
+    PageNotFound,
     ServerFailure,
     TooManyRequests,
     Unauthorized,
 )
+from mirror.model.text import clean
 
 LONGEST_RETRY_AFTER_SECONDS = 60.0
 """No server may send us away for longer: a worker that answers with days would otherwise be lost for days."""
@@ -79,7 +82,8 @@ def error_from_answer(code: int, headers: Mapping[str, str], body: bytes) -> Kub
     if status is not None and status.kind == "Status":
         return error_from_status(status, code=code, retry_after_seconds=retry_after)
     if code in _NEED_STATUS:
-        return BadAnswer(f"{code} without a Status: this does not come from a Kubernetes API server")
+        kind_of_answer = PageNotFound if code == 404 else BadAnswer
+        return kind_of_answer(f"{code} without a Status: this does not come from a Kubernetes API server")
     kind = _BY_CODE.get(code) or (ServerFailure if code >= 500 else ApiError)
     return kind(code, "", "no explanation that we could read", retry_after_seconds=retry_after)
 
@@ -102,15 +106,16 @@ def error_from_status(status: Status, *, code: int = 0, retry_after_seconds: flo
         retry_after_seconds = min(details.retry_after_seconds, LONGEST_RETRY_AFTER_SECONDS)
     return _class_of(code, status.reason, about_name=details.name)(
         code,
-        status.reason[:_LONGEST_MESSAGE],
+        clean(status.reason, longest=LONGEST_REASON),
         status.message[:_LONGEST_MESSAGE],
         tuple(
-            Cause(cause.field[:_LONGEST_MESSAGE], cause.reason[:_LONGEST_MESSAGE], cause.message[:_LONGEST_MESSAGE])
+            # What is shown of them is cleaned here; messages where they are shown, since some look for words in them.
+            Cause(clean(cause.field), clean(cause.reason, longest=LONGEST_REASON), cause.message[:_LONGEST_MESSAGE])
             for cause in (details.causes or ())[:_MOST_CAUSES]
         ),
         retry_after_seconds,
-        about_kind=details.kind[:_LONGEST_MESSAGE],
-        about_name=details.name[:_LONGEST_MESSAGE],
+        about_kind=clean(details.kind),
+        about_name=clean(details.name),
     )
 
 

@@ -22,6 +22,7 @@ from mirror.kube.addresses import refuser
 from mirror.kube.credentials import Credentials, Endpoint, Identity, IdentitySource, IdentityUnavailable
 from mirror.kube.identities import Plugin, TokenFile
 from mirror.kube.kubeconfig import Cluster, Kubeconfig, KubeconfigRefused, Policy, User, read_document
+from mirror.model.failures import file_words
 
 if TYPE_CHECKING:
     import ssl
@@ -196,9 +197,7 @@ def _content(path: str, field: str) -> bytes:
         with open(path, "rb") as file:
             content = file.read()
     except OSError as error:
-        raise KubeconfigRefused(
-            field, f"names a file that cannot be read ({type(error).__name__})", "check it"
-        ) from error
+        raise KubeconfigRefused(field, f"names a file that cannot be read ({file_words(error)})", "check it") from error
     if not content:
         raise KubeconfigRefused(field, "names an empty file", "put the PEM there")
     return content
@@ -230,10 +229,20 @@ def _merged(path: str, context: str) -> dict[str, object]:
             document[plural] = [with_absolute_paths(item.value, item.path) for item in document[plural]]
     except (ConfigException, OSError, yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
         # Not "from error": their texts quote the file, and a cause is shown in tracebacks.
-        raise KubeconfigRefused("kubeconfig", f"cannot be read ({type(error).__name__})", "check the file") from None
+        raise KubeconfigRefused("kubeconfig", f"cannot be read ({_why_unreadable(error)})", "check the file") from None
     if context:
         document["current-context"] = context
     return document
+
+
+def _why_unreadable(error: Exception) -> str:
+    """Why a kubeconfig cannot be read; nothing of what is in it."""
+    match error:
+        case OSError() | UnicodeError():
+            return file_words(error)
+        case yaml.YAMLError():
+            return "not valid YAML"
+    return "not a valid kubeconfig"
 
 
 def with_absolute_paths(item: Mapping[str, Any], file: str) -> dict[str, Any]:

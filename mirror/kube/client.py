@@ -38,7 +38,7 @@ from mirror.kube.limits import Limiter, LimiterState
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.permits import WritePermit
 from mirror.kube.requests import JSON, Request
-from mirror.kube.transport import Answer, HttpTransport, Opened, Transport
+from mirror.kube.transport import Answer, HttpTransport, Opened, Transport, was_connecting
 from mirror.model.version import version
 
 _UNASKED_PAUSE_SECONDS = 1.0
@@ -188,7 +188,7 @@ class Client:
         async with contextlib.AsyncExitStack() as stack:
             opened = await self._open(request, stack, answered_within_seconds)
             if opened.status >= 300:
-                raise BadAnswer(f"a redirect ({opened.status}), which an API server never sends")
+                raise BadAnswer(f"the response is a redirect ({opened.status}), which an API server never sends")
             yield await stack.enter_async_context(contextlib.aclosing(_pieces(opened, ends_at)))
 
     async def close(self) -> None:
@@ -215,7 +215,7 @@ class Client:
                     answer = await self._transport.exchange(request, headers, most)
                 return answer
         except TimeoutError as error:
-            raise self._too_late(request.deadline_seconds, sent=sent) from error
+            raise self._too_late(request.deadline_seconds, sent=sent, is_connected=not was_connecting(error)) from error
 
     def _check_permit(self, request: Request) -> None:
         """Whoever waited for credentials may have lost the Lease meanwhile (``transport`` looks once more).
@@ -241,7 +241,7 @@ class Client:
                     if opened.status >= 400:
                         raise self._refusal(Answer(opened.status, opened.headers, await _read_error(opened)))
             except TimeoutError as error:
-                raise Unreachable(f"the watch was not answered within {silent_seconds:g} s") from error
+                raise Unreachable(f"no response to the watch within {silent_seconds:g} s") from error
             except OutcomeUnknown as error:
                 raise Unreachable(str(error)) from error
         return opened
@@ -273,10 +273,12 @@ class Client:
             self._limiter.pause(error.retry_after_seconds)
         return error
 
-    def _too_late(self, seconds: float, *, sent: bool) -> KubeError:
-        if sent:
-            return OutcomeUnknown(f"no answer within {seconds:g} s")
-        return Unreachable(f"no credentials within {seconds:g} s")
+    def _too_late(self, seconds: float, *, sent: bool, is_connected: bool) -> KubeError:
+        if not sent:
+            return Unreachable(f"no credentials within {seconds:g} s")
+        if not is_connected:
+            return Unreachable(f"no connection within {seconds:g} s")
+        return OutcomeUnknown(f"no response within {seconds:g} s")
 
     def _compare_clocks(self, date: str) -> None:
         """Look at a Date header; once per second of the server's, as reading one is not cheap."""
@@ -324,9 +326,9 @@ class _Counted:
 
 def _require_json(status: int, content_type: str) -> None:
     if status >= 300:
-        raise BadAnswer(f"a redirect ({status}), which an API server never sends")
+        raise BadAnswer(f"the response is a redirect ({status}), which an API server never sends")
     if not content_type.lower().startswith(JSON):
-        raise BadAnswer("an answer that is not JSON")
+        raise BadAnswer("the response is not JSON: this is not a Kubernetes API server")
 
 
 async def _read_error(opened: Opened) -> bytes:

@@ -17,6 +17,7 @@ from multidict import CIMultiDict
 
 from mirror.kube.errors import Unreachable
 from mirror.kube.tls import BadCertificate, load_client_certificate
+from mirror.model.failures import API_SERVER
 
 _SCHEDULED_APART_SECONDS = 1.0
 _FORCED_APART_SECONDS = 10.0
@@ -37,6 +38,8 @@ class Endpoint:
     proxy: str | None = None
     refuse_address: Callable[[str], str | None] | None = None
     """Says why a resolved address must not be connected to, or None."""
+    peer: str = API_SERVER
+    """Who is there, in texts about a connection that failed."""
 
 
 @dataclass(frozen=True, slots=True)

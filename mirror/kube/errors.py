@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mirror.model.text import clean
+
+LONGEST_REASON = 128
+
 
 class KubeError(Exception):
     """Any failure of a request."""
 
 
 def in_words(error: KubeError) -> str:
-    """An error in one line: what was being done, by its notes (``add_note``), the last one first; what went wrong."""
-    return ": ".join((*reversed(getattr(error, "__notes__", ())), f"{type(error).__name__}: {error}"))
+    """An error in one line: what was being done, by its notes (``add_note``), the last one first; what went wrong.
+
+    No name of a class: every error is raised with words that stand alone.
+    """
+    return ": ".join((*reversed(getattr(error, "__notes__", ())), str(error)))
 
 
 class Unreachable(KubeError):
@@ -36,6 +43,10 @@ class BadAnswer(KubeError):
 
 class TooLarge(BadAnswer):
     """The answer is larger than what is read of this server (D29)."""
+
+
+class PageNotFound(BadAnswer):
+    """404 without a Status: what an API server answers for a group or version that it does not serve, or a proxy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +83,19 @@ class ApiError(KubeError):
         self.about_name = about_name
 
     def __str__(self) -> str:
-        return f"{self.code} {self.reason}: {self.brief}"
+        return f"{self.code} {clean(self.reason, longest=LONGEST_REASON)}: {self.brief}"
 
     @property
     def brief(self) -> str:
-        """What may be shown to people, in one line.
+        """What may be shown to people, in one line that holds nothing unprintable.
 
         For 422 the causes' fields and reasons only, since its message may quote the whole object (D18).
         """
         if self.causes and self.code == 422:
-            return ", ".join(f"{cause.field}: {cause.reason}" for cause in self.causes[:8])
+            return clean(", ".join(f"{cause.field}: {cause.reason}" for cause in self.causes[:8]))
         if self.code == 422:
             return "the object is invalid"
-        return " ".join(self.message.split())[:256]
+        return clean(" ".join(self.message.split()), longest=256)
 
 
 class BadRequest(ApiError):

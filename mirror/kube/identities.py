@@ -20,6 +20,7 @@ import msgspec
 from mirror.kube.credentials import Identity, IdentityUnavailable, renewal_time
 from mirror.kube.kubeconfig import Cluster, ExecPlugin
 from mirror.kube.objects import JUNK
+from mirror.model.failures import file_words
 
 _FILE_SECONDS = 60.0
 """How old what was read may get; the kubelet replaces such tokens long before they expire."""
@@ -43,7 +44,7 @@ class TokenFile:
         try:
             token = _read_small_file(self._path).decode("ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise IdentityUnavailable(f"the token file cannot be read: {type(error).__name__}") from error
+            raise IdentityUnavailable(f"the token file cannot be read: {file_words(error)}") from error
         return Identity(authorization=bearer(token), renew_at=self._wall() + _FILE_SECONDS)
 
 
@@ -78,9 +79,9 @@ class Plugin:
             async with asyncio.timeout(_PLUGIN_SECONDS):
                 printed = await self._run()
         except TimeoutError as error:
-            raise IdentityUnavailable(f"the plugin did not end within {_PLUGIN_SECONDS:g} s") from error
+            raise IdentityUnavailable(f"the credential plugin did not end within {_PLUGIN_SECONDS:g} s") from error
         except OSError as error:
-            raise IdentityUnavailable(f"the plugin cannot be run: {type(error).__name__}") from error
+            raise IdentityUnavailable(f"the credential plugin cannot be run: {file_words(error)}") from error
         return self._identity(printed)
 
     async def _run(self) -> bytes:
@@ -93,9 +94,9 @@ class Plugin:
                 while piece := await reader.read(65536):
                     printed += piece
                     if len(printed) > _MOST_PLUGIN_BYTES:
-                        raise IdentityUnavailable("the plugin prints more than 1 MiB")
+                        raise IdentityUnavailable("the credential plugin prints more than 1 MiB")
                 if code := await process.wait():
-                    raise IdentityUnavailable(f"the plugin failed with exit code {code}")
+                    raise IdentityUnavailable(f"the credential plugin failed with exit code {code}")
                 return bytes(printed)
             finally:
                 await asyncio.shield(_end(starting))
@@ -123,12 +124,12 @@ class Plugin:
         try:
             found = _decode_output(printed)
         except JUNK as error:
-            raise IdentityUnavailable("the plugin printed no ExecCredential") from error
+            raise IdentityUnavailable("the credential plugin printed no ExecCredential") from error
         if found.kind != "ExecCredential" or found.api_version != self._plugin.api_version:
-            raise IdentityUnavailable("the plugin printed another kind or version than it was asked for")
+            raise IdentityUnavailable("the credential plugin printed another kind or version than it was asked for")
         status = found.status
         if not (status.token or (status.client_certificate_data and status.client_key_data)):
-            raise IdentityUnavailable("the plugin printed neither a token nor a certificate with its key")
+            raise IdentityUnavailable("the credential plugin printed neither a token nor a certificate with its key")
         expires_at, renew_at = math.inf, math.inf
         if status.expiration_timestamp is not None:
             when = status.expiration_timestamp

@@ -175,7 +175,7 @@ def decode_object(raw: bytes | msgspec.Raw) -> Object:
     try:
         return own(decoded(_decode, raw))
     except JUNK as error:
-        raise BadAnswer(f"not an object: {type(error).__name__}") from error
+        raise BadAnswer("the response is not a Kubernetes object") from error
 
 
 def is_too_large(raw: bytes | msgspec.Raw) -> bool:
@@ -268,5 +268,5 @@ def _decode_part(raw: msgspec.Raw) -> dict[str, Any]:
     try:
         found = _decode_any(raw)
     except JUNK as error:
-        raise BadAnswer(f"an object's part cannot be decoded: {type(error).__name__}") from error
+        raise BadAnswer("a part of the object cannot be decoded") from error
     return found if isinstance(found, dict) else {}

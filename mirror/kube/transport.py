@@ -18,15 +18,19 @@ from urllib.parse import urlencode
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.tracing import Trace
 from multidict import CIMultiDict
 from yarl import URL
 
 from mirror.kube.amounts import InFlight, Share
 from mirror.kube.credentials import Endpoint
 from mirror.kube.errors import BadAnswer, KubeError, NotLeading, OutcomeUnknown, TooLarge, Unreachable
+from mirror.kube.failure_words import http_words
 from mirror.kube.permits import WritePermit
 from mirror.kube.requests import Request
 from mirror.kube.resolver import ThreadPerLookup
+
+CLIENT_CLOSED = "the client was closed"
 
 _MOST_CALLS = 64
 _MOST_URGENT_CALLS = 4
@@ -38,6 +42,7 @@ _CONNECT_SHARE = 0.8
 _LONGEST_CONNECT_SECONDS = 10.0
 _LARGE_BODY_BYTES = 2**20
 _PIECE_BYTES = 2**16
+_NOT_CONNECTED = "waiting for a connection"
 
 
 class Answer(NamedTuple):
@@ -66,7 +71,7 @@ class Transport(Protocol):
     """What a client sends its requests through."""
 
     async def exchange(self, request: Request, headers: CIMultiDict[str], most_bytes: int) -> Answer:
-        """Send, and read the whole answer.
+        """Send, and read the whole answer; if it is cancelled, ``was_connecting`` knows whether anything was sent.
 
         Raises:
             Unreachable: nothing was sent.
@@ -98,7 +103,7 @@ class HttpTransport:
         self._endpoint = endpoint
         self._permit = permit
         self._proxy = URL(endpoint.proxy) if endpoint.proxy else None
-        self._failures = _Failures()
+        self._failures = _Failures(endpoint.peer)
         self._path_prefix = URL(endpoint.server, encoded=True).raw_path.rstrip("/")
         self._timeouts: dict[float, aiohttp.ClientTimeout] = {}
         self._in_flight = InFlight()
@@ -154,7 +159,7 @@ class HttpTransport:
             for pool in pools:
                 stack.push_async_callback(pool.close)
                 for response in self._reading.pop(pool, ()):
-                    response.content.set_exception(aiohttp.ClientConnectionError("the client was closed"))
+                    response.content.set_exception(aiohttp.ClientConnectionError(CLIENT_CLOSED))
 
     async def _start(
         self, session: aiohttp.ClientSession, request: Request, headers: CIMultiDict[str]
@@ -173,7 +178,7 @@ class HttpTransport:
         )
         if "Content-Encoding" in response.headers and response.headers["Content-Encoding"] != "identity":
             response.close()
-            raise BadAnswer("a compressed answer, though we accept none")
+            raise BadAnswer("the response is compressed, though only identity is accepted")
         return response
 
     def _data(self, request: Request) -> aiohttp.Payload | io.BytesIO | bytes | None:
@@ -187,7 +192,7 @@ class HttpTransport:
         return base.with_path(self._path_prefix + request.path, encoded=True, keep_query=True)
 
     def _timeout(self, deadline_seconds: float) -> aiohttp.ClientTimeout:
-        """Connecting ends before the caller's deadline does, so that "never sent" and "no answer" stay apart."""
+        """Connecting ends before the caller's deadline does: what is wrong with it is reported as what it is."""
         found = self._timeouts.get(deadline_seconds)
         if found is None:
             connect = min(_LONGEST_CONNECT_SECONDS, deadline_seconds * _CONNECT_SHARE)
@@ -197,7 +202,7 @@ class HttpTransport:
         return found
 
     def _new_session(self, *, limit: int) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
+        connector = _Connector(
             limit=limit,
             ssl=self._endpoint.tls if self._endpoint.tls is not None else True,
             resolver=ThreadPerLookup(),
@@ -256,6 +261,28 @@ class _PermittedBody(aiohttp.Payload):
             await writer.write(self._body[start : start + _PIECE_BYTES])
 
 
+class _Connector(aiohttp.TCPConnector):
+    """Notes in a cancellation that it came before there was a connection."""
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.connector.Connection:
+        try:
+            return await super().connect(req, traces, timeout)
+        except asyncio.CancelledError as cancelled:
+            raise asyncio.CancelledError(_NOT_CONNECTED) from cancelled
+
+
+def was_connecting(too_late: TimeoutError) -> bool:
+    """Whether an ``asyncio.timeout`` that expired during ``exchange`` found it without a connection: nothing was sent.
+
+    Connecting has a shorter limit of its own. After a pause of the event loop both have expired when the loop looks,
+    and the outer one wins, so the limits alone do not keep "never sent" and "no answer" apart.
+    """
+    cancelled = too_late.__cause__
+    return isinstance(cancelled, asyncio.CancelledError) and cancelled.args == (_NOT_CONNECTED,)
+
+
 class _Reading:
     """A context in which a response is among those that are read; it is closed at the end."""
 
@@ -290,7 +317,8 @@ class _OpenedResponse:
 class _Failures:
     """A context in which what aiohttp raises becomes an error that says what is known about the request."""
 
-    def __init__(self) -> None:
+    def __init__(self, peer: str) -> None:
+        self._peer = peer
         self.closed = False
         """Whether we closed the connections ourselves."""
 
@@ -305,18 +333,18 @@ class _Failures:
         if isinstance(error.__cause__, NotLeading):  # of ``_PermittedBody``, as aiohttp tells it
             return NotLeading(str(error.__cause__))
         if isinstance(error, _NEVER_SENT):
-            return Unreachable(_brief(error))
+            return Unreachable(http_words(error, peer=self._peer))
         if isinstance(error, aiohttp.ClientResponseError):
-            return BadAnswer(f"not an HTTP answer: {_brief(error)}")
+            return BadAnswer(http_words(error, peer=self._peer))
         if isinstance(error, aiohttp.ClientError | OSError):
-            return OutcomeUnknown(_brief(error))
+            return OutcomeUnknown(http_words(error, peer=self._peer))
         if not self.closed:
             return None
         if isinstance(error, asyncio.CancelledError):
             # A pool that is closed cancels what waits in it; that must not look as if the waiting task were cancelled.
             task = asyncio.current_task()
-            return None if task is None or task.cancelling() else OutcomeUnknown("the client was closed")
-        return OutcomeUnknown("the client was closed") if isinstance(error, RuntimeError) else None
+            return None if task is None or task.cancelling() else OutcomeUnknown(CLIENT_CLOSED)
+        return OutcomeUnknown(CLIENT_CLOSED) if isinstance(error, RuntimeError) else None
 
 
 _NEVER_SENT = (
@@ -354,11 +382,6 @@ async def _read(response: aiohttp.ClientResponse, most_bytes: int, share: Share)
 def _server_with(server: str, query: tuple[tuple[str, str], ...]) -> URL:
     """The server's URL with a query. Most requests have the same one, and only their paths differ."""
     return URL(f"{server}?{urlencode(query)}", encoded=True)
-
-
-def _brief(error: BaseException) -> str:
-    """One line about a failure; never what was sent."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def _tcp_options() -> tuple[tuple[int, int], ...]:

@@ -168,7 +168,7 @@ async def list_pages(
         items = found.items or []
         last, token = token, found.metadata.continue_
         if token and token == last:
-            raise BadAnswer("a list that continues with the page it just sent")
+            raise BadAnswer("the list continues with the page it just sent")
         begin = 0
         while True:
             objects, begin = _decode_some(items, begin)
@@ -178,7 +178,7 @@ async def list_pages(
                 break
         if not token:
             return
-    raise BadAnswer(f"a list of more than {_MOST_PAGES} pages")
+    raise BadAnswer(f"the list has more than {_MOST_PAGES} pages")
 
 
 def _decode_page(body: bytes) -> _List:
@@ -187,9 +187,9 @@ def _decode_page(body: bytes) -> _List:
     try:
         found = decoded(_decode_list, body)
     except JUNK as error:
-        raise BadAnswer(f"not a list: {type(error).__name__}") from error
+        raise BadAnswer("the response is not a list of Kubernetes objects") from error
     if len(found.metadata.continue_) > _LONGEST_TOKEN or len(found.metadata.resource_version) > _LONGEST_TOKEN:
-        raise BadAnswer("a list whose continue token is longer than any server gives")
+        raise BadAnswer("the list has a continue token that is longer than any server gives")
     return found
 
 
@@ -209,5 +209,5 @@ def _decode_some(items: list[msgspec.Raw], begin: int) -> tuple[list[Object], in
 def _error_of(line: bytes) -> KubeError:
     try:
         return error_from_status(_decode_error_line(line).object)
-    except JUNK as error:
-        return BadAnswer(f"not a watch event: {type(error).__name__}")
+    except JUNK:
+        return BadAnswer("the watch sent something that is not an event")

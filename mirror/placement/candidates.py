@@ -1,4 +1,4 @@
-"""Workers as placement sees them, and what speaks against one."""
+"""Workers as placement sees them, and what a source asks of them. Who fits whom: ``index``."""
 
 from __future__ import annotations
 
@@ -12,15 +12,42 @@ from mirror.placement.selector import EVERY, Selector
 
 
 class Obstacle(StrEnum):
-    """Why a worker does not get a Job: kinds, without counts or times (D21)."""
+    """Why a worker does not get a Job: kinds, without counts or times (D21). The first that applies is reported."""
 
-    REFUSED = "refused"
     NOT_SELECTED = "not selected"
     NAMESPACE = "does not accept the namespace"
-    CORDONED = "cordoned"
     MISCONFIGURED = "misconfigured"
+    REFUSED = "refused"
+    CORDONED = "cordoned"
     UNREACHABLE = "unreachable"
     FULL = "at capacity"
+
+
+class NamespaceRules(msgspec.Struct, frozen=True):
+    """Of which namespaces a worker takes Jobs (D18)."""
+
+    globs: tuple[str, ...] = ()
+    """Of the sources' namespaces; empty = all but those that are closed."""
+    closed: tuple[str, ...] = ("kube-*",)
+    """Globs of namespaces that are closed by default."""
+    prefix: str = ""
+    """Before the source's namespace, it makes the target namespace."""
+    reserved: tuple[str, ...] = ()
+    """Target namespaces that stay closed whatever ``globs`` says: that of our own account there."""
+
+    def accepts(self, namespace: str) -> bool:
+        """Whether Jobs of this namespace are let in.
+
+        A prefix leads to no namespace that is closed by default, whatever the globs say: they speak of sources.
+        """
+        target = self.prefix + namespace
+        if target in self.reserved:
+            return False
+        if self.prefix and any(fnmatchcase(target, glob) for glob in self.closed):
+            return False
+        if self.globs:
+            return any(fnmatchcase(namespace, glob) for glob in self.globs)
+        return not any(fnmatchcase(namespace, glob) for glob in self.closed)
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -34,31 +61,16 @@ class Candidate(msgspec.Struct, frozen=True):
     capacity: int | None = None
     weight: float = 1.0
     load: int = 0
-    namespaces: tuple[str, ...] = ()
-    """Globs of the namespaces it accepts; empty = all but ``kube-*`` and those in ``closed_namespaces``."""
-    closed_namespaces: tuple[str, ...] = ("kube-*",)
-    namespace_prefix: str = ""
-    """Before the source's namespace, it makes the target namespace."""
-    reserved_namespaces: tuple[str, ...] = ()
-    """Target namespaces that stay closed whatever ``namespaces`` says: that of our own account there."""
+    namespace_rules: NamespaceRules = NamespaceRules()
 
     @property
     def is_full(self) -> bool:
         return self.capacity is not None and self.load >= self.capacity
 
-    def accepts(self, namespace: str) -> bool:
-        """Whether its owner lets Jobs of this namespace in (D18).
-
-        A prefix leads to no namespace that is closed by default, whatever the globs say: they speak of sources.
-        """
-        target = self.namespace_prefix + namespace
-        if target in self.reserved_namespaces:
-            return False
-        if self.namespace_prefix and any(fnmatchcase(target, glob) for glob in self.closed_namespaces):
-            return False
-        if self.namespaces:
-            return any(fnmatchcase(namespace, glob) for glob in self.namespaces)
-        return not any(fnmatchcase(namespace, glob) for glob in self.closed_namespaces)
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes Jobs at all at the moment."""
+        return self.reachable and not (self.cordoned or self.misconfigured or self.is_full)
 
 
 def reserved_namespaces(closed_namespaces: tuple[str, ...], account_namespace: str) -> tuple[str, ...]:
@@ -73,20 +85,3 @@ class Wish(msgspec.Struct, frozen=True):
     namespace: str
     selector: Selector = EVERY
     refused_by: frozenset[str] = frozenset()
-
-
-def obstacle(wish: Wish, candidate: Candidate) -> Obstacle | None:
-    """The first thing that speaks against this worker, the lasting ones first."""
-    if not wish.selector.matches(candidate.labels):
-        return Obstacle.NOT_SELECTED
-    if not candidate.accepts(wish.namespace):
-        return Obstacle.NAMESPACE
-    if candidate.misconfigured:
-        return Obstacle.MISCONFIGURED
-    if candidate.name in wish.refused_by:
-        return Obstacle.REFUSED
-    if candidate.cordoned:
-        return Obstacle.CORDONED
-    if not candidate.reachable:
-        return Obstacle.UNREACHABLE
-    return Obstacle.FULL if candidate.is_full else None

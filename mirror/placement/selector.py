@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 _DNS = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
@@ -12,6 +13,10 @@ _KEY = re.compile(rf"(?:{_DNS}/)?{_NAME}")
 _VALUE = re.compile(rf"(?:{_NAME})?")
 _SET = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
 _EQUAL = re.compile(r"(?P<key>[^=!\s]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^=!\s]*)")
+
+LONGEST_CHARACTERS = 4096
+SHORT_CHARACTERS = 256
+"""The parts of selectors up to this length are kept for a while: most Jobs of a user have the same one."""
 
 
 MOST_PARTS = 100
@@ -44,9 +49,17 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """All requirements must match; none matches everything."""
+    """All requirements must match; none matches everything. Made by ``parse_selector``.
 
-    requirements: tuple[Requirement, ...] = ()
+    Only the text is kept: thousands of waiting Jobs may have selectors of 4 KiB, whose parts would take a hundred times
+    that (D29).
+    """
+
+    text: str = ""
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        return _short_requirements(self.text) if len(self.text) <= SHORT_CHARACTERS else _requirements(self.text)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         return all(requirement.matches(labels) for requirement in self.requirements)
@@ -62,14 +75,22 @@ def parse_selector(text: str) -> Selector:
     Raises:
         BadSelector: a part is malformed.
     """
-    if len(text) > 4096:
-        raise BadSelector("it is longer than 4096 characters")
+    if len(text) > LONGEST_CHARACTERS:
+        raise BadSelector(f"it is longer than {LONGEST_CHARACTERS} characters")
     if not text.strip():
         return EVERY
-    parts = _parts(text)
-    if len(parts) > MOST_PARTS:
-        raise BadSelector(f"it has more than {MOST_PARTS} parts")
-    return Selector(tuple(_requirement(part) for part in parts))
+    selector = Selector(text)
+    _ = selector.requirements  # read once, so that a malformed part is reported here
+    return selector
+
+
+@lru_cache(maxsize=1024)
+def _short_requirements(text: str) -> tuple[Requirement, ...]:
+    return _requirements(text)
+
+
+def _requirements(text: str) -> tuple[Requirement, ...]:
+    return tuple(_requirement(part) for part in _parts(text)) if text else ()
 
 
 def _parts(text: str) -> list[str]:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import msgspec
 
 from mirror.model.keys import SourceKey
 from mirror.placement.candidates import Wish
+from mirror.placement.index import WorkerIndex, Workers
+
+LOOKS_A_TURN = 10_000
+"""So many groups of those who wait are looked at before others get the loop: a few milliseconds."""
+MATCHES_A_TURN = 200
+"""So many selectors are matched in a turn; a long one counts for several."""
+CHARACTERS_A_MATCH = 64
+
+Place = tuple[str, str, str]
+"""Where one stands in its namespace: since when it exists, its name, its kind."""
 
 
 class Waiter(msgspec.Struct, frozen=True):
@@ -20,15 +32,41 @@ class Waiter(msgspec.Struct, frozen=True):
     wish: Wish
 
 
-class WaitingRoom:
-    """The waiting sources, grouped so that a pass costs by wishes and by those it places, not by all who wait.
+@dataclass(slots=True)
+class _Request:
+    """What one or many ask for, matched once for all of them: against the index as it was at ``version``."""
 
-    Invariant: a waiter counts only while ``_waiters[key]`` is it; other heap entries are stale and skipped.
+    fitting: Workers
+    version: int
+    places: list[Place] = field(default_factory=list)  # sorted
+
+
+@dataclass(slots=True)
+class _Namespace:
+    """Those of one namespace. ``fitting`` holds at least what one of ``groups`` fits."""
+
+    fitting: Workers = 0
+    groups: dict[Workers, list[tuple[Place, Wish]]] = field(default_factory=dict)
+    """By which workers suit: the oldest of each request, sorted."""
+
+
+class WaitingRoom:
+    """The waiting sources, grouped so that serving costs by those it places, not by all who wait.
+
+    Invariants: ``_requests`` holds exactly what somebody asks for, its ``places`` exactly those who ask it; a group
+    holds the first place of each of its requests; none who waits fits an open worker in ``_in_vain``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, index: WorkerIndex) -> None:
+        self._index = index
         self._waiters: dict[SourceKey, Waiter] = {}
-        self._heaps: dict[Wish, list[tuple[str, str, SourceKey, str]]] = {}
+        self._requests: dict[Wish, _Request] = {}
+        self._namespaces: dict[str, _Namespace] = {}
+        self._names: list[str] = []  # sorted
+        self._in_vain: Workers = -1
+        # Requests still to be matched anew since the index changed, and with which version of it that began.
+        self._outdated: deque[Wish] = deque()
+        self._matching_version = self._matched_version = index.version
         self._last_served = ""
 
     def __len__(self) -> int:
@@ -40,55 +78,138 @@ class WaitingRoom:
     def sources(self) -> list[SourceKey]:
         return list(self._waiters)
 
+    def get(self, key: SourceKey) -> Waiter | None:
+        return self._waiters.get(key)
+
+    @property
+    def may_serve(self) -> bool:
+        """Whether a turn of ``serve`` might find somebody."""
+        if not self._waiters:
+            return False
+        is_outdated = bool(self._outdated) or self._matched_version != self._index.version
+        return is_outdated or bool(self._index.open & ~self._in_vain)
+
     def add(self, waiter: Waiter) -> None:
         """Let it wait; a changed wish replaces the earlier one."""
         if self._waiters.get(waiter.key) == waiter:
             return
+        self.leave(waiter.key)
         self._waiters[waiter.key] = waiter
-        entry = (waiter.since, waiter.key.name, waiter.key, waiter.uid)
-        heapq.heappush(self._heaps.setdefault(waiter.wish, []), entry)
+        request = self._requests.get(waiter.wish)
+        if request is None:
+            request = self._requests[waiter.wish] = _Request(self._index.fitting(waiter.wish), self._index.version)
+        else:
+            self._take_out(waiter.wish, request)
+        insort(request.places, _place_of(waiter))
+        self._put_in(waiter.wish, request)
 
     def leave(self, key: SourceKey) -> None:
-        self._waiters.pop(key, None)
+        waiter = self._waiters.pop(key, None)
+        if waiter is None:
+            return
+        request = self._requests[waiter.wish]
+        self._take_out(waiter.wish, request)
+        del request.places[bisect_left(request.places, _place_of(waiter))]
+        if request.places:
+            self._put_in(waiter.wish, request)
+        else:
+            del self._requests[waiter.wish]
 
-    def serve(self, choose: Callable[[Wish], str | None], *, most: int = 1_000_000) -> list[tuple[Waiter, str]]:
-        """Give out places until ``choose`` finds none, or ``most``; it must count what it has given out already.
+    def serve(self, *, most: int) -> Iterator[tuple[Waiter, str]]:
+        """Yield who is placed where, in the order of service, for one turn; ``may_serve`` tells if another is due.
 
-        Returns who was placed and where, in the order of service.
+        Whoever is yielded waits no longer, and its worker must count it before the next is asked for.
         """
-        served: list[tuple[Waiter, str]] = []
-        while len(served) < most:
-            placed = self._serve_one(choose)
-            if placed is None:
-                return served
-            self._last_served = placed[0].key.namespace
-            served.append(placed)
-        return served
+        if not self._match_outdated():
+            return
+        looks = LOOKS_A_TURN
+        while most > 0 and looks > 0 and self._index.open & ~self._in_vain:
+            found, cost = self._next()
+            looks -= cost
+            if found is None:
+                self._in_vain = self._index.open
+            elif not self._match(found.wish):  # else it may stand elsewhere now
+                worker = self._index.best(self._requests[found.wish].fitting)
+                assert worker is not None
+                self.leave(found.key)
+                self._last_served = found.key.namespace
+                most -= 1
+                yield found, worker
 
-    def _serve_one(self, choose: Callable[[Wish], str | None]) -> tuple[Waiter, str] | None:
-        heads: dict[str, list[Waiter]] = {}
-        for wish in list(self._heaps):
-            head = self._head(wish)
-            if head is not None:
-                heads.setdefault(wish.namespace, []).append(head)
-        names = sorted(heads)
-        later = [name for name in names if name > self._last_served]
-        for namespace in (*later, *(name for name in names if name <= self._last_served)):
-            for waiter in sorted(heads[namespace], key=lambda w: (w.since, w.key.name)):
-                worker = choose(waiter.wish)
-                if worker is not None:
-                    heapq.heappop(self._heaps[waiter.wish])
-                    del self._waiters[waiter.key]
-                    return waiter, worker
-        return None
+    def _next(self) -> tuple[Waiter | None, int]:
+        """Whose turn it is of those that fit an open worker, and how many groups were looked at."""
+        after, count = bisect_right(self._names, self._last_served), len(self._names)
+        is_open, cost = self._index.open, 0
+        for number in range(after, after + count):
+            name = self._names[number % count]
+            namespace = self._namespaces[name]
+            cost += 1
+            if not namespace.fitting & is_open:
+                continue
+            cost += len(namespace.groups)
+            firsts = (group[0][0] for fitting, group in namespace.groups.items() if fitting & is_open)
+            first = min(firsts, default=None)
+            if first is not None:
+                _, job, kind = first
+                return self._waiters[SourceKey(kind, name, job)], cost
+            namespace.fitting = 0
+            for fitting in namespace.groups:
+                namespace.fitting |= fitting
+        return None, cost
 
-    def _head(self, wish: Wish) -> Waiter | None:
-        heap = self._heaps[wish]
-        while heap:
-            _, _, key, uid = heap[0]
-            waiter = self._waiters.get(key)
-            if waiter is not None and waiter.wish == wish and waiter.uid == uid:
-                return waiter
-            heapq.heappop(heap)
-        del self._heaps[wish]
-        return None
+    def _match_outdated(self) -> bool:
+        """Match some requests with the workers as they are by now; return whether all have been."""
+        if not self._outdated and self._matched_version != self._index.version:
+            self._matching_version = self._index.version
+            requests = self._requests.items()
+            self._outdated.extend(wish for wish, request in requests if request.version != self._matching_version)
+        left = MATCHES_A_TURN
+        while self._outdated and left > 0:
+            wish = self._outdated.popleft()
+            left -= 1 + len(wish.selector.text) // CHARACTERS_A_MATCH
+            self._match(wish)
+        if self._outdated:
+            return False
+        self._matched_version = self._matching_version
+        return True
+
+    def _match(self, wish: Wish) -> bool:
+        """Match a request with the workers as they are by now; return whether others suit it than before."""
+        request = self._requests.get(wish)
+        if request is None or request.version == self._index.version:
+            return False
+        fitting, request.version = self._index.fitting(wish), self._index.version
+        if fitting == request.fitting:
+            return False
+        self._take_out(wish, request)
+        request.fitting = fitting
+        self._put_in(wish, request)
+        return True
+
+    def _put_in(self, wish: Wish, request: _Request) -> None:
+        """Let a request take part, by its oldest."""
+        namespace = self._namespaces.get(wish.namespace)
+        if namespace is None:
+            namespace = self._namespaces[wish.namespace] = _Namespace()
+            insort(self._names, wish.namespace)
+        insort(namespace.groups.setdefault(request.fitting, []), (request.places[0], wish), key=_by_place)
+        namespace.fitting |= request.fitting
+        self._in_vain &= ~request.fitting
+
+    def _take_out(self, wish: Wish, request: _Request) -> None:
+        namespace = self._namespaces[wish.namespace]
+        group = namespace.groups[request.fitting]
+        del group[bisect_left(group, request.places[0], key=_by_place)]
+        if not group:
+            del namespace.groups[request.fitting]
+        if not namespace.groups:
+            del self._namespaces[wish.namespace]
+            del self._names[bisect_left(self._names, wish.namespace)]
+
+
+def _place_of(waiter: Waiter) -> Place:
+    return waiter.since, waiter.key.name, waiter.key.kind
+
+
+def _by_place(entry: tuple[Place, Wish]) -> Place:
+    return entry[0]

@@ -129,6 +129,11 @@ class Informer:
         self._synced = asyncio.Event()
         self._nudge = asyncio.Event()
 
+    @property
+    def resource(self) -> Resource:
+        """What is kept."""
+        return self._scope.resource
+
     async def wait_until_synced(self) -> None:
         await self._synced.wait()
 

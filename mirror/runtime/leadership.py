@@ -19,7 +19,18 @@ from typing import Any, Protocol
 import msgspec
 
 from mirror.kube import requests
-from mirror.kube.errors import AlreadyExists, BadAnswer, Conflict, KubeError, NotFound
+from mirror.kube.errors import (
+    AlreadyExists,
+    BadAnswer,
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotFound,
+    NotServed,
+    Unauthorized,
+    in_words,
+)
 from mirror.kube.permits import WritePermit
 from mirror.kube.resources import LEASES
 from mirror.model.endings import MustEnd
@@ -84,6 +95,8 @@ class Leadership:
         # When the last write that gave us the lease was asked for: others count from when it was carried out.
         self._held_since = 0.0
         self.is_leader = False
+        self.obstacle = ""
+        """Why the Lease cannot be taken by anybody with our permissions; empty while another may simply hold it."""
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, do the work while it is held, release it.
@@ -101,11 +114,30 @@ class Leadership:
 
     async def _acquire(self) -> None:
         while True:
-            with suppress(KubeError, TimeoutError):
-                if await self._try_to_take():
+            try:
+                is_taken = await self._try_to_take()
+            except (KubeError, TimeoutError) as error:
+                self._note_obstacle(error)
+            else:
+                self.obstacle = ""
+                if is_taken:
                     return
             period = self._settings.retry_period_seconds
             await asyncio.sleep(min(period, self._until_free()) * (1 + 0.1 * self._chance.random()))
+
+    def _note_obstacle(self, error: KubeError | TimeoutError) -> None:
+        """What waiting will not mend is logged once, and what ``obstacle`` says of readiness."""
+        settings, what = self._settings, ""
+        if isinstance(error, NotFound | NotServed) and error.about_kind == "namespaces":
+            what = f"namespace {settings.namespace} not found on this cluster"
+        elif isinstance(error, Forbidden | Unauthorized | NotServed | Invalid):
+            what = in_words(error)
+        if not what:
+            return  # a conflict, or an outage, which others report
+        obstacle = f"Lease {settings.namespace}/{settings.name} cannot be taken: {what}"
+        if obstacle != self.obstacle:
+            self.obstacle = obstacle
+            self._log.warning("lease not taken", because=obstacle)
 
     def _until_free(self) -> float:
         if self._seen is None:
@@ -246,9 +278,9 @@ def _lease_of(answer: bytes) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(answer, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadAnswer(f"not a lease: {type(error).__name__}") from error
+        raise BadAnswer("the response is not a Lease") from error
     if not all(isinstance(found.get(part) or {}, dict) for part in ("metadata", "spec")):
-        raise BadAnswer("not a lease: metadata or spec is no object")
+        raise BadAnswer("the response is not a Lease: metadata or spec is not an object")
     return found
 
 

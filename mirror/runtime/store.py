@@ -36,7 +36,14 @@ class Store:
     Invariant: ``_by_index[i][v]`` holds exactly the names of the stored objects for which index function i yields v.
     """
 
-    def __init__(self, indexes: Mapping[str, IndexFunction] | None = None) -> None:
+    def __init__(
+        self,
+        indexes: Mapping[str, IndexFunction] | None = None,
+        *,
+        on_count: Callable[[str, str], None] = lambda index, value: None,
+    ) -> None:
+        """``on_count`` is called with an index and a value once ``count`` of them has changed, whoever changed it."""
+        self._on_count = on_count
         self._objects: dict[Name, Object] = {}
         self._functions = dict(indexes or {})
         self._by_index: dict[str, dict[str, set[Name]]] = {index: {} for index in self._functions}
@@ -110,6 +117,8 @@ class Store:
             self._values[index][name] = values
         else:
             del self._values[index][name]
+        for value in {*before, *values}:
+            self._on_count(index, value)
 
     def advance(self, scope: str, version: int) -> None:
         """The stream of this scope has shown everything up to this version."""

@@ -27,6 +27,7 @@ from mirror.kube.resources import SECRETS
 from mirror.kube.tls import BadCertificate
 from mirror.model import names
 from mirror.model.endings import CannotStart
+from mirror.model.failures import file_words
 from mirror.serving import renewing
 from mirror.serving.x509 import KeyPair, server_context
 from mirror.telemetry.logs import Log
@@ -166,7 +167,7 @@ class Files:
         try:
             pair = KeyPair(_content(self._certificate), _content(self._key))
         except OSError as error:
-            raise Unusable(f"{error.filename}: {(error.strerror or str(error)).lower()}") from error
+            raise Unusable(f"{error.filename}: {file_words(error)}") from error
         try:
             renewing.expiry(pair)
         except ValueError as error:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -18,6 +17,7 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
 from mirror.model.endings import CannotStart
+from mirror.model.failures import file_words
 from mirror.serving.doors import CLOSE_SECONDS, Doors, Limits, listening_sockets
 
 IDLE_SECONDS = 120.0
@@ -90,8 +90,7 @@ async def _listen(port: Port) -> list[socket.socket]:
     try:
         return await listening_sockets(host, number)
     except OSError as error:
-        code = error.errno or 0  # not positive for a name that does not resolve
-        why = os.strerror(code).lower() if code > 0 else error.strerror or str(error)
+        why = file_words(error)
         raise CannotStart(f"cannot listen on {host}:{number} (setting {port.setting}): {why}") from error
 
 

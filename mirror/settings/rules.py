@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from mirror.model import names
 from mirror.model.durations import BadDuration, parse_duration
+from mirror.settings.feature_gates import UPSTREAM_GATES, judge_gate
 
 ALLOW_NAMES = (
     "loopback",
@@ -34,6 +35,7 @@ ALLOW_NAMES = (
 """What a worker's kubeconfig is refused for unless ``workers.allow`` names it (design §2)."""
 
 FEATURE_GATES = (
+    "GenericWorkload",
     "JobBackoffLimitPerIndex",
     "JobManagedBy",
     "JobPodReplacementPolicy",
@@ -41,8 +43,9 @@ FEATURE_GATES = (
     "MutablePodResourcesForSuspendedJobs",
     "MutableSchedulingDirectivesForSuspendedJobs",
     "PodFailurePolicyName",
+    "WorkloadWithJob",
 )
-"""What of the designs the Job controller can be told to leave out."""
+"""Designs that the Job controller can be told to leave out or, where they are alpha, to have."""
 
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DNS_LABEL = re.compile(_LABEL)
@@ -306,6 +309,17 @@ def _switches(known: tuple[str, ...]) -> Callable[[object], dict[str, bool]]:
     return read
 
 
+def _gates(value: object) -> dict[str, bool]:
+    """Gates of our Job controller, and those of upstream's that may be ignored (``feature_gates``)."""
+    known = (*FEATURE_GATES, *UPSTREAM_GATES)
+    found = _switches(known)(value)
+    judged = {name: judge_gate(name, on) for name, on in found.items() if name not in FEATURE_GATES}
+    wrong = [(f".{name}", told[0]) for name, told in judged.items() if told is not None and told[1]]
+    if wrong:
+        raise Wrong(*wrong)
+    return found
+
+
 def _additions(item: Rule) -> Callable[[object], dict[str, str]]:
     """Keys that Kubernetes accepts and that are not ours, since those say whose a mirror is (D1)."""
 
@@ -357,7 +371,7 @@ HTTP_URL = Rule("an address such as http://collector:4318, or empty text", _http
 LOG_FORMAT = _one_of("text", "json")
 LOG_LEVEL = _one_of("debug", "info", "warning", "error")
 ALLOW = Rule("a mapping of names to true or false", _switches(ALLOW_NAMES))
-GATES = Rule("a mapping of feature gates to true or false", _switches(FEATURE_GATES))
+GATES = Rule("a mapping of feature gates to true or false", _gates)
 KEY_GLOBS = Rule("a list of keys", _list_of(Rule("a key such as example.com/team or example.com/*", _key_glob)))
 LABELS = Rule("a mapping of labels", _additions(ORIGIN))
 ANNOTATIONS = Rule("a mapping of annotations", _additions(TEXT))

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, TextIO
 
+from mirror.model.failures import failure_words
 from mirror.model.text import LONGEST, clean
 from mirror.settings.schema import Logging
 
@@ -162,8 +163,12 @@ def _plain(value: object) -> str | int | float | bool | None:
             return value if abs(value) < 2**63 else "an integer of more than 64 bits"
         case float():
             return value if math.isfinite(value) else str(value)
+        case OSError():
+            return failure_words(value)
         case BaseException():
-            return f"{type(value).__name__}: {value}"
+            # Our own errors stand alone; the class of another is half of what it says.
+            is_ours = type(value).__module__.partition(".")[0] == "mirror"
+            return str(value) if is_ours and str(value) else f"{type(value).__name__}: {value}"
         case _:
             return str(value)
 

@@ -20,6 +20,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
+from mirror.model.failures import failure_words
+from mirror.model.text import clean
 from mirror.model.version import version
 from mirror.telemetry.logs import Log
 from mirror.telemetry.spans import Span
@@ -54,8 +56,8 @@ class Collector:
             context=_context(span.trace, span.id),
             parent=_context(span.trace, span.parent) if span.parent else None,
             resource=self._resource,
-            attributes=dict(span.attributes),
-            status=Status(StatusCode.UNSET) if span.error is None else Status(StatusCode.ERROR, span.error),
+            attributes={key: clean(one) for key, one in span.attributes},
+            status=Status(StatusCode.UNSET) if span.error is None else Status(StatusCode.ERROR, clean(span.error)),
             start_time=span.start,
             end_time=span.end,
             instrumentation_scope=self._scope,
@@ -138,4 +140,5 @@ class _Complaints(logging.Handler):
             return
         self._quiet_until = now + QUIET_SECONDS
         error = record.exc_info[1] if record.exc_info else None
-        self._log.warning("traces not sent", because=record.getMessage() + (f" {error!r}" if error else ""))
+        why = f": {failure_words(error)}" if error else ""
+        self._log.warning("traces not sent", because=record.getMessage() + why)

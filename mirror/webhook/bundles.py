@@ -94,7 +94,7 @@ class Bundles:
         try:
             found = _decode(raw)
         except JUNK as error:
-            raise BadAnswer(f"not a {resource.kind}: {type(error).__name__}") from error
+            raise BadAnswer(f"the response is not a {resource.kind}") from error
         operations = _operations(found, base64.b64encode(self._certificates.authority).decode())
         if operations:
             await self._client.send(requests.json_patch(resource, names.WEBHOOKS, operations).by_any_replica())

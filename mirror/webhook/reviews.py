@@ -78,7 +78,7 @@ def read(raw: bytes) -> Question:
     try:
         review = _decode(raw)
     except JUNK as error:
-        raise BadReview(f"not an AdmissionReview: {type(error).__name__}") from error
+        raise BadReview("not an AdmissionReview") from error
     asked = review.request
     if (review.api_version, review.kind) != (API_VERSION, "AdmissionReview"):
         raise BadReview(f"not an AdmissionReview of {API_VERSION}")

@@ -23,11 +23,11 @@ from mirror.model.durations import format_duration
 from mirror.workers import roles
 from mirror.workers.book import IdentityRefused
 from mirror.workers.enrolling import Enrolment, changes_for, check_enrolment, kubeconfig_for, secret_for
+from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version
 from mirror.workers.roles import ACCOUNT, KINDS, Json
 from mirror.workers.sites import Home, Site, Trouble
 from mirror.workers.spec import BadSecret, read_kubeconfig
 from mirror.workers.tokens import read_token
-from mirror.workers.worker import OLDEST_MINOR, Unsupported, check_version
 
 Report = Callable[[str], None]
 """Takes what has been done, one line each."""

@@ -72,11 +72,11 @@ async def drain(home: Home, name: str, progress: Progress, *, timeout_seconds: f
     return counted
 
 
-async def remove(home: Home, name: str, *, is_forced: bool) -> None:
-    """Delete the worker's Secret.
+async def check_removable(home: Home, name: str, *, is_forced: bool) -> Object:
+    """The worker's Secret, if it may be deleted.
 
     Raises:
-        Trouble: there is no such worker, or Jobs are on it and nobody said that this does not matter.
+        Trouble: there is no such worker, or unfinished Jobs are on it and the operator did not force it.
     """
     secret = await home.worker_secret(name)
     counted = await tally(home)
@@ -85,6 +85,17 @@ async def remove(home: Home, name: str, *, is_forced: bool) -> None:
             f"{counted.on(name)} unfinished Jobs are on worker {name} ({counted.some_on(name)}): "
             f"mirror worker drain {name} first; with --force they wait for a worker of this name"
         )
+    return secret
+
+
+def jobs(count: int) -> str:
+    """A number of Jobs in words."""
+    return f"{count} Job{'' if count == 1 else 's'}"
+
+
+async def remove(home: Home, secret: Object) -> None:
+    """Delete the worker's Secret, if it is still the one that was looked at; raises Trouble."""
+    name = secret.metadata.name
     wanted = requests.delete(SECRETS, name, namespace=home.namespace, uid=secret.metadata.uid)
     try:
         await home.site.send(wanted, SECRETS, name=name, namespace=home.namespace)
@@ -92,20 +103,8 @@ async def remove(home: Home, name: str, *, is_forced: bool) -> None:
         return
 
 
-async def check_clean_up(home: Home, worker: Site, name: str) -> None:
-    """Whether this is the cluster that the worker is.
-
-    Raises:
-        Trouble: it is another one, or which one it is was never written down.
-    """
-    recorded, found = (await home.book()).entry(name).uid, await worker.uid()
-    if recorded != found:
-        known = f"worker {name} is cluster {recorded}" if recorded else f"nobody has noted which cluster {name} is"
-        raise Trouble(f"{known}, and {worker.title} is {found}: nothing is cleaned up")
-
-
 async def clean_up(home: Home, worker: Site, namespace: str, report: Callable[[str], None]) -> None:
-    """Delete on a worker what ``mirror worker add`` made there; the namespace stays, as others may live in it."""
+    """Delete on a worker what ``mirror worker add`` created there; its namespace stays, as others may use it."""
     is_home = await worker.uid() == await home.site.uid()
     for kind in reversed(list(KINDS.values())):
         # Where the manager itself lives, the account is its own.

@@ -11,7 +11,7 @@ import msgspec
 
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import Conflict, KubeError, NotFound
+from mirror.kube.errors import ApiError, Conflict, KubeError, NotFound, in_words
 from mirror.kube.objects import Object
 from mirror.kube.resources import CONFIGMAPS, SECRETS, Resource
 from mirror.model import names
@@ -108,8 +108,12 @@ class Registry:
             self._secrets,
             client=lambda: management,
             on_change=self._on_secret,
+            on_trouble=self._on_secrets_refused,
+            on_healthy=self._on_secrets_listed,
         )
         self._informers = Informers({"secrets": secrets}, log=log)
+        self.secrets_refused_because = ""
+        """Why the Secrets that register workers cannot be listed, where it is not an outage."""
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -243,6 +247,15 @@ class Registry:
         token = worker.token
         ends = token.expires.timestamp() if token.expires is not None else None
         self._metrics.set_worker_token(name, expires=ends, lifetime_seconds=token.lifetime_seconds)
+
+    def _on_secrets_refused(self, error: KubeError) -> None:
+        because = in_words(error) if isinstance(error, ApiError) and error.code < 500 else ""
+        if because and because != self.secrets_refused_because:
+            self.secrets_refused_because = because
+            self.log.warning("workers not listed", namespace=self._settings.namespace, because=because)
+
+    def _on_secrets_listed(self) -> None:
+        self.secrets_refused_because = ""
 
     def secret_of(self, worker: str) -> Object | None:
         return self._secrets.get(self._settings.namespace, worker)

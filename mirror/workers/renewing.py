@@ -19,14 +19,16 @@ import msgspec
 
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import BadAnswer, Forbidden, KubeError, Unreachable
+from mirror.kube.errors import ApiError, BadAnswer, Forbidden, KubeError, Unreachable
 from mirror.kube.objects import JUNK, Object
 from mirror.kube.resources import SECRETS, SERVICE_ACCOUNTS
 from mirror.model import names
+from mirror.model.text import clean
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
 from mirror.telemetry.logs import Log
 from mirror.telemetry.metrics import Metrics
+from mirror.workers.probes import cluster_uid
 from mirror.workers.registry import Connector, Registry
 from mirror.workers.spec import BadSecret, read_kubeconfig
 from mirror.workers.tokens import (
@@ -39,7 +41,7 @@ from mirror.workers.tokens import (
     seconds_to_ask_for,
     with_token,
 )
-from mirror.workers.worker import Worker, cluster_uid
+from mirror.workers.worker import Worker
 
 LOOK_SECONDS = 30.0
 RENEWAL_SECONDS = 45.0
@@ -252,5 +254,16 @@ def _because(error: Exception) -> str:
         case TimeoutError():
             what = f"no end within {RENEWAL_SECONDS:g} s"
         case _:
-            what = type(error).__name__
+            what = _without_text(error)
     return f"{doing}: {what}" if doing else what
+
+
+def _without_text(error: Exception) -> str:
+    match error:
+        case ApiError():
+            return f"the server answered {error.code} {clean(error.reason, longest=64)}".rstrip()
+        case BadAnswer():
+            return "the server's response cannot be read"
+        case KubeError():
+            return str(error)  # of a connection: nothing of a server's
+    return "unexpected error, see the log"

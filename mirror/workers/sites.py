@@ -13,7 +13,7 @@ import msgspec
 
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import ApiError, Forbidden, Invalid, KubeError, NotFound, Unauthorized
+from mirror.kube.errors import ApiError, Forbidden, Invalid, KubeError, NotFound, Unauthorized, in_words
 from mirror.kube.kubeconfig import Cluster
 from mirror.kube.objects import JUNK, Object, decode_object
 from mirror.kube.requests import Request
@@ -125,7 +125,7 @@ class Site:
                 return Trouble(f"{self.title} refuses {resource.kind} {name}{where}: {error.brief}")
             case ApiError():
                 return Trouble(f"{self.title} answered {error.code} to {verb} {what}{where}: {error.brief}")
-        return Trouble(f"{self.title} ({self.client.server}) cannot be reached: {error}")
+        return Trouble(f"{self.title} ({self.client.server}) is unreachable: {in_words(error)}")
 
 
 @dataclass(frozen=True, slots=True)

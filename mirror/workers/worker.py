@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Protocol
 
-import msgspec
-
 from mirror.adapters import job
 from mirror.kube import requests
-from mirror.kube.amounts import MOST_SMALL_BYTES
 from mirror.kube.client import Client
-from mirror.kube.errors import Forbidden, KubeError, NotFound, TooLarge, Unauthorized, Unreachable
+from mirror.kube.errors import Forbidden, KubeError, NotFound, TooLarge, Unauthorized, Unreachable, in_words
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object, Partial
-from mirror.kube.resources import NAMESPACES, Resource
+from mirror.kube.resources import Resource
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.runtime.clock import Clock
@@ -33,21 +30,16 @@ from mirror.telemetry.logs import Log
 from mirror.workers.book import IdentityRefused
 from mirror.workers.connection import Connection, State
 from mirror.workers.mirrors import MirrorStore
+from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version, cluster_uid
 from mirror.workers.spec import Problem, WorkerSpec
 from mirror.workers.tokens import NO_TOKEN, Token, token_of
 
 HEARTBEAT_SECONDS = 10.0
-PROBE_DEADLINE_SECONDS = 5.0
-OLDEST_MINOR = 29
 SECRET_GONE = "its Secret is gone"
 
 
 class _PrefixChanged(Exception):
     """Mirrors are to be watched in other namespaces."""
-
-
-class Unsupported(Exception):
-    """The worker's Kubernetes is too old."""
 
 
 class Surroundings(Protocol):
@@ -350,7 +342,7 @@ class Worker:
         except (Unsupported, KubeconfigRefused, IdentityRefused) as error:
             await self._close_client()
             self.refusal = type(error).__name__
-            self._lose(str(error))
+            self._lose(clean(str(error)))
         except KubeError as error:
             self._lose(_short(error))
         else:
@@ -473,42 +465,6 @@ def _access(spec: WorkerSpec) -> tuple[bytes, str]:
     return spec.kubeconfig, spec.namespace_prefix
 
 
-async def cluster_uid(client: Client) -> str:
-    """Who a cluster is (D19): one small request that proves network, TLS and our rights, too."""
-    probe = replace(
-        requests.get(NAMESPACES, "kube-system"),
-        urgent=True,
-        deadline_seconds=PROBE_DEADLINE_SECONDS,
-        most_bytes=MOST_SMALL_BYTES,
-    )
-    return (await client.send_object(probe)).metadata.uid
-
-
-class _Version(msgspec.Struct):
-    major: str = ""
-    minor: str = ""
-    git_version: str = msgspec.field(name="gitVersion", default="")
-
-
-async def check_version(client: Client, oldest_minor: int) -> str:
-    """The version of the cluster's Kubernetes in its own words, such as ``v1.33.1``.
-
-    Raises:
-        Unsupported: it is older than 1.``oldest_minor`` (D20).
-    """
-    probe = requests.Request(
-        "get", "GET", "/version", urgent=True, deadline_seconds=PROBE_DEADLINE_SECONDS, most_bytes=MOST_SMALL_BYTES
-    )
-    try:
-        version = msgspec.json.decode(await client.send(probe), type=_Version)
-        found = int(version.major), int(version.minor.rstrip("+"))
-    except (msgspec.DecodeError, ValueError):
-        raise Unsupported("its version cannot be read") from None
-    if found < (1, oldest_minor):
-        raise Unsupported(f"Kubernetes {found[0]}.{found[1]} is too old; 1.{oldest_minor} or newer is needed")
-    return clean(version.git_version, longest=64) or f"v{found[0]}.{found[1]}"
-
-
 def _short(error: KubeError) -> str:
     """A text without numbers that vary, so that a repeated loss is not news."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    return clean(" ".join(in_words(error).split()), longest=200)

@@ -11,7 +11,8 @@ from doubles.clock import FixedClock
 from doubles.jobs import as_object, condition, job
 
 from mirror.adapters import rule_names
-from mirror.adapters.job import Carrying, changes, mirror_body
+from mirror.adapters.job import Carrying, mirror_body
+from mirror.adapters.job_changes import changes
 from mirror.model import names
 
 AT = "2026-03-01T12:00:00Z"

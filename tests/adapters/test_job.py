@@ -15,14 +15,13 @@ from doubles.patching import apply_json_patch
 
 from mirror.adapters.job import (
     Carrying,
-    Changes,
     brief,
-    changes,
     is_final,
     is_suspended,
     managed_by,
     mirror_body,
 )
+from mirror.adapters.job_changes import Changes, changes
 from mirror.model import names
 
 Json = dict[str, Any]

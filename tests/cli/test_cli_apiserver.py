@@ -34,9 +34,14 @@ def invoke(*arguments: str, **environment: str) -> Result:
         (["--listen=8080"], {}, "--listen: expected HOST:PORT"),
         (["--listen=127.0.0.1:99999"], {}, "--listen: expected HOST:PORT"),
         (["--controllers=jobs"], {}, "--controllers: there is no controller 'jobs'; there are job, "),
-        (["--feature-gates=Fly=true"], {}, "--feature-gates: unknown gate 'Fly' (known: JobBackoffLimitPerIndex, "),
+        (["--feature-gates=Fly=true"], {}, "--feature-gates: unknown gate 'Fly' (known: GenericWorkload, "),
         (["--data="], {}, "--data: expected a file; without the option everything is in memory"),
         ([], {"JOB_FEATURE_GATES": "Fly=true"}, "JOB_FEATURE_GATES: unknown gate 'Fly'"),
+        (
+            ["--feature-gates=WorkloadWithJob=true"],
+            {},
+            "feature gates: WorkloadWithJob is on and needs GenericWorkload",
+        ),
         ([], {"JOB_MAX_UNCOUNTED_PODS": "many"}, "JOB_MAX_UNCOUNTED_PODS: expected a whole number"),
     ],
 )
@@ -122,7 +127,7 @@ def running(command: list[str], kubeconfig: Path) -> Iterator[subprocess.Popen[b
     """A server that is ready; killed at the end."""
     with subprocess.Popen(command) as process:
         try:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 120
             while not kubeconfig.exists():
                 assert process.poll() is None
                 assert time.monotonic() < deadline

@@ -173,7 +173,7 @@ async def test_a_cluster_that_is_down_is_one_plain_line(clusters: Clusters) -> N
     """No traceback, no waiting for ever."""
     await clusters.east.kill()
 
-    with pytest.raises(Trouble, match="cannot be reached"):
+    with pytest.raises(Trouble, match="is unreachable: connection closed by the API server"):
         await add.add(clusters.asked())
 
 
@@ -238,7 +238,7 @@ async def test_a_worker_is_listed_cordoned_drained_and_removed(
     secret = await api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
     assert not secret["metadata"].get("annotations")
 
-    draining = asyncio.create_task(emptying.drain(clusters.where, "east", timeout_seconds=20), name="drain")
+    draining = asyncio.create_task(emptying.drain(clusters.where, "east", timeout_seconds=120), name="drain")
     await asyncio.sleep(0.2)
     await api.delete("/apis/batch/v1/namespaces/default/jobs/train")
     await draining

@@ -235,7 +235,7 @@ FAILURES: dict[str, tuple[KubeError, str]] = {
         NotFound(404, about_kind="namespaces", about_name="team-a"),
         "there is no namespace team-a on the management cluster",
     ),
-    "unreachable": (Unreachable("refused"), "the management cluster cannot be reached: refused"),
+    "unreachable": (Unreachable("refused"), "the management cluster is unreachable: refused"),
     "a web page": (BadAnswer("HTML"), "what answers for the management cluster is something else: HTML"),
     "broken": (ServerFailure(500, "X", "etcd is down"), "the management cluster answered 500: etcd is down"),
     "kubeconfig": (
@@ -257,3 +257,9 @@ def test_failures_are_said_in_words(error: KubeError, text: str) -> None:
 def test_a_failure_is_one_clean_line() -> None:
     """A server's message is no more trusted than anybody's."""
     assert Failure(EVIL).message.isprintable()
+
+
+def test_a_name_on_a_line_of_its_own_is_cleaned(capsys: pytest.CaptureFixture[str]) -> None:
+    """``-o name`` prints what a worker calls its pods."""
+    printing.say(["pod/\x1b[2Jowned\nfake", "✓ fine"])
+    assert capsys.readouterr().out == "pod/\\x1b[2Jowned\\nfake\n✓ fine\n"

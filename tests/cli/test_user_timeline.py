@@ -37,7 +37,7 @@ def event(reason: str, message: str, second: int, **more: Any) -> dict[str, Any]
 
 
 PLACED = condition("jobmirror.io/Placed", 1, reason="Placed", message="east")
-LEAST = "placed on east: of the workers that can take it, it was the least loaded for its weight"
+LEAST = "placed on east: lowest weighted load among eligible workers"
 MIRRORED = event("Mirrored", "Mirrored to worker east", 1)
 
 STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, int, str, str]]]] = {
@@ -65,7 +65,7 @@ STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, i
             (
                 "Placed",
                 1,
-                "placed on east: of the workers that match region=eu, it was the least loaded for its weight",
+                "placed on east: lowest weighted load among eligible workers that match region=eu",
                 "east",
             ),
         ],
@@ -81,8 +81,8 @@ STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, i
         [
             ("Created", 0, "it was created", ""),
             ("Placed", 1, LEAST, "east"),
-            ("Started", 2, "its pods may run", "east"),
-            ("Status", 8, "what makes it complete is met; its pods are ending: CompletionsReached", ""),
+            ("Started", 2, "Job started", "east"),
+            ("Status", 8, "success criteria met; terminating pods: CompletionsReached", ""),
             ("Finished", 9, "Complete: CompletionsReached, all done", ""),
         ],
     ),
@@ -121,7 +121,7 @@ def test_what_the_manager_tells_wins_and_is_completed() -> None:
     told = (
         Moment(at=at(0), kind="Created", text=""),
         Moment(at="2026-03-01T11:00:01.250Z", kind="Placed", text="the only one in region eu", worker="east"),
-        Moment(at="2026-03-01T11:00:01.300Z", kind="Mirrored", text="created there", worker="east"),
+        Moment(at="2026-03-01T11:00:01.300Z", kind="Mirrored", text="Job created on worker", worker="east"),
         Moment(at="2026-03-01T11:00:02.100Z", kind="Status", text="active 1", worker="east"),
     )
 
@@ -130,7 +130,7 @@ def test_what_the_manager_tells_wins_and_is_completed() -> None:
     assert [(moment.kind, moment.text) for moment in moments] == [
         ("Created", "it was created"),
         ("Placed", "the only one in region eu"),
-        ("Mirrored", "created there"),
+        ("Mirrored", "Job created on worker"),
         ("Status", "active 1"),
     ]
 
@@ -223,3 +223,17 @@ SUMMARIES = {
 def test_a_summary_is_one_line(view: JobView, text: str) -> None:
     """State, worker, how long, how much."""
     assert summary(view, NOW) == text
+
+
+def test_the_event_of_an_end_is_not_told_after_it() -> None:
+    """``MirrorLost`` is the condition's reason; the worker that is lost before is part of the story."""
+    found = timeline(
+        job(
+            PLACED,
+            condition("FailureTarget", 8, reason="MirrorLost", message="gone"),
+            condition("Failed", 8, reason="MirrorLost", message="gone"),
+            status={"startTime": at(2)},
+        ),
+        [event("WorkerLost", "no route", 5, type="Warning"), event("MirrorLost", "gone", 9, type="Warning")],
+    )
+    assert [moment.kind for moment in found] == ["Created", "Placed", "Started", "Lost", "Status", "Finished"]

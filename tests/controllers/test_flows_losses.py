@@ -152,6 +152,27 @@ async def test_a_sweep_that_would_take_too_many_halts() -> None:
         assert world.events().count("SweepHalted") == 1
 
 
+async def test_a_job_of_a_name_that_a_halted_sweep_left_runs() -> None:
+    """D1, D10: the one mirror in its way is asked for by itself; the others are left as they are."""
+    world = World()
+    world.add_worker("east")
+    async with manager_of(world) as manager:
+        for number in range(30):
+            world.create(job(f"train-{number}"))
+        await manager.settle()
+    for number in range(25):
+        world.delete(f"train-{number}")
+    async with manager_of(world) as manager:
+        await manager.settle(10)
+        world.create(job("train-1"))
+        await manager.settle(15)
+        mirror = world.mirror("east", "train-1")
+        assert mirror is not None
+        assert mirror["metadata"]["labels"][names.SOURCE_UID] == world.source("train-1")["metadata"]["uid"]
+        assert len(world.workers["east"].server.all("jobs")) == 30
+        assert world.annotation(WAITING, "train-1") is None
+
+
 async def test_a_sweep_deletes_nothing_on_a_refusal() -> None:
     """D10: 403 for a source is no proof that it is gone."""
     world = World()

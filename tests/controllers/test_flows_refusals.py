@@ -48,6 +48,44 @@ async def test_when_all_refuse_the_job_waits_and_tries_again() -> None:
         assert world.annotation(WAITING) is None
 
 
+async def test_a_reason_that_stays_the_same_stays_written() -> None:
+    """D21: each worker is tried again, recorded, and refuses again; what the Job waits for is the same all the time."""
+    async with two_workers() as (world, manager):
+        for wire in world.workers.values():
+            wire.arrange("create", "jobs", forbidden(), times=99)
+            wire.faults.latency_seconds = 0.2  # so that what is written between record and refusal is seen
+        world.create(job())
+        await manager.settle(4)
+        text = world.annotation(WAITING)
+        assert text == "east: not allowed (403 Forbidden); west: not allowed (403 Forbidden)"
+        for _ in range(600):
+            await manager.settle(0.1)
+            assert world.annotation(WAITING) == text
+        for wire in world.workers.values():
+            assert len([sent for sent in wire.writes() if sent.verb == "create"]) >= 3
+        world.workers["west"].restore()
+        await manager.settle(120)
+        assert world.mirrors() == ["west"]
+        assert world.annotation(WAITING) is None
+
+
+async def test_a_count_in_a_refusal_is_no_other_reason() -> None:
+    """D21: an admission webhook names how many there are; that changes each time, the reason does not."""
+    world = World()
+    east = world.add_worker("east")
+    for number in range(20):
+        east.arrange("create", "jobs", Refused(400, "BadRequest", f"{number} Jobs are too many"))
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle(2)
+        text = world.annotation(WAITING)
+        assert text == "east: 400 BadRequest: 0 Jobs are too many"
+        for _ in range(60):
+            await manager.settle(1)
+            assert world.annotation(WAITING) == text
+        assert len(world.texts("Refused")) > 1
+
+
 async def test_a_missing_namespace_is_made_where_that_is_allowed() -> None:
     """``workers.createNamespaces``: the worker gets the namespace, marked as ours, then the mirror."""
     world = World()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from doubles.jobs import job
+from doubles.refusals import Refused, forbidden
 from doubles.world import WAITING, World, manager_of, two_workers
 
 from mirror.kube.client import Client
@@ -212,3 +213,136 @@ async def test_a_worker_takes_only_the_namespaces_it_accepts() -> None:
         assert world.annotation(WAITING, "system", "kube-system") == (
             "east: does not accept the namespace; west: does not accept the namespace"
         )
+
+
+async def test_who_waits_and_was_told_why_is_not_looked_at_again() -> None:
+    """D21: with a selector of its own each, for hours, nothing is done for any of them until something happens."""
+    world = World()
+    world.add_worker("east", annotations={"capacity": "0"})
+    async with manager_of(world) as manager:
+        for number in range(30):
+            world.create(job(f"train-{number}", annotations=selecting(f"!x{number}")))
+        await manager.settle(70)
+        looks, writes = manager.mirroring.queue.delayed_adds, world.writes()
+        await manager.settle(3600)
+        assert (manager.mirroring.queue.delayed_adds, world.writes()) == (looks, writes)
+        world.annotate_worker("east", capacity="30")
+        await manager.settle(1)
+        assert len(world.workers["east"].server.all("jobs")) == 30
+
+
+async def test_many_workers_are_counted_by_reason() -> None:
+    """An annotation of 512 bytes at most, however many workers there are."""
+    world = World()
+    for number in range(100):
+        world.register(f"worker-{number:03}", annotations={"cordoned": "true"})
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle(15)
+        text = world.annotation(WAITING) or ""
+        assert text.startswith("worker-000: cordoned; worker-001: cordoned; ")
+        assert text.endswith(" cordoned")
+        assert "…and " in text
+        assert len(text.encode()) <= 512
+        world.annotate_worker("worker-099", cordoned=None)
+        await manager.settle(15)
+        assert "1 unreachable" in (world.annotation(WAITING) or "")
+
+
+async def test_capacity_that_comes_back_reaches_whoever_waits_longest() -> None:
+    """A Job that was finished, one that was deleted, one whose record was cleared: each frees a place at once."""
+    world = World()
+    world.add_worker("east", annotations={"capacity": "3"})
+    async with manager_of(world) as manager:
+        for number in range(6):
+            world.create(job(f"train-{number}"))
+            await manager.settle(1)
+        world.controller("east").complete("train-0")
+        await manager.settle(0.1)
+        assert world.mirrors("train-3") == ["east"]
+        world.delete("train-1")
+        await manager.settle(0.1)
+        assert world.mirrors("train-4") == ["east"]
+        world.annotate_worker("east", capacity="4")
+        await manager.settle(0.1)
+        assert world.mirrors("train-5") == ["east"]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        pytest.param(Refused(422, "Invalid"), id="422: its admission is stricter"),
+        pytest.param(forbidden(), id="403: a policy forbids it"),
+        pytest.param(Refused(413, "RequestEntityTooLarge"), id="413: it is too large"),
+        pytest.param(Refused(400, "BadRequest"), id="400: an admission webhook"),
+    ],
+)
+async def test_a_job_that_cannot_be_recorded_holds_no_place(refusal: Refused) -> None:
+    """D5, D21: its place is given back and it is reported; it is tried again, at most once in a minute."""
+    world = World()
+    world.add_worker("east", annotations={"capacity": "1"})
+    async with manager_of(world) as manager:
+        world.management.arrange("patch", "jobs", refusal, times=9999, name="odd")
+        world.create(job("odd"))
+        await manager.settle(5)
+        world.create(job("plain"))
+        await manager.settle(70)
+        assert world.mirrors("plain") == ["east"]
+        assert world.placed("odd") is None
+        assert world.texts("RecordRefused")
+        before = len(world.management.writes())
+        await manager.settle(600)
+        assert len(world.management.writes()) - before < 200
+
+        world.management.restore()
+        world.controller("east").complete("plain")
+        await manager.settle(130)
+        assert world.mirrors("odd") == ["east"]
+        assert world.annotation(WAITING, "odd") is None
+
+
+async def test_a_job_that_cannot_be_recorded_says_so_where_it_can() -> None:
+    """Only the status is refused: the annotation names what stands in the way, and goes with the record."""
+    world = World()
+    world.add_worker("east")
+    async with manager_of(world) as manager:
+        world.management.arrange("patch", "jobs", Refused(422, "Invalid"), times=1)
+        world.create(job())
+        await manager.settle(3)
+        assert "refuses to record a worker: 422 Invalid" in (world.annotation(WAITING) or "")
+        await manager.settle(10)
+        assert world.mirrors() == ["east"]
+        assert world.annotation(WAITING) is None
+
+
+async def test_a_job_full_of_annotations_keeps_nobody_waiting() -> None:
+    """256 KiB of annotations leave no room for ours, nor for its mirror's: a condition says why it has no worker."""
+    world = World()
+    world.add_worker("east", annotations={"capacity": "1"})
+    async with manager_of(world) as manager:
+        world.create(job("odd", annotations={"big": "x" * (256 * 1024 - 10)}))
+        await manager.settle(5)
+        world.create(job("plain"))
+        await manager.settle(60)
+        assert world.mirrors("plain") == ["east"]
+        (told,) = world.source("odd")["status"]["conditions"]
+        assert (told["type"], told["status"]) == (names.PLACED, "False")
+        assert told["message"] in ("east: at capacity", "east: 422 Invalid: metadata.annotations: FieldValueTooLong")
+
+
+async def test_annotations_that_fill_up_later_do_not_hide_the_end() -> None:
+    """D7: no annotation of ours fits any more, and the status follows all the same."""
+    world = World()
+    world.add_worker("east")
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+        annotations = world.source()["metadata"]["annotations"]
+        room = 256 * 1024 - sum(len(key) + len(value) for key, value in annotations.items()) - 10
+        world.edit(lambda body: body["metadata"]["annotations"].update(big="x" * room))
+        await manager.settle()
+        world.controller("east").start("train")
+        await manager.settle()
+        world.controller("east").complete("train")
+        await manager.settle(5)
+        assert "Complete" in world.conditions()

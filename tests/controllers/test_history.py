@@ -74,7 +74,7 @@ def test_a_life_is_told_in_order() -> None:
     assert told(found) == [
         ("Waiting", "east: at capacity", ""),
         ("Placed", "best is east", "east"),
-        ("Mirrored", "created there", "east"),
+        ("Mirrored", "Job created on worker", "east"),
         ("Status", "active 1", "east"),
         ("Finished", "Complete: Done", "east"),
     ]
@@ -92,7 +92,18 @@ def test_what_is_told_again_is_no_news() -> None:
     found.on_told(seen(), "Refused", "no", is_warning=True)
     found.on_told(seen(), "Mirrored", "fine", is_warning=False)
 
-    assert told(found) == [("Error", "Unreachable: no route", ""), ("Error", "Refused: no", "")]
+    assert told(found) == [("Error", "no route", ""), ("Error", "Refused: no", "")]
+
+
+def test_the_event_of_an_end_is_no_error_after_it() -> None:
+    """``MirrorLost`` is the reason of the end; another warning is news."""
+    found = kept()
+    end = {"type": "Failed", "status": "True", "reason": "MirrorLost", "message": "it is gone"}
+    found.on_written(seen(placed="east"), status(startTime="2026-03-01T11:00:00Z", conditions=[end]))
+    found.on_told(seen(placed="east"), "MirrorLost", "it is gone", is_warning=True)
+    assert told(found) == [("Finished", "Failed: MirrorLost: it is gone", "east")]
+    found.on_told(seen(placed="east"), "StatusRefused", "no", is_warning=True)
+    assert told(found)[1:] == [("Error", "StatusRefused: no", "east")]
 
 
 def test_of_a_long_story_the_beginning_and_the_end_are_kept() -> None:
@@ -192,6 +203,8 @@ async def test_changes_are_gathered_while_the_reader_is_busy() -> None:
             ("Finished", "Failed: BackoffLimitExceeded: m"),
         ),
         ({"active": "x", "conditions": "y"}, ("Status", "no pods yet")),
+        ({"startTime": "2026-03-01T11:00:00Z"}, ("Status", "no active pods")),
+        ({"conditions": [{"type": "FailureTarget", "status": "True"}]}, ("Status", "no active pods")),
     ],
 )
 def test_a_status_in_words(stored: dict[str, Any], moment: tuple[str, str]) -> None:

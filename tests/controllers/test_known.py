@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from doubles.jobs import job
+from doubles.jobs import condition, job
 from doubles.refusals import Refused
 from doubles.world import RunningManager, two_workers
 
@@ -72,6 +72,42 @@ async def test_a_worker_out_of_reach_is_the_reason() -> None:
         (east, _) = known(manager).workers()
         assert view(manager).because.startswith("worker east is out of reach: ")
         assert (east.name, east.state, bool(east.lost_since), east.jobs) == ("east", "Lost", True, 1)
+
+
+async def test_a_worker_that_is_lost_later_is_no_part_of_an_ended_job() -> None:
+    """Its story ends with its end; that its pods are gone is not told as if there had never been any."""
+    async with two_workers(keep_history=True) as (world, manager):
+        world.create(job())
+        await manager.settle()
+        world.controller("east").start("train")
+        await manager.settle()
+        at = world.workers["east"].clock.text()
+        ends = [condition(kind, at, reason="DeadlineExceeded") for kind in ("FailureTarget", "Failed")]
+        for listed in (ends[:1], ends):
+            status = {"startTime": at, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
+            world.controller("east").set("train", status | {"conditions": listed})
+            await manager.settle()
+        await manager.settle()
+        world.workers["east"].go_down()
+        await manager.settle(120)
+        moments = known(manager).timeline("default", "train")
+        assert known(manager).workers()[0].state == "Lost"
+        assert moments[-1].kind == "Finished"
+        assert not any(moment.kind == "Lost" or moment.text == "no pods yet" for moment in moments[4:])
+
+
+async def test_a_lost_mirror_ends_a_story_once() -> None:
+    """The event of that reason is not an error after the end."""
+    async with two_workers(keep_history=True) as (world, manager):
+        world.create(job())
+        await manager.settle()
+        world.controller("east").start("train")
+        await manager.settle()
+        world.workers["east"].server.remove("jobs", "train")
+        await manager.settle(60)
+        moments = known(manager).timeline("default", "train")
+        assert moments[-1].kind == "Finished"
+        assert moments[-1].text.startswith("Failed: MirrorLost")
 
 
 async def test_what_cannot_be_stored_yet_is_lag() -> None:

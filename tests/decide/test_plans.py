@@ -83,6 +83,17 @@ def test_a_mirrored_status_names_its_mirror_and_keeps_the_record() -> None:
             15,
             id="when a refusal is forgotten",
         ),
+        pytest.param(
+            seen(UNPLACED, memory=remembering(record_refused="422", record_refused_until=MONOTONIC + 7)),
+            7,
+            id="when recording is tried again",
+        ),
+        pytest.param(
+            seen(UNPLACED, about_place=AboutPlace(waiting_because="east: at capacity")),
+            None,
+            id="who was told why it waits is woken",
+        ),
+        pytest.param(seen(UNPLACED), 60, id="who was told nothing yet looks for it"),
     ],
 )
 def test_when_to_look_again(found: Seen, seconds: float | None) -> None:

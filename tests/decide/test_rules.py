@@ -25,7 +25,7 @@ from worlds import (
     source,
 )
 
-from mirror.adapters.job import Changes
+from mirror.adapters.job_changes import Changes
 from mirror.decide.identity import Identity
 from mirror.decide.rules import decide
 from mirror.decide.seen import AboutPlace, Look, Policy, Refusal, Seen
@@ -150,6 +150,12 @@ REFUSED = remembering(
             id="D5: it is recorded first",
         ),
         pytest.param(
+            seen(UNPLACED, memory=remembering(record_refused="422", record_refused_until=MONOTONIC + 9)),
+            "422",
+            ["WriteSource"],
+            id="D5: its worker could not be recorded: it asks for no place before it is tried again",
+        ),
+        pytest.param(
             seen(refused_now="east", memory=remembering(refusals=(("east", Refusal("403", MONOTONIC + 9)),))),
             "asks for a place",
             ["WriteSource", "AskForPlace"],
@@ -180,10 +186,10 @@ REFUSED = remembering(
             id="D3: suspended, and nobody there to say it",
         ),
         pytest.param(
-            seen(mirror=mirror(), mirror_is_stale=True),
+            seen(mirror=mirror(labels={names.SOURCE_UID: "earlier"}), mirror_is_stale=True),
             "the mirror of an earlier namesake has to go first",
-            [],
-            id="D1: the name is taken by a mirror that is going",
+            ["JudgeMirror"],
+            id="D10: the name is taken by a mirror of another source: whether that exists is found out for this one",
         ),
         pytest.param(seen(), "recorded, to be created", ["CreateMirror"], id="D5: recorded, so create"),
         pytest.param(

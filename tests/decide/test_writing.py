@@ -72,3 +72,36 @@ def test_the_mirrors_uid_goes_only_with_a_status() -> None:
     (write,), _ = source_write(found(), status={}, mirror_uid="m")
     assert dict(write.annotations) == {names.MIRROR_UID: "m"}
     assert write.is_mirrored_status
+
+
+def full_of_annotations(status: dict[str, object] | None = None) -> Seen:
+    """A source whose annotations have room for ten bytes more."""
+    return seen(source(status, annotations={"a": "x" * (256 * 1024 - 11)}))
+
+
+def test_what_is_for_people_is_left_out_where_it_does_not_fit() -> None:
+    """D5: the API server takes 256 KiB of annotations; the status is written whatever the user has in them."""
+    (write,), later = source_write(full_of_annotations(), status={"active": 1}, mirror_uid="m")
+    assert write.status is not None
+    assert (write.status["active"], write.annotations, later) == (1, (), None)
+    assert [one["message"] for one in write.status["conditions"]] == ["m"]
+    (write,), _ = source_write(full_of_annotations({}), status={"conditions": []}, records="east")
+    assert (write.records, write.annotations) == ("east", ())
+    assert source_write(full_of_annotations())[0] == ()
+
+
+def test_the_reason_to_wait_is_a_condition_where_the_annotation_does_not_fit() -> None:
+    """D22: it is written once, and not at all where a worker is recorded."""
+    (write,), _ = source_write(full_of_annotations({}), waiting="east: full")
+    assert write.status is not None
+    (told,) = write.status["conditions"]
+    assert (told["type"], told["status"], told["message"]) == (names.PLACED, "False", "east: full")
+    assert (write.annotations, write.shows_waiting) == ((), True)
+    assert source_write(full_of_annotations({"conditions": [told]}), waiting="east: full")[0] == ()
+    assert source_write(full_of_annotations(), waiting="east refuses the change")[0] == ()
+
+
+def test_characters_that_take_more_bytes_count_for_more() -> None:
+    """The limit is one of bytes."""
+    (write,), _ = source_write(seen(source({}, annotations={"a": "ü" * (128 * 1024 - 20)})), waiting="w" * 40)
+    assert write.annotations == ()

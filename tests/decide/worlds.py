@@ -8,7 +8,8 @@ from typing import Any
 from doubles.jobs import as_object, condition
 from msgspec.structs import replace
 
-from mirror.adapters.job import Changes, is_held
+from mirror.adapters.job import is_held
+from mirror.adapters.job_changes import Changes
 from mirror.adapters.job_status import StoredJob, has_started
 from mirror.decide.identity import Identity
 from mirror.decide.rules import decide
@@ -69,6 +70,8 @@ def seen(
         recorded = memory.mirror_uid or of.stored.mirror_uid
         is_other = recorded is not None and recorded != found.metadata.uid
         more["identity"] = Identity.REPLACED if is_other else Identity.OURS
+        if more.get("mirror_is_stale"):
+            more["identity"] = Identity.NAMESAKE
     return Seen(
         key=SourceKey("Job", "n", "train"),
         source=of,

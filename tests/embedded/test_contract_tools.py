@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+
 import pytest
 import yaml
 
+from e2e.api_contract.answer import Wrong
+from e2e.api_contract.api import Api
 from e2e.api_contract.like import ABSENT, UID, Exactly, differences
 from e2e.api_contract.normal import Normal
 from e2e.api_contract.record import written
+from e2e.api_contract.script import Script
+from e2e.api_contract.server import Server
 from e2e.api_contract.suite import all_groups
+from e2e.api_contract.wire import Asked, Reply, Streaming
 from e2e.api_sequences.requests import History, history, references
 
 _ONE = "0f0e0d0c-0b0a-4908-8706-050403020100"
@@ -85,6 +94,47 @@ def test_what_is_written_is_what_is_read() -> None:
     }
     steps = {"case": "c", "managers": True, "steps": [case | {"pick": ["body.a"]}, {"ask": "GET x", "fine": True}]}
     assert yaml.safe_load(written(case) + written(steps)) == [case, steps]
+
+
+async def test_lists_of_an_unordered_answer_are_compared_in_any_order() -> None:
+    """A real server iterates over Go maps; lists that the step does not name keep their order."""
+    warnings = [f'299 - "{text}"' for text in ("b", "a", "b")]
+    case = {"case": "a", "ask": "GET configmaps", "pick": ["warnings", "body.list"], "unordered": ["warnings"]}
+
+    async def problem(says: dict[str, object]) -> str:
+        try:
+            await Script.read(case | {"says": {"status": 200, **says}}).play(_answering({"list": [2, 1]}, warnings))
+        except Wrong as wrong:
+            return str(wrong)
+        return ""
+
+    assert await problem({"warnings": ["b", "b", "a"], "body.list": [2, 1]}) == ""
+    assert ".warnings: 3 items, not 2" in await problem({"warnings": ["b", "a"], "body.list": [2, 1]})
+    assert ".warnings[0]" in await problem({"warnings": ["c", "b", "b"], "body.list": [2, 1]})
+    assert ".body.list[0]" in await problem({"warnings": ["a", "b", "b"], "body.list": [1, 2]})
+
+
+def test_only_lists_that_are_there_can_be_unordered() -> None:
+    """A name that nothing has would be a comparison in order that nobody notices."""
+    case = {"case": "a", "ask": "GET configmaps", "unordered": ["warning"], "says": {"status": 200, "warnings": ["a"]}}
+    with pytest.raises(AssertionError):
+        Script.read(case)
+
+
+def _answering(body: object, warnings: Sequence[str]) -> Api:
+    """A server that answers all requests alike."""
+
+    class Alike:
+        async def send(self, asked: Asked) -> Reply:
+            return Reply(200, tuple(("warning", text) for text in warnings), json.dumps(body).encode())
+
+        def stream(self, asked: Asked) -> AbstractAsyncContextManager[Streaming]:
+            raise NotImplementedError
+
+    async def compact() -> None:
+        pass
+
+    return Api(Server("alike", Alike(), compact), "contract-1x")
 
 
 def test_the_contract_is_of_more_than_four_hundred_cases() -> None:

@@ -21,7 +21,7 @@ from doubles.jobs import job as job_body
 
 from mirror.access.answers import Refused
 from mirror.access.asking import Asked, read
-from mirror.adapters import job
+from mirror.adapters import job, job_changes
 from mirror.adapters.job_status import next_status
 from mirror.controllers import observing
 from mirror.decide.seen import Memory
@@ -200,7 +200,7 @@ def test_no_source_holds_the_loop(name: str) -> None:
     assert hold_of(look) < MOST_SECONDS
     assert hold_of(lambda: json.dumps(job.mirror_body(found, namespace="n", carrying=CARRYING))) < MOST_SECONDS
     mirror = decode_object(encoded(job.mirror_body(found, namespace="n", carrying=CARRYING)))
-    assert hold_of(lambda: job.changes(found, mirror, carrying=CARRYING)) < MOST_SECONDS
+    assert hold_of(lambda: job_changes.changes(found, mirror, carrying=CARRYING)) < MOST_SECONDS
 
 
 @pytest.mark.parametrize("name", STATUSES)
@@ -324,4 +324,4 @@ def test_no_random_mixture_holds_the_loop(seed: int) -> None:
         found = decode_event(line).object
         if not isinstance(found, Partial):
             assert hold_of(lambda: observing.source_of(found)) < MOST_SECONDS
-            assert hold_of(lambda: job.changes(found, found, carrying=CARRYING)) < MOST_SECONDS
+            assert hold_of(lambda: job_changes.changes(found, found, carrying=CARRYING)) < MOST_SECONDS

@@ -3,17 +3,19 @@
 import pytest
 
 from mirror.jobcontroller import constants
-from mirror.jobcontroller.constants import Refused, read_constants, read_gates
+from mirror.jobcontroller.constants import GATES, Refused, read_constants, read_gates
 from mirror.jobcontroller.decide.values import Constants, Gates
+from mirror.settings.feature_gates import UPSTREAM_GATES
 from mirror.settings.rules import FEATURE_GATES
 
 
 def test_what_is_not_said_is_upstreams() -> None:
-    """An empty environment, and empty variables, leave upstream's constants; all gates are on."""
+    """An empty environment, and empty variables, leave upstream's constants; all gates are on that are not alpha."""
     assert read_constants({}) == Constants() == read_constants({"JOB_BATCH_PERIOD_SECONDS": " "})
     assert Constants(1.0, 1.0, 60.0, 10.0, 600.0, 500, 500) == Constants()
     assert read_gates("") == Gates()
-    assert all(getattr(Gates(), field) for field in Gates.__struct_fields__)
+    off = {name for name, field in constants.GATES.items() if not getattr(Gates(), field)}
+    assert off == {"GenericWorkload", "WorkloadWithJob"}
 
 
 def test_every_constant_can_be_said() -> None:
@@ -83,14 +85,65 @@ def test_gates_are_switched_one_by_one() -> None:
     assert found == Gates(job_success_policy=False, pod_failure_policy_name=False)
 
 
+def test_gang_scheduling_needs_the_api() -> None:
+    """As upstream: the gate that it depends on has to be on, too; which of them came first does not matter."""
+    constants.check_gates(read_gates("WorkloadWithJob=true,GenericWorkload=true"))
+    constants.check_gates(read_gates("GenericWorkload=true"))
+    with pytest.raises(Refused) as caught:
+        constants.check_gates(read_gates("WorkloadWithJob=true"))
+
+    told = "feature gates: WorkloadWithJob is on and needs GenericWorkload, which is off; set GenericWorkload=true, too"
+    assert str(caught.value) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("StaleControllerConsistencyJob=true", "it is the default"),
+        ("StaleControllerConsistencyJob=false", "it has no effect here"),
+        ("GangScheduling=false", "it is the default"),
+        ("SidecarContainers=true", "it is the default"),
+        ("AtomicFIFO=false", "it has no effect here"),
+        ("AllAlpha=false", "it is the default"),
+        ("AllBeta=true", "it has no effect here"),
+    ],
+)
+def test_a_gate_of_upstreams_that_may_be_ignored_is_a_warning(text: str, told: str) -> None:
+    """At its default, or without an effect on what Jobs do; what else is given counts."""
+    lines: list[str] = []
+    found = read_gates(f"{text},JobManagedBy=false", what="JOB_FEATURE_GATES", warn=lines.append)
+
+    assert found == Gates(job_managed_by=False)
+    (line,) = lines
+    assert line.startswith(f"JOB_FEATURE_GATES: {text} is ignored, {told}")
+
+
+@pytest.mark.parametrize("text", ["SidecarContainers=false", "AllAlpha=true", "AllBeta=false"])
+def test_a_gate_of_upstreams_that_changes_jobs_is_refused(text: str) -> None:
+    """Ignoring it would run Jobs otherwise than the operator has asked for."""
+    with pytest.raises(Refused, match=f"^--feature-gates: {text} is not supported"):
+        read_gates(text, warn=lambda line: pytest.fail(line))
+
+
+def test_a_gate_of_upstreams_without_a_value_is_refused() -> None:
+    """As for any other."""
+    with pytest.raises(Refused, match="AllAlpha must be true or false"):
+        read_gates("AllAlpha")
+
+
+def test_no_gate_is_both_a_switch_and_ignored() -> None:
+    """Whoever implements one takes it out of the table."""
+    assert not UPSTREAM_GATES.keys() & GATES.keys()
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         (
             "JobManagedBye=false",
-            "--feature-gates: unknown gate 'JobManagedBye' (did you mean JobManagedBy? known: JobB",
+            "--feature-gates: unknown gate 'JobManagedBye' (did you mean JobManagedBy? known: Gene",
         ),
-        ("Elastic=true", "--feature-gates: unknown gate 'Elastic' (known: JobBackoffLimitPerIndex, JobManagedBy, "),
+        ("Elastic=true", "--feature-gates: unknown gate 'Elastic' (known: GenericWorkload, JobBackoffLimitPerIndex, "),
         ("JobManagedBy", "--feature-gates: JobManagedBy must be true or false, as in JobManagedBy=false, got ''"),
         ("JobManagedBy=maybe", "got 'maybe'"),
     ],

@@ -146,6 +146,52 @@ async def test_it_is_not_ready_before_it_knows_the_jobs() -> None:
         stop.set()
 
 
+GANG = Gates(generic_workload=True, workload_with_job=True)
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        pytest.param(
+            None,
+            "the API server does not serve workloads of scheduling.k8s.io/v1alpha2, which WorkloadWithJob needs: ",
+            id="not served",
+        ),
+        pytest.param(
+            Refused(403, "Forbidden", "no"),
+            "missing permission to list and watch workloads of scheduling.k8s.io, which WorkloadWithJob needs: ",
+            id="not allowed",
+        ),
+    ],
+)
+async def test_gang_scheduling_that_is_not_possible_holds_all_jobs(
+    answer: Refused | None, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As upstream, whose caches are never complete then: no Job is synced, rather than some without their gang.
+
+    ``/readyz`` and the log say what to change; the log once, not at each try.
+    """
+    wire = wire_to("home")
+    if answer is not None:
+        for verb in ("list", "watch"):
+            wire.arrange(verb, "workloads", answer, times=10_000)
+    wire.server.put("jobs", suspended("a"))
+    part, stop = part_on(wire, gates=GANG), asyncio.Event()
+    async with asyncio.TaskGroup() as scope:
+        scope.create_task(part.run(stop), name="part")
+        await asyncio.sleep(600)
+        is_ready, why = part.checks()["jobs"]()
+        assert not is_ready
+        assert why.startswith(told)
+        assert wire.server.get("jobs", "a").get("status") in (None, {})
+        asked = [one for one in wire.sent if "/workloads" in one.path]
+        assert 10 < len(asked) < 60
+        stop.set()
+    problems = [vars(record)["fields"]["because"] for record in caplog.records if record.levelname == "ERROR"]
+    assert sum(problem.startswith(told) for problem in problems) == 1
+
+
 @pytest.mark.looptime
 async def test_a_lost_lease_ends_it_after_its_work() -> None:
     """Another may work from then on."""
@@ -268,3 +314,11 @@ def test_a_bad_environment_keeps_the_manager_from_starting() -> None:
     """In one line that names the variables."""
     with pytest.raises(CannotStart, match=r"JOB_BATCH_PERIOD_SECONDS: expected .*; JOB_MAX_UNCOUNTED_PODS: expected"):
         settings_of(Settings(), {"JOB_BATCH_PERIOD_SECONDS": "x", "JOB_MAX_UNCOUNTED_PODS": "x"})
+
+
+def test_gang_scheduling_needs_its_other_gate() -> None:
+    """Whether the file or the environment switches it on."""
+    settings = Settings(job_controller=JobController(feature_gates={"WorkloadWithJob": True}))
+    with pytest.raises(CannotStart, match="feature gates: WorkloadWithJob is on and needs GenericWorkload"):
+        settings_of(settings, {})
+    assert settings_of(settings, {"JOB_FEATURE_GATES": "GenericWorkload=true"}).gates == GANG

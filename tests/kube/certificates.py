@@ -31,10 +31,16 @@ class Authority:
         self._certificate = self._sign(self._name, self._key.public_key(), [], is_ca=True)
         self.pem = self._certificate.public_bytes(serialization.Encoding.PEM)
 
-    def issue(self, common_name: str, *names: str) -> Pair:
-        """For a server with these names and addresses, or for a client."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        certificate = self._sign(_name(common_name), key.public_key(), list(names), is_ca=False)
+    def issue(
+        self,
+        common_name: str,
+        *names: str,
+        begins: timedelta = timedelta(hours=-1),
+        ends: timedelta = timedelta(hours=1),
+    ) -> Pair:
+        """For a server with these names and addresses, or for a client; valid from and until so far from now."""
+        key, valid = ec.generate_private_key(ec.SECP256R1()), (begins, ends)
+        certificate = self._sign(_name(common_name), key.public_key(), list(names), is_ca=False, valid=valid)
         return Pair(certificate.public_bytes(serialization.Encoding.PEM), key_pem(key))
 
     def server_context(self, pair: Pair, folder: Path, *, ask_for_client: bool = False) -> ssl.SSLContext:
@@ -47,7 +53,13 @@ class Authority:
         return context
 
     def _sign(
-        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, names: list[str], *, is_ca: bool
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePublicKey,
+        names: list[str],
+        *,
+        is_ca: bool,
+        valid: tuple[timedelta, timedelta] = (timedelta(hours=-1), timedelta(hours=1)),
     ) -> x509.Certificate:
         now = datetime.now(UTC)
         builder = (
@@ -56,8 +68,8 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(hours=1))
-            .not_valid_after(now + timedelta(hours=1))
+            .not_valid_before(now + valid[0])
+            .not_valid_after(now + valid[1])
             .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
         )
         if names:

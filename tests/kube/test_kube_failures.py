@@ -8,8 +8,9 @@ import socket
 from collections.abc import Callable
 
 import pytest
-from wire import Clients, Received, always, answer, chunk, chunked_head, never, read, serving, write
+from wire import Clients, Received, always, answer, chunk, chunked_head, never, read, serving, too_late, write
 
+from mirror.kube import transport
 from mirror.kube.errors import (
     BadAnswer,
     OutcomeUnknown,
@@ -65,12 +66,39 @@ async def test_tls_that_never_gets_going_is_unreachable(clients: Clients) -> Non
             await clients.make(server.url.replace("http:", "https:")).send(write(0.15))
 
 
+async def test_a_deadline_that_passes_before_there_is_a_connection_is_unreachable(
+    clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connecting has a shorter limit, but after a pause of the event loop both have passed; nothing was sent."""
+    monkeypatch.setattr(transport, "_CONNECT_SHARE", 100.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(Unreachable, match="no connection within"):
+        await clients.make(f"https://127.0.0.1:{silent.getsockname()[1]}").send(write(0.1))
+
+
+async def test_a_deadline_that_passes_in_the_queue_for_a_connection_is_unreachable(
+    clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All connections of the pool are in use by requests that are not answered."""
+    monkeypatch.setattr(transport, "_CONNECT_SHARE", 100.0)
+    monkeypatch.setattr(transport, "_MOST_CALLS", 1)
+    async with serving(never) as server:
+        client = clients.make(server.url)
+        slow = asyncio.create_task(client.send(read()), name="the only connection")
+        await server.arrivals(1)
+        with pytest.raises(Unreachable, match="no connection within"):
+            await client.send(write(0.1))
+        assert len(server.received) == 1
+        slow.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await slow
+
+
 @EITHER
 async def test_silence_leaves_the_outcome_unknown(clients: Clients, request_of: RequestOf) -> None:
     """It was sent: the server may have done it."""
-    async with serving(never) as server:
+    async with serving(too_late) as server:
         with pytest.raises(OutcomeUnknown):
-            await clients.make(server.url).send(request_of(0.1))
+            await clients.make(server.url).send(request_of(30.0))
         assert len(server.received) == 1
     assert [("east", request_of(1).verb, "error")] == clients.observed.requests
 
@@ -104,12 +132,14 @@ async def test_half_an_answer_leaves_the_outcome_unknown(clients: Clients, reque
 
     async def stuck(received: Received, writer: asyncio.StreamWriter) -> None:
         writer.write(part)
-        await never(received, writer)
+        for _ in range(10):
+            await asyncio.sleep(0)  # the client may read it
+        await too_late(received, writer)
 
     for answering in (cut, stuck):
         async with serving(answering) as server:
             with pytest.raises(OutcomeUnknown):
-                await clients.make(server.url).send(request_of(0.2))
+                await clients.make(server.url).send(request_of(30.0))
 
 
 @pytest.mark.parametrize("junk", [b"SSH-2.0-OpenSSH_9.6\r\n\r\n", b"\x15\x03\x01\x00\x02\x02\x46" * 9 + b"\r\n\r\n"])
@@ -117,7 +147,7 @@ async def test_what_is_not_http_is_a_bad_answer(clients: Clients, junk: bytes) -
     """Another kind of server on the port."""
     async with serving(always(junk)) as server:
         with pytest.raises(BadAnswer):
-            await clients.make(server.url).send(read(0.5))
+            await clients.make(server.url).send(read())
 
 
 async def test_cancelling_a_request_is_a_cancellation(clients: Clients) -> None:

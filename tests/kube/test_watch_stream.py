@@ -19,15 +19,16 @@ from wire import (
     chunked_head,
     error_event,
     event,
-    never,
     serving,
+    skip_time,
     status,
+    too_late,
 )
 
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity
-from mirror.kube.errors import BadAnswer, Expired, Forbidden, KubeError, ServerFailure, Unreachable
+from mirror.kube.errors import BadAnswer, Expired, Forbidden, KubeError, PageNotFound, ServerFailure, Unreachable
 from mirror.kube.requests import Request
 from mirror.kube.resources import JOBS
 from mirror.kube.watch import WatchEvent, watch
@@ -50,12 +51,14 @@ def watching(*pieces: bytes, end: bool = True) -> Answering:
     return answering
 
 
-def request(deadline_seconds: float = 5.0) -> Request:
+def request(deadline_seconds: float = 330.0) -> Request:
     made = requests.watch(JOBS, resource_version="1", timeout_seconds=300)
     return Request(made.verb, made.method, made.path, made.query, deadline_seconds=deadline_seconds)
 
 
-async def collect(client: Client, *, silent_seconds: float = 2.0, deadline_seconds: float = 5.0) -> list[WatchEvent]:
+async def collect(
+    client: Client, *, silent_seconds: float = 150.0, deadline_seconds: float = 330.0
+) -> list[WatchEvent]:
     events = watch(client, request(deadline_seconds), silent_seconds=silent_seconds)
     async with aclosing(events):
         return [event async for event in events]
@@ -116,7 +119,7 @@ async def test_a_broken_watch_is_unreachable_after_what_came(clients: Clients) -
         writer.close()
 
     async with serving(broken) as server:
-        events = watch(clients.make(server.url), request(), silent_seconds=2.0)
+        events = watch(clients.make(server.url), request(), silent_seconds=150.0)
         assert (await anext(events)).type == "ADDED"
         with pytest.raises(Unreachable):
             await anext(events)
@@ -170,17 +173,22 @@ async def test_a_watch_that_the_server_never_ends_is_ended_here(clients: Clients
 
 async def test_a_silent_socket_is_noticed_as_well(clients: Clients) -> None:
     """The same over a real connection."""
-    async with serving(watching(event("ADDED") + b"\n", end=False)) as server:
+    async with (
+        serving(watching(event("ADDED") + b"\n", end=False)) as server,
+        aclosing(watch(clients.make(server.url), request(10_000.0), silent_seconds=150.0)) as events,
+    ):
+        await anext(events)
+        asyncio.get_running_loop().call_soon(skip_time)
         with pytest.raises(Unreachable, match="silent"):
-            await collect(clients.make(server.url), silent_seconds=0.2)
+            await anext(events)
 
 
 async def test_a_watch_that_is_not_answered_is_unreachable(clients: Clients) -> None:
     """Accepted, and never a word."""
 
-    async with serving(never) as server:
+    async with serving(too_late) as server:
         with pytest.raises(Unreachable):
-            await collect(clients.make(server.url), silent_seconds=0.2)
+            await collect(clients.make(server.url))
     assert clients.observed.requests == [("east", "watch", "error")]
 
 
@@ -194,7 +202,7 @@ async def test_a_watch_that_is_not_answered_is_unreachable(clients: Clients) -> 
         (always(answer(503, b"<html>", content_type="text/html")), ServerFailure),
         (always(answer(200, b"<html>", content_type="text/html")), BadAnswer),
         (always(answer(302, b"", location="/login")), BadAnswer),
-        (always(answer(404, b"404 page not found", content_type="text/plain")), BadAnswer),
+        (always(answer(404, b"404 page not found", content_type="text/plain")), PageNotFound),
         (watching(b"<html>\n"), BadAnswer),
     ],
     ids=[
@@ -261,7 +269,7 @@ async def test_leaving_a_watch_early_closes_its_connection(clients: Clients) -> 
         gone.set()
 
     async with serving(chatty) as server:
-        async with aclosing(watch(clients.make(server.url), request(), silent_seconds=2.0)) as events:
+        async with aclosing(watch(clients.make(server.url), request(), silent_seconds=150.0)) as events:
             async for _ in events:
                 break
         async with asyncio.timeout(60):

@@ -118,6 +118,19 @@ async def never(_: Received, writer: asyncio.StreamWriter) -> None:
     await asyncio.get_running_loop().create_future()
 
 
+async def too_late(received: Received, writer: asyncio.StreamWriter) -> None:
+    """Accept a request, and never say a word: every limit of the client has passed as soon as it arrived."""
+    skip_time()
+    await never(received, writer)
+
+
+def skip_time(seconds: float = 3600.0) -> None:
+    """Put the running loop's clock forward: the timers of this time are due now, however slow the machine is."""
+    loop = asyncio.get_running_loop()
+    now = loop.time
+    loop.time = lambda: now() + seconds
+
+
 def always(*answers: bytes) -> Answering:
     """One answer after the other; the last one again and again."""
     left = list(answers)
@@ -142,12 +155,12 @@ def error_event(code: int, reason: str) -> bytes:
     return b'{"type":"ERROR","object":' + status(code, reason) + b"}"
 
 
-def read(deadline_seconds: float = 5.0) -> Request:
+def read(deadline_seconds: float = requests.DEADLINE_SECONDS) -> Request:
     """A request that changes nothing."""
     return Request("get", "GET", JOBS.path("team", "train"), deadline_seconds=deadline_seconds)
 
 
-def write(deadline_seconds: float = 5.0) -> Request:
+def write(deadline_seconds: float = requests.DEADLINE_SECONDS) -> Request:
     """A request that must not be carried out twice."""
     made = requests.create(JOBS, {"metadata": {"name": "train"}}, namespace="team")
     return Request(made.verb, made.method, made.path, made.query, made.body, made.content_type, deadline_seconds)

@@ -15,13 +15,14 @@ from mirror.embedded import virtual
 from mirror.embedded.apiserver.failures import Refused
 from mirror.embedded.clocks import LoopClock
 from mirror.embedded.faults.kinds import Expiry
+from mirror.jobcontroller.decide.values import Gates
 from mirror.kube import requests
 from mirror.kube.errors import KubeError, Unreachable
 from mirror.kube.resources import CONFIGMAPS, NAMESPACES
 from mirror.kube.watch import watch
 from mirror.planes.plane import ControlPlane, NotRunning, control_plane
 from mirror.planes.serving import served
-from mirror.planes.shape import ALL, NONE, Shape, UnknownController, controllers_of
+from mirror.planes.shape import ALL, JOB, NONE, Shape, UnknownController, controllers_of
 
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}
 CONFIGS = "/api/v1/namespaces/default/configmaps"
@@ -202,5 +203,29 @@ def test_others_have_it_as_a_fixture(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(OTHERS_TEST)
     options = ["-p", "mirror.planes.pytest_plugin", "-p", "no:cacheprovider", "-q", "-o", "asyncio_mode=auto"]
     command = [sys.executable, "-m", "pytest", *options, "--strict-markers", str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=25, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert "2 passed" in done.stdout, done.stdout
+
+
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+WAITS = {
+    "metadata": {"name": "waits"},
+    "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
+}
+
+
+def test_gang_scheduling_that_it_does_not_serve_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """No Job is run, as with upstream's gate on a server without the API; the log says what to change."""
+
+    @on_a(Shape(controllers=(JOB,), gates=Gates(generic_workload=True, workload_with_job=True)))
+    async def wait(plane: ControlPlane) -> None:
+        await plane.api.create(JOBS, WAITS)
+        await asyncio.sleep(60)
+        assert (await plane.api.get(f"{JOBS}/waits")).get("status") in (None, {})
+
+    wait()
+    told = [vars(record)["fields"]["because"] for record in caplog.records if "gang" in record.getMessage()]
+    kinds = ("workloads", "podgroups")
+    assert [one.partition(",")[0] for one in told] == [
+        f"the API server does not serve {plural} of scheduling.k8s.io/v1alpha2" for plural in kinds
+    ]

@@ -58,7 +58,7 @@ async def test_each_job_of_a_real_manager_is_one_trace(tmp_path: Path, monkeypat
         api = made.management.plane.api
         async with manager(settings, 1, metrics=Metrics(), stop=asyncio.Event()):
             uids = {body["metadata"]["name"]: (await api.create(JOBS, body))["metadata"]["uid"] for body in wanted}
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(120):
                 found = await all_of(taking, len(wanted))
         while not taking.got.empty():
             found += spans(taking.got.get_nowait()[1])

@@ -319,4 +319,4 @@ async def test_what_was_being_done_is_told_with_the_error(caplog: pytest.LogCapt
         queue.add("a")
         await asyncio.sleep(1)
     told = vars(caplog.records[0])["fields"]["error"]
-    assert told == "tracking status: adding uncounted pods to status: Forbidden: 403 Forbidden: no"
+    assert told == "tracking status: adding uncounted pods to status: 403 Forbidden: no"

@@ -92,9 +92,13 @@ class StoreMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.store = Store({"colour": colours_of})
+        self.counted: dict[str, int] = {}
+        self.store = Store({"colour": colours_of}, on_count=self.count)
         self.model: dict[str, frozenset[str]] = {}
         self.version = 0
+
+    def count(self, index: str, value: str) -> None:
+        self.counted[value] = self.store.count(index, value)
 
     @rule(name=NAMES, colours=COLOURS)
     def put(self, name: str, colours: set[str]) -> None:
@@ -106,6 +110,12 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(name=NAMES)
     def remove(self, name: str) -> None:
         assert (self.store.remove(("n", name)) is not None) == (self.model.pop(name, None) is not None)
+
+    @invariant()
+    def counts_were_reported(self) -> None:
+        """Whoever follows the reports knows the counts."""
+        for colour in ("red", "green", "blue"):
+            assert self.counted.get(colour, 0) == sum(colour in colours for colours in self.model.values())
 
     @invariant()
     def indexes_are_right(self) -> None:

@@ -209,6 +209,7 @@ def test_empty_retention_is_not_zero() -> None:
         ("jobController: {podFailureBackoff: 0s}", "jobController.podFailureBackoff: expected a duration between 1ms"),
         ("jobController: {maxUncountedPods: 0}", "jobController.maxUncountedPods: expected a whole number ≥ 1"),
         ("jobController: {featureGates: {JobManaged: false}}", "featureGates.JobManaged: unknown key (did you mean"),
+        ("jobController: {featureGates: {AllAlpha: true}}", "AllAlpha=true is not supported"),
         ("jobController: {featureGates: {JobManagedBy: 0}}", "JobManagedBy: expected true or false, got 0"),
         ("https: {certFile: /a}", "https.keyFile: must be set together with certFile"),
         ("https: {keyFile: /a}", "https.certFile: must be set together with keyFile"),

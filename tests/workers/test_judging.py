@@ -96,7 +96,7 @@ def test_optional_rights_are_no_fault() -> None:
     """They are told, for who wants what they are for."""
     judged = judge_optional("logs", {LIST: True, PATCH: False})
 
-    assert (judged.verdict, judged.text) == ("ok", "not given, and not needed without it: patch jobs")
+    assert (judged.verdict, judged.text) == ("ok", "not granted, and not needed without it: patch jobs")
 
 
 @pytest.mark.parametrize(

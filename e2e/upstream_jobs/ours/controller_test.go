@@ -47,6 +47,8 @@ var (
 		features.JobBackoffLimitPerIndex,
 		features.MutableSchedulingDirectivesForSuspendedJobs,
 		features.MutablePodResourcesForSuspendedJobs,
+		features.GenericWorkload,
+		features.WorkloadWithJob,
 	}
 	probes = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 )

@@ -25,6 +25,7 @@ def check(path: str, container: Json, volumes: Mapping[str, Json]) -> Iterator[V
     mounts, devices = container.get("volumeMounts", ()), container.get("volumeDevices", ())
     mounted = {one["name"]: one["mountPath"] for one in mounts}
     attached = {one["name"]: one["devicePath"] for one in devices}
+    attached_paths = frozenset(attached.values())
     is_privileged = container.get("securityContext", {}).get("privileged", False)
     paths: set[str] = set()
     for position, mount in enumerate(mounts):
@@ -32,7 +33,7 @@ def check(path: str, container: Json, volumes: Mapping[str, Json]) -> Iterator[V
         yield from _check_place(field, mount, volumes, paths)
         if mount["name"] in attached:
             yield invalid_text(f"{field}.name", mount["name"], "must not already exist in volumeDevices")
-        if mount["mountPath"] in attached.values():
+        if mount["mountPath"] in attached_paths:
             detail = "must not already exist as a path in volumeDevices"
             yield invalid_text(f"{field}.mountPath", mount["mountPath"], detail)
         # The server names the list in what follows, not the mount.
@@ -81,6 +82,7 @@ def _check_devices(
 ) -> Iterator[Violation]:
     names: set[str] = set()
     paths: set[str] = set()
+    mounted_paths = frozenset(mounted.values())
     for position, device in enumerate(container.get("volumeDevices", ())):
         spot, name, path = f"{field}[{position}]", device["name"], device["devicePath"]
         if not name:
@@ -102,7 +104,7 @@ def _check_devices(
             paths.add(path)
         if name in mounted:
             yield invalid_text(f"{spot}.name", name, "must not already exist in volumeMounts")
-        if path in mounted.values():
+        if path in mounted_paths:
             yield invalid_text(f"{spot}.devicePath", path, "must not already exist as a path in volumeMounts")
         if name:
             names.add(name)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TypeAlias
 
 from mirror.batch.canonical import Json
 from mirror.batch.quoting import quoted
 
+_MOST_OVERLAPS = 1000
+"""With one path; no answer has room for more."""
 _Place: TypeAlias = tuple[str, str]
 """A path, and where its file comes from if that must be said."""
 
@@ -47,14 +50,39 @@ def _projected(source: Json) -> list[_Place]:
     return [(source["serviceAccountToken"]["path"], "ServiceAccountToken")] if "serviceAccountToken" in source else []
 
 
+class _Node:
+    """A segment of paths: the places whose path ends here, and what is below."""
+
+    __slots__ = ("below", "places")
+
+    def __init__(self) -> None:
+        self.below: dict[str, _Node] = {}
+        self.places: list[int] = []
+
+
 def _overlaps(places: Sequence[_Place]) -> Iterator[str]:
-    known: list[_Place] = []
-    for path, origin in places:
-        path = path.rstrip("/")
-        for other, other_origin in known:
-            if path and other and (f"{other}/".startswith(f"{path}/") or f"{path}/".startswith(f"{other}/")):
-                yield f"{_shown(path, origin)} with {_shown(other, other_origin)}"
-        known.append((path, origin))
+    """Pairs of which one is the other's path or above it; found in a tree, since there may be thousands."""
+    root, known = _Node(), [(path.rstrip("/"), origin) for path, origin in places]
+    for number, (path, origin) in enumerate(known):
+        if not path:
+            continue
+        node, met = root, []
+        for segment in path.split("/"):
+            met += node.places
+            node = node.below.setdefault(segment, _Node())
+        met += islice(_within(node), _MOST_OVERLAPS)
+        for other in sorted(met):
+            yield f"{_shown(path, origin)} with {_shown(*known[other])}"
+        node.places.append(number)
+
+
+def _within(node: _Node) -> Iterator[int]:
+    """All places here and below."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        yield from one.places
+        waiting += one.below.values()
 
 
 def _shown(path: str, origin: str) -> str:

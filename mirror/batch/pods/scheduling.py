@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from mirror.batch.canonical import Json
@@ -64,12 +65,13 @@ def check_affinity(field: str, pod: Json, *, allow_bad_selector_values: bool) ->
 def check_spread(field: str, pod: Json) -> Iterator[Violation]:
     """How evenly pods are spread."""
     constraints: Sequence[Json] = pod.get("topologySpreadConstraints", ())
-    for position, constraint in enumerate(constraints):
+    kinds = [(one["topologyKey"], one["whenUnsatisfiable"]) for one in constraints]
+    later = Counter(kinds)
+    for position, (constraint, kind) in enumerate(zip(constraints, kinds, strict=True)):
         path = f"{field}[{position}]"
         yield from _check_constraint(path, constraint)
-        kind = constraint["topologyKey"], constraint["whenUnsatisfiable"]
-        later = constraints[position + 1 :]
-        if kind in [(one["topologyKey"], one["whenUnsatisfiable"]) for one in later]:
+        later[kind] -= 1
+        if later[kind]:
             text = f"{{{kind[0]}, {kind[1]}}}"
             yield duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", quoted(text))
         yield from _check_constraint_details(path, constraint)
@@ -163,6 +165,7 @@ def _check_label_keys(field: str, term: Json) -> Iterator[Violation]:
     selector: Json | None = term.get("labelSelector")
     keys: Sequence[str] = term.get("matchLabelKeys", ())
     mismatched: Sequence[str] = term.get("mismatchLabelKeys", ())
+    excluded = frozenset(mismatched)
     for name, listed in (("matchLabelKeys", keys), ("mismatchLabelKeys", mismatched)):
         if listed and selector is None:
             yield forbidden(f"{field}.{name}", "must not be specified when labelSelector is not set")
@@ -179,7 +182,7 @@ def _check_label_keys(field: str, term: Json) -> Iterator[Violation]:
                 yield invalid_text(f"{field}[{positions[key]}]", key, detail)
             seen.add(key)
     for position, key in enumerate(keys):
-        if key in mismatched:
+        if key in excluded:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
             yield invalid_text(f"{field}.matchLabelKeys[{position}]", key, detail)
 

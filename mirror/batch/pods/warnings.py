@@ -148,7 +148,7 @@ def _hidden_variables(path: str, variables: Sequence[Json]) -> Iterator[str]:
 
 
 def _port_warnings(containers: Sequence[tuple[str, Json]]) -> Iterator[str]:
-    known: dict[str, list[tuple[str, Json]]] = {}
+    known: dict[str, _SamePorts] = {}
     for where, container in containers:
         for position, port in enumerate(container.get("ports", ())):
             path = f"{where}.ports[{position}]"
@@ -157,8 +157,8 @@ def _port_warnings(containers: Sequence[tuple[str, Json]]) -> Iterator[str]:
                 printed = f"{port.get('name', '')} HostPort:0 ContainerPort:{port['containerPort']}"
                 printed = f"{{Name:{printed} Protocol:{port['protocol']} HostIP:{host_ip}}}"
                 yield f"{path}: hostIP set without hostPort: {printed}"
-            others = known.setdefault(f"{port['containerPort']}/{port['protocol']}", [])
-            for other_path, other in others:
+            others = known.setdefault(f"{port['containerPort']}/{port['protocol']}", _SamePorts())
+            for other_path, other in others.near(host_ip, host_port):
                 other_ip, other_port = other.get("hostIP", ""), other.get("hostPort", 0)
                 if (host_ip, host_port) == (other_ip, other_port):
                     yield f"{path}: duplicate port definition with {other_path}"
@@ -166,7 +166,36 @@ def _port_warnings(containers: Sequence[tuple[str, Json]]) -> Iterator[str]:
                     yield f"{path}: overlapping port definition with {other_path}"
                 elif host_port == other_port and bool(host_ip) != bool(other_ip):
                     yield f"{path}: dangerously ambiguous port definition with {other_path}"
-            others.append((path, port))
+            others.add(path, port)
+
+
+class _SamePorts:
+    """Definitions of one port of containers, so that a new one meets only those of which something is to be said."""
+
+    def __init__(self) -> None:
+        self._all: list[tuple[str, Json]] = []
+        self._of_port: dict[int, list[int]] = {}
+        self._of_address: dict[tuple[int, str], list[int]] = {}
+        self._with_address: dict[int, list[int]] = {}
+
+    def near(self, host_ip: str, host_port: int) -> Iterator[tuple[str, Json]]:
+        """Those that may be said to meet it, in their order."""
+        if not host_port:
+            yield from list(self._all)
+            return
+        found = {*self._of_port.get(0, ()), *self._of_address.get((host_port, host_ip), ())}
+        found.update(self._of_address.get((host_port, ""), ()) if host_ip else self._with_address.get(host_port, ()))
+        for number in sorted(found):
+            yield self._all[number]
+
+    def add(self, path: str, port: Json) -> None:
+        """One more."""
+        host_ip, host_port, number = port.get("hostIP", ""), port.get("hostPort", 0), len(self._all)
+        self._all.append((path, port))
+        self._of_port.setdefault(host_port, []).append(number)
+        self._of_address.setdefault((host_port, host_ip), []).append(number)
+        if host_ip:
+            self._with_address.setdefault(host_port, []).append(number)
 
 
 def _port_name_warnings(containers: Sequence[tuple[str, Json]]) -> Iterator[str]:

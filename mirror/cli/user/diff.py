@@ -92,8 +92,9 @@ async def _before(where: Where, cluster: Cluster, job: Json) -> Shown:
     try:
         async with manager(where, cluster) as asked:
             return shown_of(await asked.diff_before(in_namespace(job, cluster.namespace)))
-    except NoManager:
-        return _before_here(job, cluster.namespace, f"{UNKNOWN_SETTINGS} (no manager is published; --server says one)")
+    except NoManager as missing:
+        why = missing.message if missing.is_forbidden else "no manager is published; --server names one"
+        return _before_here(job, cluster.namespace, f"{UNKNOWN_SETTINGS} ({why})")
 
 
 def _before_here(job: Json, namespace: str, note: str) -> Shown:

@@ -91,8 +91,9 @@ async def _told(where: Where, cluster: Cluster, name: str) -> tuple[Told | None,
     try:
         async with manager(where, cluster) as asked:
             return await asked.job(cluster.namespace, name), ""
-    except NoManager:
-        return None, ""
+    except NoManager as missing:
+        # Where access is not enabled, nothing is missing that could be had.
+        return None, f"without the manager's knowledge: {missing.message}" if missing.is_forbidden else ""
     except Failure as failure:
         return None, f"without the manager's knowledge: {failure.message}"
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mirror.model.failures import file_words
+
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _LISTS = ("clusters", "contexts", "users")
 
@@ -93,7 +95,7 @@ def _content(file: str) -> Mapping[str, Any]:
         with open(file, "rb") as opened:
             content = yaml.load(opened, loader)
     except OSError as error:
-        raise NoKubeconfig(f"{file}: {error.strerror}") from None
+        raise NoKubeconfig(f"{file}: {file_words(error)}") from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError):
         raise NoKubeconfig(f"{file}: not YAML") from None  # its texts quote the file
     if content is None:

@@ -23,6 +23,8 @@ FORMATS: tuple[Format, ...] = ("table", "wide", "json", "yaml", "name")
 NONE = "-"
 """What stands in a cell that has nothing to say."""
 
+LONGEST_LINE = 65_536
+
 _APART = "   "
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
 
@@ -99,9 +101,9 @@ def _two(whole: int, large: int, large_name: str, small: int, small_name: str) -
 
 
 def say(lines: Iterable[str]) -> None:
-    """Print lines to stdout."""
+    """Print lines to stdout. Names, too, come from clusters: no line does anything but stand there."""
     for line in lines:
-        click.echo(line)
+        click.echo(clean(line, longest=LONGEST_LINE))
 
 
 def remark(text: str) -> None:

@@ -33,6 +33,7 @@ from mirror.kube.identities import bearer
 from mirror.kube.requests import JSON, Request
 from mirror.kube.resources import CONFIGMAPS
 from mirror.model import names
+from mirror.model.failures import file_words
 from mirror.model.views import JobView, Moment
 
 T = TypeVar("T")
@@ -51,7 +52,14 @@ TOKEN_HINT = (
 
 
 class NoManager(Failure):
-    """Nothing says where the manager serves users; maybe it does not."""
+    """The address at which the manager serves users is not published, or may not be read."""
+
+    def __init__(self, why: str, *, is_forbidden: bool) -> None:
+        self.is_forbidden = is_forbidden
+        super().__init__(
+            f"access endpoint not found (not enabled, or ConfigMap not readable): {why}; "
+            "use --server URL, or --worker-context NAME to read from the worker with your own permissions there"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +109,16 @@ async def find(where: Where, cluster: Cluster) -> Address:
         NoManager: nothing says so.
         Failure: it cannot be found out.
     """
-    published = Address("")
-    if not (where.server and where.server_ca):
+    if where.server and where.server_ca:
+        return Address(where.server.rstrip("/"), _file(where.server_ca), _server_name(where))
+    try:
         published = await _published(where, cluster)
+    except NoManager:
+        if not where.server:
+            raise
+        published = Address("")
     if where.server:
-        authority = _file(where.server_ca) if where.server_ca else published.authority
-        return Address(where.server.rstrip("/"), authority, _server_name(where))
-    if not published.url:
-        raise NoManager(
-            f"the manager does not say where it serves users (ConfigMap {names.ACCESS_CONFIGMAP} in namespace "
-            f"{where.manager_namespace}; it has to set access.enabled and access.url): say --server URL, "
-            "or go to the worker yourself with --worker-context"
-        )
+        return Address(where.server.rstrip("/"), published.authority, _server_name(where))
     return published
 
 
@@ -128,14 +134,21 @@ def _server_name(where: Where) -> str:
 
 async def _published(where: Where, cluster: Cluster) -> Address:
     request = requests.get(CONFIGMAPS, names.ACCESS_CONFIGMAP, namespace=where.manager_namespace)
+    named = f"ConfigMap {names.ACCESS_CONFIGMAP} in namespace {where.manager_namespace}"
     try:
         found = await cluster.client.send_object(request)
-    except (NotFound, Forbidden):
-        return Address("")
+    except NotFound:
+        raise NoManager(f"{named} not found (settings access.enabled and access.url)", is_forbidden=False) from None
+    except Forbidden as error:
+        missing = f"missing permission: get configmaps {names.ACCESS_CONFIGMAP}"
+        raise NoManager(f"{named} is not readable, {missing} ({error.brief})", is_forbidden=True) from None
     except KubeError as error:
         raise failure_of(error, Doing("get", "configmaps", where.manager_namespace, names.ACCESS_CONFIGMAP)) from error
     data = found.data_dict()
-    return Address(views.text(data.get("url")).rstrip("/"), views.text(data.get("ca.crt")).encode())
+    url = views.text(data.get("url")).rstrip("/")
+    if not url:
+        raise NoManager(f"{named} has no url (setting access.url)", is_forbidden=False)
+    return Address(url, views.text(data.get("ca.crt")).encode())
 
 
 def _endpoint(address: Address) -> Endpoint:
@@ -147,7 +160,7 @@ def _endpoint(address: Address) -> Endpoint:
     except tls.BadCertificate as error:
         raise Failure(f"the authority of {address.url} {error}") from None
     proxy = proxy_for(address.url) or None
-    return Endpoint(address.url, context, server_hostname=address.server_name or None, proxy=proxy)
+    return Endpoint(address.url, context, address.server_name or None, proxy, peer=MANAGER)
 
 
 async def _authorization(where: Where, cluster: Cluster) -> str:
@@ -176,7 +189,7 @@ def _file(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise Failure(f"--server-ca {path}: {error.strerror}") from None
+        raise Failure(f"--server-ca {path}: {file_words(error)}") from None
 
 
 @dataclass(frozen=True, slots=True)

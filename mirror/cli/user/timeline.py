@@ -28,8 +28,8 @@ _ONCE = ("Created", "Held", "Placed", "Mirrored", "Started", "Finished", "Deleti
 _KIND_OF_EVENT = {"Mirrored": "Mirrored", "Suspended": "Status", "WorkerLost": "Lost", "MirrorLost": "Lost"}
 _SUSPENDED = "suspended"
 _TEXT_OF_CONDITION = {
-    conditions.SUCCESS_CRITERIA_MET: "what makes it complete is met; its pods are ending",
-    conditions.FAILURE_TARGET: "it has failed; its pods are ending",
+    conditions.SUCCESS_CRITERIA_MET: "success criteria met; terminating pods",
+    conditions.FAILURE_TARGET: "failed; terminating pods",
 }
 
 
@@ -41,7 +41,7 @@ def timeline(job: Json, events: Iterable[Json], told: Sequence[Moment] = ()) -> 
         events: Kubernetes events about it.
         told: the manager's timeline. It knows more than the Job: of what both tell, its version counts.
     """
-    own = [*_of_job(job), *_of_events(events)]
+    own = [*_of_job(job), *_of_events(_without_end(events, job))]
     known = {moment.kind for moment in told}
     merged = [_completed(moment, own) for moment in told]
     for moment in own:
@@ -79,7 +79,7 @@ def _of_job(job: Json) -> Iterator[Moment]:
             yield found
     started = views.text(status.get("startTime"))
     if started:
-        yield Moment(at=started, kind="Started", text="its pods may run", worker=worker)
+        yield Moment(at=started, kind="Started", text="Job started", worker=worker)
     deleted = views.text(metadata.get("deletionTimestamp"))
     if deleted:
         yield Moment(at=deleted, kind="Deleting", text="it is being deleted")
@@ -114,8 +114,8 @@ def _placed_text(worker: str, annotations: Json) -> str:
     """Where, and as much of the reason as the Job itself holds."""
     selector = views.text(annotations.get(names.WORKER_SELECTOR))
     if selector:
-        return f"placed on {worker}: of the workers that match {selector}, it was the least loaded for its weight"
-    return f"placed on {worker}: of the workers that can take it, it was the least loaded for its weight"
+        return f"placed on {worker}: lowest weighted load among eligible workers that match {selector}"
+    return f"placed on {worker}: lowest weighted load among eligible workers"
 
 
 def _because(condition: Json) -> str:
@@ -129,6 +129,14 @@ def _of_events(events: Iterable[Json]) -> Iterator[Moment]:
         is_bad = event.get("type") == "Warning"
         kind = _KIND_OF_EVENT.get(reason, "Error" if is_bad else "Event")
         yield Moment(at=time_of_event(event), kind=kind, text=_event_text(event), worker=_worker_of(reason, message))
+
+
+def _without_end(events: Iterable[Json], job: Json) -> Iterator[Json]:
+    """All events but those that repeat the Job's end, such as ``MirrorLost``: its condition tells that better."""
+    status, ends = views.mapping(job.get("status")), (conditions.COMPLETE, conditions.FAILED)
+    true = [one for one in conditions.of(status) if one.get("status") == conditions.TRUE]
+    reasons = {views.text(one.get("reason")) for one in true if one.get("type") in ends}
+    return (event for event in events if views.text(event.get("reason")) not in reasons - {""})
 
 
 def _event_text(event: Json) -> str:

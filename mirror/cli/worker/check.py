@@ -62,7 +62,7 @@ async def check(asked: Asked) -> None:
         click.echo(printing.document(found, "yaml" if asked.form == "yaml" else "json"))
     bad = [report.worker for report in found if has_failed(report.findings)]
     if bad:
-        raise Failure(f"something is wrong with {', '.join(bad)}")
+        raise Failure(f"checks failed: {', '.join(bad)}")
 
 
 async def reports(home: Home, asked: Asked) -> list[Report]:

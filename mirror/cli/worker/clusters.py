@@ -19,6 +19,7 @@ from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.kube.kubeconfig import Cluster, Policy, read_document
 from mirror.kube.limits import Limiter
+from mirror.model.failures import file_words
 from mirror.workers.sites import Home, Site, Trouble
 from mirror.workers.spec import WorkerSpec
 
@@ -106,21 +107,20 @@ def with_authorities(cluster: Cluster) -> Cluster:
         with open(cluster.ca_file, "rb") as file:
             content = file.read()
     except OSError as error:
-        raise Trouble(f"certificate authority {cluster.ca_file}: {error.strerror}") from None
+        raise Trouble(f"certificate authority {cluster.ca_file}: {file_words(error)}") from None
     return Cluster(cluster.server, cluster.tls_server_name, cluster.verify, content, "", cluster.proxy)
 
 
 def accepts(spec: WorkerSpec, namespace: str, *, own: str) -> bool:
     """Whether a worker gets Jobs of this namespace (D18)."""
-    from mirror.placement.candidates import Candidate, reserved_namespaces
+    from mirror.placement.candidates import NamespaceRules, reserved_namespaces
     from mirror.workers.tokens import token_of
 
     closed = ("kube-*", own)
-    takes = Candidate(
-        name=spec.name,
-        namespaces=spec.namespaces,
-        namespace_prefix=spec.namespace_prefix,
-        closed_namespaces=closed,
-        reserved_namespaces=reserved_namespaces(closed, token_of(spec.kubeconfig).namespace),
+    rules = NamespaceRules(
+        globs=spec.namespaces,
+        closed=closed,
+        prefix=spec.namespace_prefix,
+        reserved=reserved_namespaces(closed, token_of(spec.kubeconfig).namespace),
     )
-    return takes.accepts(namespace)
+    return rules.accepts(namespace)

@@ -74,6 +74,14 @@ _managed_by = click.option(
 )
 
 
+_origin = click.option(
+    "--origin",
+    default="",
+    metavar="VALUE",
+    help="The manager's setting origin, where it is set: the label of its mirrors.",
+)
+
+
 def _complete_workers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from mirror.cli.worker.completing import worker_names
 
@@ -199,9 +207,13 @@ def uncordon(where: Any, name: str) -> None:
 @click.option("--wait", "how", flag_value="wait", default="wait", help="Let its Jobs end (the default).")
 @click.option("--move", "how", flag_value="move", help="Start its Jobs again elsewhere: not possible yet.")
 @click.option("--timeout", default="", metavar="DURATION", help="Wait no longer than this; 0s: do not wait.")
+@_allow
+@_origin
 @_where
-def drain(where: Any, name: str, how: str, timeout: str) -> None:
-    """Send NAME no new Jobs, and wait until those that are there have ended.
+def drain(where: Any, name: str, how: str, timeout: str, allow: tuple[str, ...], origin: str) -> None:
+    """Send NAME no new Jobs, wait until those that are there have ended, and delete their finished mirrors.
+
+    A finished mirror is deleted once its terminal status is stored on its source; its logs go with it.
 
     Exit codes: 0 none is left, 1 some are, 2 wrong usage.
     """
@@ -218,13 +230,15 @@ def drain(where: Any, name: str, how: str, timeout: str) -> None:
         seconds = parse_duration(timeout) if timeout else None
     except BadDuration as error:
         raise click.BadParameter(str(error), param_hint="--timeout") from None
-    run(lambda: work(where, name, timeout_seconds=seconds))
+    run(lambda: work(where, name, timeout_seconds=seconds, allow=allow, origin=origin))
 
 
 @worker.command()
 @_name
 @click.option("--force", is_flag=True, help="Even with unfinished Jobs there: they wait for a worker of this name.")
-@click.option("--clean-up", is_flag=True, help="Also delete on the worker what `add` made there.")
+@click.option(
+    "--clean-up", is_flag=True, help="Also delete on the worker finished mirrors and what `add` created there."
+)
 @click.option(
     "--worker-context",
     default="",
@@ -232,12 +246,15 @@ def drain(where: Any, name: str, how: str, timeout: str) -> None:
     shell_complete=context_names,
     help="Of the worker, for --clean-up.",
 )
+@_origin
 @_where
-def remove(where: Any, name: str, force: bool, clean_up: bool, worker_context: str) -> None:
+def remove(where: Any, name: str, force: bool, clean_up: bool, worker_context: str, origin: str) -> None:
     """Unregister NAME: delete its Secret. Drain it first."""
     from mirror.cli.worker.clusters import run
     from mirror.cli.worker.emptying import remove as work
 
     if clean_up != bool(worker_context):
-        raise click.UsageError("--clean-up and --worker-context go together: whose rights are used there?")
-    run(lambda: work(where, name, is_forced=force, worker_context=worker_context))
+        raise click.UsageError(
+            "--clean-up and --worker-context go together: the context whose permissions are used there"
+        )
+    run(lambda: work(where, name, is_forced=force, worker_context=worker_context, origin=origin))

@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mirror.batch import meta_rules, times
-from mirror.batch.violations import Violation, invalid_text, required
+from mirror.batch.syntax import segment_problems
+from mirror.batch.violations import Violation, invalid_text, invalid_texts, required
 from mirror.embedded.apiserver import objects
 from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.failures import Json, Refused, bad_request, failure, invalid
@@ -185,9 +186,7 @@ def _name_problems(name: str) -> list[Violation]:
     """A name must be a segment of a path."""
     if not name:
         return [required("metadata.name", "name or generateName is required")]
-    if name in (".", ".."):
-        return [invalid_text("metadata.name", name, f"may not be '{name}'")]
-    return _segment_problems("metadata.name", name)
+    return [*invalid_texts("metadata.name", name, segment_problems(name))]
 
 
 def _segment_problems(field: str, text: str) -> list[Violation]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -15,7 +16,7 @@ from mirror.embedded.apiserver.failures import Refused, bad_request, internal, t
 from mirror.embedded.apiserver.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
 from mirror.embedded.apiserver.negotiation import PLAIN, format_of, format_of_errors
-from mirror.embedded.apiserver.paths import Target, target_of
+from mirror.embedded.apiserver.paths import RequestInfo, Target, request_info, target_of
 from mirror.embedded.apiserver.records import Unwritable
 from mirror.embedded.apiserver.storage import Storage
 from mirror.embedded.apiserver.strategy import Context
@@ -92,12 +93,13 @@ class ApiServer:
 
     async def _answer(self, request: Request) -> Answer:
         try:
-            user = self.access.identify(request)
-            self.access.check_request(user, request)
-            target = target_of(request.path, self.registry)
+            info = request_info(request)
+            user = self.access.identify(request, info)
+            self.access.check_request(user, info)
+            target = target_of(info, self.registry)
             if target is None:
-                return self._other(request)
-            return await self._of_objects(request, target, user)
+                return self._other(request, info)
+            return await self._of_objects(request, info.verb, target, user)
         except Refused as refused:
             return answers.of_refusal(refused, format_of_errors(request), ())
         except Unwritable as error:
@@ -106,12 +108,12 @@ class ApiServer:
         except RecursionError:
             # Some hundred levels; nothing is stored before all of it could be walked through.
             return answers.of_status(bad_request("the object is nested too deeply").status)
-        except Exception as error:  # noqa: BLE001 - whatever a request does to us, its client gets an answer
+        except Exception:  # noqa: BLE001 - whatever a request does to us, its client gets an answer
             _log.exception("request failed method=%s path=%s", request.method, request.path)
-            return answers.of_status(internal(type(error).__name__).status)
+            return answers.of_status(internal("unexpected error; the server's log has the details").status)
 
-    async def _of_objects(self, request: Request, target: Target, user: User) -> Answer:
-        verb = verb_of(request, target)
+    async def _of_objects(self, request: Request, allowed: str, target: Target, user: User) -> Answer:
+        verb = verb_of(request, allowed, target)
         if len(request.body) > LARGEST_BODY:
             raise too_large(f"Request entity too large: limit is {LARGEST_BODY}")
         if is_crowded(request.body):
@@ -154,6 +156,8 @@ class ApiServer:
         context = changes.context_of(self, call, is_dry_run=is_dry_run)
         return await action(self, target.kind, target.namespace, target.name, request, context)
 
-    def _other(self, request: Request) -> Response:
-        """Paths that name no object."""
-        return health.answer(request) or self._discover(request, self.registry) or nowhere(request, self.registry)
+    def _other(self, request: Request, info: RequestInfo) -> Response:
+        """What names no object that is served; what was judged as a resource is nothing else either."""
+        request = replace(request, path=info.path) if info.path != request.path else request
+        found = None if info.parts else health.answer(request) or self._discover(request, self.registry)
+        return found or nowhere(request, self.registry)

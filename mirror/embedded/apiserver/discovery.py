@@ -68,13 +68,26 @@ def answer(request: Request, registry: Registry, gates: ApiGates = ALL_ON) -> Re
     Raises:
         Refused: 405.
     """
-    parts = [part for part in request.path.split("/") if part]
-    if parts[:1] == ["openapi"]:
+    path = request.path.rstrip("/")
+    if path.startswith("/openapi"):
         return openapi.answer(request, registry, gates)
+    if not path and request.path != "/":
+        return None
+    parts = path.split("/")[1:]
     found = _found(parts, request, registry)
-    if found is not None and request.method not in ("GET", "HEAD"):
+    if found is not None and request.method != "GET" and _is_routed(parts, registry):
         raise method_not_allowed()
     return found
+
+
+def _is_routed(parts: list[str], registry: Registry) -> bool:
+    """Whether upstream's router answers, which knows methods; others answer to any."""
+    match parts:
+        case ["api", *_] | ["version"]:
+            return True
+        case ["apis", group, version]:
+            return any(one.strategy.struct for one in registry if (one.group, one.version) == (group, version))
+    return False
 
 
 def _found(parts: list[str], request: Request, registry: Registry) -> Response | None:

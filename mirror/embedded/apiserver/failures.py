@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from mirror.batch.quoting import quoted
-from mirror.batch.violations import Violation
+from mirror.batch.violations import TOO_MANY, Violation
 
 Json: TypeAlias = dict[str, Any]
+
+
+MOST_CAUSES = 100
 
 
 class Refused(Exception):
@@ -78,7 +81,17 @@ def conflict(plural: str, group: str, name: str, why: str = MODIFIED) -> Refused
 
 
 def invalid(kind: str, group: str, name: str, violations: Sequence[Violation]) -> Refused:
-    """422: every cause with its repetitions, and a message without them (E1, E2)."""
+    """422: every cause with its repetitions, and a message without them (E1, E2).
+
+    Of more than ``MOST_CAUSES`` only the first are told, and how many more there are: kube-apiserver tells them all, in
+    answers of any size.
+    """
+    left_out = len(violations) - MOST_CAUSES
+    if left_out > 0:
+        violations = [
+            *violations[:MOST_CAUSES],
+            Violation("<nil>", TOO_MANY, f"Too many: {left_out} more are not told"),
+        ]
     distinct = list(dict.fromkeys(f"{one.field}: {one.message}" for one in violations))
     listed = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
     message = f"{qualified(kind, group)} {quoted(name)} is invalid" + (f": {listed}" if distinct else "")

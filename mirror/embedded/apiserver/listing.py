@@ -101,21 +101,21 @@ def page_of(storage: Storage, kind: Kind, predicate: Predicate, wanted: ListOpti
             found = _named(storage, kind, predicate, version)
         else:
             found = storage.records(kind.stored_as, predicate.namespace or None, version=version, after=after)
-            if not predicate.is_everything:
-                found = (one for one in found if predicate.takes(kind, one))
     except Gone as error:
         raise _expired(predicate, wanted, after) from error
     meta: Json = {"resourceVersion": str(shown_version)} if kind.strategy.struct else _custom_meta(shown_version)
-    if wanted.limit <= 0 or predicate.name is not None:
+    if predicate.name is not None:
         return Page(list(found), meta)
     records: list[Record] = []
     for one in found:
-        if len(records) == wanted.limit:
+        # As long as there are keys there may be another page: nobody looks ahead whether one of them is meant.
+        if 0 < wanted.limit == len(records):
             meta["continue"] = token(_start(predicate, records[-1].key), shown_version)
             if predicate.is_everything:
                 meta["remainingItemCount"] = 1 + sum(1 for _ in found)
             break
-        records.append(one)
+        if predicate.is_everything or predicate.takes(kind, one):
+            records.append(one)
     return Page(records, meta)
 
 

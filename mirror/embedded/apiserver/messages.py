@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,8 @@ ANONYMOUS = "system:anonymous"
 UNAUTHENTICATED_GROUP = "system:unauthenticated"
 AUTHENTICATED_GROUP = "system:authenticated"
 MASTERS_GROUP = "system:masters"
+
+malformed_escape = re.compile(r"%(?![0-9A-Fa-f]{2})").search
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +58,15 @@ class Request:
         """The query, decoded; of a name that comes twice, the first value counts."""
         if not self.query:
             return {}
-        return {name: values[0] for name, values in parse_qs(self.query, keep_blank_values=True).items()}
+        return {name: values[0] for name, values in self.all_parameters.items()}
 
     @cached_property
     def all_parameters(self) -> Mapping[str, list[str]]:
-        """The query, decoded, with every value of each name."""
-        return parse_qs(self.query, keep_blank_values=True)
+        """The query, decoded, with every value of each name. What Go cannot read of it, it passes over."""
+        query = self.query
+        if ";" in query or ("%" in query and malformed_escape(query)):
+            query = "&".join(one for one in query.split("&") if ";" not in one and not malformed_escape(one))
+        return parse_qs(query, keep_blank_values=True)
 
 
 @dataclass(frozen=True, slots=True)

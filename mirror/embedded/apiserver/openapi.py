@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import msgspec
 
 from mirror.batch.gates import ALL_ON, ApiGates
-from mirror.embedded.apiserver.failures import method_not_allowed
 from mirror.embedded.apiserver.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Request, Response
 from mirror.embedded.apiserver.schemas import components
@@ -45,12 +44,8 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def answer(request: Request, registry: Registry, gates: ApiGates = ALL_ON) -> Response | None:
-    """The answer on these paths; None on others.
-
-    Raises:
-        Refused: 405.
-    """
-    path = request.path.rstrip("/")
+    """The answer on these paths, whatever the method; None on others."""
+    path = request.path
     if path == _ROOT:
         found: bytes | None = _index(registry, gates)
     elif path.startswith(_ROOT + "/"):
@@ -60,8 +55,6 @@ def answer(request: Request, registry: Registry, gates: ApiGates = ALL_ON) -> Re
         return None
     if found is None:
         return None
-    if request.method not in ("GET", "HEAD"):
-        raise method_not_allowed()
     etag = f'"{hashlib.sha256(found).hexdigest().upper()}"'
     if request.headers.get("if-none-match") == etag:
         return Response(304, headers=(("ETag", etag),))

@@ -53,6 +53,17 @@ _NO_WRITE_OPTIONS = WriteOptions()
 
 def list_options(request: Request, *, is_watch: bool = False) -> ListOptions:
     """Raises: Refused 400, 422."""
+    options = decoded_list_options(request, is_watch=is_watch)
+    # A path that watches is not told by the options, so their rules are those of a list.
+    watch = flag(request.parameters, "watch") is True
+    problems = _watch_problems(options) if watch else _list_problems(options)
+    if problems:
+        raise invalid("ListOptions", META_GROUP, "", problems)
+    return options
+
+
+def decoded_list_options(request: Request, *, is_watch: bool = False) -> ListOptions:
+    """Each by itself can be read; whether they go together is for ``list_options``. Raises: Refused 400."""
     query = request.parameters
     if not query:
         return ListOptions(is_watch=is_watch, **_initial(is_watch, "", "", None))
@@ -65,9 +76,7 @@ def list_options(request: Request, *, is_watch: bool = False) -> ListOptions:
     fields = selectors.field_terms(query.get("fieldSelector", ""))
     version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     token = query.get("continue", "")
-    # A path that watches is not told by the options, so their rules are those of a list.
-    defaults = _initial(watch, version, match, initial)
-    options = ListOptions(
+    return ListOptions(
         labels=labels,
         fields=fields,
         is_watch=watch or is_watch,
@@ -76,12 +85,8 @@ def list_options(request: Request, *, is_watch: bool = False) -> ListOptions:
         limit=limit or 0,
         token=token,
         timeout_seconds=timeout,
-        **defaults,
+        **_initial(watch, version, match, initial),
     )
-    problems = _watch_problems(options) if watch else _list_problems(options)
-    if problems:
-        raise invalid("ListOptions", META_GROUP, "", problems)
-    return options
 
 
 def write_options(request: Request, *, is_patch: bool = False, is_apply: bool = False) -> WriteOptions:

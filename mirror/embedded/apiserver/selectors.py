@@ -38,6 +38,9 @@ class Term(NamedTuple):
 
 Labels: TypeAlias = tuple[Requirement, ...]
 
+MOST_CONDITIONS = 1000
+"""Different ones in a selector. Each is held against every object of a collection, and against every event."""
+
 
 def matches_labels(selector: Labels, labels: Mapping[str, str]) -> bool:
     """Whether an object with these labels is meant."""
@@ -74,13 +77,22 @@ def field_terms(text: str) -> tuple[Term, ...]:
 
 def _labels(text: str) -> Labels:
     try:
-        return _Parser(text).all()
+        found = tuple(dict.fromkeys(_Parser(text).all()))
     except _Malformed as error:
         raise bad_request(str(error)) from error
+    if len(found) > MOST_CONDITIONS:
+        raise bad_request(f"the label selector has more than {MOST_CONDITIONS} conditions; this server takes no more")
+    return found
 
 
 def _terms(text: str) -> tuple[Term, ...]:
-    return tuple(_term(piece, text) for piece in _pieces(text) if piece)
+    # Sorted as upstream sorts them: of two conditions on a name the first counts, for rules, too.
+    terms = (_term(piece, text) for piece in sorted(set(_pieces(text))) if piece)
+    # An operator alone is no condition for upstream.
+    found = tuple(one for one in terms if one.field or one.value)
+    if len(found) > MOST_CONDITIONS:
+        raise bad_request(f"the field selector has more than {MOST_CONDITIONS} conditions; this server takes no more")
+    return found
 
 
 _LONGEST_REMEMBERED = 1024
@@ -105,6 +117,7 @@ def _meets(one: Requirement, labels: Mapping[str, str]) -> bool:
     return number > limit if one.operator == ">" else number < limit
 
 
+_OPERATOR = re.compile("!=|==?")
 _TOKEN = re.compile(r"[ \t\r\n]*(?:(==|!=|[=!(),<>])|([^=!(),<> \t\r\n]+)|$)")
 _END = ("end", "")
 
@@ -294,11 +307,9 @@ def _pieces(text: str) -> list[str]:
 
 
 def _term(piece: str, text: str) -> Term:
-    for position in range(len(piece)):
-        for operator in ("!=", "==", "="):
-            if piece.startswith(operator, position):
-                field, value = piece[:position], piece[position + len(operator) :]
-                return Term(field, _unescaped(value), operator != "!=")
+    found = _OPERATOR.search(piece)
+    if found is not None:
+        return Term(piece[: found.start()], _unescaped(piece[found.end() :]), found[0] != "!=")
     raise bad_request(f"invalid selector: '{text}'; can't understand '{piece}'")
 
 
@@ -315,7 +326,7 @@ def _unescaped(value: str) -> str:
         elif one == "\\":
             is_escaped = True
         elif one in ",=":
-            raise bad_request(f"invalid field selector: unescaped character in value: {one}")
+            raise bad_request(f"invalid field selector: unescaped character in value: {ord(one)}")
         else:
             found.append(one)
     if is_escaped:

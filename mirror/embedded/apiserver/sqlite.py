@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,8 @@ CREATE TABLE IF NOT EXISTS counter (id INTEGER PRIMARY KEY CHECK (id = 0), versi
 INSERT OR IGNORE INTO counter VALUES (0, 1);
 """
 _LAYOUT = 1
+_BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite adds to the name of the file for those beside it. It gives them the mode of the file."""
 
 
 class SqliteJournal:
@@ -34,8 +37,7 @@ class SqliteJournal:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            # Secrets are in it.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            _make_private(path)
             self._database = sqlite3.connect(path, isolation_level=None, timeout=0.0)
         except OSError as error:
             raise Unusable(f"{path}: {(error.strerror or str(error)).lower()}") from error
@@ -108,3 +110,29 @@ class SqliteJournal:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
         return Unwritable(f"{self._path} cannot be written: {error}")
+
+
+def _make_private(path: Path) -> None:
+    """Secrets are in it, and in the files that SQLite keeps beside it: none of them is for others to read.
+
+    Raises:
+        OSError: it cannot be opened.
+        Unusable: others may read it, and it is not ours to change.
+    """
+    _close_to_others(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    for suffix in _BESIDE:
+        beside = path.with_name(path.name + suffix)
+        with contextlib.suppress(FileNotFoundError):
+            _close_to_others(beside, os.open(beside, os.O_RDONLY | os.O_CLOEXEC))
+
+
+def _close_to_others(path: Path, file: int) -> None:
+    try:
+        mode = stat.S_IMODE(os.fstat(file).st_mode)
+        if mode & 0o077:
+            os.fchmod(file, 0o600)
+    except PermissionError as error:
+        told = f"mode {mode:04o} lets others read it, and it has another owner; run chmod 600 as its owner"
+        raise Unusable(f"{path}: {told}") from error
+    finally:
+        os.close(file)

@@ -175,7 +175,7 @@ async def _created_by_update(server: ApiServer, call: Call, change: Change, cont
     forgotten = changes.SYSTEM_FIELDS if change.options.is_dry_run else (*changes.SYSTEM_FIELDS, "resourceVersion")
     for name in forgotten:
         body["metadata"].pop(name, None)
-    server.access.check(call.user, "create", call.kind, call.subresource, call.namespace, call.name, call.request.path)
+    server.access.check(call.user, "create", call.kind, call.subresource, call.namespace, call.name)
     if change.tracks_fields:
         managed.track(body, None, call.kind, manager=change.manager, subresource="", now=context.now)
     try:

@@ -92,8 +92,8 @@ def partial(raw: bytes, version: str) -> Json:
 
 
 def partial_list(raws: Iterable[bytes], meta: Json, version: str) -> Json:
-    """Only the metadata of these objects."""
-    items = [partial(raw, version) for raw in raws]
+    """Only the metadata of these objects. None at all are ``null``, as upstream has it."""
+    items = [partial(raw, version) for raw in raws] or None
     return {"kind": PARTIAL_LIST, "apiVersion": f"meta.k8s.io/{version}", "metadata": meta, "items": items}
 
 

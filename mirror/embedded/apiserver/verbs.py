@@ -9,6 +9,7 @@ from collections.abc import Container
 from typing import TypeAlias
 
 from mirror.batch.quoting import quoted
+from mirror.batch.syntax import segment_problems
 from mirror.embedded.apiserver.failures import (
     Refused,
     bad_request,
@@ -20,14 +21,13 @@ from mirror.embedded.apiserver.failures import (
 )
 from mirror.embedded.apiserver.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Request, Response
-from mirror.embedded.apiserver.paths import Target
+from mirror.embedded.apiserver.paths import OF_ALL_NAMESPACES, Target
 
 ActionKey: TypeAlias = tuple[str, str, str]
 """The plural with its group, the subresource (empty: the object itself), and the HTTP method."""
 
-_VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _OF_OBJECTS = frozenset(("get", "update", "patch", "delete"))
-_OF_ALL_NAMESPACES = ("list", "watch")
 
 
 def resource_of(kind: Kind) -> str:
@@ -35,27 +35,28 @@ def resource_of(kind: Kind) -> str:
     return qualified(kind.plural, kind.group)
 
 
-def verb_of(request: Request, target: Target) -> str:
-    """The verb, as rights are given for it; empty: there is none."""
-    verb = _VERBS.get(request.method, "")
-    if verb == "get":
-        if target.is_watch:
-            return "watch"
-        return "get" if target.name else _list_or_watch(request)
-    if target.is_watch:
+def verb_of(request: Request, allowed: str, target: Target) -> str:
+    """The verb that is served: the one that was allowed, or none (empty) where the method is not served there.
+
+    Args:
+        allowed: of ``paths.RequestInfo``.
+    """
+    if _is_custom(target.kind):
+        return allowed  # their router looks at nothing else, not even at the method
+    if request.method == "HEAD" or (target.is_watch and request.method != "GET"):
         return ""
     if target.name:
-        return "" if verb == "create" and not target.subresource and not _is_custom(target.kind) else verb
-    if verb == "delete":
-        return "deletecollection"
-    return verb if verb == "create" or _is_custom(target.kind) else ""
+        return "" if allowed == "create" and not target.subresource else allowed
+    return "" if allowed in ("update", "patch") else allowed
 
 
 def action_of(request: Request, target: Target, actions: Container[ActionKey]) -> ActionKey | None:
-    """The action that takes the request in place of a verb, if there is one."""
+    """The action that takes the request in place of a verb, if there is one. Raises: Refused 400."""
     key = resource_of(target.kind), target.subresource, request.method
-    if key not in actions or bool(target.name) != bool(target.subresource):
+    if key not in actions or target.is_watch or (target.name and not target.subresource):
         return None
+    if target.subresource and not target.name:
+        raise bad_request("name must be provided")
     return key if target.namespace or not target.kind.is_namespaced else None
 
 
@@ -64,14 +65,40 @@ def check_served(target: Target, verb: str, actions: Container[ActionKey]) -> No
     kind = target.kind
     if target.subresource:
         _check_subresource(target, verb, actions)
-        return
-    if _is_custom(kind):
+    elif _is_custom(kind):
         if verb in ("update", "patch") and not target.name:
             raise bad_request("name must be provided")
-    elif target.name and not _OF_OBJECTS.intersection(kind.verbs):
+        if verb not in kind.verbs:
+            raise _not_supported(kind, verb)
+    else:
+        _check_built_in(target, verb)
+    _check_names(target, verb)
+
+
+def _check_built_in(target: Target, verb: str) -> None:
+    kind = target.kind
+    is_wide = kind.is_namespaced and not target.namespace
+    if target.name and not _OF_OBJECTS.intersection(kind.verbs):
         raise no_such_path()
-    if verb not in kind.verbs or (kind.is_namespaced and not target.namespace and verb not in _OF_ALL_NAMESPACES):
+    if (target.is_watch and "watch" not in kind.verbs) or (is_wide and "list" not in kind.verbs):
+        raise no_such_path()
+    if verb not in kind.verbs or (is_wide and not target.name and verb not in OF_ALL_NAMESPACES):
         raise method_not_allowed()
+
+
+def _check_names(target: Target, verb: str) -> None:
+    """A name or a namespace that is empty, or that storage could not have."""
+    if target.subresource and not target.name:
+        raise bad_request("name must be provided")
+    if target.kind.is_namespaced and not target.namespace and verb not in OF_ALL_NAMESPACES:
+        raise bad_request("Namespace parameter required.")
+    problems = segment_problems(target.name)
+    if problems and verb in ("get", "patch", "delete"):
+        raise bad_request(f"Name parameter invalid: {quoted(target.name)}: {';'.join(problems)}")
+    if target.namespace in (".", "..") and verb in ("get", "list", "watch"):
+        group = target.kind.group if _is_custom(target.kind) else ""
+        key = "/" + "/".join(filter(None, (group, target.kind.plural, target.namespace, target.name)))
+        raise Refused(failure(500, "", f"invalid key: {quoted(key)}"))
 
 
 def nowhere(request: Request, registry: Registry) -> Response:
@@ -94,24 +121,25 @@ def nowhere(request: Request, registry: Registry) -> Response:
 def _check_subresource(target: Target, verb: str, actions: Container[ActionKey]) -> None:
     kind, resource = target.kind, resource_of(target.kind)
     way = kind.strategy.subresources.get(target.subresource)
+    if not _is_custom(kind):
+        if target.is_watch:
+            raise no_such_path()
+        if not target.name:
+            verb = {"list": "get", "watch": "get", "deletecollection": "delete"}.get(verb, verb)
     if way is None:
-        if any((resource, target.subresource, method) in actions for method in _VERBS):
+        if any((resource, target.subresource, method) in actions for method in _METHODS):
             raise method_not_allowed()
         if _is_custom(kind):
             raise not_found(kind.plural, kind.group, target.name)
         raise no_such_path()
     if verb in way.verbs:
         return
-    if _is_custom(kind):
-        message = f"{verb} is not supported on resources of kind {quoted(resource)}"
-        raise Refused(failure(405, "MethodNotAllowed", message, {"group": kind.group, "kind": kind.plural}))
-    raise method_not_allowed()
+    raise _not_supported(kind, verb) if _is_custom(kind) else method_not_allowed()
 
 
-def _list_or_watch(request: Request) -> str:
-    if "watch" not in request.query:
-        return "list"
-    return "list" if request.parameters.get("watch", "0").lower() in ("0", "false") else "watch"
+def _not_supported(kind: Kind, verb: str) -> Refused:
+    message = f"{verb} is not supported on resources of kind {quoted(resource_of(kind))}"
+    return Refused(failure(405, "MethodNotAllowed", message, {"group": kind.group, "kind": kind.plural}))
 
 
 def _is_custom(kind: Kind) -> bool:

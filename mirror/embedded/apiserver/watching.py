@@ -173,9 +173,9 @@ class _Watch:
                 await self._subscription.wait(min(rest, bookmark - now()))
         except Gone:
             return
-        except Exception as error:  # noqa: BLE001 - as for other requests: its client gets an answer, the log the rest
+        except Exception:  # noqa: BLE001 - as for other requests: its client gets an answer, the log the rest
             _log.exception("watch failed kind=%s", self._forms.kind.plural)
-            yield _error_line(internal(type(error).__name__))
+            yield _error_line(internal("unexpected error; the server's log has the details"))
 
     def _bookmark_time(self, now: float, ends: float) -> float:
         """When the next bookmark is due: in a minute, or shortly before the end; never, if that has passed."""

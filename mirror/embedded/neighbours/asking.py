@@ -154,7 +154,7 @@ class Api:
         try:
             found = _decode(await self.client.send(request))
         except JUNK as error:
-            raise BadAnswer(f"not an object: {type(error).__name__}") from error
+            raise BadAnswer("the response is not a Kubernetes object") from error
         if not isinstance(found, dict):
             raise BadAnswer("not an object")
         return found

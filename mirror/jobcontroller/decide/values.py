@@ -90,7 +90,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
 
 class Gates(msgspec.Struct, frozen=True):
-    """Feature gates; all on by default."""
+    """Feature gates; all on by default but the last two, which are alpha."""
 
     job_managed_by: bool = True
     job_pod_replacement_policy: bool = True
@@ -99,6 +99,10 @@ class Gates(msgspec.Struct, frozen=True):
     mutable_scheduling_directives_for_suspended_jobs: bool = True
     mutable_pod_resources_for_suspended_jobs: bool = True
     pod_failure_policy_name: bool = True
+    generic_workload: bool = False
+    """The API server has Workloads and PodGroups. Of no effect here but that ``workload_with_job`` needs it."""
+    workload_with_job: bool = False
+    """Gang scheduling (``gang``): Jobs that qualify get a Workload and a PodGroup."""
 
 
 class Constants(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from mirror.kube.errors import KubeError, in_words
 from mirror.model.durations import format_duration
 from mirror.model.text import clean
 from mirror.workers.book import Entry
@@ -48,15 +49,27 @@ def has_failed(findings: Sequence[Finding]) -> bool:
     return any(one.verdict == "fail" for one in findings)
 
 
+def judge_unreachable(server: str, error: KubeError) -> Finding:
+    """No connection: what failed first, and where to look."""
+    what = in_words(error)
+    if "DNS" in what:
+        fix = "check the host name in the kubeconfig, and DNS on this machine"
+    elif "certificate" in what or "TLS" in what:
+        fix = "check that the kubeconfig has this server's address and the CA of its cluster"
+    else:
+        fix = "check that the API server runs, and that no firewall is between it and this machine"
+    return fail("connection", f"{server}: {what}", fix)
+
+
 def judge_clock(ahead_seconds: float | None) -> Finding:
     """How the worker's clock differs from the one here; a Date header is good to half a second."""
     if ahead_seconds is None:
-        return warn("clock", "it does not say what time it is", "look for a proxy that drops the Date header")
+        return warn("clock", "the server sends no Date header", "check for a proxy that drops it")
     way = "ahead of" if ahead_seconds > 0 else "behind"
     text = f"{abs(ahead_seconds):.1f} s {way} this machine's"
     if abs(ahead_seconds) <= MOST_SKEW_SECONDS:
         return ok("clock", text)
-    return warn("clock", text, "let both synchronize with NTP: times of Jobs, and the ends of tokens, depend on it")
+    return warn("clock", text, "synchronize both with NTP: times of Jobs and the expiry of tokens depend on it")
 
 
 def judge_latency(seconds: Sequence[float]) -> Finding:
@@ -65,37 +78,41 @@ def judge_latency(seconds: Sequence[float]) -> Finding:
     text = f"{middle * 1000:.0f} ms from here (median of {len(seconds)})"
     if middle <= SLOW_SECONDS:
         return ok("latency", text)
-    return warn("latency", text, "statuses are late by that much; look at the network between the clusters")
+    return warn("latency", text, "statuses are delayed by that much; check the network between the clusters")
 
 
 def judge_token(worker: str, token: Token, *, has_token: bool, has_right: bool, now: datetime) -> Finding:
     """How long the token lasts, and whether somebody cares for the next."""
-    again = f"mirror worker add {worker} --context CONTEXT makes a new one"
+    again = f"mirror worker add {worker} --context CONTEXT creates a new one"
     if not has_token:
         return ok("token", "none: another kind of credentials")
     if token.expires is None:
-        return warn("token", "does not say when it ends", f"prefer one that does: {again}")
+        return warn("token", "does not say when it expires", f"prefer one that does: {again}")
     left = token.expires - now
-    text = f"ends at {token.expires:%Y-%m-%dT%H:%M:%SZ}, in {format_duration(max(0, int(left.total_seconds())))}"
+    text = f"expires at {token.expires:%Y-%m-%dT%H:%M:%SZ}, in {format_duration(max(0, int(left.total_seconds())))}"
     if token.has_ended(now):
-        return fail("token", f"ended at {token.expires:%Y-%m-%dT%H:%M:%SZ}", again)
+        return fail("token", f"expired at {token.expires:%Y-%m-%dT%H:%M:%SZ}", again)
     if has_right:
         due = renew_at(worker, token)
         if due is not None and now > due + (token.expires - due) / 2:
-            return warn("token", f"{text}; it should have been renewed", "kubectl events --for secret tells why not")
+            return warn(
+                "token",
+                f"{text}; it should have been renewed",
+                "the events of its Secret say why not",
+            )
         return ok("token", f"{text}; the manager renews it")
     if token.is_ending(now):
-        return warn("token", f"{text}; it is not renewed", f"{again}, and the right to renew it")
+        return warn("token", f"{text}; it is not renewed", f"{again}, and the permission to renew it")
     return ok("token", text)
 
 
 def judge_certificate(what: str, ends: datetime | None, now: datetime, fix: str) -> Finding:
     """How long a certificate is good."""
     if ends is None:
-        return ok(what, "not looked at: no TLS, or a proxy in between")
-    text = f"good until {ends:%Y-%m-%dT%H:%M:%SZ}"
+        return ok(what, "accepted; its end cannot be read")
+    text = f"valid until {ends:%Y-%m-%dT%H:%M:%SZ}"
     if ends <= now:
-        return fail(what, f"ended at {ends:%Y-%m-%dT%H:%M:%SZ}", fix)
+        return fail(what, f"expired at {ends:%Y-%m-%dT%H:%M:%SZ}", fix)
     return warn(what, text, fix) if ends - now < ENDING else ok(what, text)
 
 
@@ -120,17 +137,17 @@ def judge_optional(what: str, allowed: Mapping[Right, bool]) -> Finding:
     missing = [str(right) for right, is_allowed in allowed.items() if not is_allowed]
     if not missing:
         return ok(f"optional: {what}", "allowed")
-    return ok(f"optional: {what}", f"not given, and not needed without it: {', '.join(missing[:6])}")
+    return ok(f"optional: {what}", f"not granted, and not needed without it: {', '.join(missing[:6])}")
 
 
 def judge_entry(worker: str, entry: Entry) -> Finding:
     """What the manager itself says."""
     if not entry.state:
-        fix = "does it run, and in this namespace? It looks at a new worker at once"
-        return warn("manager", "has not said anything about this worker yet", fix)
+        fix = "check that the manager runs, and in this namespace; it connects to a new worker at once"
+        return warn("manager", "has not reported this worker yet", fix)
     if entry.state == State.LOST.value:
-        fix = "what is said above may tell why; it looks again by itself"
-        return fail("manager", f"has lost it since {entry.lost_since or entry.since}: {entry.reason}", fix)
+        fix = "see failed checks above; the manager retries automatically"
+        return fail("manager", f"lost the connection at {entry.lost_since or entry.since}: {entry.reason}", fix)
     if entry.reason:
         return warn("manager", f"{entry.state} since {entry.since}: {entry.reason}", "correct that annotation")
     return ok("manager", f"{entry.state} since {entry.since}")
@@ -139,18 +156,22 @@ def judge_entry(worker: str, entry: Entry) -> Finding:
 def judge_namespaces(worker: str, seen: Mapping[str, str], *, may_create: bool, kubectl: str) -> Finding:
     """Where Jobs would be made: namespaces, and what was in the way of one that was only tried; empty for nothing."""
     if not seen:
-        return ok("namespaces", "no Jobs yet that it could get")
+        return ok("namespaces", "no Jobs yet that could be placed here")
     missing = sorted(name for name, why in seen.items() if why == MISSING)
     refused = [f"{name}: {why}" for name, why in sorted(seen.items()) if why not in ("", MISSING)]
     if refused:
-        return fail("namespaces", f"a Job would be refused in {'; '.join(refused[:5])}", "look at quotas and policies")
+        return fail(
+            "namespaces",
+            f"a Job would be rejected in {'; '.join(refused[:5])}",
+            "check quotas and admission policies there",
+        )
     if missing and may_create:
         fix = "nothing to do if the manager's setting workers.createNamespaces is true"
         return warn("namespaces", f"missing: {', '.join(missing[:20])}", fix)
     if missing:
         commands = f"kubectl{kubectl} create namespace {missing[0]}" + (" and so on" if len(missing) > 1 else "")
         return fail("namespaces", f"missing: {', '.join(missing[:20])}", commands)
-    return ok("namespaces", f"Jobs can be made in {', '.join(sorted(seen)[:20])}")
+    return ok("namespaces", f"Jobs can be created in {', '.join(sorted(seen)[:20])}")
 
 
 MISSING = "missing"

@@ -20,8 +20,8 @@ from mirror.kube import requests
 from mirror.kube.auth import worker_credentials
 from mirror.kube.client import Client
 from mirror.kube.credentials import Endpoint
-from mirror.kube.errors import ApiError, Forbidden, KubeError, NotFound, Unauthorized
-from mirror.kube.handshake import certificate_end
+from mirror.kube.errors import ApiError, BadAnswer, Forbidden, KubeError, NotFound, Unauthorized, in_words
+from mirror.kube.handshake import NoTls, certificate_end
 from mirror.kube.kubeconfig import Kubeconfig, KubeconfigRefused, check_kubeconfig
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import JUNK, Object
@@ -31,11 +31,11 @@ from mirror.workers.book import Book, IdentityRefused
 from mirror.workers.checking import judging
 from mirror.workers.checking.judging import Finding, fail, ok, warn
 from mirror.workers.enrolling import refusal_in_words
+from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version, cluster_uid
 from mirror.workers.roles import Right
 from mirror.workers.sites import dry_run
 from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
 from mirror.workers.tokens import Token, read_token
-from mirror.workers.worker import OLDEST_MINOR, Unsupported, check_version, cluster_uid
 
 LATENCY_REQUESTS = 5
 MOST_NAMESPACES = 20
@@ -71,7 +71,7 @@ class _Nobody:
 
 async def examine(secret: Object, context: Context) -> list[Finding]:
     """Everything about one worker, in the order in which things depend on each other."""
-    name, now = secret.metadata.name, datetime.now(UTC)
+    name = secret.metadata.name
     try:
         spec = read_spec(secret)
     except BadSecret as error:
@@ -80,19 +80,21 @@ async def examine(secret: Object, context: Context) -> list[Finding]:
     try:
         kubeconfig = check_kubeconfig(spec.kubeconfig, context.allow)
         findings.append(ok("kubeconfig", f"accepted; the server is {kubeconfig.server}"))
-        async with _connected(name, kubeconfig, context) as (client, endpoint):
+        async with connected(name, kubeconfig, context.allow) as (client, endpoint):
             findings += await _examine_live(spec, kubeconfig, client, endpoint, context)
     except KubeconfigRefused as error:
         findings.append(fail("kubeconfig", f"refused: {refusal_in_words(error)}", error.fix))
         return findings
-    findings += _judge_client_certificate(name, kubeconfig, now)
     findings.append(judging.judge_entry(name, context.book.entry(name)))
     return findings
 
 
 @asynccontextmanager
-async def _connected(name: str, kubeconfig: Kubeconfig, context: Context) -> AsyncIterator[tuple[Client, Endpoint]]:
-    credentials = await worker_credentials(kubeconfig, context.allow)
+async def connected(
+    name: str, kubeconfig: Kubeconfig, allow: Mapping[str, bool]
+) -> AsyncIterator[tuple[Client, Endpoint]]:
+    """The worker as the manager asks it, for one command; raises ``KubeconfigRefused``."""
+    credentials = await worker_credentials(kubeconfig, allow)
     client = Client(name, credentials, Limiter(0, 1, asyncio.get_running_loop().time), _Nobody())
     try:
         yield client, credentials.endpoint
@@ -103,7 +105,7 @@ async def _connected(name: str, kubeconfig: Kubeconfig, context: Context) -> Asy
 async def _examine_live(
     spec: WorkerSpec, kubeconfig: Kubeconfig, client: Client, endpoint: Endpoint, context: Context
 ) -> list[Finding]:
-    """What has to be asked for."""
+    """What has to be asked for. After the first step that fails, what depends on it is left out."""
     token = read_token(kubeconfig.user.token) if kubeconfig.user.token else Token()
     now = datetime.now(UTC)
 
@@ -111,17 +113,21 @@ async def _examine_live(
         has_token = bool(kubeconfig.user.token)
         return judging.judge_token(spec.name, token, has_token=has_token, has_right=has_right, now=now)
 
-    findings = [await _look_at_certificate(endpoint, now)]
+    findings = [*await _look_at_certificate(endpoint, now), *_judge_client_certificate(spec.name, kubeconfig, now)]
     if findings[0].verdict == "fail":
-        return [*findings, judged_token(has_right=False)]
+        # Only what has expired by itself may be the cause; the rest could not be asked for.
+        return [findings[0], *(one for one in findings[1:] if one.verdict == "fail")]
     try:
         version = await check_version(client, OLDEST_MINOR)
         findings.append(ok("version", f"Kubernetes {version}"))
         findings.append(_judge_identity(spec, await cluster_uid(client), context))
     except Unsupported as error:
         return [*findings, fail("version", str(error), "upgrade the worker's control plane")]
+    except Unauthorized as error:
+        credentials = [one for one in (judged_token(has_right=False),) if one.verdict == "fail"]
+        return [*findings, _judge_connection(spec.name, endpoint.server, error), *credentials]
     except KubeError as error:
-        return [*findings, _judge_connection(spec.name, error), judged_token(has_right=False)]
+        return [*findings, _judge_connection(spec.name, endpoint.server, error)]
     findings.append(judging.judge_clock(client.clock_offset_seconds))
     findings.append(judging.judge_latency(await _latencies(client)))
     optional, rights = await _rights(spec, client, token, context)
@@ -145,12 +151,18 @@ def _judge_annotations(spec: WorkerSpec) -> Finding:
     return ok("secret", "well-formed")
 
 
-async def _look_at_certificate(endpoint: Endpoint, now: datetime) -> Finding:
+async def _look_at_certificate(endpoint: Endpoint, now: datetime) -> list[Finding]:
+    """How far one gets without a request; the first that fails alone."""
     try:
         ends = await certificate_end(endpoint, deadline_seconds=DEADLINE_SECONDS)
+    except NoTls as error:
+        fix = "check that the kubeconfig has this server's address and the CA of its cluster"
+        return [fail("TLS", in_words(error), fix)]
     except KubeError as error:
-        return fail("TLS", str(error), "is it the server's own address, and the CA of that cluster? Is it up?")
-    return judging.judge_certificate("TLS", ends, now, "renew the API server's certificate (kubeadm certs renew)")
+        return [judging.judge_unreachable(endpoint.server, error)]
+    if endpoint.tls is None or endpoint.proxy is not None:
+        return [ok("TLS", "not checked: no TLS, or a proxy in between")]
+    return [judging.judge_certificate("TLS", ends, now, "renew the API server's certificate (kubeadm certs renew)")]
 
 
 def _judge_client_certificate(name: str, kubeconfig: Kubeconfig, now: datetime) -> list[Finding]:
@@ -161,14 +173,20 @@ def _judge_client_certificate(name: str, kubeconfig: Kubeconfig, now: datetime) 
     return [judging.judge_certificate("client certificate", ends, now, fix)]
 
 
-def _judge_connection(name: str, error: KubeError) -> Finding:
+def _judge_connection(name: str, server: str, error: KubeError) -> Finding:
     again = f"mirror worker add {name} --context CONTEXT"
     match error:
         case Unauthorized():
-            return fail("connection", "it does not accept the credentials (401)", f"{again} makes new ones")
+            return fail(
+                "connection", "it does not accept the credentials (401 Unauthorized)", f"{again} creates new ones"
+            )
         case Forbidden():
-            return fail("rights", "missing: get namespaces kube-system", f"{again} gives them")
-    return fail("connection", f"{type(error).__name__}: {error}", "is it up, and can it be reached from here?")
+            return fail("rights", "missing: get namespaces kube-system", f"{again} grants them")
+        case ApiError():
+            return fail("connection", f"{server} answered {in_words(error)}", "see the log of its API server")
+        case BadAnswer():
+            return fail("connection", f"{server}: {in_words(error)}", "check the server's address in the kubeconfig")
+    return judging.judge_unreachable(server, error)
 
 
 def _judge_identity(spec: WorkerSpec, uid: str, context: Context) -> Finding:
@@ -270,5 +288,5 @@ async def _try_job(client: Client, namespace: str) -> str:
     except ApiError as error:
         return error.brief or error.reason
     except KubeError as error:
-        return type(error).__name__
+        return in_words(error)
     return ""

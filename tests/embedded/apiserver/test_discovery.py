@@ -95,14 +95,26 @@ def test_others_get_the_old_form(registry: Registry, accept: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/v2", "/apis/none", "/apis/batch/v2", "/x", "/openapi/v2", "/openapi/v3/x", "/apis/a/b/c"]
+    "path",
+    [
+        "/api/v2",
+        "/apis/none",
+        "/apis/batch/v2",
+        "/x",
+        "/openapi/v2",
+        "/openapi/v3/x",
+        "/apis/a/b/c",
+        "//",
+        "//api",
+        "/apis//batch",
+    ],
 )
 def test_what_is_not_there_is_not_answered(registry: Registry, path: str) -> None:
-    """Somebody else's, or nobody's."""
+    """Somebody else's, or nobody's; a path is not another with fewer slashes."""
     assert answer(registry, path) is None
 
 
-@pytest.mark.parametrize("path", ["/api", "/version", "/openapi/v3", "/apis/batch/v1"])
+@pytest.mark.parametrize("path", ["/api", "/version", "/api/v1", "/apis/batch/v1"])
 def test_nothing_can_be_written_here(registry: Registry, path: str) -> None:
     """405."""
     with pytest.raises(Refused) as caught:

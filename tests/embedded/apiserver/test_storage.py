@@ -251,6 +251,31 @@ def test_a_file_of_others_is_refused(tmp_path: Path) -> None:
         SqliteJournal(tmp_path / "other")
 
 
+def test_an_existing_file_is_closed_to_others(tmp_path: Path) -> None:
+    """Its Secrets are nobody else's, whatever mode it came with; the same of what SQLite left beside it."""
+    names = ("data", "data-wal", "data-shm", "data-journal")
+    for name in names:
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(0o644)
+    storage = Storage(SqliteJournal(tmp_path / "data"))
+    write(storage, "a")
+    assert {0o600} == {one.stat().st_mode & 0o777 for one in tmp_path.iterdir()}
+    storage.close()
+
+
+def test_a_file_that_cannot_be_closed_to_others_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who does not own it is told what to do."""
+
+    def refuse(file: int, mode: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    (tmp_path / "data").touch()
+    (tmp_path / "data").chmod(0o644)
+    monkeypatch.setattr("os.fchmod", refuse)
+    with pytest.raises(Unusable, match=r"mode 0644 lets others read it, .* run chmod 600"):
+        SqliteJournal(tmp_path / "data")
+
+
 def test_damaged_data_is_refused(tmp_path: Path) -> None:
     """An object that cannot be read is told; a counter that is behind catches up; nothing stays locked."""
     storage = Storage(SqliteJournal(tmp_path / "data"))

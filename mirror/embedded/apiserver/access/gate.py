@@ -26,6 +26,7 @@ from mirror.embedded.apiserver.messages import (
     Request,
     User,
 )
+from mirror.embedded.apiserver.paths import RequestInfo
 from mirror.runtime.clock import Clock
 
 if TYPE_CHECKING:
@@ -81,8 +82,11 @@ class Access:
         """Store the roles and bindings with which a cluster begins, where they are not there."""
         bootstrap.store(self._storage, now=times.of(self._clock.now()), new_uid=self._new_id)
 
-    def identify(self, request: Request) -> User:
+    def identify(self, request: Request, info: RequestInfo) -> User:
         """Who asks, or on whose behalf.
+
+        Args:
+            info: what ``paths`` read in the request.
 
         Raises:
             Refused: 401, nobody knows; 403 or 400, not on behalf of that user.
@@ -90,33 +94,18 @@ class Access:
         user = request.user or self._bearer(request.headers.get("authorization", ""))
         for name in request.headers:
             if name.startswith(impersonating.PREFIX):
-                return self._impersonated(user, request)
+                return self._impersonated(user, request, info)
         return user
 
-    def check(
-        self, user: User, verb: str, kind: Kind | None, subresource: str, namespace: str, name: str, path: str
-    ) -> None:
-        """Whether the user may.
-
-        Args:
-            kind: None if the path names no kind that is served; then ``path`` alone counts, with its method as verb.
-            path: as it came.
-
-        Raises:
-            Refused: 403.
-        """
-        if self._is_open or MASTERS_GROUP in user.groups:
-            return
-        if kind is not None:
-            wanted = Attributes(verb, kind.group, kind.plural, subresource, namespace, name)
-        else:
-            wanted = requests.of_path(verb, path)
-        self.confirm(user, wanted)
-
-    def check_request(self, user: User, request: Request) -> None:
-        """The same for what the request's method and path say, whether or not it is served. Raises: Refused 403."""
+    def check(self, user: User, verb: str, kind: Kind, subresource: str, namespace: str, name: str) -> None:
+        """Whether the user may do this with an object. Raises: Refused 403."""
         if not (self._is_open or MASTERS_GROUP in user.groups):
-            self.confirm(user, requests.attributes_of(request))
+            self.confirm(user, Attributes(verb, kind.group, kind.plural, subresource, namespace, name))
+
+    def check_request(self, user: User, info: RequestInfo) -> None:
+        """The same of what the request wants, whether or not it is served. Raises: Refused 403."""
+        if not (self._is_open or MASTERS_GROUP in user.groups):
+            self.confirm(user, requests.attributes_of(info))
 
     def confirm(self, user: User, wanted: Attributes) -> None:
         """Raises: Refused 403."""
@@ -178,11 +167,11 @@ class Access:
             raise unauthorized()
         return found.user
 
-    def _impersonated(self, user: User, request: Request) -> User:
+    def _impersonated(self, user: User, request: Request, info: RequestInfo) -> User:
         wanted = impersonating.wanted_user(request.headers)
         if wanted is None:
             return user
-        attributes = requests.attributes_of(request)
+        attributes = requests.attributes_of(info)
         return impersonating.impersonated(user, wanted, attributes, lambda one: self.confirm(user, one), self._modes)
 
     def _new_id(self) -> str:

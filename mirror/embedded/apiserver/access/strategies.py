@@ -7,7 +7,7 @@ from datetime import datetime
 
 from mirror.batch.quoting import json_text, json_texts
 from mirror.batch.selectors import check_selector
-from mirror.batch.syntax import subdomain_problems
+from mirror.batch.syntax import segment_problems, subdomain_problems
 from mirror.batch.violations import Violation, invalid, invalid_texts, not_supported_text, required
 from mirror.embedded.apiserver.access.escalation import Rights, check_binding, check_role
 from mirror.embedded.apiserver.access.policy import GROUP
@@ -19,16 +19,6 @@ from mirror.embedded.apiserver.strategy import Column, Context, Json
 
 _URLS_OF_NAMESPACE = "namespaced rules cannot apply to non-resource URLs"
 _BOTH = "rules cannot apply to both regular resources and non-resource URLs"
-
-
-def segment_problems(name: str) -> Iterator[str]:
-    """What is wrong with a name that must only be a segment of a path."""
-    if name in (".", ".."):
-        yield f"may not be '{name}'"
-        return
-    yield from (f"may not contain '{one}'" for one in "/%" if one in name)
-
-
 _SUBJECTS = {"User": "Users", "Group": "Groups", "ServiceAccount": "ServiceAccounts"}
 
 

@@ -219,9 +219,9 @@ def _check_list(value: list[Any], schema: Schema, place: _Place) -> Iterator[Vio
 
 def _check_enum(value: Any, schema: Schema, place: _Place) -> Iterator[Violation]:
     allowed = schema.get("enum")
-    if not allowed or any(_same(value, one) for one in allowed):
+    if not allowed or _enum_of(allowed).has(value):
         return
-    words = [one if isinstance(one, str) else encode(one).decode() for one in allowed]
+    words = _enum_of(allowed).words
     if isinstance(value, str):
         yield not_supported(place.field, value, words)
         return
@@ -231,8 +231,47 @@ def _check_enum(value: Any, schema: Schema, place: _Place) -> Iterator[Violation
     )
 
 
-def _same(one: Any, other: Any) -> bool:
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+class _Enum:
+    """Values that are allowed: to be found at once, and as refusals list them."""
+
+    __slots__ = ("_known", "allowed", "words")
+
+    def __init__(self, allowed: Sequence[Any]) -> None:
+        self.allowed = allowed
+        self._known = frozenset(map(_frozen, allowed))
+        listed = allowed[:_MOST_LISTED]
+        self.words = [one if isinstance(one, str) else encode(one).decode() for one in listed]
+        if len(allowed) > _MOST_LISTED:
+            self.words.append(f"… and {len(allowed) - _MOST_LISTED} more")
+
+    def has(self, value: Any) -> bool:
+        """Whether the value is one of them."""
+        return _frozen(value) in self._known
+
+
+def _frozen(value: Any) -> object:
+    """The same for what is the same in JSON: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(value, dict):
+        return frozenset((name, _frozen(one)) for name, one in value.items())
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    return (bool, value) if isinstance(value, bool) else value
+
+
+_MOST_LISTED = 100
+"""Values of an enumeration in a refusal; kube-apiserver lists all of them, for each value that is none."""
+_MOST_ENUMS = 64
+_enums: dict[int, _Enum] = {}
+"""By the identity of the list, which each keeps: no other can have it meanwhile."""
+
+
+def _enum_of(allowed: Sequence[Any]) -> _Enum:
+    found = _enums.get(id(allowed))
+    if found is None or found.allowed is not allowed:
+        if len(_enums) >= _MOST_ENUMS:
+            _enums.clear()
+        found = _enums[id(allowed)] = _Enum(allowed)
+    return found
 
 
 def _check_object(value: dict[str, Any], schema: Schema, place: _Place) -> Iterator[Violation]:
@@ -246,9 +285,10 @@ def _check_object(value: dict[str, Any], schema: Schema, place: _Place) -> Itera
         for name, one in value.items():
             if name not in properties:
                 yield from _check(one, additional, place.member(name))
-    for name, inner in properties.items():
-        if name in value:
-            yield from _check(value[name], inner, place.member(name))
+    # Go walks them in any order; whichever there are fewer of are looked for among the others.
+    for name in properties if len(properties) <= len(value) else value:
+        if name in properties and name in value:
+            yield from _check(value[name], properties[name], place.member(name))
     for name in schema.get("required") or ():
         if name not in value:
             yield required(place.member(name).field)

@@ -305,14 +305,13 @@ def _check_stored(stored: Sequence[str] | None, spec: Json) -> Iterator[Violatio
     if not stored:
         yield invalid("status.storedVersions", "null", "must have at least one stored version")
         return
-    left = list(stored)
+    left, known = dict.fromkeys(stored), frozenset(stored)
     for version in spec.get("versions") or ():
-        if version["storage"] and version["name"] not in stored:
+        if version["storage"] and version["name"] not in known:
             yield invalid(
                 "status.storedVersions", json_texts(stored), f"must have the storage version {version['name']}"
             )
-        if version["name"] in left:
-            left.remove(version["name"])
+        left.pop(version["name"], None)
     for name in left:
         why = (
             f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions "

@@ -187,14 +187,16 @@ def _check_list_of_maps(field: str, schema: Schema, keys: Sequence[str]) -> Iter
         yield invalid_text(f"{field}.items.type", kind, f"must be object if parent array's {LIST_TYPE} is map")
         return
     shown, properties = json_texts(keys), items.get("properties") or {}
-    for position, name in enumerate(keys):
+    seen: set[str] = set()
+    for name in keys:
         if name not in properties:
             yield invalid(f"{field}.{LIST_KEYS}", shown, "entries must all be names of item properties")
         elif properties[name].get("type") in ("array", "object"):
             why = f"must be a scalar type if parent array's {LIST_TYPE} is map"
             yield invalid_text(f"{field}.items.properties[{name}].type", kind, why)
-        if name in keys[:position]:
+        if name in seen:
             yield invalid(f"{field}.{LIST_KEYS}", shown, "must not contain duplicate entries")
+        seen.add(name)
 
 
 def _check_items_of_sets_and_maps(field: str, schema: Schema) -> Iterator[Violation]:

@@ -10,7 +10,11 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from mirror.kube.failure_words import http_words
+
 LARGEST_ANSWER = 3 * 2**20
+
+_PEER = "the webhook"
 
 
 class CallFailed(Exception):
@@ -65,13 +69,13 @@ class HttpsCaller:
         except TimeoutError as error:
             raise CallFailed(f'Post "{url}?timeout={seconds:.0f}s": context deadline exceeded') from error
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
-            why = f"tls: failed to verify certificate: {_brief(error)}"
+            why = f"tls: failed to verify certificate: {http_words(error, peer=_PEER)}"
             raise CallFailed(f'Post "{url}?timeout={seconds:.0f}s": {why}') from error
         except aiohttp.ClientConnectorError as error:
-            why = f"dial tcp {error.host}:{error.port}: connect: {(error.os_error.strerror or 'failed').lower()}"
+            why = f"dial tcp {error.host}:{error.port}: connect: {http_words(error, peer=_PEER)}"
             raise CallFailed(f'Post "{url}?timeout={seconds:.0f}s": {why}') from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise CallFailed(f'Post "{url}?timeout={seconds:.0f}s": {_brief(error)}') from error
+            raise CallFailed(f'Post "{url}?timeout={seconds:.0f}s": {http_words(error, peer=_PEER)}') from error
 
 
 async def _read(content: aiohttp.StreamReader) -> bytes:
@@ -112,7 +116,3 @@ def _refusal(status: int) -> str:
             return "an error on the server has prevented the request from succeeding"
         case _:
             return "the server rejected our request for an unknown reason"
-
-
-def _brief(error: Exception) -> str:
-    return str(error) or type(error).__name__

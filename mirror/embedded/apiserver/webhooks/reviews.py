@@ -80,7 +80,7 @@ def verdict(answer: bytes, version: str, uid: str, *, is_mutating: bool) -> Verd
     try:
         body = msgspec.json.decode(answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadReview(f"the answer is not JSON: {type(error).__name__}") from error
+        raise BadReview("the answer is not JSON") from error
     if not isinstance(body, dict) or not isinstance(body.get("response"), dict):
         raise BadReview("webhook response was absent")
     response = body["response"]

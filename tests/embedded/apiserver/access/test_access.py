@@ -13,6 +13,7 @@ from mirror.embedded.apiserver.access.rules import Attributes
 from mirror.embedded.apiserver.access.tokens import Refusal, account_user
 from mirror.embedded.apiserver.failures import Refused
 from mirror.embedded.apiserver.messages import ADMIN, AUTHENTICATED_GROUP, Request, User
+from mirror.embedded.apiserver.paths import request_info
 from mirror.embedded.apiserver.storage import Storage
 from mirror.embedded.apiserver.strategy import Context
 
@@ -80,52 +81,56 @@ def get(path: str = "/api/v1/namespaces/ns/pods/a", **headers: str) -> Request:
     return Request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
+def identify(access: Access, request: Request) -> User:
+    return access.identify(request, request_info(request))
+
+
 # Who asks.
 
 
 def test_a_given_token_names_its_user(access: Access) -> None:
     """Whatever the case of the scheme."""
-    assert access.identify(get(authorization="bearer secret")) == JANE
+    assert identify(access, get(authorization="bearer secret")) == JANE
 
 
 @pytest.mark.parametrize("header", ["Bearer wrong", "Bearer a.b.c", "Bearer ..", "Bearer \xff", "Bearer e30.e30.e30"])
 def test_an_unknown_token_is_refused(access: Access, header: str) -> None:
     """Even where who shows none is anonymous."""
     with pytest.raises(Refused) as refused:
-        access.identify(get(authorization=header))
+        identify(access, get(authorization=header))
     assert refused.value.code == 401
 
 
 @pytest.mark.parametrize("header", ["", "Basic dXNlcg==", "Bearer "])
 def test_who_shows_no_token_is_anonymous(access: Access, header: str) -> None:
     """And may look at little more than health."""
-    nobody = access.identify(get(authorization=header))
+    nobody = identify(access, get(authorization=header))
     assert nobody.name == "system:anonymous"
-    access.check_request(nobody, get("/healthz"))
+    access.check_request(nobody, request_info(get("/healthz")))
     with pytest.raises(Refused):
-        access.check_request(nobody, get("/api"))
+        access.check_request(nobody, request_info(get("/api")))
 
 
 def test_where_all_is_allowed_nobody_is_anonymous(storage: Storage, clock: Stopped) -> None:
     """As with kube-apiserver's AlwaysAllow."""
     access = Access(storage=storage, clock=clock, random=Random(1), tokens={"secret": JANE})
     with pytest.raises(Refused) as refused:
-        access.identify(get())
+        identify(access, get())
     assert refused.value.code == 401
-    access.check_request(access.identify(get(authorization="Bearer secret")), get())
+    access.check_request(identify(access, get(authorization="Bearer secret")), request_info(get()))
 
 
 def test_a_certificate_goes_before_a_token(access: Access) -> None:
     """What the transport knows is certain."""
     request = Request("GET", "/", headers={"authorization": "Bearer wrong"}, user=ADMIN)
-    assert access.identify(request) == ADMIN
+    assert identify(access, request) == ADMIN
 
 
 def test_a_service_account_is_known_by_its_token(access: Access, storage: Storage, clock: Stopped) -> None:
     """For as long as it says, and as long as the account is the same."""
     put(storage, "serviceaccounts", "ns", "robot")
     token, expires = access.tokens.issue(namespace="ns", name="robot", uid="uid-robot", seconds=600)
-    user = access.identify(get(authorization=f"Bearer {token}"))
+    user = identify(access, get(authorization=f"Bearer {token}"))
     assert user.name == "system:serviceaccount:ns:robot"
     assert set(account_user("ns", "robot").groups) == set(user.groups)
     assert expires == "2026-11-21T12:10:00Z"
@@ -136,7 +141,7 @@ def test_a_service_account_is_known_by_its_token(access: Access, storage: Storag
     remove(storage, "serviceaccounts", "ns", "robot")
     put(storage, "serviceaccounts", "ns", "robot", metadata={"uid": "another"})
     with pytest.raises(Refused):
-        access.identify(get(authorization=f"Bearer {token}"))
+        identify(access, get(authorization=f"Bearer {token}"))
 
 
 def test_a_bound_token_ends_with_its_pod(access: Access, storage: Storage) -> None:
@@ -175,7 +180,7 @@ def test_keys_are_kept_with_the_data(storage: Storage) -> None:
 def test_nobody_may_what_no_role_says(access: Access) -> None:
     """Of those whom bootstrap roles say nothing about."""
     with pytest.raises(Refused) as refused:
-        access.check_request(JANE, get())
+        access.check_request(JANE, request_info(get()))
     assert refused.value.status["message"] == (
         'pods "a" is forbidden: User "jane" cannot get resource "pods" in API group "" in the namespace "ns"'
     )
@@ -184,24 +189,24 @@ def test_nobody_may_what_no_role_says(access: Access) -> None:
 def test_roles_hold_as_soon_as_they_change(access: Access, storage: Storage) -> None:
     """And no longer."""
     give(storage, "ns", rule("get", "", "pods"))
-    access.check_request(JANE, get())
+    access.check_request(JANE, request_info(get()))
     give(storage, "ns", rule("list", "", "pods"))
     with pytest.raises(Refused):
-        access.check_request(JANE, get())
+        access.check_request(JANE, request_info(get()))
 
 
 def test_roles_of_a_namespace_hold_there(access: Access, storage: Storage) -> None:
     """Those of the cluster everywhere."""
     give(storage, "ns", rule("get", "", "pods"))
     with pytest.raises(Refused):
-        access.check_request(JANE, get("/api/v1/namespaces/other/pods/a"))
+        access.check_request(JANE, request_info(get("/api/v1/namespaces/other/pods/a")))
     give(storage, "", rule("get", "", "pods"))
-    access.check_request(JANE, get("/api/v1/namespaces/other/pods/a"))
+    access.check_request(JANE, request_info(get("/api/v1/namespaces/other/pods/a")))
 
 
 def test_nothing_is_kept_of_what_anybody_asks(access: Access) -> None:
     """Namespaces that are in nobody's binding are all the same, whatever their names."""
-    nobody = access.identify(get())
+    nobody = identify(access, get())
     for number in range(50):
         assert not access.may(nobody, Attributes("get", "", "pods", namespace=f"{number}" * 1000))
     assert len(access._policy._remembered) == 1
@@ -258,7 +263,7 @@ def test_aggregated_roles_have_the_rules_of_their_parts(access: Access, storage:
 def test_nobody_impersonates_without_a_right(access: Access) -> None:
     """The refusal is that of the first mode that is tried."""
     with pytest.raises(Refused) as refused:
-        access.identify(get(authorization="Bearer secret", impersonate_user="bob"))
+        identify(access, get(authorization="Bearer secret", impersonate_user="bob"))
     assert refused.value.status["message"] == (
         'pods "a" is forbidden: User "jane" cannot impersonate-on:user-info:get resource "pods" '
         'in API group "" in the namespace "ns"'
@@ -268,23 +273,23 @@ def test_nobody_impersonates_without_a_right(access: Access) -> None:
 def test_administrators_impersonate(access: Access) -> None:
     """With groups as given, and the group that every user has."""
     request = Request("GET", "/", headers={"impersonate-user": "bob", "impersonate-group": "a\nb, c"}, user=ADMIN)
-    assert access.identify(request) == User("bob", ("a", "b, c", AUTHENTICATED_GROUP))
+    assert identify(access, request) == User("bob", ("a", "b, c", AUTHENTICATED_GROUP))
 
 
 def test_service_accounts_have_their_groups(access: Access) -> None:
     """When none are given."""
     name = "system:serviceaccount:ns:robot"
     request = Request("GET", "/", headers={"impersonate-user": name}, user=ADMIN)
-    assert access.identify(request) == User(name, account_user("ns", "robot").groups)
+    assert identify(access, request) == User(name, account_user("ns", "robot").groups)
 
 
 def test_the_old_way_of_impersonating_still_works(access: Access, storage: Storage) -> None:
     """One right for the user is enough, and one for each group."""
     give(storage, "", rule("impersonate", "", "users", resourceNames=["bob"]))
     headers = {"authorization": "Bearer secret", "impersonate_user": "bob"}
-    assert access.identify(get(**headers)).name == "bob"
+    assert identify(access, get(**headers)).name == "bob"
     with pytest.raises(Refused):
-        access.identify(get(**headers, impersonate_group="ops"))
+        identify(access, get(**headers, impersonate_group="ops"))
 
 
 def test_constrained_impersonation(access: Access, storage: Storage) -> None:
@@ -296,16 +301,16 @@ def test_constrained_impersonation(access: Access, storage: Storage) -> None:
         rule("impersonate-on:user-info:get", "", "pods"),
     )
     headers = {"authorization": "Bearer secret", "impersonate_user": "bob"}
-    assert access.identify(get(**headers)).name == "bob"
+    assert identify(access, get(**headers)).name == "bob"
     with pytest.raises(Refused):
-        access.identify(get("/api/v1/namespaces/ns/secrets/a", **headers))
+        identify(access, get("/api/v1/namespaces/ns/secrets/a", **headers))
 
 
 def test_a_group_alone_cannot_be_impersonated(access: Access) -> None:
     """The server prints what it has understood."""
     request = Request("GET", "/", headers={"impersonate-group": "ops"}, user=ADMIN)
     with pytest.raises(Refused) as refused:
-        access.identify(request)
+        identify(access, request)
     assert refused.value.status["message"] == (
         'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"ops"}, Extra:map[string][]string(nil)} '
         "without impersonating a user name"

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from mirror.embedded.apiserver.access import requests
 from mirror.embedded.apiserver.access.rules import FULL, Attributes, Rule, allows, described, missing
 from mirror.embedded.apiserver.messages import Request, User
+from mirror.embedded.apiserver.paths import request_info
 
 PODS = Rule(verbs=("get", "list"), api_groups=("",), resources=("pods",))
 LOGS = Rule(verbs=("get",), api_groups=("",), resources=("*/log",))
@@ -96,7 +97,7 @@ def test_rules_for_names_do_not_hold_rules_for_all() -> None:
 )
 def test_a_request_wants(method: str, path: str, query: str, wanted: Attributes) -> None:
     """What kube-apiserver makes of method and path, whether or not it is served."""
-    assert wanted == requests.attributes_of(Request(method, path, query))
+    assert wanted == requests.attributes_of(request_info(Request(method, path, query)))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mirror.embedded.apiserver.messages import ADMIN, Request, Response, Stream
+from mirror.embedded.apiserver.paths import request_info
 from mirror.embedded.apiserver.server import ApiServer, build
 from mirror.embedded.podlogs import ContainerLog, PodLogs
 
@@ -252,7 +253,8 @@ async def test_a_token_is_issued(ask: Asking) -> None:
     assert answer["metadata"]["uid"] == account["metadata"]["uid"]
     assert answer["status"]["expirationTimestamp"] == "2026-11-21T12:10:00Z"
     headers = {"authorization": f"Bearer {answer['status']['token']}"}
-    user = ask.server.access.identify(Request("GET", "/api", headers=headers))
+    request = Request("GET", "/api", headers=headers)
+    user = ask.server.access.identify(request, request_info(request))
     assert user.name == "system:serviceaccount:default:robot"
 
 

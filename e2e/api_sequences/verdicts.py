@@ -1,0 +1,159 @@
+"""Sends odd requests (``paths``) to both servers, and compares who got through, and with which words he did not."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+from e2e.api_contract.api import Api
+from e2e.api_contract.normal import Normal
+from e2e.api_contract.script import normal_form, picked
+from e2e.api_contract.server import Server
+from e2e.api_sequences import paths
+from e2e.api_sequences.paths import ROLES, Odd, odd_request
+from e2e.api_sequences.run import Pair
+
+Json: TypeAlias = dict[str, Any]
+
+_AT_ONCE = 32
+_NAMESPACE = "verdicts"
+_API = "rbac.authorization.k8s.io"
+_COMPARED = ("reason", "message", "details")
+_PATIENCE_SECONDS = 60
+
+
+UNLIKE = (
+    # Not served here, whoever asks.
+    re.compile(
+        r"/(exec|attach|portforward|proxy|resize|ephemeralcontainers|approval)\b|/openapi/v[23]|/apis/apps/"
+        r"|/openid/|/\.well-known/|/debug|/metrics|/logs|/configz|/swagger"
+    ),
+    # A namespace that can have no such name: refused in other words.
+    re.compile(r"/namespaces/\.{0,2}/"),
+)
+"""Requests to which ours may say something else, as long as it refuses them."""
+
+
+@dataclass(slots=True)
+class Verdicts:
+    """What a run has seen."""
+
+    requests: int = 0
+    answers: Counter[str] = field(default_factory=Counter)
+    differences: list[tuple[Odd, Json, Json]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        answers = ", ".join(f"{count} {what}" for what, count in sorted(self.answers.items()))
+        return f"{answers}\n{self.requests} requests; {len(self.differences)} differ"
+
+
+async def compare(both: Pair, *, seed: int, count: int) -> Verdicts:
+    """Send so many requests of a seed."""
+    clients = await asyncio.gather(_Clients.of(both.real), _Clients.of(both.ours))
+    report, numbers = Verdicts(), iter(range(count))
+
+    async def send_some() -> None:
+        for number in numbers:
+            asked = odd_request(seed, number)
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                real, ours = await asyncio.gather(*(one.verdict(asked) for one in clients))
+            report.requests += 1
+            report.answers[str(real["status"])] += 1
+            if not _is_same(asked, real, ours):
+                report.differences.append((asked, real, ours))
+
+    async with asyncio.TaskGroup() as scope:
+        for one in range(_AT_ONCE):
+            scope.create_task(send_some(), name=f"sending {one}")
+    return report
+
+
+def _is_same(asked: Odd, real: Json, ours: Json) -> bool:
+    """A real server has no Status for some paths, and ours for others; then only the number can be compared."""
+    if any(pattern.search(f"{asked.method} {unquote(asked.target)}") for pattern in UNLIKE) and not _lets_through(ours):
+        return True
+    if real["status"] == ours["status"] == 403 and "impersonate-user" in asked.headers:
+        return True  # of several ways to impersonate, the one that is tried first is the last one that worked
+    real, ours = ({**one, "message": (one["message"] or "").replace("\\xff", "\ufffd")} for one in (real, ours))
+    if real["reason"] and ours["reason"]:
+        return real == ours
+    return bool(real["status"] == ours["status"])
+
+
+def _lets_through(answer: Json) -> bool:
+    return bool(answer["status"] < 400)
+
+
+@dataclass(frozen=True, slots=True)
+class _Clients:
+    """The users of one server."""
+
+    api: Api
+    impersonator: Api
+    """One who is not the administrator, and may act for some."""
+
+    @classmethod
+    async def of(cls, server: Server) -> _Clients:
+        """Make everybody and everything."""
+        api = Api(server, _NAMESPACE)
+        await _prepare(api)
+        issued = await api.post("serviceaccounts/a/token", {"spec": {}})
+        return cls(api, api.bearing(issued.ok(201)["status"]["token"]))
+
+    async def verdict(self, asked: Odd) -> Json:
+        """What the server says, without what is in the objects."""
+        match asked.user:
+            case "":
+                caller = self.api.anonymous()
+            case paths.ADMIN:
+                caller = self.api
+            case paths.IMPERSONATOR:
+                caller = self.impersonator
+            case _:
+                caller = self.api.impersonating(asked.user)
+        content = asked.content if asked.body else ""
+        answer = await caller.send(asked.method, asked.target, asked.body, content=content, headers=asked.headers)
+        return picked(normal_form(answer, Normal()), _COMPARED)
+
+
+async def _prepare(api: Api) -> None:
+    """Users with their roles, and one object of each kind."""
+    await api.post("namespaces", {"metadata": {"name": _NAMESPACE}})
+    for name, rules in ROLES.items():
+        role = f"verdicts-{name}"
+        (await api.post("clusterroles", {"metadata": {"name": role}, "rules": list(rules)})).ok(201)
+        body = {
+            "metadata": {"name": role},
+            "roleRef": {"apiGroup": _API, "kind": "ClusterRole", "name": role},
+            "subjects": [_subject(name)],
+        }
+        (await api.post("clusterrolebindings", body)).ok(201)
+    pod = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
+    objects: dict[str, Json] = {
+        "configmaps": {},
+        "secrets": {},
+        "serviceaccounts": {},
+        "pods": {"spec": pod},
+        "jobs": {"spec": {"template": {"spec": pod}}},
+        "roles": {"rules": []},
+        "leases": {},
+        "/apis/contract.example.com/v1/namespaces/OURS/things": {
+            "apiVersion": "contract.example.com/v1",
+            "kind": "Thing",
+            "spec": {"size": 1},
+        },
+    }
+    for target, fields in objects.items():
+        (await api.post(target, {"metadata": {"name": "a"}, **fields})).ok(201)
+    last = api.impersonating("slash")
+    await api.repeat(lambda: last.get("/"), lambda answer: answer.status == 200)
+
+
+def _subject(name: str) -> Json:
+    if name == paths.IMPERSONATOR:
+        return {"kind": "ServiceAccount", "namespace": _NAMESPACE, "name": "a"}
+    return {"kind": "User", "apiGroup": _API, "name": name}

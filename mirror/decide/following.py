@@ -1,0 +1,142 @@
+"""The normal case: a mirror's status comes back, the source's changes go there, and its labels are kept (D6, D7, D9).
+
+The last of the ``rules``; they use ``ended_for_seconds`` and ``seconds_since_end``, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from mirror.adapters import job, rule_names
+from mirror.adapters.job_status import next_status
+from mirror.decide.identity import Identity
+from mirror.decide.plan import Action, FindMirror, PatchMirror, Plan, RestoreLabels, Tell
+from mirror.decide.seen import Seen
+from mirror.decide.writing import source_write
+from mirror.model import names
+
+RESENDS = 2
+PATCH_AGAIN_SECONDS = 60.0
+MOST_FIELDS = 400
+"""Characters of field names in a message."""
+RELABEL_AGAIN_SECONDS = (10.0, 600.0)
+"""After the first attempt to put labels back, doubled for each further one, and at most."""
+READ_UNWATCHED_SECONDS = 15.0
+"""Between two reads of a mirror that has lost the label by which it is watched."""
+SETTLED_SECONDS = 120.0
+"""So long after its end a mirror counts down no more pods: workers before 1.31 may end a Job that still has some."""
+
+
+def follow(seen: Seen) -> Plan | None:
+    """The normal case: its status comes back, its changes go there (D6, D7, D9)."""
+    worker, mirror = seen.worker, seen.mirror
+    if worker is None or mirror is None:
+        return None
+    mirror_status = rule_names.named(mirror, mirror.status_dict())
+    ended_for = ended_for_seconds(seen, mirror_status)
+    following = next_status(
+        seen.source.stored,
+        mirror_status,
+        now=seen.now,
+        mirror_suspended=_mirror_is_suspended(seen),
+        clock_offset_seconds=worker.clock_offset_seconds,
+        settled=ended_for >= SETTLED_SECONDS,
+    )
+    unlabeled, labels, labels_again = _keep_labels(seen)
+    problem, patch = _problem_and_patch(seen)
+    problem = problem or unlabeled
+    # A patch on its way may yet be refused for the reason that is shown: it goes away once the mirror is as it should.
+    waiting = problem or (seen.source.found.annotations.get(names.WAITING_BECAUSE) if patch else None)
+    tell: tuple[Action, ...] = ()
+    if seen.memory.create_unanswered:
+        tell = (Tell("Mirrored", f"Mirrored to worker {worker.name}", is_warning=False),)
+    write, later = source_write(
+        seen,
+        status=following.status,
+        waiting=waiting,
+        mirror_uid=mirror.metadata.uid,
+        records_mirror=seen.identity is not Identity.OURS,
+        more=following.more,
+        cut=following.cut,
+    )
+    remember: tuple[tuple[str, Any], ...] = (("create_unanswered", False),) if tell else ()
+    overridden = seen.changes.overridden if seen.changes is not None else ()
+    if overridden and overridden != seen.memory.overridden:
+        fields = ", ".join(overridden)[:MOST_FIELDS]
+        text = f"the mirror on worker {worker.name} differs from the Job in {fields}; that is left as it is"
+        tell = (*tell, Tell("MirrorChanged", text))
+        remember = (*remember, ("overridden", overridden))
+    if seen.identity is Identity.REPLACED:
+        remember = (*remember, ("mirror_uid", mirror.metadata.uid))  # nothing had run: this one is its mirror now
+    waits = [later, labels_again, PATCH_AGAIN_SECONDS if problem else None]
+    if following.waits_for_pods:
+        waits.append(max(1.0, SETTLED_SECONDS - ended_for))
+    again = min((seconds for seconds in waits if seconds is not None), default=None)
+    return Plan("follows its mirror", (*tell, *write, *labels, *patch), again, remember)
+
+
+def _keep_labels(seen: Seen) -> tuple[str, tuple[Action, ...], float | None]:
+    """Labels that the recorded mirror has lost are put back; until they stay, it is read from time to time (D1, D11).
+
+    Returns what to say while they do not stay, what to do, and after how many seconds to look again.
+    """
+    memory, worker = seen.memory, seen.worker
+    if seen.identity is not Identity.UNLABELED or worker is None or seen.mirror is None:
+        return "", (), None
+    uid, times = seen.mirror.metadata.uid, memory.relabeled_times
+    first, most = RELABEL_AGAIN_SECONDS
+    wait = min(most, first * 2 ** (min(times, 10) - 1)) if times else 0.0
+    left = memory.relabeled_at + wait - seen.monotonic
+    actions: list[Action] = []
+    if left <= 0:
+        actions.append(RestoreLabels(worker.name, uid))
+    elif not seen.is_watched:
+        left = min(left, memory.read_at + READ_UNWATCHED_SECONDS - seen.monotonic)
+        if left <= 0:
+            actions.append(FindMirror(worker.name, uid))
+    text = f"worker {worker.name} removes the labels of the mirror" if times >= RESENDS else ""
+    return text, tuple(actions), left if left > 0 else READ_UNWATCHED_SECONDS
+
+
+def _problem_and_patch(seen: Seen) -> tuple[str, tuple[Action, ...]]:
+    """What keeps the mirror from being as the source wants it, and what to do about it (D3, D9)."""
+    changes, memory, worker = seen.changes, seen.memory, seen.worker
+    if changes is None or worker is None or (seen.mirror and seen.mirror.metadata.deletion_timestamp):
+        return "", ()
+    is_repeat = memory.sent_digest == changes.digest
+    if is_repeat and memory.patch_refused and seen.monotonic - memory.patch_refused_at < PATCH_AGAIN_SECONDS:
+        return memory.patch_refused, ()
+    if is_repeat and memory.sent_times >= RESENDS:
+        if changes.only_note:
+            return "", ()
+        if changes.reverted or seen.monotonic - memory.sent_at < PATCH_AGAIN_SECONDS:
+            return f"worker {worker.name} reverts changes to the mirror", ()
+    if not changes.operations:
+        return "", ()  # its pods have to go first; its next status wakes us
+    return "", (PatchMirror(worker.name, changes),)
+
+
+def _mirror_is_suspended(seen: Seen) -> bool:
+    return seen.mirror is not None and job.is_suspended(seen.mirror)
+
+
+def ended_for_seconds(seen: Seen, status: Mapping[str, object]) -> float:
+    """Since the mirror ended, by the worker's clock as far as its offset is known, or since the end was first seen."""
+    offset = seen.worker.clock_offset_seconds if seen.worker is not None else None
+    observed = seen.monotonic - seen.memory.ended_seen_at if seen.memory.ended is not None else 0.0
+    return max(seconds_since_end(status, seen.now) + (offset or 0.0), observed)
+
+
+def seconds_since_end(status: Mapping[str, object], now: datetime) -> float:
+    """Since the terminal condition of a status; 0 without one, or without a time that makes sense."""
+    conditions = status.get("conditions")
+    for condition in conditions if isinstance(conditions, list) else ():
+        end = condition.get("lastTransitionTime") if isinstance(condition, dict) else None
+        if isinstance(end, str) and condition.get("type") in ("Complete", "Failed"):
+            try:
+                return (now - datetime.fromisoformat(end)).total_seconds()
+            except (ValueError, TypeError):
+                return 0.0
+    return 0.0

@@ -1,0 +1,279 @@
+"""The workers, kept so that a question about all of them costs a few operations on integers: bit n is worker n.
+
+Kept up to date by ``controllers.placing``, change by change; nothing is rebuilt to answer. The policy is here, too: of
+the workers that nothing speaks against, the one least loaded for its weight.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from mirror.placement.candidates import Candidate, NamespaceRules, Obstacle, Wish
+from mirror.placement.selector import Requirement, Selector
+
+K = TypeVar("K")
+
+MOST_NAMESPACES = 4096
+"""For so many namespaces it is remembered which workers accept them."""
+
+Workers = int
+"""A set of workers, as bits."""
+
+
+class Obstacles(msgspec.Struct, frozen=True):
+    """What speaks against which workers; each worker is in one of them at most."""
+
+    by_reason: tuple[tuple[Obstacle, Workers], ...]
+    eligible: Workers
+
+    def of(self, bit: Workers) -> Obstacle | None:
+        """What speaks against one worker."""
+        return next((reason for reason, workers in self.by_reason if workers & bit), None)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A worker: ``candidate.load`` is what is recorded, ``given`` comes on top of it."""
+
+    candidate: Candidate
+    bit: Workers
+    given: int = 0
+    rank: tuple[float, str, Workers] = (0.0, "", 0)
+
+    @property
+    def now(self) -> Candidate:
+        """The worker with all that counts for its load."""
+        return replace(self.candidate, load=self.candidate.load + self.given) if self.given else self.candidate
+
+
+class WorkerIndex:
+    """All workers that are registered.
+
+    Invariants: ``_ranked`` holds exactly the open workers (``Candidate.is_open``), the one that is next first, and
+    ``open`` their bits; each worker has one bit, given to another only after it has gone; ``version`` has changed
+    whenever ``fitting`` may answer differently than before.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.open: Workers = 0
+        self._all: Workers = 0
+        self._entries: dict[str, _Entry] = {}
+        self._by_bit: dict[Workers, str] = {}
+        self._names: list[str] = []  # sorted
+        self._ranked: list[tuple[float, str, Workers]] = []  # sorted
+        self._unused_bits: list[Workers] = []
+        self._by_key: dict[str, Workers] = {}
+        self._by_label: dict[tuple[str, str], Workers] = {}
+        # Workers with the same rules about namespaces; few, however many workers there are.
+        self._by_rules: dict[NamespaceRules, Workers] = {}
+        self._accepting: dict[str, Workers] = {}
+        self._by_obstacle: dict[Obstacle, Workers] = dict.fromkeys(Obstacle, 0)
+
+    def names(self) -> tuple[str, ...]:
+        """All workers, sorted."""
+        return tuple(self._names)
+
+    # -- changes --------------------------------------------------------------------------------------------------
+
+    def put(self, candidate: Candidate) -> bool:
+        """A worker is there, or is another than before; return whether more than its recorded ``load`` is news."""
+        entry = self._entries.get(candidate.name)
+        if entry is None:
+            bit = self._unused_bits.pop() if self._unused_bits else 1 << len(self._entries)
+            entry = self._entries[candidate.name] = _Entry(candidate, bit)
+            insort(self._names, candidate.name)
+            self._by_bit[bit] = candidate.name
+            self._all |= bit
+            self._learn(candidate, bit)
+            is_news = True
+        else:
+            before, entry.candidate = entry.candidate, candidate
+            is_news = replace(before, load=candidate.load) != candidate
+            if _matching(before) != _matching(candidate):
+                self._forget(before, entry.bit)
+                self._learn(candidate, entry.bit)
+        self._judge(entry)
+        return is_news
+
+    def remove(self, name: str) -> bool:
+        """A worker is registered no more; return whether it was."""
+        entry = self._entries.pop(name, None)
+        if entry is None:
+            return False
+        self._close(entry)
+        self._forget(entry.candidate, entry.bit)
+        for reason in self._by_obstacle:
+            self._by_obstacle[reason] &= ~entry.bit
+        del self._names[bisect_left(self._names, name)]
+        del self._by_bit[entry.bit]
+        self._all &= ~entry.bit
+        self._unused_bits.append(entry.bit)
+        return True
+
+    def set_load(self, name: str, recorded: int) -> None:
+        """So many sources are recorded on a worker now; one that is not registered is ignored."""
+        entry = self._entries.get(name)
+        if entry is not None and entry.candidate.load != recorded:
+            entry.candidate = replace(entry.candidate, load=recorded)
+            self._judge(entry)
+
+    def set_given(self, name: str, given: int) -> None:
+        """So many places on a worker are given out and not recorded yet."""
+        entry = self._entries.get(name)
+        if entry is not None and entry.given != given:
+            entry.given = given
+            self._judge(entry)
+
+    def _learn(self, candidate: Candidate, bit: Workers) -> None:
+        self.version += 1
+        self._accepting.clear()
+        for key, value in candidate.labels.items():
+            self._by_key[key] = self._by_key.get(key, 0) | bit
+            self._by_label[key, value] = self._by_label.get((key, value), 0) | bit
+        rules = candidate.namespace_rules
+        self._by_rules[rules] = self._by_rules.get(rules, 0) | bit
+
+    def _forget(self, candidate: Candidate, bit: Workers) -> None:
+        self.version += 1
+        self._accepting.clear()
+        for key, value in candidate.labels.items():
+            _take_out(self._by_key, key, bit)
+            _take_out(self._by_label, (key, value), bit)
+        _take_out(self._by_rules, candidate.namespace_rules, bit)
+
+    def _judge(self, entry: _Entry) -> None:
+        """Note what speaks against a worker for everybody, and where it stands among those that are open."""
+        now, bit = entry.now, entry.bit
+        for reason, applies in (
+            (Obstacle.MISCONFIGURED, now.misconfigured),
+            (Obstacle.CORDONED, now.cordoned),
+            (Obstacle.UNREACHABLE, not now.reachable),
+            (Obstacle.FULL, now.is_full),
+        ):
+            workers = self._by_obstacle[reason]
+            if bool(workers & bit) != applies:
+                self._by_obstacle[reason] = workers ^ bit
+        self._close(entry)
+        if now.is_open:
+            entry.rank = ((now.load + 1) / now.weight, now.name, bit)
+            insort(self._ranked, entry.rank)
+            self.open |= bit
+
+    def _close(self, entry: _Entry) -> None:
+        if self.open & entry.bit:
+            del self._ranked[bisect_left(self._ranked, entry.rank)]
+            self.open &= ~entry.bit
+
+    # -- questions ------------------------------------------------------------------------------------------------
+
+    def is_usable(self, name: str) -> bool:
+        """Whether a place that was given on this worker may still be used; that it is full does not matter then."""
+        entry = self._entries.get(name)
+        if entry is None:
+            return False
+        return entry.candidate.reachable and not (entry.candidate.cordoned or entry.candidate.misconfigured)
+
+    def fitting(self, wish: Wish) -> Workers:
+        """The workers that suit a source, whether they take Jobs at the moment or not."""
+        return self._selected(wish.selector) & self._accepting_of(wish.namespace) & ~self._bits_of(wish.refused_by)
+
+    def best(self, workers: Workers) -> str | None:
+        """Of these workers the open one that is least loaded for its weight; equal loads go by name."""
+        workers &= self.open
+        if not workers:
+            return None
+        return next(name for _, name, bit in self._ranked if bit & workers)
+
+    def obstacles(self, wish: Wish) -> Obstacles:
+        """What speaks against each worker, the lasting reasons first."""
+        left, found = self._all, []
+        suiting = {
+            Obstacle.NOT_SELECTED: ~self._selected(wish.selector),
+            Obstacle.NAMESPACE: ~self._accepting_of(wish.namespace),
+            Obstacle.REFUSED: self._bits_of(wish.refused_by),
+        }
+        for reason in Obstacle:
+            workers = left & (suiting[reason] if reason in suiting else self._by_obstacle[reason])
+            if workers:
+                found.append((reason, workers))
+                left &= ~workers
+        return Obstacles(tuple(found), left)
+
+    def signature(self, wish: Wish) -> int:
+        """A hash of what speaks against which worker. Full workers count as free ones: to one who waits they are."""
+        found = self.obstacles(wish)
+        lasting = tuple(one for one in found.by_reason if one[0] is not Obstacle.FULL)
+        return hash((self.version, lasting))
+
+    def bit(self, name: str) -> Workers:
+        """The bit of a worker; none of it, if it is not registered."""
+        entry = self._entries.get(name)
+        return entry.bit if entry is not None else 0
+
+    def named(self, workers: Workers) -> Iterator[tuple[str, Workers]]:
+        """These workers by name, with their bits."""
+        for name in self._names:
+            bit = self._entries[name].bit
+            if workers & bit:
+                yield name, bit
+                workers ^= bit
+                if not workers:
+                    return
+
+    def _selected(self, selector: Selector) -> Workers:
+        workers = self._all
+        for requirement in selector.requirements:
+            workers &= self._meeting(requirement)
+            if not workers:
+                break
+        return workers
+
+    def _meeting(self, requirement: Requirement) -> Workers:
+        match requirement.operator:
+            case "exists":
+                return self._by_key.get(requirement.key, 0)
+            case "absent":
+                return ~self._by_key.get(requirement.key, 0)
+            case operator:
+                workers = 0
+                for value in requirement.values:
+                    workers |= self._by_label.get((requirement.key, value), 0)
+                return workers if operator == "in" else ~workers
+
+    def _accepting_of(self, namespace: str) -> Workers:
+        workers = self._accepting.get(namespace)
+        if workers is None:
+            if len(self._accepting) >= MOST_NAMESPACES:
+                self._accepting.clear()
+            workers = 0
+            for rules, bits in self._by_rules.items():
+                if rules.accepts(namespace):
+                    workers |= bits
+            self._accepting[namespace] = workers
+        return workers
+
+    def _bits_of(self, names: frozenset[str]) -> Workers:
+        workers = 0
+        for name in names:
+            workers |= self.bit(name)
+        return workers
+
+
+def _matching(candidate: Candidate) -> tuple[object, ...]:
+    """What decides whether a worker suits a source."""
+    return candidate.labels, candidate.namespace_rules
+
+
+def _take_out(sets: dict[K, Workers], key: K, bit: Workers) -> None:
+    left = sets[key] & ~bit
+    if left:
+        sets[key] = left
+    else:
+        del sets[key]

@@ -1,0 +1,61 @@
+"""What is asked of a cluster before anything is done there: who it is (D19), and its version (D20).
+
+Called by ``worker``, by the operator's commands and where a process starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from mirror.kube import requests
+from mirror.kube.amounts import MOST_SMALL_BYTES
+from mirror.kube.client import Client
+from mirror.kube.resources import NAMESPACES
+from mirror.model.text import clean
+
+PROBE_DEADLINE_SECONDS = 5.0
+OLDEST_MINOR = 29
+_LONGEST_UID = 64
+"""An API server's has 36 characters; it is written to the ConfigMap and into texts."""
+
+
+class Unsupported(Exception):
+    """The worker's Kubernetes is too old."""
+
+
+async def cluster_uid(client: Client) -> str:
+    """Who a cluster is (D19): one small request that proves network, TLS and our rights, too."""
+    probe = replace(
+        requests.get(NAMESPACES, "kube-system"),
+        urgent=True,
+        deadline_seconds=PROBE_DEADLINE_SECONDS,
+        most_bytes=MOST_SMALL_BYTES,
+    )
+    return clean((await client.send_object(probe)).metadata.uid, longest=_LONGEST_UID)
+
+
+class _Version(msgspec.Struct):
+    major: str = ""
+    minor: str = ""
+    git_version: str = msgspec.field(name="gitVersion", default="")
+
+
+async def check_version(client: Client, oldest_minor: int) -> str:
+    """The version of the cluster's Kubernetes in its own words, such as ``v1.33.1``.
+
+    Raises:
+        Unsupported: it is older than 1.``oldest_minor`` (D20).
+    """
+    probe = requests.Request(
+        "get", "GET", "/version", urgent=True, deadline_seconds=PROBE_DEADLINE_SECONDS, most_bytes=MOST_SMALL_BYTES
+    )
+    try:
+        version = msgspec.json.decode(await client.send(probe), type=_Version)
+        found = int(version.major), int(version.minor.rstrip("+"))
+    except (msgspec.DecodeError, ValueError):
+        raise Unsupported("its version cannot be read") from None
+    if found < (1, oldest_minor):
+        raise Unsupported(f"Kubernetes {found[0]}.{found[1]} is too old; 1.{oldest_minor} or newer is needed")
+    return clean(version.git_version, longest=64) or f"v{found[0]}.{found[1]}"

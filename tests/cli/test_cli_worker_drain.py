@@ -1,0 +1,166 @@
+"""``mirror worker drain`` and ``remove --clean-up``: finished mirrors go, what is not ours or not stored stays."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from test_cli_worker import HOME, Clusters, clusters, place
+
+from mirror.cli.worker import add, emptying
+from mirror.model import names
+from mirror.planes.api import Api
+from mirror.workers.sites import Trouble
+
+__all__ = ["clusters"]
+
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+END = {
+    "startTime": "2026-11-22T10:00:00Z",
+    "completionTime": "2026-11-22T10:01:00Z",
+    "conditions": [
+        {"type": kind, "status": "True", "reason": "CompletionsReached", "lastTransitionTime": "2026-11-22T10:01:00Z"}
+        for kind in ("SuccessCriteriaMet", "Complete")
+    ],
+}
+
+
+async def finish(api: Api, name: str, *more: dict[str, str]) -> None:
+    await api.merge(f"{JOBS}/{name}/status", {"status": {**END, "conditions": [*END["conditions"], *more]}})
+
+
+async def uid_of(api: Api, path: str) -> str:
+    return str((await api.get(path))["metadata"]["uid"])
+
+
+async def mirror(clusters: Clusters, name: str, *, ends: bool = True, **labels: str) -> None:
+    """A mirror as the manager creates it, unless ``labels`` say otherwise."""
+    own = {
+        names.ORIGIN: await uid_of(clusters.management.api, "/api/v1/namespaces/kube-system"),
+        names.SOURCE_UID: await uid_of(clusters.management.api, f"{JOBS}/{name}"),
+    }
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "any"}]}}
+    given = {key.replace("origin", names.ORIGIN).replace("source", names.SOURCE_UID): v for key, v in labels.items()}
+    meta: dict[str, Any] = {"name": name, "labels": {key: value for key, value in (own | given).items() if value}}
+    await clusters.east.api.create(JOBS, {"metadata": meta, "spec": {"template": template}})
+    if ends:
+        await finish(clusters.east.api, name)
+
+
+async def stored(clusters: Clusters, name: str) -> None:
+    """A source whose terminal status is stored."""
+    await place(clusters.management.api, name)
+    await finish(
+        clusters.management.api,
+        name,
+        {"type": names.PLACED, "status": "True", "message": "east", "reason": "Placed"},
+    )
+
+
+async def left_on(clusters: Clusters) -> set[str]:
+    return {one["metadata"]["name"] for one in await clusters.east.api.list(JOBS)}
+
+
+async def registered(clusters: Clusters) -> None:
+    """A worker that the manager has been in contact with."""
+    await add.add(clusters.asked(no_check=True))
+    uid = await uid_of(clusters.east.api, "/api/v1/namespaces/kube-system")
+    record = {"metadata": {"name": "jobmirror-workers"}, "data": {"east": json.dumps({"uid": uid})}}
+    await clusters.management.api.create(f"/api/v1/namespaces/{HOME}/configmaps", record)
+
+
+async def everything(clusters: Clusters) -> None:
+    """One mirror that may go, and one for each reason to stay."""
+    for name in ("done", "another-origin", "another-uid", "no-origin", "unlabelled"):
+        await stored(clusters, name)
+    await mirror(clusters, "done")
+    await mirror(clusters, "another-origin", origin="other")
+    await mirror(clusters, "another-uid", source="0b0b0b0b-0000-0000-0000-000000000000")
+    await mirror(clusters, "no-origin", origin="")
+    await mirror(clusters, "unlabelled", origin="", source="")
+
+
+async def test_drain_deletes_finished_mirrors_that_are_ours(
+    clusters: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those whose terminal status is stored (D8); the rest is counted, and nothing of others is touched."""
+    await registered(clusters)
+    await everything(clusters)
+    capsys.readouterr()
+    await emptying.drain(clusters.where, "east", timeout_seconds=20)
+
+    assert await left_on(clusters) == {"another-origin", "another-uid", "no-origin", "unlabelled"}
+    printed = capsys.readouterr()
+    assert "✓ 1 finished mirror deleted\n✓ worker east is empty: mirror worker remove east\n" in printed.out
+    assert "! 1 finished mirror kept: no source on the management cluster has its terminal status" in printed.err
+    assert "see --origin" in printed.err
+
+
+async def test_drain_leaves_what_has_not_ended_on_either_side(clusters: Clusters) -> None:
+    """A source that is stored as ended while its mirror is not, and the reverse, which keeps the worker in use."""
+    await registered(clusters)
+    await stored(clusters, "ended-here")
+    await mirror(clusters, "ended-here", ends=False)
+    await place(clusters.management.api, "ended-there")
+    await mirror(clusters, "ended-there")
+    with pytest.raises(emptying.Failure, match=r"^timed out: 1 Job still running \(default/ended-there\); rerun to"):
+        await emptying.drain(clusters.where, "east", timeout_seconds=0)
+    await clusters.management.api.delete(f"{JOBS}/ended-there")
+    await emptying.drain(clusters.where, "east", timeout_seconds=20)
+
+    assert await left_on(clusters) == {"ended-here", "ended-there"}
+
+
+async def test_a_drain_of_a_worker_that_is_down_says_what_it_leaves(
+    clusters: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing runs there as far as is known: it may be removed."""
+    await registered(clusters)
+    await clusters.east.kill()
+    await emptying.drain(clusters.where, "east", timeout_seconds=20)
+
+    printed = capsys.readouterr()
+    assert "! finished mirrors were not deleted: worker east (https://127.0.0.1:" in printed.err
+    assert "is unreachable: connection closed by the API server" in printed.err
+    assert "✓ worker east is empty" in printed.out
+
+
+async def test_a_drain_deletes_nothing_on_another_cluster(
+    clusters: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """D19: the Secret may lead elsewhere by now."""
+    await registered(clusters)
+    await everything(clusters)
+    record = {"data": {"east": json.dumps({"uid": "another"})}}
+    await clusters.management.api.merge(f"/api/v1/namespaces/{HOME}/configmaps/jobmirror-workers", record)
+    await emptying.drain(clusters.where, "east", timeout_seconds=20)
+
+    assert "done" in await left_on(clusters)
+    assert "nothing is cleaned up" in capsys.readouterr().err
+
+
+async def test_clean_up_deletes_finished_mirrors_before_the_secret(
+    clusters: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the operator's own permissions; a cluster that is not the worker's is refused, and then the Secret stays."""
+    await registered(clusters)
+    await everything(clusters)
+    with pytest.raises(Trouble, match="nothing is cleaned up"):
+        await emptying.remove(clusters.where, "east", is_forced=False, worker_context="hub")
+    await clusters.management.api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
+    capsys.readouterr()
+    await emptying.remove(clusters.where, "east", is_forced=False, worker_context="east")
+
+    assert await left_on(clusters) == {"another-origin", "another-uid", "no-origin", "unlabelled"}
+    assert capsys.readouterr().out.startswith("✓ 1 finished mirror deleted\n✓ worker east is unregistered\n")
+
+
+async def test_mirrors_of_an_origin_of_the_settings_are_found_by_it(clusters: Clusters) -> None:
+    """The manager's setting, said again."""
+    await registered(clusters)
+    await stored(clusters, "done")
+    await mirror(clusters, "done", origin="production")
+    await emptying.drain(clusters.where, "east", timeout_seconds=20, origin="production")
+
+    assert await left_on(clusters) == set()

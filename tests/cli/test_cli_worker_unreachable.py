@@ -1,0 +1,135 @@
+"""``mirror worker check`` on a worker that cannot be connected to: what failed first, and nothing that needs more."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import yaml
+from test_cli_worker import HOME, Clusters, clusters
+
+from mirror.cli.user.failures import Failure
+from mirror.cli.worker import add, check
+from mirror.cli.worker.check import lines
+from mirror.workers.checking import probing
+
+__all__ = ["clusters"]
+
+
+@pytest.fixture
+async def worker(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> Clusters:
+    monkeypatch.setattr(probing, "DEADLINE_SECONDS", 1.0)
+    await add.add(clusters.asked(no_check=True))
+    return clusters
+
+
+async def leads_to(clusters: Clusters, server: str) -> None:
+    """The worker's address from now on."""
+    path = f"/api/v1/namespaces/{HOME}/secrets/east"
+    secret = await clusters.management.api.get(path)
+    document: dict[str, Any] = yaml.safe_load(base64.b64decode(secret["data"]["kubeconfig"]))
+    document["clusters"][0]["cluster"]["server"] = server
+    data = {"kubeconfig": base64.b64encode(yaml.safe_dump(document, width=2**20).encode()).decode()}
+    await clusters.management.api.merge(path, {"data": data})
+
+
+async def told(clusters: Clusters) -> list[tuple[str, str, str]]:
+    """All findings, in order."""
+    async with check.clusters.home(clusters.where) as home:
+        (report,) = await check.reports(home, check.Asked(allow=("loopback",), where=clusters.where))
+    assert not any("TLS" in line for line in lines("east", report.findings) if "connection" in line)
+    return [(one.what, one.verdict, one.text) for one in report.findings]
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+        return port
+
+
+FINE = ["secret", "kubeconfig"]
+"""What is checked without a connection, before and after it."""
+
+
+async def test_a_closed_port_is_connection_refused(worker: Clusters) -> None:
+    """No word of TLS, certificates or tokens: nothing of them is known."""
+    await leads_to(worker, f"https://127.0.0.1:{closed_port()}")
+    found = await told(worker)
+
+    assert [*FINE, "connection", "manager"] == [what for what, _, _ in found]
+    assert found[2][1:][0] == "fail"
+    assert found[2][2].endswith(": connection refused")
+
+
+async def test_a_name_that_does_not_exist_is_dns(worker: Clusters) -> None:
+    """The address is wrong, or the resolver."""
+    await leads_to(worker, "https://nobody.invalid:6443")
+    found = await told(worker)
+
+    assert [*FINE, "connection", "manager"] == [what for what, _, _ in found]
+    assert found[2] == ("connection", "fail", "https://nobody.invalid:6443: no such host (DNS)")
+
+
+async def test_silence_is_a_timeout(worker: Clusters) -> None:
+    """A firewall that drops: no connection within the deadline."""
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        crowd = [socket.socket() for _ in range(3)]
+        for one in crowd:
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        await leads_to(worker, f"https://127.0.0.1:{full.getsockname()[1]}")
+        found = await told(worker)
+        for one in crowd:
+            one.close()
+
+    assert [*FINE, "connection", "manager"] == [what for what, _, _ in found]
+    assert found[2][2].endswith(": connection timed out after 1 s")
+
+
+@asynccontextmanager
+async def plain_http() -> AsyncIterator[int]:
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+async def test_a_server_without_tls_fails_at_tls(worker: Clusters) -> None:
+    """It is reached, and is no API server."""
+    async with plain_http() as port:
+        await leads_to(worker, f"https://127.0.0.1:{port}")
+        found = await told(worker)
+
+    assert [*FINE, "TLS", "manager"] == [what for what, _, _ in found]
+    assert found[2][2] == "TLS handshake failed: server does not speak TLS on this port"
+
+
+async def test_the_command_fails_naming_the_worker(worker: Clusters, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is read, line by line."""
+    port = closed_port()
+    await leads_to(worker, f"https://127.0.0.1:{port}")
+    capsys.readouterr()
+    with pytest.raises(Failure, match=r"^checks failed: east$"):
+        await check.check(check.Asked(allow=("loopback",), where=worker.where))
+
+    assert capsys.readouterr().out.splitlines() == [
+        "worker east",
+        "  ✓ secret: well-formed",
+        f"  ✓ kubeconfig: accepted; the server is https://127.0.0.1:{port}",
+        f"  ✗ connection: https://127.0.0.1:{port}: connection refused",
+        "      → check that the API server runs, and that no firewall is between it and this machine",
+        "  ! manager: has not reported this worker yet",
+        "      → check that the manager runs, and in this namespace; it connects to a new worker at once",
+    ]

@@ -1,0 +1,302 @@
+"""Places are given as by the simplest model, whatever happens; and what it costs when thousands wait."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from doubles.clock import LoopClock
+from doubles.placement import Reference, obstacle
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from mirror.controllers import placing as placing_module
+from mirror.controllers.placing import MOST_GIVEN, Placing
+from mirror.model.keys import SourceKey
+from mirror.placement.candidates import Candidate, NamespaceRules, Wish
+from mirror.placement.index import WorkerIndex
+from mirror.placement.selector import parse_selector
+from mirror.placement.waiting import Waiter
+
+
+def waiter(name: str, *, namespace: str = "a", selector: str = "", uid: str = "", **more: Any) -> Waiter:
+    wish = Wish(namespace, parse_selector(selector), **more)
+    return Waiter(name, SourceKey("Job", namespace, name), uid or name, wish)
+
+
+class Watched(Placing):
+    """Notes who is woken."""
+
+    def __init__(self, *candidates: Candidate) -> None:
+        self.woken: list[str] = []
+        super().__init__(lambda: candidates, wake=lambda key: self.woken.append(key.name), clock=LoopClock())
+
+
+async def settle() -> None:
+    """Until all turns are done."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+# -- equal to the reference -------------------------------------------------------------------------------------------
+
+NAMES = ["u", "v", "w", "x"]
+WORKERS = st.builds(
+    Candidate,
+    name=st.sampled_from(NAMES),
+    labels=st.dictionaries(st.sampled_from("ab"), st.sampled_from("12")),
+    reachable=st.sampled_from([True, True, True, False]),
+    cordoned=st.sampled_from([False, False, False, True]),
+    misconfigured=st.sampled_from([False, False, False, True]),
+    capacity=st.sampled_from([None, 0, 1, 1, 2, 2, 3]),
+    weight=st.sampled_from([0.5, 1.0, 2.0]),
+    namespace_rules=st.builds(NamespaceRules, globs=st.sampled_from([(), (), ("a",), ("a", "b*")])),
+)
+WAITERS = st.builds(
+    waiter,
+    name=st.sampled_from("123456"),
+    namespace=st.sampled_from(["a", "b", "c"]),
+    selector=st.sampled_from(["", "", "a", "!a", "a=1", "b in (1,2)", "a notin (1)", "a!=2,b"]),
+    uid=st.sampled_from(["", "", "another"]),
+    refused_by=st.sampled_from([frozenset[str](), frozenset[str](), frozenset({"u"}), frozenset({"v", "gone"})]),
+)
+STEPS = st.one_of(
+    st.tuples(st.just("worker"), WORKERS),
+    st.tuples(st.just("gone"), st.sampled_from(NAMES)),
+    st.tuples(st.just("load"), st.tuples(st.sampled_from(NAMES), st.integers(0, 3))),
+    st.tuples(st.just("ask"), WAITERS),
+    st.tuples(st.just("ask"), WAITERS),
+    st.tuples(st.just("settle"), WAITERS),
+    st.tuples(st.just("look"), WAITERS),
+    st.tuples(st.just("read anew"), st.none()),
+)
+
+
+class Both:
+    """The real one and the reference, told the same."""
+
+    def __init__(self) -> None:
+        self.model = Reference()
+        self.woken: list[SourceKey] = []
+        self.uids: dict[SourceKey, str] = {}
+        self.real = Placing(lambda: self.model.workers.values(), wake=self.woken.append, clock=LoopClock())
+
+    async def take(self, what: str, about: Any) -> None:
+        model, real = self.model, self.real
+        match what:
+            case "worker":
+                known = model.workers.get(about.name)
+                model.workers[about.name] = about = replace(about, load=known.load if known else 0)
+                real.update(about)
+            case "gone":
+                model.workers.pop(about, None)
+                real.remove(about)
+            case "load":
+                name, load = about
+                if name in model.workers:
+                    model.workers[name] = replace(model.workers[name], load=load)
+                real.set_load(name, load)
+            case "ask":
+                await self._ask(about)
+            case "settle":
+                model.waiting.pop(about.key, None)
+                model.given.pop(about.key, None)
+                real.settle(about.key)
+            case "look":
+                uid = self.uids.get(about.key, "")
+                assert real.given_to(about.key, uid) == model.given_to(about.key)
+            case _:
+                real.read_anew()
+        model.serve()
+        await settle()
+
+    async def _ask(self, about: Waiter) -> None:
+        model, real = self.model, self.real
+        if model.given_to(about.key) is not None:
+            if self.uids[about.key] == about.uid:
+                assert real.ask(about) == model.given[about.key]
+                return
+            del model.given[about.key]
+            model.serve()
+        self.uids[about.key] = about.uid
+        model.waiting[about.key] = about
+        model.serve()
+        assert real.ask(about) == model.given.get(about.key)
+
+    def compare(self) -> None:
+        model, real = self.model, self.real
+        assert {key: given.worker for key, given in real._given.items()} == model.given
+        assert set(real._room.sources()) == set(model.waiting)
+        assert real.waiting == len(model.waiting)
+        for one in model.waiting.values():
+            against = {name: obstacle(one.wish, worker) for name, worker in self.workers().items()}
+            assert real.obstacles(one.wish, {}) == {name: str(why) for name, why in against.items() if why}
+            assert real.why(one.wish, {}) == (
+                "; ".join(f"{name}: {why}" for name, why in sorted(against.items())) or "no worker is registered"
+            )
+
+    def workers(self) -> dict[str, Candidate]:
+        return {one.name: one for one in self.model.loaded()}
+
+
+@given(st.lists(STEPS, max_size=40))
+def test_places_are_given_as_by_the_simplest_model(steps: list[tuple[str, Any]]) -> None:
+    """D21: whoever comes, goes, changes or fills up, in any order, the same Jobs get the same workers."""
+
+    async def play() -> None:
+        both = Both()
+        for what, about in steps:
+            await both.take(what, about)
+            both.compare()
+
+    asyncio.run(play())
+
+
+# -- cost -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def matches(monkeypatch: pytest.MonkeyPatch) -> list[Wish]:
+    """Which requests were matched with the workers."""
+    matched: list[Wish] = []
+    plain = WorkerIndex.fitting
+
+    def fitting(index: WorkerIndex, wish: Wish) -> int:
+        matched.append(wish)
+        return plain(index, wish)
+
+    monkeypatch.setattr(WorkerIndex, "fitting", fitting)
+    return matched
+
+
+async def test_only_the_one_who_asks_is_judged(matches: list[Wish]) -> None:
+    """However many wait for other reasons or with other selectors."""
+    placing = Watched(*(Candidate(f"w{n}", capacity=1, load=1) for n in range(100)))
+    for number in range(1000):
+        placing.ask(waiter(f"{number}", namespace=f"n{number % 50}", selector=f"!x{number}"))
+    assert len(matches) == 1000
+    placing.ask(waiter("one", selector="!one"))
+    placing.set_load("w7", 0)
+    await settle()
+    assert len(matches) == 1001
+    assert placing.woken == ["one"]
+
+
+async def test_equal_requests_are_matched_once(matches: list[Wish]) -> None:
+    """Ten thousand Jobs that ask for the same are one question, also once a worker's labels change."""
+    placing = Watched(Candidate("w", capacity=0))
+    for number in range(10_000):
+        placing.ask(waiter(f"{number:05}", selector="gpu"))
+    placing.update(Candidate("w", labels={"gpu": ""}, capacity=1))
+    await settle()
+    assert len(matches) == 2
+    assert placing.given_to(SourceKey("Job", "a", "00000"), "00000") == "w"
+
+
+def cpu_of_a_wave(jobs: int) -> float:
+    """Seconds of CPU to place so many Jobs over 1,000 workers that have room for half of them."""
+
+    async def play() -> None:
+        placing = Watched(*(Candidate(f"w{n:04}", capacity=jobs // 2000) for n in range(1000)))
+        recorded = dict.fromkeys((f"w{n:04}" for n in range(1000)), 0)
+        for number in range(jobs):
+            one = waiter(f"{number:06}", namespace=f"n{number % 200}", selector=f"!x{number % 50}")
+            worker = placing.ask(one)
+            placing.why(one.wish, {})
+            if worker is not None:
+                recorded[worker] += 1
+                placing.set_load(worker, recorded[worker])
+                placing.settle(one.key)
+        await settle()
+        assert placing.waiting == jobs // 2
+
+    began = time.process_time()
+    asyncio.run(play())
+    return time.process_time() - began
+
+
+def test_a_wave_costs_by_its_jobs() -> None:
+    """Four times the Jobs are about four times the work, not sixteen times."""
+    small, large = cpu_of_a_wave(2000), cpu_of_a_wave(8000)
+    assert large < 8 * small
+
+
+async def test_a_thousand_waiting_jobs_are_not_woken_by_what_does_not_concern_them() -> None:
+    """Whoever was told why it waits is woken for another reason only: another worker's, another kind."""
+    placing = Watched(Candidate("east", {"name": "east"}, capacity=0), Candidate("west", {"name": "west"}, capacity=0))
+    for number in range(100):
+        placing.ask(waiter(f"{number}", selector=f"name={'east' if number % 2 else 'west'}"), was_told=True)
+    placing.update(Candidate("west", {"name": "west"}, capacity=0, reachable=False))
+    await settle()
+    assert sorted(placing.woken, key=int) == [str(number) for number in range(0, 100, 2)]
+    placing.woken.clear()
+    placing.set_load("east", 3)
+    placing.read_anew()
+    await settle()
+    assert placing.woken == []
+
+
+async def test_whom_a_worker_refused_is_woken_when_that_changes() -> None:
+    """What it refused it may accept now (D1)."""
+    placing = Watched(Candidate("east"), Candidate("west", capacity=0))
+    placing.ask(waiter("refused", refused_by=frozenset({"east"})), was_told=True)
+    placing.ask(waiter("pinned", selector="name=north"), was_told=True)
+    placing.wake_for("east")
+    await settle()
+    assert placing.woken == ["refused"]
+
+
+@pytest.mark.looptime
+async def test_thousands_are_woken_in_turns() -> None:
+    """A worker goes away: all have another reason, but a Job that comes now must not stand behind all of them."""
+    placing = Watched(Candidate("east", capacity=0))
+    for number in range(2_000):
+        placing.ask(waiter(f"{number}"), was_told=True)
+    placing.update(Candidate("east", capacity=0, reachable=False))
+    await asyncio.sleep(0.01)
+    assert 0 < len(placing.woken) <= placing_module.WAKES_A_TURN
+    await asyncio.sleep(10)
+    assert sorted(placing.woken, key=int) == [str(number) for number in range(2_000)]
+
+
+# -- what was given ---------------------------------------------------------------------------------------------------
+
+
+async def test_so_many_places_are_given_before_they_are_recorded() -> None:
+    """The rest is served as those are, with the workers as they are by then."""
+    placing = Watched(Candidate("east"))
+    for number in range(MOST_GIVEN + 10):
+        placing.ask(waiter(f"{number:04}"))
+    assert placing.waiting == 10
+    placing.settle(SourceKey("Job", "a", "0000"))
+    await settle()
+    assert placing.waiting == 9
+    assert placing.woken == [f"{MOST_GIVEN:04}"]
+
+
+async def test_records_that_fail_keep_nobody_from_getting_a_place() -> None:
+    """They keep their places, since they may be stored; but they are not waited for."""
+    placing = Watched(Candidate("east", capacity=MOST_GIVEN + 5))
+    for number in range(MOST_GIVEN):
+        placing.ask(waiter(f"{number:04}"))
+        placing.keep_trying(SourceKey("Job", "a", f"{number:04}"))
+    given = [placing.ask(waiter(f"next-{number}")) for number in range(10)]
+    assert given == ["east"] * 5 + [None] * 5
+    for number in range(MOST_GIVEN):
+        placing.settle(SourceKey("Job", "a", f"{number:04}"))
+    await settle()
+    assert placing.waiting == 0
+
+
+async def test_a_namesake_does_not_get_what_was_given_to_another() -> None:
+    """Deleted and created again: the place goes back and is given anew, and is counted once."""
+    placing = Watched(Candidate("east", capacity=1))
+    assert placing.ask(waiter("x", uid="first")) == "east"
+    assert placing.ask(waiter("x", uid="second")) == "east"
+    assert placing.ask(waiter("y")) is None
+    placing.settle(SourceKey("Job", "a", "x"))
+    await settle()
+    assert placing.given_to(SourceKey("Job", "a", "y"), "y") == "east"

@@ -1,0 +1,83 @@
+"""Placement as simple and slow as it can be: what `mirror.placement` must be equal to, whatever happens.
+
+Everything is looked at anew for each question: all workers, and all who wait.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from mirror.model.keys import SourceKey
+from mirror.placement.candidates import Candidate, Obstacle, Wish
+from mirror.placement.waiting import Waiter
+
+
+def obstacle(wish: Wish, candidate: Candidate) -> Obstacle | None:
+    """The first thing that speaks against this worker, the lasting ones first."""
+    if not wish.selector.matches(candidate.labels):
+        return Obstacle.NOT_SELECTED
+    if not candidate.namespace_rules.accepts(wish.namespace):
+        return Obstacle.NAMESPACE
+    if candidate.misconfigured:
+        return Obstacle.MISCONFIGURED
+    if candidate.name in wish.refused_by:
+        return Obstacle.REFUSED
+    if candidate.cordoned:
+        return Obstacle.CORDONED
+    if not candidate.reachable:
+        return Obstacle.UNREACHABLE
+    return Obstacle.FULL if candidate.is_full else None
+
+
+def choose(wish: Wish, candidates: Iterable[Candidate]) -> str | None:
+    """Of the workers that nothing speaks against, the one least loaded for its weight; equal ones go by name."""
+    free = [one for one in candidates if obstacle(wish, one) is None]
+    return min(free, key=lambda one: ((one.load + 1) / one.weight, one.name)).name if free else None
+
+
+@dataclass
+class Reference:
+    """Who waits, what is given, and the workers with what is recorded."""
+
+    workers: dict[str, Candidate] = field(default_factory=dict)
+    waiting: dict[SourceKey, Waiter] = field(default_factory=dict)
+    given: dict[SourceKey, str] = field(default_factory=dict)
+    last_served: str = ""
+
+    def loaded(self) -> list[Candidate]:
+        """The workers, with places that are given and not recorded yet."""
+        extra = Counter(self.given.values())
+        return [replace(one, load=one.load + extra[one.name]) for one in self.workers.values()]
+
+    def serve(self) -> None:
+        """Give out places, one by one, as long as anybody can have one."""
+        while (waiter := self._next()) is not None:
+            worker = choose(waiter.wish, self.loaded())
+            assert worker is not None
+            del self.waiting[waiter.key]
+            self.given[waiter.key] = worker
+            self.last_served = waiter.key.namespace
+
+    def _next(self) -> Waiter | None:
+        """Round robin over namespaces, the oldest first in each (D21)."""
+        able = [one for one in self.waiting.values() if choose(one.wish, self.loaded()) is not None]
+
+        def order(waiter: Waiter) -> tuple[bool, str, str, str]:
+            namespace = waiter.key.namespace
+            return namespace <= self.last_served, namespace, waiter.since, waiter.key.name
+
+        return min(able, key=order, default=None)
+
+    def given_to(self, key: SourceKey) -> str | None:
+        """What is given, unless its worker is of no use any more: then it is given back."""
+        worker = self.given.get(key)
+        now = self.workers.get(worker) if worker is not None else None
+        if worker is None or (now is not None and now.reachable and not now.cordoned and not now.misconfigured):
+            return worker
+        del self.given[key]
+        self.serve()
+        return None

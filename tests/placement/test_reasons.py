@@ -1,0 +1,81 @@
+"""What is reported about a choice of worker, and how long it may be."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror.placement import reasons
+from mirror.placement.candidates import Candidate, Wish
+from mirror.placement.index import WorkerIndex
+from mirror.placement.selector import parse_selector
+
+WISH = Wish("team-a")
+
+
+def index_of(*candidates: Candidate) -> WorkerIndex:
+    index = WorkerIndex()
+    for one in candidates:
+        index.put(one)
+    return index
+
+
+def why(index: WorkerIndex, wish: Wish = WISH, **details: str) -> str:
+    return reasons.why_none(index.obstacles(wish), index, details)
+
+
+def test_the_reason_to_wait_names_each_worker_once_in_order() -> None:
+    """D21: it is the same text as long as the set of (worker, reason) is."""
+    full, cordoned = Candidate("b", capacity=0), Candidate("a", cordoned=True)
+    assert why(index_of(full, cordoned)) == why(index_of(cordoned, full)) == "a: cordoned; b: at capacity"
+    assert why(index_of()) == "no worker is registered"
+
+
+def test_a_thousand_workers_are_counted_by_reason() -> None:
+    """The first by name are named as far as 512 bytes go; the others are numbers of workers, never loads."""
+    full = [Candidate(f"worker-{n:04}", capacity=0) for n in range(950)]
+    away = [Candidate(f"worker-{n:04}", reachable=False) for n in range(950, 1000)]
+    text = why(index_of(*full, *away))
+    assert text.startswith("worker-0000: at capacity; worker-0001: at capacity; ")
+    assert text.endswith("…and 983 more: 50 unreachable, 933 at capacity")
+    assert 450 < len(text.encode()) <= 512
+
+
+@pytest.mark.parametrize("count", [1, 2, 17, 18, 19, 20, 300])
+@pytest.mark.parametrize("name", ["w", "worker-of-some-length", "x" * 250])
+def test_no_text_is_longer_than_512_bytes(count: int, name: str) -> None:
+    """However long names and answers are; and all workers are in it, by name or by number."""
+    workers = [Candidate(f"{name}{n}", labels={"n": str(n % 5)}, cordoned=n % 3 == 0, capacity=0) for n in range(count)]
+    index = index_of(*workers)
+    details = {one.name: "ü\x1b[2J\n" * 1000 for one in workers}
+    wish = Wish("team-a", parse_selector("n!=4"), frozenset(one.name for one in workers[::2]))
+    text = reasons.why_none(index.obstacles(wish), index, details)
+    assert len(text.encode()) <= 512
+    assert text.isprintable()
+    named = sum(f"{one.name}: " in text for one in workers)
+    rest = text.rpartition("…and ")[2].partition(" more: ")
+    assert named + (int(rest[0]) if rest[1] else 0) == count
+    assert len(reasons.why_there(index.obstacles(WISH), index, workers[-1].name).encode()) <= 512
+
+
+def test_the_choice_is_explained_in_as_few_bytes() -> None:
+    """The next best are named, those that could not take it follow with their reasons."""
+    index = index_of(*(Candidate(name) for name in ("east", "west", "south")), Candidate("north", cordoned=True))
+    assert reasons.why_there(index.obstacles(WISH), index, "east") == (
+        "least loaded, before south, west; north: cordoned"
+    )
+    index = index_of(Candidate("east"), Candidate("north", cordoned=True))
+    assert reasons.why_there(index.obstacles(WISH), index, "east") == "the only one that can take it; north: cordoned"
+    index = index_of(*(Candidate(f"worker-{n:04}") for n in range(1000)))
+    text = reasons.why_there(index.obstacles(WISH), index, "worker-0000")
+    assert text.startswith("least loaded, before worker-0001, worker-0002, ")
+    assert text.endswith(" more")
+    assert len(text.encode()) <= 512
+
+
+def test_a_refusal_is_given_in_the_words_of_the_worker() -> None:
+    """On one line, without control characters (D18)."""
+    index = index_of(Candidate("east"))
+    wish = Wish("team-a", refused_by=frozenset({"east"}))
+    assert why(index, wish, east="quota\nexceeded") == "east: quota\\nexceeded"
+    assert why(index, wish) == "east: refused"
+    assert reasons.of_each(index.obstacles(wish), index, {"east": "quota"}) == {"east": "quota"}
