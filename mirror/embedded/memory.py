@@ -25,6 +25,7 @@ from mirror.kube.client import Client, Observer
 from mirror.kube.credentials import Credentials, Endpoint, Identity
 from mirror.kube.errors import BadAnswer, OutcomeUnknown, Unreachable
 from mirror.kube.limits import Limiter
+from mirror.kube.permits import WritePermit
 from mirror.kube.requests import Request as Asked
 from mirror.kube.transport import Answer, Opened
 from mirror.runtime.clock import Clock
@@ -224,6 +225,7 @@ def client_of(
     token: str = "",
     observer: Observer | None = None,
     clock: Clock | None = None,
+    permit: WritePermit | None = None,
 ) -> Client:
     """A client of that server, without limits; call it in the running loop.
 
@@ -235,6 +237,7 @@ def client_of(
         token: a bearer token.
         observer: told of each request.
         clock: the client's; the server's by default.
+        permit: what its writes look at, where a Lease decides who may send them.
     """
     own = clock or wire.clock
     return Client(
@@ -244,4 +247,5 @@ def client_of(
         observer or _Nobody(),
         transport=MemoryTransport(wire, user=user, peer=peer),
         wall=lambda: own.now().timestamp(),
+        permit=permit,
     )

@@ -38,6 +38,8 @@ class Invariants:
     def __init__(self, world: FlowWorld) -> None:
         self.world = world
         self.violations: list[str] = []
+        self.on_wrong: Callable[[], object] | None = None
+        """Told of each."""
         self.writes = 0
         self.written_by: defaultdict[str, int] = defaultdict(int)
         """Writes of Jobs and pods, by peer."""
@@ -103,13 +105,19 @@ class Invariants:
             self._look_at_pod(plane, uid, old, new, request)
             return
         self._look_at_job(uid, new)
-        if plane.name == MANAGEMENT:
+        if self._is_source(plane, event.record.namespace):
             self._look_at_source(uid, old, new, request)
         else:
             self._look_at_mirror(plane.name, uid, old, new, request)
 
+    def _is_source(self, plane: ControlPlane, namespace: str) -> bool:
+        """Whether a Job there is no mirror."""
+        return plane.name == MANAGEMENT
+
     def _wrong(self, text: str) -> None:
         self.violations.append(f"{self.world.clock.now():%H:%M:%S} {text}")
+        if self.on_wrong is not None:
+            self.on_wrong()
 
     # -- sources -------------------------------------------------------------------------------------------------------
 
@@ -127,15 +135,21 @@ class Invariants:
             return
         name = new["metadata"]["name"]
         if request.peer == MANAGER:
+            if old["spec"].get("managedBy") != names.DEFAULT_MANAGED_BY:
+                self._wrong(f"D1: the manager changed {name}, whose managedBy is another")
             if old["spec"] != new["spec"] and not _is_release(old, new):
                 self._wrong(f"D3: the manager changed the spec of source {name}")
             for field in ("finalizers", "ownerReferences", "labels"):
                 if old["metadata"].get(field) != new["metadata"].get(field):
                     self._wrong(f"D10: the manager changed {field} of source {name}")
-        if before is not None and worker != before and before in self.created_on[uid]:
+        if before is not None and worker != before and self._was_created(uid, before):
             self._wrong(f"D1, D13: {name} was moved from {before}, where it has a mirror, to {worker}")
         if has_ended(old) and not has_ended(new):
             self._wrong(f"D7: {name} has ended, and then it has not")
+
+    def _was_created(self, source_uid: str, worker: str) -> bool:
+        """Whether it ever had a mirror on the worker that is recorded."""
+        return worker in self.created_on[source_uid]
 
     # -- mirrors -------------------------------------------------------------------------------------------------------
 

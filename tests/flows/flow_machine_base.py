@@ -54,10 +54,12 @@ class Machine(RuleBasedStateMachine):
     """Clusters, time and trouble."""
 
     WORKERS: ClassVar[tuple[str, ...]] = ()
+    WORLD: ClassVar[type[FlowWorld]] = FlowWorld
+    LOOP: ClassVar[type[VirtualLoop]] = VirtualLoop
 
     def __init__(self) -> None:
         super().__init__()
-        self._loop = VirtualLoop()
+        self._loop = self.LOOP()
         self._end = asyncio.Event()
         self.world: FlowWorld
         self.laws: Invariants
@@ -68,13 +70,27 @@ class Machine(RuleBasedStateMachine):
 
     async def _live(self, started: asyncio.Future[None]) -> None:
         async with AsyncExitStack() as stack:
-            self.world = await stack.enter_async_context(flow_world(*self.WORKERS))
-            self.laws = Invariants(self.world)
+            self.world = await stack.enter_async_context(flow_world(*self.WORKERS, form=self.WORLD))
+            self.laws = self._laws()
             started.set_result(None)
             await self._end.wait()
 
+    def _laws(self) -> Invariants:
+        return Invariants(self.world)
+
+    async def _settle(self) -> None:
+        await settle(self.world, self.laws)
+
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        self._loop.run_until_complete(work)
+        """Until it has ended, or something is wrong: what goes wrong for ever need not be waited for."""
+        step = self._loop.create_task(work)
+        self.laws.on_wrong = step.cancel
+        try:
+            self._loop.run_until_complete(step)
+        except asyncio.CancelledError:
+            assert self.laws.violations
+        finally:
+            self.laws.on_wrong = None
         self._check()
 
     def _plane(self, cluster: str) -> ControlPlane:
@@ -92,7 +108,7 @@ class Machine(RuleBasedStateMachine):
         """Quiet, in which everything agrees; then the end of this world."""
         try:
             if not self._main.done() and not self.laws.violations:
-                self._do(settle(self.world, self.laws))
+                self._do(self._settle())
         finally:
             self._end.set()
             try:

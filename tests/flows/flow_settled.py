@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 
 from flow_invariants import MANAGEMENT, Invariants
 from flow_world import MANAGER, FlowWorld, conditions, has_ended, placed, tolerant
@@ -26,11 +27,22 @@ async def settle(world: FlowWorld, invariants: Invariants) -> None:
         AssertionError: it does not, or was ever wrong.
     """
     await mend(world)
+    await wait_until_settled(world, invariants, lambda: disagreements(world))
+
+
+async def wait_until_settled(
+    world: FlowWorld, invariants: Invariants, disagreements: Callable[[], Awaitable[list[str]]]
+) -> None:
+    """Wait until there is nothing to disagree about, and nothing more is written.
+
+    Raises:
+        AssertionError: that takes too long.
+    """
     now = asyncio.get_running_loop().time
     ends_at = now() + LONGEST_SECONDS
     while True:
         before = invariants.written_by[MANAGER]
-        problems = await disagreements(world)
+        problems = await disagreements()
         await asyncio.sleep(LOOK_SECONDS if problems else QUIET_SECONDS)
         invariants.check()
         written = invariants.written_by[MANAGER] - before

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from mirror.adapters import job as jobs
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
@@ -48,12 +48,14 @@ NEVER = 1e7
 class FlowWorld:
     """All clusters, and the one manager, which may be killed and started again."""
 
+    PLANE: ClassVar[type[ControlPlane]] = ControlPlane
+
     def __init__(self, scope: asyncio.TaskGroup, workers: Sequence[str], *, seed: int = 0, **settings: Any) -> None:
         self.clock = LoopClock()
         chance = random.Random(seed)
         parts: dict[str, Any] = {"clock": self.clock, "chance": chance, "scope": scope}
-        self.management = ControlPlane(shape_of("management"), **parts)
-        self.workers = {name: ControlPlane(shape_of(name), **parts) for name in workers}
+        self.management = self.PLANE(shape_of("management"), **parts)
+        self.workers = {name: self.PLANE(shape_of(name), **parts) for name in workers}
         self.planes = {"management": self.management, **self.workers}
         self.metrics = Metrics()
         self.mirroring: Mirroring | None = None
@@ -133,9 +135,12 @@ class FlowWorld:
 
     async def register(self, name: str, **annotations: str) -> None:
         """Write a worker's Secret anew, with these annotations and no others of ours."""
+        await self._write_secret(name, name, annotations)
+
+    async def _write_secret(self, name: str, leads_to: str, annotations: Mapping[str, str]) -> None:
         metadata: Json = {"name": name, "namespace": HOME, "labels": {names.WORKER: "true"}}
         metadata["annotations"] = {names.PREFIX + key: value for key, value in annotations.items()}
-        kubeconfig = base64.b64encode(name.encode()).decode()
+        kubeconfig = base64.b64encode(leads_to.encode()).decode()
         body = {"metadata": metadata, "data": {"kubeconfig": kubeconfig}}
         secrets, api = f"/api/v1/namespaces/{HOME}/secrets", self.management.api
         try:
@@ -315,12 +320,14 @@ def repeatable(seed: int) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def flow_world(*workers: str, seed: int = 0, **settings: Any) -> AsyncIterator[FlowWorld]:
+async def flow_world(
+    *workers: str, seed: int = 0, form: type[FlowWorld] = FlowWorld, **settings: Any
+) -> AsyncIterator[FlowWorld]:
     """A world that runs, with a manager that knows these workers; without any, there is no manager."""
     failure: BaseException | None = None
     with repeatable(seed), listening() as complaints:
         async with asyncio.TaskGroup() as scope:
-            world = FlowWorld(scope, workers, seed=seed, **settings)
+            world = form(scope, workers, seed=seed, **settings)
             try:
                 await world.start()
                 yield world

@@ -1,0 +1,162 @@
+"""Would the random flows find it? Plants one fault after the other into a copy of ``mirror/`` and lets them look.
+
+``python tests/flows/planted_faults.py [--only NAME] [--seeds N]`` prints for each how it was found, and ends with exit
+code 1 if one was not. By default each is looked for by its history of ``planted_histories``, a few seconds each, which
+ends well without it; with ``--seeds`` by random histories, up to so many seeds of 2,000 steps. A fault is a change of
+one place of the text; ``test_planted_faults`` keeps each applicable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FIRST_SEED = 500_000
+
+
+@dataclass(frozen=True)
+class PlantedFault:
+    """A change of the text of one file, which breaks what a rule promises."""
+
+    name: str
+    file: str
+    """Below ``mirror/``."""
+    before: str
+    after: str
+
+    def plant(self, root: Path) -> None:
+        """Change it in the copy below ``root``.
+
+        Raises:
+            ValueError: the text is not there, or not once; the fault has to be written anew.
+        """
+        path = root / "mirror" / self.file
+        text = path.read_text()
+        if text.count(self.before) != 1:
+            raise ValueError(f"{self.name}: {self.file} has the text {text.count(self.before)} times, not once")
+        path.write_text(text.replace(self.before, self.after))
+
+
+FAULTS = (
+    PlantedFault(
+        "one label is enough",
+        "decide/identity.py",
+        "labels.get(names.ORIGIN) == origin and bool(labels.get(names.SOURCE_UID))",
+        "labels.get(names.ORIGIN) == origin",
+    ),
+    PlantedFault(
+        "the annotation says whose it is",
+        "controllers/memory.py",
+        "return (memory.mirror_uid if memory is not None else None) or job.brief(source).mirror_uid",
+        'return source.annotations.get("jobmirror.io/mirror-uid") or job.brief(source).mirror_uid',
+    ),
+    PlantedFault(
+        "labels decide about the recorded mirror",
+        "decide/identity.py",
+        "if recorded_uid and uid == recorded_uid:",
+        "if recorded_uid and uid == recorded_uid and is_of_source:",
+    ),
+    PlantedFault(
+        "a watch proves a loss",
+        "decide/rules.py",
+        "        if memory.look is None or memory.looked_for != expected:\n",
+        "        if not source.has_started and (memory.look is None or memory.looked_for != expected):\n",
+    ),
+    PlantedFault(
+        "the template of the worker is put back",
+        "adapters/job_changes.py",
+        "    return of_template and difference.cause is not Cause.CHANGED\n",
+        "    return False\n",
+    ),
+    PlantedFault(
+        "a note that is missing proves a change",
+        "adapters/carrying.py",
+        'return "" if part.since <= self.version else None',
+        'return ""',
+    ),
+    PlantedFault(
+        "the prefix is what the Secret says",
+        "workers/book.py",
+        "return known.namespace_prefix if known.uid else None",
+        "return None",
+    ),
+    PlantedFault(
+        "an end that was seen is forgotten",
+        "controllers/routes.py",
+        "if was is mirror or not job.brief(mirror).is_finished:",
+        "if True:",
+    ),
+    PlantedFault(
+        "mirrors of a renamed worker are deleted",
+        "decide/strays.py",
+        "return Right.STAYS if seen.is_recorded or is_over or seen.placed in (None, seen.worker) else Right.ASK",
+        "return Right.STAYS if not is_over and seen.placed in (None, seen.worker) else Right.GOES",
+    ),
+    PlantedFault(
+        "a worker may be another cluster",
+        "workers/book.py",
+        "if known and known != uid:",
+        "if False:",
+    ),
+    PlantedFault(
+        "a leader that wakes writes",
+        "kube/permits.py",
+        "        if self._clock() >= self._until:\n",
+        "        if False:\n",
+    ),
+)
+
+
+def main() -> int:
+    """Parse the arguments and try; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=[fault.name for fault in FAULTS])
+    parser.add_argument("--seeds", type=int, default=0, help="so many random ones at most for each")
+    options = parser.parse_args()
+    missed = 0
+    for fault in FAULTS:
+        if options.only in (None, fault.name):
+            began = time.monotonic()
+            found = look_for(fault, options.seeds)
+            missed += not found
+            print(f"{fault.name}: {found or 'NOT FOUND'} ({time.monotonic() - began:.0f} s)", flush=True)
+    return 1 if missed else 0
+
+
+def look_for(fault: PlantedFault, seeds: int) -> str:
+    """Plant it, and play; by which seed and rule it was found, or nothing."""
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
+        shutil.copytree(ROOT / "mirror", root / "mirror", ignore=shutil.ignore_patterns("__pycache__"))
+        fault.plant(root)
+        for number in range(FIRST_SEED, FIRST_SEED + seeds):
+            told = _run(root, f"import marathon; told = marathon.play({number}, only='interference')[1]; print(told)")
+            if told:
+                return f"seed {number}: {told}"
+        return "" if seeds else _run(root, f"import planted_histories; planted_histories.told({fault.name!r})")
+
+
+def _run(root: Path, program: str) -> str:
+    """In a process of its own, which imports the copy; the rule that was broken."""
+    program = f"import mirror\nassert mirror.__file__.startswith({str(root)!r}), mirror.__file__\n{program}"
+    found = os.pathsep.join((str(root), str(Path(__file__).parent), str(ROOT / "tests")))
+    environment = {**os.environ, "PYTHONPATH": found}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, cwd=root
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    lines = [line for line in done.stdout.splitlines() if "Error" in line]
+    return lines[0].strip() if lines else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""Short histories of ``Interference``, each of which meets the fault that ``planted_faults`` plants under its name.
+
+Without the fault, each ends well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from flow_machine_interference import Interference
+
+from mirror.model import names
+
+Steps = Iterator[object]
+LATE = "while it is down, sources late"
+
+
+def play(name: str) -> None:
+    """Play one, to its quiet end.
+
+    Raises:
+        AssertionError: a rule was broken.
+    """
+    machine = Interference()
+    try:
+        machine.an_operator_sets_it_up(prefix="", is_own_worker=False, has_standby=False)
+        HISTORIES[name](machine)
+    finally:
+        machine.teardown()
+
+
+def told(name: str) -> None:
+    """Print which rule it breaks; nothing for one that ends well."""
+    try:
+        play(name)
+    except AssertionError as error:
+        print(f"AssertionError: {error}")
+
+
+def _create(machine: Interference, kind: str = "slow", wait: float = 3.0) -> None:
+    machine.a_user_creates(name="a", kind=kind, annotations="east only", is_suspended=False, is_ours=True, wait=wait)
+
+
+def _others_label(machine: Interference) -> None:
+    machine.a_person_has_a_job_of_that_name(cluster="east", name="a", labels="origin", prefix="", wait=0.1)
+    _create(machine, wait=12.0)
+
+
+def _annotation(machine: Interference) -> None:
+    machine.a_person_has_a_job_of_that_name(cluster="east", name="a", labels="none", prefix="", wait=0.1)
+    machine.a_user_creates_with_our_annotations(
+        name="a", cluster="east", is_suspended=False, of="job of others", wait=3.0
+    )
+    machine.time_passes(seconds=12.0)
+
+
+def _label_changed(machine: Interference) -> None:
+    _create(machine)
+    machine.a_person_edits_our_labels(cluster="east", name="a", key=names.SOURCE_UID, value="x", wait=12.0)
+
+
+def _label_removed(machine: Interference) -> None:
+    _create(machine)
+    machine.a_person_edits_our_labels(cluster="east", name="a", key=names.ORIGIN, value=None, wait=12.0)
+
+
+def _template(machine: Interference) -> None:
+    for cluster in ("east", "west"):
+        machine.admission_changes_jobs(cluster=cluster, operation="CREATE", change="node selector", wait=0.1)
+    machine.a_user_creates_with_all_parts(name="a", kind="slow", is_suspended=False, wait=3.0)
+    machine.the_manager_dies(wait=0.1)
+    machine.the_manager_starts(wait=12.0)
+
+
+def _note(machine: Interference) -> None:
+    machine.a_user_creates_with_all_parts(name="a", kind="slow", is_suspended=False, wait=3.0)
+    for cluster in ("east", "west"):
+        machine.admission_changes_jobs(cluster=cluster, operation="UPDATE", change="node selector", wait=0.1)
+        machine.a_person_edits_a_mirror(cluster=cluster, name="a", edit="note removed", wait=12.0)
+
+
+def _prefix(machine: Interference) -> None:
+    _create(machine)
+    machine.an_operator_changes_a_prefix(worker="east", prefix="b-", when=LATE, wait=3.0, then=12.0)
+
+
+def _end(machine: Interference) -> None:
+    _create(machine, kind="plain", wait=0.5)
+    machine.something_happens_at_the_next_end(
+        cluster="east", what="the mirror is deleted", is_stored=False, delay=0.3, wait=12.0
+    )
+    machine.time_passes(seconds=70.0)
+
+
+def _renamed(machine: Interference) -> None:
+    _create(machine, kind="plain", wait=12.0)
+    machine.an_operator_renames_a_worker(cluster="east", when="while it is down", wait=1.0, then=70.0)
+
+
+def _swapped(machine: Interference) -> None:
+    _create(machine)
+    machine.an_operator_swaps_kubeconfigs(when="while it runs", wait=3.0, then=12.0)
+
+
+def _frozen(machine: Interference) -> None:
+    machine.a_standby_starts(wait=3.0)
+    _create(machine, kind="wide", wait=0.01)
+    machine.a_manager_is_frozen_and_wakes(which=1, seconds=40.0, wait=12.0)
+
+
+HISTORIES: Mapping[str, Callable[[Interference], None]] = {
+    "one label is enough": _others_label,
+    "the annotation says whose it is": _annotation,
+    "labels decide about the recorded mirror": _label_changed,
+    "a watch proves a loss": _label_removed,
+    "the template of the worker is put back": _template,
+    "a note that is missing proves a change": _note,
+    "the prefix is what the Secret says": _prefix,
+    "an end that was seen is forgotten": _end,
+    "mirrors of a renamed worker are deleted": _renamed,
+    "a worker may be another cluster": _swapped,
+    "a leader that wakes writes": _frozen,
+}
