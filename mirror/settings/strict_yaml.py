@@ -15,6 +15,8 @@ MOST_DEPTH = 16
 MOST_VALUES = 5_000
 """Keys and values: each takes some microseconds in which nothing else is done."""
 _LONGEST_NUMBER = 64
+_LONGEST_LIKE_A_NUMBER = 16_384
+"""Of a plain value that begins like a number: whether it is one is looked at in many ways, some of them slow."""
 
 _MERGE = "tag:yaml.org,2002:merge"
 _TEXT = "tag:yaml.org,2002:str"
@@ -62,12 +64,19 @@ def _check_events(text: str, report: Report) -> bool:
         if values > MOST_VALUES:
             report("", f"line {line}: more than {MOST_VALUES} keys and values")
             return False
+        if isinstance(event, yaml.ScalarEvent) and _is_slow(event):
+            report("", f"line {line}: a number of more than {_LONGEST_LIKE_A_NUMBER} characters; put it in quotes")
+            return False
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MOST_DEPTH:
             report("", f"line {line}: nested deeper than {MOST_DEPTH} levels")
             return False
     return True
+
+
+def _is_slow(event: yaml.ScalarEvent) -> bool:
+    return event.implicit[0] and len(event.value) > _LONGEST_LIKE_A_NUMBER and event.value[0] in "+-.0123456789"
 
 
 def _value(loader: yaml.CSafeLoader, node: yaml.Node, path: str, report: Report) -> object:
