@@ -61,8 +61,9 @@ def _names(ctx: click.Context, request: Callable[[str], Request], incomplete: st
     from mirror.kube.errors import KubeError
 
     async def ask() -> list[str]:
-        said = {name: ctx.params.get(name) or "" for name in ("kubeconfig", "context", "namespace")}
-        async with asyncio.timeout(PATIENCE_SECONDS), cluster.management(Where(**said)) as found:
+        said = ctx.params
+        where = Where(said.get("kubeconfig") or "", said.get("context") or "", said.get("namespace") or "")
+        async with asyncio.timeout(PATIENCE_SECONDS), cluster.management(where) as found:
             body = await found.client.send(request(found.namespace))
         listed = views.items(views.mapping(cluster.decode(body, found.name)).get("items"))
         metadata = (views.mapping(views.mapping(item).get("metadata")) for item in listed)
