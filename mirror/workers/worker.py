@@ -372,8 +372,7 @@ class Worker:
         """Read a mirror of which only the metadata is kept, since it is needed now.
 
         Raises:
-            TooLarge: it is larger than what is kept of it.
-            KubeError: the worker does not give it.
+            KubeError: the worker does not give it; TooLarge: it is larger than what is kept of it.
         """
         found = self.mirrors.get(namespace, name)
         if not isinstance(found, Partial) or not self.is_reachable:
@@ -390,7 +389,7 @@ class Worker:
             return
         self.mirrors.put(whole)
         if isinstance(self.mirrors.get(namespace, name), Partial):
-            raise TooLarge(f"mirrors on worker {self.name} take more bytes than are kept")
+            raise TooLarge("mirrors take more bytes than are kept")
 
     async def _close_client(self) -> None:
         client, self._client, self._connected_with = self._client, None, None

@@ -152,7 +152,7 @@ def statuses() -> Iterator[tuple[str, Json]]:
     yield "conditions", {"conditions": conditions}
     same = filled(lambda n: {"type": "Failed", "status": "True", "reason": "R", "message": "m" * 30}, 5)
     yield "the same condition", {"conditions": same}
-    yield "long messages", {"conditions": [{"type": "Failed", "status": "True", "message": "\n\x1b" * 500_000}]}
+    yield "long messages", {"conditions": [{"type": "Failed", "status": "True", "message": "\n\x1b" * 300_000}]}
     yield "uncounted", {"uncountedTerminatedPods": {"succeeded": [f"uid-{number}" for number in range(48_000)]}}
     odd = ",".join(str(2 * number) for number in range(200_000))
     yield "indexes", {"completedIndexes": odd, "failedIndexes": odd}
