@@ -54,9 +54,9 @@ FAULTS = (
     ),
     PlantedFault(
         "the annotation says whose it is",
-        "controllers/memory.py",
-        "return (memory.mirror_uid if memory is not None else None) or job.brief(source).mirror_uid",
-        'return source.annotations.get("jobmirror.io/mirror-uid") or job.brief(source).mirror_uid',
+        "controllers/writing_mirrors.py",
+        "        recorded = self._t.memories.of(seen.source.uid).mirror_uid or",
+        '        recorded = seen.source.found.annotations.get("jobmirror.io/mirror-uid") or',
     ),
     PlantedFault(
         "labels decide about the recorded mirror",
@@ -103,14 +103,14 @@ FAULTS = (
     PlantedFault(
         "a worker may be another cluster",
         "workers/book.py",
-        "if known and known != uid:",
-        "if False:",
+        "        if known and known != uid:\n",
+        "        return\n        if known and known != uid:\n",
     ),
     PlantedFault(
         "a leader that wakes writes",
         "kube/permits.py",
-        "        if self._clock() >= self._until:\n",
-        "        if False:\n",
+        "        self._until, self._ends = until, ends\n",
+        '        self._until = self._ends = float("inf")\n',
     ),
 )
 

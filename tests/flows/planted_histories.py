@@ -5,13 +5,12 @@ Without the fault, each ends well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from flow_machine_interference import Interference
 
 from mirror.model import names
 
-Steps = Iterator[object]
 LATE = "while it is down, sources late"
 
 
@@ -73,9 +72,10 @@ def _template(machine: Interference) -> None:
 
 
 def _note(machine: Interference) -> None:
+    for cluster in ("east", "west"):
+        machine.admission_changes_jobs(cluster=cluster, operation="CREATE", change="node selector", wait=0.1)
     machine.a_user_creates_with_all_parts(name="a", kind="slow", is_suspended=False, wait=3.0)
     for cluster in ("east", "west"):
-        machine.admission_changes_jobs(cluster=cluster, operation="UPDATE", change="node selector", wait=0.1)
         machine.a_person_edits_a_mirror(cluster=cluster, name="a", edit="note removed", wait=12.0)
 
 
