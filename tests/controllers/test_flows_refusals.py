@@ -78,7 +78,9 @@ async def test_a_namespace_whose_pod_security_cannot_be_read_is_not_made() -> No
     """The right is missing: the Job waits, and nothing is opened."""
     world = World()
     east = world.add_worker("east")
+    world.management.server.put("namespaces", {"metadata": {"name": "ml"}})
     async with manager_of(world, create_namespaces=True) as manager:
+        world.management.arrange("get", "namespaces", Refused(403, "Forbidden"), times=99, name="ml")
         world.create(job(namespace="ml"))
         await manager.settle()
         assert east.server.find("namespaces", "ml", "") is None
