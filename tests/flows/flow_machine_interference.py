@@ -141,6 +141,7 @@ class Interference(Edits):
         await asyncio.sleep(20.0 + standing_by)
         leader, runs_before = self.world.leader, await self._is_flowing("probe-1")
         if leader is None or not runs_before:
+            await self.world.delete("probe-1")
             return
         if is_frozen:
             leader.is_frozen = True
