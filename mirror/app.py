@@ -9,7 +9,7 @@ import socket
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import tenacity
@@ -28,7 +28,7 @@ from mirror.kube.errors import Forbidden, KubeError, NotFound, Unauthorized
 from mirror.kube.fields import knows_rule_names
 from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
 from mirror.kube.permits import WritePermit
-from mirror.kube.resources import NAMESPACES
+from mirror.kube.resources import EVENTS, NAMESPACES
 from mirror.model import names
 from mirror.model.endings import CannotStart
 from mirror.runtime.clock import SystemClock
@@ -357,13 +357,15 @@ async def _management_uid(management: Client) -> str:
 
 
 async def _check_namespace(management: Client, namespace: str) -> None:
-    """Whether our own namespace exists, as far as we may ask; else the Lease will show it (``Leadership.obstacle``).
+    """Whether our own namespace exists, by an event that is not stored: we may create those, but not get namespaces.
+
+    Where even that is not allowed, the Lease will show it (``Leadership.obstacle``).
 
     Raises:
         CannotStart: it does not exist.
     """
     try:
-        await management.send(requests.get(NAMESPACES, namespace))
+        await management.send(_probing_event(namespace))
     except NotFound as error:
         raise CannotStart(
             f"namespace {namespace} not found on the management cluster (setting namespace): "
@@ -371,6 +373,14 @@ async def _check_namespace(management: Client, namespace: str) -> None:
         ) from error
     except KubeError:
         return
+
+
+def _probing_event(namespace: str) -> requests.Request:
+    metadata = {"name": "jobmirror-start", "namespace": namespace}
+    about = {"apiVersion": "v1", "kind": "Namespace", "name": namespace, "namespace": namespace}
+    body = {"apiVersion": EVENTS.api_version, "kind": EVENTS.kind, "metadata": metadata, "involvedObject": about}
+    request = requests.create(EVENTS, body, namespace=namespace)
+    return replace(request, query=(*request.query, ("dryRun", "All"))).by_any_replica()
 
 
 def _first(failure: BaseException) -> BaseException:

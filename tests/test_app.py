@@ -209,9 +209,9 @@ async def test_a_namespace_that_does_not_exist_keeps_it_from_starting() -> None:
 
 
 async def test_a_manager_that_may_not_take_its_lease_is_not_ready() -> None:
-    """Where the namespace may not be read, its absence shows at the Lease; a later permission makes it lead."""
+    """Where not even events may be created, it shows at the Lease; once the namespace is there, it leads."""
     wire = wire_to("management")
-    wire.arrange("get", "namespaces", forbidden(), name="nowhere", times=99)
+    wire.arrange("create", "events", forbidden(), times=1)
     manager, stop = await manager_on(wire, namespace="nowhere"), asyncio.Event()
     _, readiness = manager.checks()
     async with asyncio.TaskGroup() as scope:

@@ -239,7 +239,8 @@ class Leadership:
                 self._log.info("lease released")
 
     async def _send(self, request: requests.Request) -> dict[str, Any]:
-        deadline = self._settings.retry_period_seconds * 2
+        # A request that is given up costs its connection, so where the server is slow one has to be waited for.
+        deadline = max(2 * self._settings.retry_period_seconds, self._settings.renew_deadline_seconds / 2)
         # A renewal is a write like those that it permits; who does not lead yet is guarded by the resourceVersion.
         urgent = replace(request, urgent=True, deadline_seconds=deadline, any_replica=not self.is_leader)
         return _lease_of(await self._sender.send(urgent))
