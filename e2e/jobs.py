@@ -121,6 +121,11 @@ def annotation(found: Json | None, name: str) -> str:
     return str((found or {}).get("metadata", {}).get("annotations", {}).get(PREFIX + name, ""))
 
 
+def is_placed_or_waits(found: Json | None) -> bool:
+    """Whether the manager has decided on it; after its worker was found unreachable it waits."""
+    return bool(placed_on(found) or annotation(found, "waiting-because"))
+
+
 def waits_because(text: str) -> Callable[[Json | None], bool]:
     """A question: does ``waiting-because`` hold this text?"""
     return lambda found: text in annotation(found, "waiting-because")
@@ -222,7 +227,7 @@ class Scene:
         for number in itertools.count():
             name = f"probe-{number}"
             await self.create(job(name, managed_by, annotations=annotations))
-            found = await self.source_until(name, lambda seen: placed_on(seen) or annotation(seen, "waiting-because"))
+            found = await self.source_until(name, is_placed_or_waits)
             await self.delete(name)
             if because in annotation(found, "waiting-because"):
                 return

@@ -18,7 +18,7 @@ from e2e.controlplane.client import Json
 from e2e.controlplane.components import BARE
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.provider import Binaries, start_all
-from e2e.jobs import SOON_SECONDS, Scene, is_complete, job, placed_on, uid, until
+from e2e.jobs import SOON_SECONDS, Scene, is_complete, is_placed_or_waits, job, placed_on, uid, until
 from e2e.manager import ManagerProcess
 from e2e.recorder import Recorder
 from e2e.waves import assert_ran_once, sources, until_over, until_sources
@@ -81,7 +81,7 @@ async def test_an_api_server_that_hangs_costs_the_other_worker_nothing(
         planes["idle"].pause_apiserver()
         try:
             await broken.create(*(job(name, manager.managed_by, annotations=on_idle) for name in slow))
-            await until_sources(broken, slow, lambda found: placed_on(found) == "idle")
+            await until_sources(broken, slow, is_placed_or_waits)
             await broken.create(*(job(name, manager.managed_by, annotations=on_busy) for name in fast))
             began = time.monotonic()
             ended = await until_over(broken, fast)

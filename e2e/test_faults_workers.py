@@ -12,7 +12,19 @@ from pathlib import Path
 
 from e2e import access
 from e2e.controlplane.plane import ControlPlane
-from e2e.jobs import SOON_SECONDS, Scene, annotation, is_complete, is_over, job, placed_on, runs, uid, until
+from e2e.jobs import (
+    SOON_SECONDS,
+    Scene,
+    annotation,
+    is_complete,
+    is_over,
+    is_placed_or_waits,
+    job,
+    placed_on,
+    runs,
+    uid,
+    until,
+)
 from e2e.manager import ManagerProcess
 from e2e.proxy import Proxy
 from e2e.recorder import Recorder
@@ -152,7 +164,7 @@ async def test_a_worker_that_never_answers_slows_down_nobody_else(
         proxy.stall()
         stuck = [f"stuck-{number}" for number in range(80)]  # more than may be in work for one worker
         await scene.create(*(job(name, manager.managed_by, annotations=ON_EAST) for name in stuck))
-        await until_sources(scene, stuck, lambda found: placed_on(found) == "east")
+        await until_sources(scene, stuck, is_placed_or_waits)
         meanwhile = await median_seconds(manager, scene, "meanwhile")
         await proxy.resume()
         ended = await until_over(scene, stuck)
@@ -172,7 +184,7 @@ async def test_a_manager_is_stopped_in_time_while_a_worker_hangs(
         await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="east") == 1)
         proxy.stall()
         await scene.create(*(job(name, manager.managed_by) for name in names))
-        await until_sources(scene, names, lambda found: placed_on(found) == "east")
+        await until_sources(scene, names, is_placed_or_waits)
 
         began = time.monotonic()
         await manager.stop()  # looks at the exit code and at the log

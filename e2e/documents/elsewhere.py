@@ -38,6 +38,9 @@ PROVED: dict[str, str] = {
     "mirror run --config FILE": f"{_RESTART}::test_a_manager_that_is_told_to_stop_in_a_wave_ends_cleanly_and_soon",
     "mirror worker add --logs": "e2e/test_worker_commands.py::test_a_worker_from_the_first_command_to_the_last",
     "python -m e2e.api_differential": _DIFFERENTIAL,
+    "python -m e2e.api_sequences --paths --seed N --count N": (
+        "e2e/test_api_sequences.py::test_odd_paths_let_nobody_through_whom_a_real_server_refuses"
+    ),
     "python -m e2e.api_differential --seed N --count N": _DIFFERENTIAL,
     ".venv/bin/python -m e2e.api_differential --seed 1 --count 2000": _DIFFERENTIAL,
     "python -m e2e.job_scenarios [NAME …]": "e2e/test_job_differential.py::test_ours_does_what_upstream_does",

@@ -55,13 +55,13 @@ async def reread_mirror(seen: Seen, worker: Worker, error: KubeError) -> NoRetur
     try:
         now = await worker.client.send_object(requests.get(job.RESOURCE, metadata.name, namespace=metadata.namespace))
     except NotFound:
-        worker.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
+        worker.mirrors.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
         raise LookAgain from None
     except KubeError:
         raise error from None
     if _is_same(seen.mirror, now):
         raise error
-    worker.take_read(now)
+    worker.mirrors.take_read(now)
     raise LookAgain
 
 

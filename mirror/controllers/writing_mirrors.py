@@ -78,7 +78,7 @@ class MirrorWriter:
         t, uid = self._t, seen.source.uid
         found: dict[str, object] = {"mirror_uid": mirror.metadata.uid, "look": None, "in_the_way": "", "refusals": ()}
         t.memories.set(uid, first_create=False, create_unanswered=False, **found)
-        worker.take_own_write(mirror)
+        worker.mirrors.take_own_write(mirror)
         arrived = self._arrived_at.pop(seen.key, None)
         if arrived is not None:
             t.metrics.create_to_copy.observe(t.clock.monotonic() - arrived)
@@ -106,7 +106,7 @@ class MirrorWriter:
                 self._have_mirror(seen, worker, found, is_as_sent=False)
                 return
             case Identity.NAMESAKE:
-                worker.take_read(found, was_dropped=True)
+                worker.mirrors.take_read(found, was_dropped=True)
                 t.add(MirrorKey(worker.name, job.KIND, namespace, seen.key.name))
                 t.add(seen.key)
                 return
@@ -172,14 +172,13 @@ class MirrorWriter:
             found = await worker.client.send_object(requests.get(job.RESOURCE, seen.key.name, namespace=namespace))
         except NotFound:
             await worker.confirm_identity()  # what another cluster does not have proves nothing (D19)
-            worker.forget_deleted(namespace, seen.key.name, expected)
+            worker.mirrors.forget_deleted(namespace, seen.key.name, expected)
             look = Look.ELSEWHERE if _is_elsewhere(worker, uid, expected) else Look.GONE
         else:
             if self._identity(seen, found) in (Identity.OURS, Identity.UNLABELED):
                 t.memories.set(uid, mirror_uid=found.metadata.uid, read_at=t.clock.monotonic())
-                worker.take_read(found)
-                t.add(seen.key)
-                return
+                worker.mirrors.take_read(found)
+                return  # if that was no news, the watch knows better: it went since, or comes; the plan looks again
             look = Look.FOREIGN
         self._log.info("mirror looked for", source=seen.key, worker=worker.name, found=look.value)
         t.memories.set(uid, look=look, looked_for=expected, read_at=t.clock.monotonic())
@@ -197,13 +196,13 @@ class MirrorWriter:
         try:
             restored = await worker.client.send_object(patch)
         except (NotFound, Conflict):
-            worker.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
+            worker.mirrors.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
             t.add(seen.key)
             return
         except (Forbidden, Invalid, BadRequest) as error:
             text = f"worker {worker.name} rejects the labels of the mirror: {refusal_text(error)}"
         else:
-            worker.take_own_write(restored)
+            worker.mirrors.take_own_write(restored)
             text = f"worker {worker.name} removes the labels of the mirror; its status is read from time to time"
             if self._identity(seen, restored) is Identity.OURS:
                 text = f"the mirror on worker {worker.name} had lost its labels; they were restored"
@@ -226,7 +225,7 @@ class MirrorWriter:
         except STALE as error:
             await reread_mirror(seen, worker, error)
         except NotFound:
-            worker.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
+            worker.mirrors.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
             return
         except (Forbidden, Invalid, BadRequest) as error:
             text = f"worker {worker.name} refuses the change: {refusal_text(error)}"
@@ -242,7 +241,7 @@ class MirrorWriter:
         if times == RESENDS and changes.reverted:
             text = f"worker {worker.name} reverts changes to {', '.join(changes.reverted)[:MOST_FIELDS]}"
             self._t.tell(seen, "MirrorChanged", text)
-        worker.take_own_write(patched)
+        worker.mirrors.take_own_write(patched)
         t.add(seen.key)
 
     async def delete(self, worker: Worker, namespace: str, name: str, uid: str, *, because: str) -> None:
@@ -250,7 +249,7 @@ class MirrorWriter:
         try:
             await worker.client.send(requests.delete(job.RESOURCE, name, namespace=namespace, uid=uid))
         except (NotFound, Conflict):
-            worker.forget_deleted(namespace, name, uid)
+            worker.mirrors.forget_deleted(namespace, name, uid)
             return
         self._log.info("mirror deleted", worker=worker.name, namespace=namespace, name=name, because=because)
 

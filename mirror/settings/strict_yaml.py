@@ -23,6 +23,15 @@ Report = Callable[[str, str], None]
 """Takes the path of a key (empty: the file) and what is wrong there."""
 
 
+class _Loader(yaml.CSafeLoader):
+    """Takes long plain scalars as text: no number is that long, and finding out takes patterns and sums a long time."""
+
+    def resolve(self, kind: type[yaml.Node], value: str | None, implicit: tuple[bool, bool]) -> str:
+        if kind is yaml.ScalarNode and value is not None and len(value) > _LONGEST_NUMBER:
+            return _TEXT
+        return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]  # of PyYAML
+
+
 def read_yaml(raw: bytes, report: Report) -> object:
     """The document as dicts, lists and scalars (None when it is empty), reporting everything that is refused.
 
@@ -35,7 +44,7 @@ def read_yaml(raw: bytes, report: Report) -> object:
         text = raw.decode()
         if not _check_events(text, report):
             return None
-        loader = yaml.CSafeLoader(text)
+        loader = _Loader(text)
         node = loader.get_single_node()
         return None if node is None else _value(loader, node, "", report)
     except UnicodeDecodeError as error:
@@ -75,8 +84,6 @@ def _value(loader: yaml.CSafeLoader, node: yaml.Node, path: str, report: Report)
         return _mapping(loader, node, path, report)
     if isinstance(node, yaml.SequenceNode):
         return [_value(loader, item, f"{path}[{index}]", report) for index, item in enumerate(node.value)]
-    if len(node.value) > _LONGEST_NUMBER and node.tag != _TEXT:
-        return node.value  # no number is that long, and a base-60 one of a few KiB takes minutes
     try:
         return loader.construct_object(node)
     except (ValueError, OverflowError):  # 0x or a date that exists in no calendar

@@ -13,6 +13,7 @@ from mirror.adapters import job
 from mirror.kube.objects import Object, Partial, partial_of, size_of
 from mirror.model import names
 from mirror.runtime.clock import Clock
+from mirror.runtime.informer import Change, Listener
 from mirror.runtime.store import Name, Store, name_of
 
 MOST_UNKNOWN = 5000
@@ -35,6 +36,8 @@ class MirrorStore(Store):
         self,
         clock: Clock,
         *,
+        origin: str,
+        on_change: Listener,
         source_size: Callable[[Object], int | None],
         on_unknown_dropped: Callable[[], None],
         on_too_large: Callable[[], None],
@@ -43,12 +46,16 @@ class MirrorStore(Store):
 
         Args:
             clock: of this machine.
+            origin: the management cluster's, by which mirrors are watched.
+            on_change: told of what requests have shown, as the watch tells of its events.
             source_size: about how many bytes the source takes that an object belongs to; None: it belongs to none.
             on_unknown_dropped: called for each object that is left out because there are too many without a source.
             on_too_large: called each time that of an object with a source only what identifies it is kept.
         """
         super().__init__({BY_STATE: lambda found: (job.state(found),)})
         self._clock = clock
+        self._origin = origin
+        self._on_change = on_change
         self._source_size = source_size
         self._on_unknown_dropped = on_unknown_dropped
         self._on_too_large = on_too_large
@@ -90,6 +97,41 @@ class MirrorStore(Store):
         self._too_large.discard(name)
         self._surplus_bytes -= self._surplus.pop(name, 0)
         return super().remove(name)
+
+    def take_own_write(self, written: Object) -> None:
+        """Take the worker's answer to a write of ours before the watch brings it, or although it never will."""
+        if self._is_watched(written):
+            self.read_own_write(written)
+        else:
+            self.put(written)
+
+    def take_read(self, found: Object, *, was_dropped: bool = False) -> None:
+        """Take what a live read has shown, and report it as the watch would.
+
+        Args:
+            found: the object as it is now.
+            was_dropped: the watch may have shown it and it was not kept, as one of too many unknown ones.
+        """
+        old = self.get(*name_of(found))
+        if self._is_watched(found) and not was_dropped:
+            if not self.read_own_write(found):
+                return  # the watch has shown more: it went since, or it comes
+        elif old is not None and old.version >= found.version:
+            return
+        else:
+            self.put(found)
+        self._on_change(old, found, Change.SEEN)
+
+    def forget_deleted(self, namespace: str, name: str, uid: str) -> None:
+        """A live request has shown that this object is gone; maybe no watch ever does."""
+        old = self.get(namespace, name)
+        if old is not None and old.metadata.uid == uid:
+            self.remove((namespace, name))
+            self._on_change(old, None, Change.MISSING)
+
+    def _is_watched(self, found: Object) -> bool:
+        """Whether our watches show this object: it carries our label (D11)."""
+        return found.labels.get(names.ORIGIN) == self._origin
 
     def shrink(self) -> None:
         """Keep only what identifies them of objects whose source is gone, in case the worker never deletes them."""

@@ -36,6 +36,8 @@ class Row(msgspec.Struct, frozen=True, rename="camel"):
     capacity: int | None
     cordoned: bool
     draining: bool
+    misconfigured: bool
+    """Something is wrong with the annotations of its Secret: it gets no new Jobs."""
     token_expires: str
     reason: str
     uid: str
@@ -109,6 +111,7 @@ def _row(name: str, secret: Object | None, entry: Entry, jobs: int) -> Row:
         capacity=spec.capacity if spec else None,
         cordoned=bool(spec and spec.cordoned),
         draining=bool(spec and spec.draining),
+        misconfigured=bool(spec and (spec.problems or (entry.uid and entry.namespace_prefix != spec.namespace_prefix))),
         token_expires=f"{expires:%Y-%m-%dT%H:%M:%SZ}" if expires else "",
         reason=clean("; ".join(filter(None, reasons))),
         uid=clean(entry.uid),

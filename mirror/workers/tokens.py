@@ -157,9 +157,11 @@ def with_token(kubeconfig: bytes, new: str) -> bytes:
     if not old:
         raise UselessToken("the kubeconfig holds no token")
     plain = kubeconfig.replace(old.encode(), new.encode())
-    for changed in (plain, _written_anew(kubeconfig, new)):
-        if _differs_in_token_only(kubeconfig, changed, new):
-            return changed
+    if _differs_in_token_only(kubeconfig, plain, new):
+        return plain
+    changed = _written_anew(kubeconfig, new)
+    if _differs_in_token_only(kubeconfig, changed, new):
+        return changed
     raise UselessToken("the token cannot be replaced in this kubeconfig")
 
 
@@ -178,7 +180,7 @@ def _written_anew(kubeconfig: bytes, new: str) -> bytes:
     context = next(one for one in document["contexts"] if one["name"] == document["current-context"])["context"]
     user = next(one for one in document["users"] if one["name"] == context["user"])["user"]
     user["token"] = new
-    return yaml.safe_dump(document, sort_keys=False).encode()
+    return str(yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False)).encode()
 
 
 def _moment(seconds: float | None) -> datetime | None:

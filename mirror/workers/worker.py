@@ -24,7 +24,7 @@ from mirror.model.text import clean
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer, Scope
 from mirror.runtime.informers import Informers
-from mirror.runtime.store import EVERYWHERE, name_of
+from mirror.runtime.store import EVERYWHERE
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers.book import IdentityRefused
@@ -98,6 +98,8 @@ class Worker:
         self.connection = connection
         self.mirrors = MirrorStore(
             around.clock,
+            origin=around.origin,
+            on_change=self._on_change,
             source_size=partial(around.source_size, self),
             on_unknown_dropped=partial(around.on_unknown_dropped, self),
             on_too_large=partial(around.on_too_large, self),
@@ -181,41 +183,6 @@ class Worker:
         # One that is lost is probed anyway, at its own pace: what its watches meet meanwhile must not hurry it.
         if self.connection.is_connected:
             self._poke.set()
-
-    def is_watched(self, found: Object) -> bool:
-        """Whether our watches show this object: it carries our label (D11)."""
-        return found.labels.get(names.ORIGIN) == self._around.origin
-
-    def take_own_write(self, written: Object) -> None:
-        """Take the worker's answer to a write of ours before the watch brings it, or although it never will."""
-        if self.is_watched(written):
-            self.mirrors.read_own_write(written)
-        else:
-            self.mirrors.put(written)
-
-    def take_read(self, found: Object, *, was_dropped: bool = False) -> None:
-        """Take what a live read has shown, and report it as a watch would.
-
-        Args:
-            found: the object as it is now.
-            was_dropped: the watch may have shown it and it was not kept, as one of too many unknown ones.
-        """
-        old = self.mirrors.get(*name_of(found))
-        if self.is_watched(found) and not was_dropped:
-            if not self.mirrors.read_own_write(found):
-                return  # the watch has shown more: it went since, or it comes
-        elif old is not None and old.version >= found.version:
-            return
-        else:
-            self.mirrors.put(found)
-        self._on_change(old, found, Change.SEEN)
-
-    def forget_deleted(self, namespace: str, name: str, uid: str) -> None:
-        """A live request has shown that this object is gone; maybe no watch ever does."""
-        old = self.mirrors.get(namespace, name)
-        if old is not None and old.metadata.uid == uid:
-            self.mirrors.remove((namespace, name))
-            self._on_change(old, None, Change.MISSING)
 
     def describe(self) -> Described:
         connection = self.connection
@@ -405,8 +372,7 @@ class Worker:
         """Read a mirror of which only the metadata is kept, since it is needed now.
 
         Raises:
-            TooLarge: it is larger than what is kept of it.
-            KubeError: the worker does not give it.
+            KubeError: the worker does not give it; TooLarge: it is larger than what is kept of it.
         """
         found = self.mirrors.get(namespace, name)
         if not isinstance(found, Partial) or not self.is_reachable:
@@ -423,7 +389,7 @@ class Worker:
             return
         self.mirrors.put(whole)
         if isinstance(self.mirrors.get(namespace, name), Partial):
-            raise TooLarge(f"mirrors on worker {self.name} take more bytes than are kept")
+            raise TooLarge("mirrors take more bytes than are kept")
 
     async def _close_client(self) -> None:
         client, self._client, self._connected_with = self._client, None, None

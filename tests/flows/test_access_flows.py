@@ -228,7 +228,7 @@ async def test_only_so_many_logs_are_read_at_once() -> None:
 @pytest.mark.parametrize(
     ("bounds", "because"),
     [
-        (Bounds(follow_seconds=60.0), "broke off"),
+        (Bounds(follow_seconds=60.0), "did not end in time"),
         (Bounds(log_bytes=45), "too long"),
     ],
     ids=["time", "bytes"],

@@ -134,4 +134,4 @@ async def test_a_finalizer_that_stays_is_told_in_upstreams_words() -> None:
     remover = Remover(Refusing(strip=Forbidden(403, "Forbidden", "no")), Together(), NO_LOOKS, clock=LoopClock())
     found = await remover.strip_and_delete(cached_job(), JobMemory(), [Pod("u", "p", "default")])
     assert found.error is not None
-    assert in_words(found.error) == "removing completion finalizer: Forbidden: 403 Forbidden: no"
+    assert in_words(found.error) == "removing completion finalizer: 403 Forbidden: no"

@@ -13,7 +13,7 @@ EVIL = "\x1b]0;owned\x07\x1b[2J\u202eEVIL\n\nfake: line\x9b"
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 409, 410, 422, 429, 500, 503])
-@pytest.mark.parametrize("length", [1, 10_000])
+@pytest.mark.parametrize("length", [1, 100])
 def test_a_hostile_status_is_one_short_printable_line(code: int, length: int) -> None:
     """Whatever it holds, and wherever the error's text is put."""
     evil = EVIL * length

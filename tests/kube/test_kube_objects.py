@@ -107,7 +107,7 @@ def test_a_delete_names_whom_it_means() -> None:
         ),
         (Invalid(422, "Invalid", "Job is invalid: {everything}"), "the object is invalid"),
         (ApiError(500, "", "a\nb  c"), "a b c"),
-        (ApiError(500, "", "x" * 999), "x" * 256),
+        (ApiError(500, "", "x" * 999), "x" * 256 + "…"),
     ],
     ids=["422 with causes", "422 without", "line ends", "length"],
 )

@@ -99,6 +99,8 @@ def _of_condition(condition: Json, annotations: Json) -> Moment | None:
     if kind == names.PLACED:
         worker = views.text(condition.get("message"))
         return Moment(at=at, kind="Placed", text=_placed_text(worker, annotations), worker=worker) if is_true else None
+    if kind == names.MIRRORED:
+        return None  # a uid, for us; that it was created is an event
     if kind == conditions.SUSPENDED:
         return Moment(at=at, kind="Status", text=_SUSPENDED if is_true else "resumed")
     if not is_true:

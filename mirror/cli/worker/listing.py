@@ -50,7 +50,8 @@ def columns(now: datetime) -> list[Column[Row]]:
         return f"in {duration(seconds)}" if seconds > 0 else "ended"
 
     def takes(row: Row) -> str:
-        marks = [word for word, is_so in (("cordoned", row.cordoned), ("draining", row.draining)) if is_so]
+        states = ("cordoned", row.cordoned), ("draining", row.draining), ("misconfigured", row.misconfigured)
+        marks = [word for word, is_so in states if is_so]
         return ",".join(marks) or "yes"
 
     return [
