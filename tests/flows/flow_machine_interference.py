@@ -14,7 +14,7 @@ from flow_invariants import MANAGEMENT
 from flow_machine import WORKER
 from flow_machine_base import WAITS
 from flow_machine_edits import CLUSTERS, PREFIX, Edits
-from flow_world import MANAGER, has_ended
+from flow_world import MANAGER, has_ended, job, path, tolerant
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 from replicas import Replica
@@ -139,28 +139,33 @@ class Interference(Edits):
             plane.faults.restore()
         self.world.start_replica()
         await asyncio.sleep(20.0 + standing_by)
-        leader, runs_before = self.world.leader, await self._is_flowing("probe-1")
-        if leader is None or not runs_before:
-            await self.world.delete("probe-1")
-            return
+        leader = self.world.leader
+        try:
+            if leader is not None and await self._is_flowing("probe-1"):
+                await self._replace_leader(leader, standing_by, is_frozen=is_frozen)
+        finally:
+            for name in ("probe-1", "probe-2", "probe-3"):
+                await self.world.delete(name)
+
+    async def _replace_leader(self, leader: Replica, standing_by: float, *, is_frozen: bool) -> None:
         if is_frozen:
             leader.is_frozen = True
         else:
             await self.world.kill(leader)
         self.world.start_replica()
-        await self.world.create("probe-2")
+        await self._create_probe("probe-2")
         taken = await self._wait(lambda: self._is_taken_from(leader), TAKE_OVER_SECONDS)
         flows = taken and await self._wait(lambda: self._has_ended("probe-2"), FLOWING_SECONDS)
         leader.wake()
-        for name in ("probe-1", "probe-2"):
-            await self.world.delete(name)
         if taken and not flows and await self._is_flowing("probe-3", seconds=120.0):
             self.laws._wrong(f"failover: nothing flows {FLOWING_SECONDS} s after it, {standing_by} s old")
-        await self.world.delete("probe-3")
+
+    async def _create_probe(self, name: str) -> None:
+        await tolerant(self.world.management.api.create(path(""), job(name)))
 
     async def _is_flowing(self, name: str, seconds: float = FLOWING_SECONDS) -> bool:
         """Whether a Job runs to its end in that time."""
-        await self.world.create(name)
+        await self._create_probe(name)
         return await self._wait(lambda: self._has_ended(name), seconds)
 
     def _has_ended(self, name: str) -> bool:

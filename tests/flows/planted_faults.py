@@ -107,10 +107,10 @@ FAULTS = (
         "        return\n        if known and known != uid:\n",
     ),
     PlantedFault(
-        "a leader that wakes writes",
-        "kube/permits.py",
-        "        self._until, self._ends = until, ends\n",
-        '        self._until = self._ends = float("inf")\n',
+        "a Lease that is held is taken",
+        "runtime/leadership.py",
+        "    return now >= seen.at + seen.duration_seconds\n",
+        "    return True\n",
     ),
 )
 

@@ -102,10 +102,11 @@ def _swapped(machine: Interference) -> None:
     machine.an_operator_swaps_kubeconfigs(when="while it runs", wait=3.0, then=12.0)
 
 
-def _frozen(machine: Interference) -> None:
+def _two_managers(machine: Interference) -> None:
     machine.a_standby_starts(wait=3.0)
-    _create(machine, kind="wide", wait=0.01)
-    machine.a_manager_is_frozen_and_wakes(which=1, seconds=40.0, wait=12.0)
+    for _ in range(4):
+        _create(machine, kind="wide", wait=3.0)
+        machine.a_user_deletes(name="a", propagation="Background", wait=1.0)
 
 
 HISTORIES: Mapping[str, Callable[[Interference], None]] = {
@@ -119,5 +120,5 @@ HISTORIES: Mapping[str, Callable[[Interference], None]] = {
     "an end that was seen is forgotten": _end,
     "mirrors of a renamed worker are deleted": _renamed,
     "a worker may be another cluster": _swapped,
-    "a leader that wakes writes": _frozen,
+    "a Lease that is held is taken": _two_managers,
 }
