@@ -56,7 +56,7 @@ async def test_what_is_undone_on_the_worker_is_restored_twice_and_then_reported(
         await client.merge(path, {"metadata": {"labels": {"team": f"theirs-{turn}"}}})
         await scene.mirror_until(worker, "contested", has_label("team", "a"))
     await client.merge(path, {"metadata": {"labels": {"team": "theirs-for-good"}}})
-    told = await scene.source_until("contested", waits_because("undone"))
+    told = await scene.source_until("contested", waits_because("reverts"))
 
     assert annotation(told, "waiting-because") == f"worker {worker} reverts changes to the mirror"
     left = await scene.mirror(worker, "contested")
