@@ -191,9 +191,8 @@ def requests(place: Place, size: int) -> Iterator[Large]:
     value, body = place.value(size), place.put(place.value(size))
     raw, change = json.dumps(body).encode(), {"labels": {"a": "b"}}
     small = json.dumps(named).encode()
-    yield Large(
-        "create, empty", "POST", f"{place.path}?dryRun=All", _dumped(place.put(place.value(size, is_empty=True)))
-    )
+    empty, labelled = place.put(place.value(size, is_empty=True)), {**body, "metadata": body["metadata"] | change}
+    yield Large("create, empty", "POST", f"{place.path}?dryRun=All", _dumped(empty))
     yield Large("create, to begin with", "POST", place.path, small)
     yield Large("update", "PUT", f"{one}?dryRun=All", raw)
     yield Large("merge patch", "PATCH", f"{one}?dryRun=All", raw, MERGE)
@@ -203,9 +202,7 @@ def requests(place: Place, size: int) -> Iterator[Large]:
     yield Large("apply", "PATCH", f"{one}?dryRun=All&fieldManager=m&force=true", raw, APPLY)
     yield Large("delete", "DELETE", one, b"")
     yield Large("create", "POST", place.path, raw)
-    yield Large(
-        "update of what is large", "PUT", one, _dumped({**body, "metadata": body["metadata"] | change["metadata"]})
-    )
+    yield Large("update of what is large", "PUT", one, _dumped(labelled))
     yield Large("small merge patch", "PATCH", one, _dumped({"metadata": {"labels": {"a": "c"}}}), MERGE)
     yield Large("small strategic patch", "PATCH", one, _dumped({"metadata": {"labels": {"a": "d"}}}), STRATEGIC)
     yield Large("apply of what is large", "PATCH", f"{one}?fieldManager=m&force=true", raw, APPLY)
