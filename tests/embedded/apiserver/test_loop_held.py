@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable
+from random import Random
 
 import pytest
 from asking import MAPS, Asking
@@ -20,6 +21,8 @@ from mirror.embedded.apiserver.sidethread import SideThread
 
 MOST_HELD_SECONDS = 0.25
 MOST_TIMES = 6.0
+SAMPLE = 12
+"""Of nearly two thousand places, for each of which 17 requests take some ten seconds of CPU."""
 _NOT_WORTH_SECONDS = 0.25
 _TICK_SECONDS = 0.002
 CHOSEN = ("Job spec.template.spec.containers", "CustomResourceDefinition spec.versions", "ClusterRole rules")
@@ -114,11 +117,11 @@ async def test_a_large_query_does_not_hold_the_loop(watchdog: Watchdog) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(4 * 3600)
+@pytest.mark.timeout(3600)
 async def test_no_request_holds_the_loop(watchdog: Watchdog) -> None:
-    """Every list, map and string of every kind, as large as it may come."""
+    """Lists, maps and strings of all kinds, some by chance, as large as they may come."""
     found = []
-    for place in await places(watchdog.asking):
+    for place in Random(1).sample(await places(watchdog.asking), SAMPLE):
         larges = _not_too_large(requests(place, LARGEST_BODY - 2**12))
         found += [f"{place}: {one}" for one in await _holding(watchdog, larges)]
     found += await _holding(watchdog, selectors(MAPS, _LARGEST_HEAD))
@@ -126,11 +129,11 @@ async def test_no_request_holds_the_loop(watchdog: Watchdog) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(4 * 3600)
+@pytest.mark.timeout(3600)
 async def test_no_request_takes_more_than_its_share(watchdog: Watchdog) -> None:
     """Four times as much of any list, map or string takes no more than six times as long."""
     found = []
-    for place in await places(watchdog.asking):
+    for place in Random(2).sample(await places(watchdog.asking), SAMPLE):
         if await _growing(watchdog, place, 100_000):  # the machine may have been busy: asked once more
             found += [f"{place}: {one}" for one in await _growing(watchdog, place, 100_000)]
     assert found == []
