@@ -20,6 +20,7 @@ from mirror.embedded import neighbours
 from mirror.embedded.apiserver.messages import ADMIN, AUTHENTICATED_GROUP, MASTERS_GROUP, Answer, Request, User
 from mirror.embedded.apiserver.resources.expiry import Expiry as EventExpiry
 from mirror.embedded.apiserver.server import ApiServer, build
+from mirror.embedded.apiserver.sidethread import SideThread
 from mirror.embedded.apiserver.sqlite import SqliteJournal
 from mirror.embedded.apiserver.storage import Storage
 from mirror.embedded.clocks import SkewedClock
@@ -62,6 +63,7 @@ class ControlPlane:
         self.logs = PodLogs()
         """What containers have written."""
         self.log = Log("embedded", cluster=shape.name)
+        self._side_thread: SideThread | None = None
         self._chance = chance
         self._scope = scope
         self._tasks: list[asyncio.Task[None]] = []
@@ -112,6 +114,12 @@ class ControlPlane:
 
     # -- its life ------------------------------------------------------------------------------------------------------
 
+    def use_thread(self, thread: SideThread | None) -> None:
+        """Work on large requests beside the event loop, see ``apiserver.sidethread``; None: in it."""
+        self._side_thread = thread
+        if self._server is not None:
+            self._server.use_thread(thread)
+
     def start(self) -> None:
         """Start what does not run."""
         if self._server is not None:
@@ -129,6 +137,7 @@ class ControlPlane:
         )
         server.faults = self.faults
         server.logs = self.logs
+        server.use_thread(self._side_thread)
         self._server = self.wire.server = server
         if self.shape.controllers:
             expiry = EventExpiry(server).run()

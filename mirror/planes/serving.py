@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mirror.embedded import certificates, kubeconfigs, web
 from mirror.embedded.apiserver.messages import MASTERS_GROUP
+from mirror.embedded.apiserver.sidethread import SideThread
 from mirror.planes.plane import ControlPlane
 from mirror.serving import x509
 
@@ -35,6 +36,8 @@ class Served:
 async def served(plane: ControlPlane, *, host: str = HOST, port: int = 0) -> AsyncIterator[Served]:
     """Serve it while the block runs, on any free port unless told; kubeconfigs are valid as long as its data.
 
+    Large requests, in memory too, are worked on by a thread meanwhile, so that the loop is free for others.
+
     Raises:
         CannotStart: the address cannot be listened on.
     """
@@ -42,8 +45,19 @@ async def served(plane: ControlPlane, *, host: str = HOST, port: int = 0) -> Asy
     tls = x509.server_context(
         authority.issue_server(certificates.names_for(host)), client_authority=authority.certificate
     )
-    async with web.serve(plane, listen=(host, port), tls=tls, clock=plane.clock) as (_, found):
+    async with _with_thread(plane), web.serve(plane, listen=(host, port), tls=tls, clock=plane.clock) as (_, found):
         url = kubeconfigs.url(host, found)
         user = authority.issue_client(ADMINISTRATOR, [MASTERS_GROUP])
         text = kubeconfigs.kubeconfig(url, authority=authority.certificate, user=user, name=plane.name)
         yield Served(plane, url, text)
+
+
+@asynccontextmanager
+async def _with_thread(plane: ControlPlane) -> AsyncIterator[None]:
+    thread = SideThread()
+    plane.use_thread(thread)
+    try:
+        yield
+    finally:
+        plane.use_thread(None)
+        thread.close()

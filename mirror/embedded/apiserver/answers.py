@@ -22,6 +22,13 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 
+async def showing(call: Call, raw: bytes, now: datetime, *, status: int = 200) -> Response:
+    """``of_object``, beside the loop if it is converted and large."""
+    if call.format.is_as_stored:
+        return of_object(call, raw, now, status=status)
+    return await call.pure(lambda: of_object(call, raw, now, status=status), raw)
+
+
 def of_object(call: Call, raw: bytes, now: datetime, *, status: int = 200) -> Response:
     """One object, ``raw`` in the form of the call's kind."""
     headers = warning_headers(call.warnings) if call.warnings else ()

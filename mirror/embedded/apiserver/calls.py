@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from mirror.embedded.apiserver import sidethread
 from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Request, User
 from mirror.embedded.apiserver.negotiation import Format
+from mirror.embedded.apiserver.sidethread import SideThread
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.strategy import Update
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -27,6 +32,18 @@ class Call:
     format: Format
     warnings: list[str] = field(default_factory=list)
     """Become ``Warning`` headers of the answer, each text once."""
+    thread: SideThread | None = None
+    """Where steps run that take long; None: here."""
+
+    async def pure(self, step: Callable[[], T], *more: bytes) -> T:
+        """What a step gives that looks at nothing but what belongs to this call alone, and may take long.
+
+        Args:
+            more: bytes that the step looks at beside the request.
+        """
+        if self.thread is None:
+            return step()
+        return await sidethread.pure(self.thread, sidethread.size_of(self.request) + sum(map(len, more)), step)
 
     @property
     def user_agent(self) -> str:

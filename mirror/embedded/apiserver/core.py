@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from mirror.batch.gates import ALL_ON, ApiGates
-from mirror.embedded.apiserver import answers, changes, deleting, health, listing, watching, writing
+from mirror.embedded.apiserver import answers, changes, deleting, health, listing, sidethread, watching, writing
 from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.decoding.text import MOST_VALUES, is_crowded
-from mirror.embedded.apiserver.failures import Refused, bad_request, internal, too_large
+from mirror.embedded.apiserver.failures import Refused, bad_request, internal, too_large, too_many_requests
 from mirror.embedded.apiserver.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
 from mirror.embedded.apiserver.negotiation import PLAIN, format_of, format_of_errors
 from mirror.embedded.apiserver.paths import RequestInfo, Target, request_info, target_of
 from mirror.embedded.apiserver.records import Unwritable
+from mirror.embedded.apiserver.sidethread import LARGE_BYTES, SideThread, size_of
 from mirror.embedded.apiserver.storage import Storage
 from mirror.embedded.apiserver.strategy import Context
 from mirror.embedded.apiserver.verbs import ActionKey, action_of, check_served, nowhere, verb_of
@@ -74,12 +75,18 @@ class ApiServer:
         """Done by ``close``."""
         self.logs: PodLogs | None = None
         """What containers have written; None: nobody runs any."""
+        self.side_thread: SideThread | None = None
+        """Where pure steps of large requests run, see ``use_thread``; None: in the loop."""
         self._discover = discover
 
     def close(self) -> None:
         """Leave the storage alone from now on; another server may serve it."""
         for end in self.at_its_end:
             end()
+
+    def use_thread(self, thread: SideThread | None) -> None:
+        """Let large requests be worked on beside the event loop; not for virtual time, which waits for no thread."""
+        self.side_thread = self.admission.side_thread = thread
 
     async def handle(self, request: Request) -> Answer:
         """Answer a request; what is wrong with it, or with us, is a ``Status``."""
@@ -93,7 +100,8 @@ class ApiServer:
 
     async def _answer(self, request: Request) -> Answer:
         try:
-            info = request_info(request)
+            thread = self.side_thread
+            info = await sidethread.pure(thread, len(request.query), lambda: request_info(request))
             user = self.access.identify(request, info)
             self.access.check_request(user, info)
             target = target_of(info, self.registry)
@@ -101,7 +109,7 @@ class ApiServer:
                 return self._other(request, info)
             return await self._of_objects(request, info.verb, target, user)
         except Refused as refused:
-            return answers.of_refusal(refused, format_of_errors(request), ())
+            return await self._refusal(request, refused, ())
         except Unwritable as error:
             _log.error("nothing was stored method=%s path=%s: %s", request.method, request.path, error)
             return answers.of_status(internal(str(error)).status)
@@ -116,28 +124,45 @@ class ApiServer:
         verb = verb_of(request, allowed, target)
         if len(request.body) > LARGEST_BODY:
             raise too_large(f"Request entity too large: limit is {LARGEST_BODY}")
-        if is_crowded(request.body):
+        thread, size = self.side_thread, len(request.body)
+        if thread is not None and thread.is_full and size_of(request) >= LARGE_BYTES:
+            raise too_many_requests("there are too many large requests, please try again later")
+        if await sidethread.pure(thread, size, lambda: is_crowded(request.body)):
             raise too_large(f"Request entity too large: limit is {MOST_VALUES} values")
         key = action_of(request, target, self.actions)
         if key is not None:
             return await self._act(self.actions[key], request, target, user)
         check_served(target, verb, self.actions)
         call = Call(
-            request, user, verb, target.kind, target.namespace, target.name, target.subresource, format_of(request)
+            request,
+            user,
+            verb,
+            target.kind,
+            target.namespace,
+            target.name,
+            target.subresource,
+            format_of(request),
+            thread=thread,
         )
         if verb == "get":
-            return listing.get(self, call)
+            return await listing.get(self, call)
         try:
             return await self._done(call, is_watch_path=target.is_watch)
         except Refused as refused:
-            return answers.of_refusal(refused, format_of_errors(request), call.warnings)
+            return await self._refusal(request, refused, call.warnings)
+
+    async def _refusal(self, request: Request, refused: Refused, warnings: Sequence[str]) -> Response:
+        """Why it was not done; conflicts may be many."""
+        form = format_of_errors(request)
+        size = 0 if form.is_as_stored else len(refused.status.get("message", ""))
+        return await sidethread.pure(self.side_thread, size, lambda: answers.of_refusal(refused, form, warnings))
 
     async def _done(self, call: Call, *, is_watch_path: bool) -> Answer:
         match call.verb:
             case "list":
-                return listing.list_objects(self, call)
+                return await listing.list_objects(self, call)
             case "watch":
-                return watching.watch(self, call, is_watch_path=is_watch_path)
+                return await watching.watch(self, call, is_watch_path=is_watch_path)
             case "create":
                 return await writing.create(self, call)
             case "update":

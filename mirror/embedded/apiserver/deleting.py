@@ -28,6 +28,7 @@ _SHOWN_WHEN_DELETED = frozenset((("", "pods"), ("", "serviceaccounts"), ("", "na
 _MOST_RETRIES = 5
 _AT_ONCE = 100
 """Objects of a collection that are deleted before others have their turn."""
+_BYTES_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,12 @@ class Outcome:
 
 async def delete(server: ApiServer, call: Call) -> Response:
     """Delete one object. Raises: Refused."""
-    wanted = delete_options(call.request)
+    wanted = await call.pure(lambda: delete_options(call.request))
     call.warnings.extend(call.kind.strategy.delete_warnings(_named_policy(wanted)))
     outcome = await deleted(server, call, wanted)
     if outcome.raw:
         is_accepted = not outcome.is_gone and wanted.orphan is False
-        return answers.of_object(call, outcome.raw, server.clock.now(), status=202 if is_accepted else 200)
+        return await answers.showing(call, outcome.raw, server.clock.now(), status=202 if is_accepted else 200)
     status: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     details = {"name": outcome.record.name, "group": call.kind.group, "kind": call.kind.plural}
     status["details"] = {name: value for name, value in details.items() if value} | {"uid": outcome.record.uid}
@@ -55,13 +56,16 @@ async def delete(server: ApiServer, call: Call) -> Response:
 
 async def delete_collection(server: ApiServer, call: Call) -> Response:
     """Delete every object of a list; the answer is the list as it was. Raises: Refused."""
-    chosen = options.list_options(call.request)
+    chosen = await call.pure(lambda: options.list_options(call.request))
     predicate = listing.predicate_of(call, chosen)
-    wanted = delete_options(call.request)
+    wanted = await call.pure(lambda: delete_options(call.request))
     call.warnings.extend(call.kind.strategy.delete_warnings(_named_policy(wanted)))
-    page = listing.page_of(server.storage, call.kind, predicate, chosen)
+    page = await listing.page_of(server.storage, call, predicate, chosen)
+    size = 0
     for number, record in enumerate(page.records):
-        if number % _AT_ONCE == _AT_ONCE - 1:
+        size += len(record.raw)
+        if number % _AT_ONCE == _AT_ONCE - 1 or size > _BYTES_AT_ONCE:
+            size = 0
             await asyncio.sleep(0)  # others want to be served, too
         one = Call(
             call.request,
@@ -73,14 +77,14 @@ async def delete_collection(server: ApiServer, call: Call) -> Response:
             "",
             call.format,
             call.warnings,
+            call.thread,
         )
         try:
             await deleted(server, one, wanted)
         except Refused as refused:
             if refused.code != 404:
                 raise
-    raws = (objects.shown(call.kind, record) for record in page.records)
-    return answers.of_list(call, raws, page.meta, server.clock.now())
+    return await listing.listed(call, page, server.clock.now())
 
 
 async def deleted(server: ApiServer, call: Call, wanted: DeleteOptions) -> Outcome:
@@ -126,7 +130,7 @@ async def _deleted(server: ApiServer, call: Call, wanted: DeleteOptions, record:
     body = objects.body_of(kind, record)
     had_finalizers = bool(body["metadata"].get("finalizers"))
     step = step_of(strategy, body, wanted, context)
-    stored = _written(server, call, step, record, context) if step.body is not None else record
+    stored = await _written(server, call, step, record, context) if step.body is not None else record
     if not step.is_final:
         raw = b"" if step.body is None and not _is_shown(call) else _raw(call, step, stored, wanted)
         return Outcome(raw, stored, is_gone=False)
@@ -140,13 +144,14 @@ async def _deleted(server: ApiServer, call: Call, wanted: DeleteOptions, record:
     return Outcome(objects.shown(kind, last) if _is_shown(call) else b"", last, is_gone=True)
 
 
-def _written(server: ApiServer, call: Call, step: Step, record: Record, context: Context) -> Record:
+async def _written(server: ApiServer, call: Call, step: Step, record: Record, context: Context) -> Record:
     """Store what is to be written, unless it is what is there; a dry run writes nothing."""
     assert step.body is not None
-    kind = call.kind
-    if context.is_dry_run or step.body == objects.body_of(kind, record):
+    kind, body = call.kind, step.body
+    if context.is_dry_run or body == objects.body_of(kind, record):
         return record
-    return changes.store(server, kind, changes.served(kind.strategy, step.body), replacing=record)
+    served = await call.pure(lambda: changes.served(kind.strategy, body), record.raw)
+    return changes.store(server, kind, served, replacing=record)
 
 
 def _raw(call: Call, step: Step, stored: Record, wanted: DeleteOptions) -> bytes:

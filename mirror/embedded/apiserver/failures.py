@@ -147,6 +147,11 @@ def too_large(message: str) -> Refused:
     return Refused(failure(413, "RequestEntityTooLarge", message))
 
 
+def too_many_requests(message: str) -> Refused:
+    """429; the client is to try again in a second."""
+    return Refused(failure(429, "TooManyRequests", message, {"retryAfterSeconds": 1}))
+
+
 def internal(message: str) -> Refused:
     """500; the message must not hold anything that a client may not see."""
     causes = [{"message": message}]

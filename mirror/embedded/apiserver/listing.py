@@ -6,12 +6,13 @@ import posixpath
 import string
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver import answers, objects, options, selectors
+from mirror.embedded.apiserver import answers, objects, options, selectors, sidethread
 from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.failures import Json, Refused, bad_request, failure, gone, not_found
 from mirror.embedded.apiserver.kinds import Kind
@@ -66,7 +67,7 @@ class Predicate(NamedTuple):
         return not self.fields or selectors.matches_fields(self.fields, fields_of(kind, record))
 
 
-def get(server: ApiServer, call: Call) -> Response:
+async def get(server: ApiServer, call: Call) -> Response:
     """One object. Raises: Refused 400, 404, 504."""
     if call.request.query:
         _check_get(server, call)
@@ -74,15 +75,27 @@ def get(server: ApiServer, call: Call) -> Response:
     if record is None:
         raise not_found(call.kind.plural, call.kind.group, call.name)
     raw = record.raw if not call.kind.strategy.is_converted else objects.shown(call.kind, record)
-    return answers.of_object(call, raw, server.clock.now())
+    return await answers.showing(call, raw, server.clock.now())
 
 
-def list_objects(server: ApiServer, call: Call) -> Response:
+async def list_objects(server: ApiServer, call: Call) -> Response:
     """A list or a page of one. Raises: Refused 400, 406, 410, 422, 504."""
-    wanted = options.list_options(call.request)
+    wanted = await call.pure(lambda: options.list_options(call.request))
     predicate = predicate_of(call, wanted)
-    page = page_of(server.storage, call.kind, predicate, wanted)
-    return answers.of_list(call, (objects.shown(call.kind, one) for one in page.records), page.meta, server.clock.now())
+    page = await page_of(server.storage, call, predicate, wanted)
+    return await listed(call, page, server.clock.now())
+
+
+async def listed(call: Call, page: Page, now: datetime) -> Response:
+    """The answer of a page; beside the loop if its objects are converted and large."""
+    kind, records = call.kind, page.records
+
+    def answer() -> Response:
+        return answers.of_list(call, (objects.shown(kind, one) for one in records), page.meta, now)
+
+    if call.format.is_as_stored and not kind.strategy.is_converted:
+        return answer()
+    return await call.pure(answer, *(one.raw for one in records))
 
 
 class Page(NamedTuple):
@@ -92,8 +105,9 @@ class Page(NamedTuple):
     meta: Json
 
 
-def page_of(storage: Storage, kind: Kind, predicate: Predicate, wanted: ListOptions) -> Page:
-    """The objects that are meant. Raises: Refused 400, 410, 504."""
+async def page_of(storage: Storage, call: Call, predicate: Predicate, wanted: ListOptions) -> Page:
+    """The objects that are meant, as they are when this is called. Raises: Refused 400, 410, 504."""
+    kind = call.kind
     version, after = _place(storage, kind, predicate, wanted)
     shown_version = storage.version if version is None else version
     try:
@@ -106,6 +120,20 @@ def page_of(storage: Storage, kind: Kind, predicate: Predicate, wanted: ListOpti
     meta: Json = {"resourceVersion": str(shown_version)} if kind.strategy.struct else _custom_meta(shown_version)
     if predicate.name is not None:
         return Page(list(found), meta)
+    if call.thread is None or predicate.is_everything:
+        return _page(kind, predicate, wanted, found, meta, shown_version)
+    snapshot = list(found)
+    conditions = len(predicate.labels) + len(predicate.fields)
+    work = conditions * len(snapshot) + (sum(len(one.raw) for one in snapshot) if predicate.fields else 0)
+    return await sidethread.pure(
+        call.thread, work, lambda: _page(kind, predicate, wanted, iter(snapshot), meta, shown_version)
+    )
+
+
+def _page(
+    kind: Kind, predicate: Predicate, wanted: ListOptions, found: Iterator[Record], meta: Json, shown_version: int
+) -> Page:
+    """Of the objects that are there, sorted by key, those that are meant."""
     records: list[Record] = []
     for one in found:
         # As long as there are keys there may be another page: nobody looks ahead whether one of them is meant.

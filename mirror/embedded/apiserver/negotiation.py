@@ -28,6 +28,11 @@ class Format(NamedTuple):
     is_yaml: bool = False
     is_pretty: bool = False
 
+    @property
+    def is_as_stored(self) -> bool:
+        """Whether objects are sent as they lie there."""
+        return not (self.target or self.is_yaml or self.is_pretty)
+
 
 PLAIN = Format()
 _PRETTY = Format(is_pretty=True)

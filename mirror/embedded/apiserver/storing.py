@@ -1,8 +1,8 @@
 """From a new object to a stored one: admission, the rules of its kind, and the write.
 
-Nothing is awaited between reading a record and writing it but admission, after which storage finds out whether the
-record is still the same; if it is not, the write starts over with what is there now. ``writing`` calls this for the
-verbs, actions on subresources for themselves.
+Nothing is awaited between reading a record and writing it but admission and the pure steps of large requests
+(``sidethread``), after which storage finds out whether the record is still the same; if it is not, the write starts
+over with what is there now. ``writing`` calls this for the verbs, actions on subresources for themselves.
 """
 
 from __future__ import annotations
@@ -72,10 +72,7 @@ async def changed(server: ApiServer, call: Call, change: Change) -> tuple[bytes,
 async def _replaced(server: ApiServer, call: Call, change: Change, context: Context, record: Record) -> bytes:
     """Raises: Moved if it is not what is stored any more."""
     kind, strategy = call.kind, call.kind.strategy
-    old = objects.body_of(kind, record)
-    new = change.make(objects.body_of(kind, record), context)
-    if change.tracks_fields:
-        managed.track(new, old, kind, manager=change.manager, subresource=call.subresource, now=context.now)
+    new, old = await call.pure(lambda: _made(call, change, context, record), record.raw)
     attributes = attributes_of(call, UPDATE, new, old, change.options)
     call.warnings.extend(await server.admission.mutate(attributes))
     new = attributes.body or new
@@ -84,19 +81,14 @@ async def _replaced(server: ApiServer, call: Call, change: Change, context: Cont
     changes.match_namespace(call, new["metadata"])
     changes.keep_system_fields(new["metadata"], old["metadata"])
     new["apiVersion"], new["kind"] = kind.api_version, kind.kind
-    way = call.way
-    new = way.prepare(new, old, context) if way else strategy.prepare_update(new, old, context)
-    found = way.check(new, old, context) if way else strategy.check_update(new, old, context)
-    changes.check_updated(call, new, old, found)
-    if not way:
-        call.warnings.extend(strategy.warnings(new, old, context))
+    new = await _judged_update(call, new, old, context, record)
     attributes = attributes_of(call, UPDATE, new, old, change.options)
     call.warnings.extend(await server.admission.validate(attributes))
-    asked, new = new, changes.served(strategy, new)
+    asked = new
+    new, is_same = await call.pure(lambda: _outcome(strategy, asked, old, record), record.raw)
     if is_to_go(strategy, new, old):
         return _gone(server, call, change, asked | {"metadata": new["metadata"]}, record)
-    new["metadata"]["resourceVersion"] = str(record.version)
-    if changes.same_but_for_times(new, old):
+    if is_same:
         # Nobody may think that somebody else has written in the meantime.
         if server.storage.get(kind.stored_as, call.namespace, call.name) is not record:
             raise Moved
@@ -104,6 +96,41 @@ async def _replaced(server: ApiServer, call: Call, change: Change, context: Cont
     if change.options.is_dry_run:
         return objects.encoded(kind, new)
     return objects.shown(kind, changes.store(server, kind, new, replacing=record))
+
+
+def _made(call: Call, change: Change, context: Context, record: Record) -> tuple[Json, Json]:
+    """The new object with its managed fields, and the one that is there."""
+    kind = call.kind
+    old = objects.body_of(kind, record)
+    new = change.make(objects.body_of(kind, record), context)
+    if change.tracks_fields:
+        managed.track(new, old, kind, manager=change.manager, subresource=call.subresource, now=context.now)
+    return new, old
+
+
+async def _judged_update(call: Call, new: Json, old: Json, context: Context, record: Record) -> Json:
+    """The object as the rules of its kind make it. Raises: Refused 422."""
+    way, strategy = call.way, call.kind.strategy
+
+    def prepare() -> Json:
+        return way.prepare(new, old, context) if way else strategy.prepare_update(new, old, context)
+
+    def judge(prepared: Json) -> None:
+        found = way.check(prepared, old, context) if way else strategy.check_update(prepared, old, context)
+        changes.check_updated(call, prepared, old, found)
+        if not way:
+            call.warnings.extend(strategy.warnings(prepared, old, context))
+
+    prepared = prepare() if strategy.looks_at_rights else await call.pure(prepare, record.raw)
+    await call.pure(lambda: judge(prepared), record.raw)
+    return prepared
+
+
+def _outcome(strategy: Strategy, new: Json, old: Json, record: Record) -> tuple[Json, bool]:
+    """The object as it will be shown, and whether that is what is there."""
+    new = changes.served(strategy, new)
+    new["metadata"]["resourceVersion"] = str(record.version)
+    return new, changes.same_but_for_times(new, old)
 
 
 def _gone(server: ApiServer, call: Call, change: Change, new: Json, record: Record) -> bytes:
@@ -148,12 +175,12 @@ async def _stored(server: ApiServer, call: Call, body: Json, context: Context, w
     meta["uid"], meta["creationTimestamp"] = context.uid, context.now
     body["apiVersion"], body["kind"] = kind.api_version, kind.kind
     changes.match_namespace(call, meta)
-    body = strategy.prepare_create(body, context)
-    changes.check_created(call, body, strategy.check_create(body, context))
-    call.warnings.extend(strategy.warnings(body, None, context))
+    body = await _judged_create(call, body, context)
     attributes = attributes_of(call, CREATE, body, None, wanted)
     call.warnings.extend(await server.admission.validate(attributes))
-    body = changes.served(strategy, body)
+    judged = body
+    body = await call.pure(lambda: changes.served(strategy, judged))
+    server.admission.check_namespace(attributes)
     name = body["metadata"]["name"]
     existing = server.storage.get(kind.stored_as, body["metadata"].get("namespace", ""), name)
     if existing is not None:
@@ -167,9 +194,25 @@ async def _stored(server: ApiServer, call: Call, body: Json, context: Context, w
     return objects.shown(kind, changes.store(server, kind, body, replacing=None))
 
 
+async def _judged_create(call: Call, body: Json, context: Context) -> Json:
+    """The object as the rules of its kind make it. Raises: Refused 422."""
+    strategy = call.kind.strategy
+
+    def judge(prepared: Json) -> None:
+        changes.check_created(call, prepared, strategy.check_create(prepared, context))
+        call.warnings.extend(strategy.warnings(prepared, None, context))
+
+    if strategy.looks_at_rights:
+        prepared = strategy.prepare_create(body, context)
+    else:
+        prepared = await call.pure(lambda: strategy.prepare_create(body, context))
+    await call.pure(lambda: judge(prepared))
+    return prepared
+
+
 async def _created_by_update(server: ApiServer, call: Call, change: Change, context: Context) -> bytes:
     """Raises: Moved if somebody else was quicker."""
-    body = change.make(None, context)
+    body = await call.pure(lambda: change.make(None, context))
     _check_number(body["metadata"].get("resourceVersion", ""))
     # A dry run shows the version that was sent, as that of a create does.
     forgotten = changes.SYSTEM_FIELDS if change.options.is_dry_run else (*changes.SYSTEM_FIELDS, "resourceVersion")
@@ -177,7 +220,8 @@ async def _created_by_update(server: ApiServer, call: Call, change: Change, cont
         body["metadata"].pop(name, None)
     server.access.check(call.user, "create", call.kind, call.subresource, call.namespace, call.name)
     if change.tracks_fields:
-        managed.track(body, None, call.kind, manager=change.manager, subresource="", now=context.now)
+        kind, manager, now = call.kind, change.manager, context.now
+        await call.pure(lambda: managed.track(body, None, kind, manager=manager, subresource="", now=now))
     try:
         return await created(server, call, body, context, change.options)
     except Refused as refused:

@@ -77,6 +77,8 @@ class Strategy:
     """Field selectors beside metadata.name and metadata.namespace."""
     selector_refusal: str = '"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
     """The 400 for a field selector that the kind does not have; ``str.format`` with ``label``."""
+    looks_at_rights: bool = False
+    """Whether ``prepare_…`` asks what the user may do, which is in storage: it stays in the loop then."""
     default_propagation: str = "Background"
     """What becomes of dependents when a delete does not say: ``Background`` or ``Orphan``; empty: it never has any, and
     no finalizer is ever added for them (Events)."""

@@ -40,9 +40,9 @@ _LEFT = b"LEFT"
 """An object that changed so that it is not meant any more: DELETED, with what it was."""
 
 
-def watch(server: ApiServer, call: Call, *, is_watch_path: bool = False) -> Stream:
+async def watch(server: ApiServer, call: Call, *, is_watch_path: bool = False) -> Stream:
     """Raises: Refused 400, 406, 422, 504."""
-    wanted = options.list_options(call.request, is_watch=is_watch_path)
+    wanted = await call.pure(lambda: options.list_options(call.request, is_watch=is_watch_path))
     predicate = listing.predicate_of(call, wanted)
     if call.format.is_yaml:
         raise not_acceptable("only the following media types are accepted: application/json;stream=watch")
@@ -65,7 +65,7 @@ def watch(server: ApiServer, call: Call, *, is_watch_path: bool = False) -> Stre
     subscription = storage.watch(stored_as, storage.version)
     watching = _Watch(forms, predicate, wanted, subscription)
     if starts_with_state:
-        watching.state = listing.page_of(storage, call.kind, predicate, ListOptions()).records
+        watching.state = (await listing.page_of(storage, call, predicate, ListOptions())).records
     return Stream(200, watching.run(seconds))
 
 

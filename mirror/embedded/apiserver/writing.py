@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 async def create(server: ApiServer, call: Call) -> Response:
     """Store a new object. Raises: Refused."""
     wanted = options.write_options(call.request)
-    body = _decoded(call, wanted)
+    body = await call.pure(lambda: _decoded(call, wanted))
     context = changes.context_of(server, call, is_dry_run=wanted.is_dry_run)
-    strategy, meta = call.kind.strategy, body["metadata"]
-    strategy.default(body, context)
+    await call.pure(lambda: _complete(call, body, context, wanted))
+    made = await created(server, call, body, context, wanted)
+    return await answers.showing(call, made, server.clock.now(), status=201)
+
+
+def _complete(call: Call, body: Json, context: Context, wanted: WriteOptions) -> None:
+    """Give a new object its defaults and its managed fields, in place."""
+    meta = body["metadata"]
+    call.kind.strategy.default(body, context)
     for name in changes.SYSTEM_FIELDS:
         meta.pop(name, None)
     changes.match_namespace(call, meta)
     changes.drop_repeated_owners(meta, call.warnings, is_after_admission=False)
     manager = options.manager_of(wanted, call.user_agent)
     managed.track(body, None, call.kind, manager=manager, subresource=call.subresource, now=context.now)
-    made = await created(server, call, body, context, wanted)
-    return answers.of_object(call, made, server.clock.now(), status=201)
 
 
 async def update(server: ApiServer, call: Call) -> Response:
     """Put an object in place of the stored one. Raises: Refused."""
     wanted = options.write_options(call.request)
-    body = _decoded(call, wanted)
-    meta = body["metadata"]
-    changes.match_namespace(call, meta)
-    changes.match_name(call, meta)
-    changes.drop_repeated_owners(meta, call.warnings, is_after_admission=False)
-    raw = objects.encode(body)
+    body, raw = await call.pure(lambda: _replacing(call, wanted))
 
     def make(_: Json | None, context: Context) -> Json:
         made: Json = objects.decode(raw)
@@ -54,10 +54,20 @@ async def update(server: ApiServer, call: Call) -> Response:
         wanted,
         options.manager_of(wanted, call.user_agent),
         allows_create=call.kind.strategy.allows_create_on_update and not call.subresource,
-        uid=meta.get("uid", ""),
+        uid=body["metadata"].get("uid", ""),
     )
     made, status = await changed(server, call, change)
-    return answers.of_object(call, made, server.clock.now(), status=status)
+    return await answers.showing(call, made, server.clock.now(), status=status)
+
+
+def _replacing(call: Call, wanted: WriteOptions) -> tuple[Json, bytes]:
+    """What is to be there instead, and the same as bytes, of which each try makes an object of its own."""
+    body = _decoded(call, wanted)
+    meta = body["metadata"]
+    changes.match_namespace(call, meta)
+    changes.match_name(call, meta)
+    changes.drop_repeated_owners(meta, call.warnings, is_after_admission=False)
+    return body, objects.encode(body)
 
 
 async def patch(server: ApiServer, call: Call) -> Response:
@@ -99,7 +109,7 @@ async def patch(server: ApiServer, call: Call) -> Response:
     allows_create = is_apply and not call.subresource
     change = Change(make, wanted, manager, allows_create=allows_create, tracks_fields=not is_apply)
     made, status = await changed(server, call, change)
-    return answers.of_object(call, made, server.clock.now(), status=status)
+    return await answers.showing(call, made, server.clock.now(), status=status)
 
 
 def _decoded(call: Call, wanted: WriteOptions) -> Json:

@@ -20,6 +20,7 @@ from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
 from mirror.embedded.apiserver.resources.base import Builtin
 from mirror.embedded.apiserver.resources.goprint import go_json
+from mirror.embedded.apiserver.sidethread import pure, size_of
 from mirror.embedded.apiserver.strategy import Context
 
 if TYPE_CHECKING:
@@ -83,19 +84,29 @@ def _action(access: Access, answer: Callable[[Access, Json, str, Context], Json]
     async def act(
         server: ApiServer, kind: Kind, namespace: str, name: str, request: Request, context: Context
     ) -> Response:
-        wanted = options.write_options(request)
-        content_type, validation = request.headers.get("content-type", ""), wanted.validation
-        decoded = bodies.decode(request.body, content_type, kind, validation)
-        body = kind.strategy.decode(decoded.body)
-        body["apiVersion"], body["kind"] = kind.api_version, kind.kind
-        _settle_namespace(kind, body["metadata"], namespace)
-        manager = options.manager_of(wanted, request.headers.get("user-agent", ""))
-        managed.track(body, None, kind, manager=manager, subresource="", now=context.now)
+        thread, size = server.side_thread, size_of(request)
+        body, warnings = await pure(thread, size, lambda: _read(request, kind, namespace, context))
         form = negotiation.format_of(request)
-        headers = answers.warning_headers(decoded.warnings) if decoded.warnings else ()
-        return answers.written(_encode(answer(access, body, namespace, context)), form, 201, headers)
+        headers = answers.warning_headers(warnings) if warnings else ()
+        raw = _encode(answer(access, body, namespace, context))
+        return await pure(
+            thread, 0 if form.is_as_stored else len(raw), lambda: answers.written(raw, form, 201, headers)
+        )
 
     return act
+
+
+def _read(request: Request, kind: Kind, namespace: str, context: Context) -> tuple[Json, list[str]]:
+    """The question, and what to warn of."""
+    wanted = options.write_options(request)
+    content_type, validation = request.headers.get("content-type", ""), wanted.validation
+    decoded = bodies.decode(request.body, content_type, kind, validation)
+    body = kind.strategy.decode(decoded.body)
+    body["apiVersion"], body["kind"] = kind.api_version, kind.kind
+    _settle_namespace(kind, body["metadata"], namespace)
+    manager = options.manager_of(wanted, request.headers.get("user-agent", ""))
+    managed.track(body, None, kind, manager=manager, subresource="", now=context.now)
+    return body, decoded.warnings
 
 
 def _settle_namespace(kind: Kind, meta: Json, namespace: str) -> None:

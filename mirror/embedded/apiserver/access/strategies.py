@@ -32,6 +32,7 @@ def _columns(where: str, about: str) -> tuple[Column, ...]:
 class _Access(Builtin):
     name_problems = staticmethod(segment_problems)
     allows_create_on_update = True
+    looks_at_rights = True
 
     def __init__(self, rights: Rights) -> None:
         self._rights = rights

@@ -57,7 +57,8 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
     async def write(
         server: ApiServer, _: Kind, namespace: str, name: str, request: Request, context: Context
     ) -> Answer:
-        call = Call(request, context.user, "update", kind, namespace, name, "", PLAIN)
+        thread = server.side_thread
+        call = Call(request, context.user, "update", kind, namespace, name, "", PLAIN, thread=thread)
         content_type, is_patch = request.headers.get("content-type", ""), request.method == "PATCH"
         if is_patch:
             content_type = patches.type_of(content_type, _SCALE)
@@ -76,7 +77,7 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
 
         manager = options.manager_of(wanted, call.user_agent)
         with common.telling(call.warnings):
-            sent = None if is_patch else _sent(call, content_type, wanted.validation)
+            sent = None if is_patch else await call.pure(lambda: _sent(call, content_type, wanted.validation))
             uid = sent["metadata"].get("uid", "") if sent is not None else ""
             change = storing.Change(make, wanted, manager, uid=uid, tracks_fields=False)
             raw, status = await storing.changed(server, call, change)

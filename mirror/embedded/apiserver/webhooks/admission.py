@@ -17,6 +17,7 @@ from mirror.embedded.apiserver.failures import Json, Refused, bad_request, inter
 from mirror.embedded.apiserver.kinds import Kind, Registry
 from mirror.embedded.apiserver.patches import json_patch
 from mirror.embedded.apiserver.resources import admission as built_in
+from mirror.embedded.apiserver.sidethread import LARGE_BYTES, SideThread, pure
 from mirror.embedded.apiserver.storage import Storage
 from mirror.embedded.apiserver.strategy import Context
 from mirror.embedded.apiserver.webhooks import lifecycle, reviews
@@ -52,8 +53,14 @@ class Admission:
         self._context = context
         self._caller = caller or HttpsCaller()
         self._service_address = service_address
+        self.side_thread: SideThread | None = None
+        """Where patches of webhooks are carried out; None: in the loop."""
         self._mutating = Hooks(storage, MUTATING)
         self._validating = Hooks(storage, VALIDATING)
+
+    def check_namespace(self, attributes: Attributes) -> None:
+        """Whether its namespace still takes a new object, once nothing is awaited any more. Raises: Refused."""
+        lifecycle.check(self._storage, attributes)
 
     async def mutate(self, attributes: Attributes) -> list[str]:
         """Let everybody change what will be stored; gives warnings.
@@ -127,7 +134,9 @@ class Admission:
         if attributes.body is None:
             why = "attempted to modify the object, which is not supported for this operation"
             raise internal(f"admission webhook {quoted(hook.name)} {why}")
-        return self._patch(attributes, verdict.operations), verdict.warnings
+        operations = verdict.operations
+        has_changed = await pure(self.side_thread, LARGE_BYTES, lambda: self._patch(attributes, operations))
+        return has_changed, verdict.warnings
 
     def _patch(self, attributes: Attributes, operations: list[Json]) -> bool:
         """Change what will be stored; whether that made a difference."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mirror.batch.quoting import quoted
@@ -12,6 +13,7 @@ from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Answer, Request
 from mirror.embedded.apiserver.records import Moved, Record
 from mirror.embedded.apiserver.resources.actions import common
+from mirror.embedded.apiserver.sidethread import pure
 from mirror.embedded.apiserver.strategy import Context
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ async def _bind(
     namespace, name = place
     pods = server.registry.find("", "v1", "pods")
     assert pods is not None
-    body, _, warnings = common.read(request, "v1", "Binding", namespace=namespace)
+    body, _, warnings = await common.read(server, request, "v1", "Binding", namespace=namespace)
     with common.telling(warnings):
         name = name or body["metadata"].get("name", "")
         if body["metadata"].get("name", "") != name:
@@ -51,7 +53,7 @@ async def _bind(
         body, more = await common.admit(server, kind, subresource, (namespace, name), body, context)
         while True:
             record = common.found(server, "pods", namespace, name)
-            pod = _bound(record, body, context.now)
+            pod = await pure(server.side_thread, len(record.raw), partial(_bound, record, body, context.now))
             if context.is_dry_run:
                 break
             try:

@@ -13,6 +13,7 @@ from mirror.embedded.apiserver.messages import Answer, Request, Response
 from mirror.embedded.apiserver.negotiation import format_of
 from mirror.embedded.apiserver.options import WriteOptions
 from mirror.embedded.apiserver.records import Record
+from mirror.embedded.apiserver.sidethread import pure, size_of
 from mirror.embedded.apiserver.strategy import Context
 from mirror.embedded.apiserver.webhooks.attributes import Attributes
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 Action: TypeAlias = "Callable[[ApiServer, Kind, str, str, Request, Context], Awaitable[Answer]]"
 
 
-def read(request: Request, api_version: str, kind: str, *, namespace: str) -> tuple[Json, WriteOptions, list[str]]:
+async def read(
+    server: ApiServer, request: Request, api_version: str, kind: str, *, namespace: str
+) -> tuple[Json, WriteOptions, list[str]]:
     """The body of a POST to a subresource, canonical; its options; and what to warn of.
 
     Args:
@@ -31,6 +34,10 @@ def read(request: Request, api_version: str, kind: str, *, namespace: str) -> tu
     Raises:
         Refused: 400, 415, 422.
     """
+    return await pure(server.side_thread, size_of(request), lambda: _read(request, api_version, kind, namespace))
+
+
+def _read(request: Request, api_version: str, kind: str, namespace: str) -> tuple[Json, WriteOptions, list[str]]:
     wanted = options.write_options(request)
     content_type = request.headers.get("content-type", "")
     decoded = bodies.decode_as(request.body, content_type, api_version, kind, kind, wanted.validation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mirror.embedded.apiserver import changes, deleting, objects, schemas
@@ -14,6 +15,7 @@ from mirror.embedded.apiserver.messages import JSON_TYPE, Answer, Request
 from mirror.embedded.apiserver.negotiation import format_of
 from mirror.embedded.apiserver.records import Moved, Record
 from mirror.embedded.apiserver.resources.actions import common
+from mirror.embedded.apiserver.sidethread import pure
 from mirror.embedded.apiserver.strategy import Context
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ async def evict(server: ApiServer, kind: Kind, namespace: str, name: str, reques
     """
     # The older version of the body is still taken, and means the same.
     version = _OLD_VERSION if _OLD_VERSION.encode() in request.body else "policy/v1"
-    body, wanted, warnings = common.read(request, version, "Eviction", namespace=namespace)
+    body, wanted, warnings = await common.read(server, request, version, "Eviction", namespace=namespace)
     with common.telling(warnings):
         if body["metadata"].get("name", "") != name:
             raise bad_request("name in URL does not match name in Eviction object")
@@ -48,7 +50,7 @@ async def evict(server: ApiServer, kind: Kind, namespace: str, name: str, reques
         record = common.found(server, "pods", namespace, name)
         if not is_dry_run:
             # What is wrong with the options is found only when the pod is deleted.
-            record = _marked(server, kind, record, given.get("preconditions") or {}, context)
+            record = await _marked(server, kind, record, given.get("preconditions") or {}, context)
         options = _options(request, given, is_dry_run=is_dry_run)
         if options.version is not None and not is_dry_run:
             options = replace(options, version=str(record.version))
@@ -71,11 +73,12 @@ def _options(request: Request, given: Json, *, is_dry_run: bool) -> DeleteOption
     return replace(options, is_dry_run=is_dry_run or options.is_dry_run)
 
 
-def _marked(server: ApiServer, kind: Kind, record: Record, wanted: Json, context: Context) -> Record:
+async def _marked(server: ApiServer, kind: Kind, record: Record, wanted: Json, context: Context) -> Record:
     """The pod with the condition that says why it goes."""
     while True:
         _check_preconditions(record, wanted)
-        pod: Json = schemas.canonical(objects.decode(record.raw), "Pod")
+        raw = record.raw
+        pod: Json = await pure(server.side_thread, len(raw), partial(_pod_of, raw))
         common.set_condition(pod["status"], _CONDITION, context.now)
         if objects.encode(pod["status"].get("conditions")) == objects.encode(
             objects.decode(record.raw)["status"].get("conditions")
@@ -85,6 +88,11 @@ def _marked(server: ApiServer, kind: Kind, record: Record, wanted: Json, context
             return changes.store(server, kind, pod, replacing=record)
         except Moved:
             record = common.found(server, "pods", record.namespace, record.name)
+
+
+def _pod_of(raw: bytes) -> Json:
+    found: Json = schemas.canonical(objects.decode(raw), "Pod")
+    return found
 
 
 def _check_preconditions(record: Record, wanted: Json) -> None:

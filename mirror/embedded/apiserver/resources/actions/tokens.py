@@ -29,7 +29,7 @@ async def issue(server: ApiServer, kind: Kind, namespace: str, name: str, reques
     Raises:
         Refused: 400, 404 for an account or a bound object that is not there, 409 for another uid, 422.
     """
-    body, _, warnings = common.read(request, f"{_GROUP}/v1", _KIND, namespace=namespace)
+    body, _, warnings = await common.read(server, request, f"{_GROUP}/v1", _KIND, namespace=namespace)
     with common.telling(warnings):
         meta, spec = body["metadata"], body["spec"]
         if meta.get("name", name) != name:

@@ -1,0 +1,139 @@
+"""Nobody waits long for others' large requests: the event loop is never held, whatever is in a body of up to 3 MiB.
+
+What counts is the CPU time of the loop's own thread between two turns of a ticker, so that a busy machine does not
+matter. How long a request takes as a whole must grow with its size, not with the square of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable
+from random import Random
+
+import pytest
+from asking import MAPS, Asking
+from large import Large, Place, places, requests, selectors
+
+from mirror.embedded.apiserver.core import LARGEST_BODY
+from mirror.embedded.apiserver.messages import Response
+from mirror.embedded.apiserver.sidethread import SideThread
+
+MOST_HELD_SECONDS = 0.25
+MOST_TIMES = 6.0
+SAMPLE = 12
+"""Of nearly two thousand places, for each of which 17 requests take some ten seconds of CPU."""
+_NOT_WORTH_SECONDS = 0.25
+_TICK_SECONDS = 0.002
+CHOSEN = ("Job spec.template.spec.containers", "CustomResourceDefinition spec.versions", "ClusterRole rules")
+_LARGEST_HEAD = 2**20 - 2**12
+
+
+class Watchdog:
+    """Asks, and looks how much of the loop's time each request took at a stretch."""
+
+    def __init__(self, asking: Asking) -> None:
+        self.asking = asking
+        self.longest = 0.0
+        self._last = 0.0
+
+    async def run(self) -> None:
+        self._last = time.thread_time()
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            now = time.thread_time()
+            self.longest = max(self.longest, now - self._last)
+            self._last = now
+
+    async def send(self, large: Large) -> tuple[float, float]:
+        """How long the loop was held, and how much CPU time it all took, in seconds."""
+        await asyncio.sleep(2 * _TICK_SECONDS)
+        self.longest, began = 0.0, time.process_time()
+        answer = await self.asking.raw(
+            large.method, large.target, large.body, content_type=large.content_type, accept=large.accept
+        )
+        took = time.process_time() - began
+        await asyncio.sleep(2 * _TICK_SECONDS)
+        assert isinstance(answer, Response)
+        assert b"unexpected error" not in answer.body, large.what
+        return self.longest, took
+
+
+@pytest.fixture
+async def watchdog() -> AsyncIterator[Watchdog]:
+    asking, thread = Asking(), SideThread()
+    asking.server.use_thread(thread)
+    found = Watchdog(asking)
+    async with asyncio.TaskGroup() as scope:
+        ticking = scope.create_task(found.run(), name="ticker")
+        yield found
+        ticking.cancel()
+    thread.close()
+
+
+def _not_too_large(larges: Iterable[Large]) -> list[Large]:
+    return [one for one in larges if len(one.body) <= LARGEST_BODY]
+
+
+async def _holding(watchdog: Watchdog, larges: Iterable[Large]) -> list[str]:
+    """Requests that hold the loop too long."""
+    found = []
+    for large in larges:
+        held = (await watchdog.send(large))[0]
+        if held > MOST_HELD_SECONDS:
+            found.append(f"{large.what}, {len(large.body) + len(large.target)} bytes: {held:.2f} s")
+    return found
+
+
+async def _growing(watchdog: Watchdog, place: Place, size: int) -> list[str]:
+    """Requests that take far more than four times as long when they are four times as large."""
+    few = {one.what: (await watchdog.send(one))[1] for one in requests(place, size)}
+    many = {one.what: (await watchdog.send(one))[1] for one in requests(place, 4 * size)}
+    return [
+        f"{what}: {few[what]:.3f} s and {took:.3f} s"
+        for what, took in many.items()
+        if took > max(MOST_TIMES * few[what], _NOT_WORTH_SECONDS)
+    ]
+
+
+async def _named(asking: Asking, name: str) -> Place:
+    return next(one for one in await places(asking) if str(one) == name)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("name", CHOSEN)
+async def test_a_large_request_does_not_hold_the_loop(watchdog: Watchdog, name: str) -> None:
+    """However something large is created, changed, applied, shown or deleted."""
+    place = await _named(watchdog.asking, name)
+    assert await _holding(watchdog, requests(place, 60_000)) == []
+
+
+@pytest.mark.timeout(240)
+async def test_a_large_query_does_not_hold_the_loop(watchdog: Watchdog) -> None:
+    """Conditions are read, and held against the objects, beside it."""
+    for number in range(100):
+        await watchdog.asking.map(f"m{number}")
+    assert await _holding(watchdog, selectors(MAPS, 250_000)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+async def test_no_request_holds_the_loop(watchdog: Watchdog) -> None:
+    """Lists, maps and strings of all kinds, some by chance, as large as they may come."""
+    found = []
+    for place in Random(1).sample(await places(watchdog.asking), SAMPLE):
+        larges = _not_too_large(requests(place, LARGEST_BODY - 2**12))
+        found += [f"{place}: {one}" for one in await _holding(watchdog, larges)]
+    found += await _holding(watchdog, selectors(MAPS, _LARGEST_HEAD))
+    assert found == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+async def test_no_request_takes_more_than_its_share(watchdog: Watchdog) -> None:
+    """Four times as much of any list, map or string takes no more than six times as long."""
+    found = []
+    for place in Random(2).sample(await places(watchdog.asking), SAMPLE):
+        if await _growing(watchdog, place, 100_000):  # the machine may have been busy: asked once more
+            found += [f"{place}: {one}" for one in await _growing(watchdog, place, 100_000)]
+    assert found == []
