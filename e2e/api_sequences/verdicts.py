@@ -31,7 +31,7 @@ _NOT_SERVED = re.compile(
     r"/+(openapi/v[23]|openid|\.well-known|debug|metrics|logs|configz|swagger|apis/apps)\b.*"
     r"|/+api.*/(exec|attach|portforward|proxy|resize|ephemeralcontainers|approval)\b.*"
 )
-"""Paths of what is not served here, whoever asks: allowed by a real server, they are not found, or have no such method."""
+"""Paths of what is not served here, whoever asks: who is allowed is answered with 404 or 405."""
 _NO_NAMESPACE = re.compile(r".*/namespaces/\.{0,2}/.*")
 """Paths below a namespace that can have no such name: what is allowed is refused in other words."""
 _OF_ACCESS = (401, 403)
