@@ -111,6 +111,8 @@ def _found(parts: list[str], request: Request, registry: Registry) -> Response |
                 return _aggregated(request, groups)
             listed = [_group(group, versions) for group, versions in groups.items()]
             return _json({"kind": "APIGroupList", "apiVersion": "v1", "groups": listed})
+        case ["apis", "", *_]:
+            return None  # the group without a name is below /api only
         case ["apis", group]:
             versions = _versions(registry).get(group)
             return None if not versions else _json({"kind": "APIGroup", "apiVersion": "v1", **_group(group, versions)})
