@@ -84,7 +84,7 @@ async def _reply(reader: asyncio.StreamReader, method: str) -> tuple[Reply, bool
 
 async def _chunks(reader: asyncio.StreamReader) -> bytes:
     """A body that comes in pieces, each with its length; no trailers."""
-    pieces = []
+    pieces: list[bytes] = []
     while True:
         length = int((await reader.readuntil(b"\r\n")).split(b";")[0], 16)
         piece = await reader.readexactly(length + 2)
