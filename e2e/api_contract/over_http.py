@@ -12,7 +12,7 @@ from types import TracebackType
 import aiohttp
 from yarl import URL
 
-from e2e.api_contract import raw_http
+from e2e.api_contract.raw_http import RawHttp
 from e2e.api_contract.wire import Asked, Reply, Streaming
 from e2e.controlplane.kubeconfigs import authority_of, read_kubeconfig
 
@@ -30,7 +30,7 @@ class OverHttp:
         if access.tls is not None:
             stranger = ssl.create_default_context(cadata=authority_of(kubeconfig).decode())
         self._server = access.server
-        self._tls = {True: access.tls, False: stranger}
+        self._raw = {True: RawHttp(access.server, access.tls), False: RawHttp(access.server, stranger)}
         self._admin = _session(access.tls, dict(access.headers))
         self._stranger = _session(stranger, {})
 
@@ -42,12 +42,14 @@ class OverHttp:
     ) -> None:
         await self._admin.close()
         await self._stranger.close()
+        for raw in self._raw.values():
+            await raw.close()
 
     async def send(self, asked: Asked) -> Reply:
         """See ``Wire``."""
         if asked.method not in _USUAL_METHODS:
             # The client library would make another method of it, or another target.
-            return await raw_http.exchange(self._server, self._tls[asked.is_identified], asked)
+            return await self._raw[asked.is_identified].exchange(asked)
         async with self._request(asked) as response:
             body = await response.read()
             return Reply(response.status, _headers(response), body)

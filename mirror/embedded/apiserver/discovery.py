@@ -71,20 +71,27 @@ def answer(request: Request, registry: Registry, gates: ApiGates = ALL_ON) -> Re
     path = request.path.rstrip("/")
     if path.startswith("/openapi"):
         return openapi.answer(request, registry, gates)
-    if not path and request.path != "/":
+    has_slashes = request.path.endswith("//")
+    if has_slashes and path in ("", "/apis"):
         return None
     parts = path.split("/")[1:]
     found = _found(parts, request, registry)
-    if found is not None and request.method != "GET" and _is_routed(parts, registry):
+    if found is not None and request.method != "GET" and _is_routed(parts, registry, has_slashes=has_slashes):
         raise method_not_allowed()
     return found
 
 
-def _is_routed(parts: list[str], registry: Registry) -> bool:
-    """Whether upstream's router answers, which knows methods; others answer to any."""
+def _is_routed(parts: list[str], registry: Registry, *, has_slashes: bool) -> bool:
+    """Whether upstream's router answers, which knows methods; others answer to any.
+
+    Args:
+        has_slashes: more than one at the end, with which a group is a path of the router.
+    """
     match parts:
         case ["api", *_] | ["version"]:
             return True
+        case ["apis", group]:
+            return has_slashes and any(one.strategy.struct for one in registry if one.group == group)
         case ["apis", group, version]:
             return any(one.strategy.struct for one in registry if (one.group, one.version) == (group, version))
     return False
@@ -104,6 +111,8 @@ def _found(parts: list[str], request: Request, registry: Registry) -> Response |
                 return _aggregated(request, groups)
             listed = [_group(group, versions) for group, versions in groups.items()]
             return _json({"kind": "APIGroupList", "apiVersion": "v1", "groups": listed})
+        case ["apis", "", *_]:
+            return None  # the group without a name is below /api only
         case ["apis", group]:
             versions = _versions(registry).get(group)
             return None if not versions else _json({"kind": "APIGroup", "apiVersion": "v1", **_group(group, versions)})

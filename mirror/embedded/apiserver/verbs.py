@@ -52,7 +52,8 @@ def verb_of(request: Request, allowed: str, target: Target) -> str:
 
 def action_of(request: Request, target: Target, actions: Container[ActionKey]) -> ActionKey | None:
     """The action that takes the request in place of a verb, if there is one. Raises: Refused 400."""
-    key = resource_of(target.kind), target.subresource, request.method
+    method = "GET" if request.method == "HEAD" and _is_custom(target.kind) else request.method
+    key = resource_of(target.kind), target.subresource, method
     if key not in actions or target.is_watch or (target.name and not target.subresource):
         return None
     if target.subresource and not target.name:
@@ -95,7 +96,7 @@ def _check_names(target: Target, verb: str) -> None:
     problems = segment_problems(target.name)
     if problems and verb in ("get", "patch", "delete"):
         raise bad_request(f"Name parameter invalid: {quoted(target.name)}: {';'.join(problems)}")
-    if target.namespace in (".", "..") and verb in ("get", "list", "watch"):
+    if target.namespace in (".", "..") and verb not in ("create", "update", "patch"):
         group = target.kind.group if _is_custom(target.kind) else ""
         key = "/" + "/".join(filter(None, (group, target.kind.plural, target.namespace, target.name)))
         raise Refused(failure(500, "", f"invalid key: {quoted(key)}"))
@@ -111,7 +112,7 @@ def nowhere(request: Request, registry: Registry) -> Response:
         Refused: 404, that Status.
     """
     parts = request.path.strip("/").split("/")
-    place = ("", parts[1]) if parts[0] == "api" and len(parts) > 1 else tuple(parts[1:3]) if parts[0] == "apis" else ()
+    place = ("", parts[1]) if parts[0] == "api" and len(parts) > 1 else tuple(parts[1:3]) if parts[0] == "apis" and all(parts[1:2]) else ()
     is_built_in = any((one.group, one.version) == place and not _is_custom(one) for one in registry)
     if is_built_in or "json" in request.headers.get("accept", ""):
         raise no_such_path()
@@ -128,7 +129,7 @@ def _check_subresource(target: Target, verb: str, actions: Container[ActionKey])
             verb = {"list": "get", "watch": "get", "deletecollection": "delete"}.get(verb, verb)
     if way is None:
         if any((resource, target.subresource, method) in actions for method in _METHODS):
-            raise method_not_allowed()
+            raise _not_supported(kind, verb) if _is_custom(kind) else method_not_allowed()
         if _is_custom(kind):
             raise not_found(kind.plural, kind.group, target.name)
         raise no_such_path()

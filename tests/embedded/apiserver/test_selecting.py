@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mirror.embedded.apiserver import options, selectors
@@ -101,14 +101,23 @@ PARTS = (
     "",
 )
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "get", "WATCH")
+PLACES = st.builds(
+    lambda *pieces: [part for piece in pieces for part in piece],
+    st.sampled_from(([], ["watch"], ["proxy"], ["watch", "watch"])),
+    st.sampled_from(([], ["namespaces", "n"], ["namespaces", "watch"])),
+    st.sampled_from((["pods"], ["jobs"], ["things"], ["namespaces"], ["status"])),
+    st.sampled_from(([], ["n"], ["n", "status"], ["watch", "status"], ["", "status"], ["n", "status", "x"])),
+)
+"""What is nearly served; parts by chance hardly ever are."""
 
 
 @given(
     method=st.sampled_from(METHODS),
     start=st.sampled_from(("/api/v1/", "/apis/batch/v1/", "/apis/x.io/v1/", "/", "//api/v1/", "/apis//v1/")),
-    parts=st.lists(st.sampled_from(PARTS), max_size=6),
+    parts=PLACES | st.lists(st.sampled_from(PARTS), max_size=6),
     query=st.sampled_from(("", "watch=1", "watch=0", "w%61tch=1", "watch=0&watch=1", "watch=1;")),
 )
+@example(method="POST", start="/api/v1/", parts=["watch", "namespaces", "n", "pods", "n", "status"], query="")
 def test_what_is_served_is_what_was_judged(method: str, start: str, parts: list[str], query: str) -> None:
     """Whatever the path: the verb, and the object in its place, or nothing at all; and no write as a read."""
     request = Request(method, start + "/".join(parts), query)

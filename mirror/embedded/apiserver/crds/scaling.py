@@ -61,7 +61,7 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
         call = Call(request, context.user, "update", kind, namespace, name, "", PLAIN, thread=thread)
         content_type, is_patch = request.headers.get("content-type", ""), request.method == "PATCH"
         if is_patch:
-            content_type = patches.type_of(content_type, _SCALE)
+            content_type = patches.type_of(content_type, kind)
         is_apply = content_type == patches.APPLY_PATCH
         wanted = options.write_options(request, is_patch=is_patch, is_apply=is_apply)
 

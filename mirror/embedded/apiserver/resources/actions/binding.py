@@ -45,12 +45,14 @@ async def _bind(
     body, _, warnings = await common.read(server, request, "v1", "Binding", namespace=namespace)
     with common.telling(warnings):
         name = name or body["metadata"].get("name", "")
+        admitted, body, more = await common.mutated(server, kind, subresource, (namespace, name), body, context)
+        warnings += more
         if body["metadata"].get("name", "") != name:
             raise bad_request("name in URL does not match name in Binding object")
         if problems := _problems(body["target"]):
             told = [f"{one.field}: {one.message}" for one in problems]
             raise Refused(failure(500, "", told[0] if len(told) == 1 else f"[{', '.join(told)}]"))
-        body, more = await common.admit(server, kind, subresource, (namespace, name), body, context)
+        warnings += await server.admission.validate(admitted)
         while True:
             record = common.found(server, "pods", namespace, name)
             pod = await pure(server.side_thread, len(record.raw), partial(_bound, record, body, context.now))
@@ -61,7 +63,7 @@ async def _bind(
             except Moved:
                 continue
             break
-        return common.success(request, [*warnings, *more])
+        return common.success(request, warnings)
 
 
 def _problems(target: Json) -> list[Violation]:

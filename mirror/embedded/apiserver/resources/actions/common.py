@@ -61,13 +61,15 @@ def telling(warnings: Sequence[str]) -> Iterator[None]:
         raise
 
 
-async def admit(
+async def mutated(
     server: ApiServer, kind: Kind, subresource: str, place: tuple[str, str], body: Json, context: Context
-) -> tuple[Json, list[str]]:
-    """Let admission change and check what is posted to a subresource; gives what became of it, and warnings.
+) -> tuple[Attributes, Json, list[str]]:
+    """Let admission change what is posted to a subresource; gives what ``validate`` needs, the body, and warnings.
+
+    As upstream, this comes before the subresource looks at anything, and ``validate`` once the body is found good.
 
     Raises:
-        Refused: as admission says.
+        Refused: as admission says; there is no such namespace, or it is being terminated.
     """
     attributes = Attributes(
         operation="CREATE",
@@ -81,8 +83,8 @@ async def admit(
         is_dry_run=context.is_dry_run,
         options={"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
     )
-    warnings = [*await server.admission.mutate(attributes), *await server.admission.validate(attributes)]
-    return attributes.body if attributes.body is not None else body, warnings
+    warnings = await server.admission.mutate(attributes)
+    return attributes, body if attributes.body is None else attributes.body, warnings
 
 
 def found(server: ApiServer, plural: str, namespace: str, name: str) -> Record:

@@ -40,13 +40,14 @@ async def evict(server: ApiServer, kind: Kind, namespace: str, name: str, reques
     version = _OLD_VERSION if _OLD_VERSION.encode() in request.body else "policy/v1"
     body, wanted, warnings = await common.read(server, request, version, "Eviction", namespace=namespace)
     with common.telling(warnings):
+        admitted, body, more = await common.mutated(server, kind, "eviction", (namespace, name), body, context)
+        warnings += more
         if body["metadata"].get("name", "") != name:
             raise bad_request("name in URL does not match name in Eviction object")
         given = body.get("deleteOptions") or {}
         is_dry_run = _is_dry_run(given, is_asked=wanted.is_dry_run)
         context = replace(context, is_dry_run=is_dry_run)
-        _, more = await common.admit(server, kind, "eviction", (namespace, name), body, context)
-        warnings += more
+        warnings += await server.admission.validate(admitted)
         record = common.found(server, "pods", namespace, name)
         if not is_dry_run:
             # What is wrong with the options is found only when the pod is deleted.

@@ -31,6 +31,10 @@ async def issue(server: ApiServer, kind: Kind, namespace: str, name: str, reques
     """
     body, _, warnings = await common.read(server, request, f"{_GROUP}/v1", _KIND, namespace=namespace)
     with common.telling(warnings):
+        if body["spec"].get("expirationSeconds") is None:
+            body["spec"]["expirationSeconds"] = _DEFAULT_SECONDS
+        admitted, body, more = await common.mutated(server, kind, "token", (namespace, name), body, context)
+        warnings += more
         meta, spec = body["metadata"], body["spec"]
         if meta.get("name", name) != name:
             told = "must match the service account name if specified"
@@ -41,20 +45,17 @@ async def issue(server: ApiServer, kind: Kind, namespace: str, name: str, reques
             raise conflict(_KIND, _GROUP, name, f"{why} ({account.uid})")
         meta |= {"name": name, "namespace": namespace, "uid": account.uid, "creationTimestamp": context.now}
         spec["audiences"] = spec.get("audiences") or [ISSUER]
-        if spec.get("expirationSeconds") is None:
-            spec["expirationSeconds"] = _DEFAULT_SECONDS
         seconds: int = spec["expirationSeconds"]
         body["status"] = {}
         _check_seconds(seconds)
-        body, more = await common.admit(server, kind, "token", (namespace, name), body, context)
-        spec = body["spec"]
+        warnings += await server.admission.validate(admitted)
         ref = spec.setdefault("boundObjectRef", None)
         bound = _bound(server, namespace, name, ref) if ref is not None else None
         token, expires = server.access.tokens.issue(
             namespace=namespace, name=name, uid=account.uid, audiences=spec["audiences"], seconds=seconds, bound=bound
         )
         body["status"] = {"token": token, "expirationTimestamp": expires}
-        return common.created(request, body, [*warnings, *more])
+        return common.created(request, body, warnings)
 
 
 def _check_seconds(seconds: int) -> None:
