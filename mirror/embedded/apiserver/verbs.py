@@ -112,13 +112,8 @@ def nowhere(request: Request, registry: Registry) -> Response:
         Refused: 404, that Status.
     """
     parts = request.path.strip("/").split("/")
-    place = (
-        ("", parts[1])
-        if parts[0] == "api" and len(parts) > 1
-        else tuple(parts[1:3])
-        if parts[0] == "apis" and all(parts[1:2])
-        else ()
-    )
+    has_group = parts[0] == "apis" and all(parts[1:2])
+    place = ("", parts[1]) if parts[0] == "api" and len(parts) > 1 else tuple(parts[1:3]) if has_group else ()
     is_built_in = any((one.group, one.version) == place and not _is_custom(one) for one in registry)
     if is_built_in or "json" in request.headers.get("accept", ""):
         raise no_such_path()
