@@ -107,7 +107,7 @@ class ApiServer:
             target = target_of(info, self.registry)
             if target is None:
                 return self._other(request, info)
-            return await self._of_objects(request, info.verb, target, user)
+            return await self._of_objects(request, info, target, user)
         except Refused as refused:
             return await self._refusal(request, refused, ())
         except Unwritable as error:
@@ -120,8 +120,8 @@ class ApiServer:
             _log.exception("request failed method=%s path=%s", request.method, request.path)
             return answers.of_status(internal("unexpected error; the server's log has the details").status)
 
-    async def _of_objects(self, request: Request, allowed: str, target: Target, user: User) -> Answer:
-        verb = verb_of(request, allowed, target)
+    async def _of_objects(self, request: Request, info: RequestInfo, target: Target, user: User) -> Answer:
+        verb = verb_of(request, info.verb, target)
         if len(request.body) > LARGEST_BODY:
             raise too_large(f"Request entity too large: limit is {LARGEST_BODY}")
         thread, size = self.side_thread, len(request.body)
@@ -132,7 +132,7 @@ class ApiServer:
         key = action_of(request, target, self.actions)
         if key is not None:
             return await self._act(self.actions[key], request, target, user)
-        check_served(target, verb, self.actions)
+        check_served(target, verb, self.actions, selected_name=info.selected_name)
         call = Call(
             request,
             user,

@@ -61,11 +61,15 @@ def action_of(request: Request, target: Target, actions: Container[ActionKey]) -
     return key if target.namespace or not target.kind.is_namespaced else None
 
 
-def check_served(target: Target, verb: str, actions: Container[ActionKey]) -> None:
-    """Raises: Refused 400, 404, 405."""
+def check_served(target: Target, verb: str, actions: Container[ActionKey], *, selected_name: str = "") -> None:
+    """Whether there is such a request; ``selected_name`` is that of a field selector.
+
+    Raises:
+        Refused: 400, 404, 405.
+    """
     kind = target.kind
     if target.subresource:
-        _check_subresource(target, verb, actions)
+        _check_subresource(target, verb, actions, selected_name)
     elif _is_custom(kind):
         if verb in ("update", "patch") and not target.name:
             raise bad_request("name must be provided")
@@ -120,7 +124,7 @@ def nowhere(request: Request, registry: Registry) -> Response:
     return Response(404, b"404 page not found\n", "text/plain; charset=utf-8", (("X-Content-Type-Options", "nosniff"),))
 
 
-def _check_subresource(target: Target, verb: str, actions: Container[ActionKey]) -> None:
+def _check_subresource(target: Target, verb: str, actions: Container[ActionKey], selected_name: str) -> None:
     kind, resource = target.kind, resource_of(target.kind)
     way = kind.strategy.subresources.get(target.subresource)
     if not _is_custom(kind):
@@ -132,7 +136,7 @@ def _check_subresource(target: Target, verb: str, actions: Container[ActionKey])
         if any((resource, target.subresource, method) in actions for method in _METHODS):
             raise _not_supported(kind, verb) if _is_custom(kind) else method_not_allowed()
         if _is_custom(kind):
-            raise not_found(kind.plural, kind.group, target.name)
+            raise not_found(kind.plural, kind.group, target.name or selected_name)
         raise no_such_path()
     if verb in way.verbs:
         return
