@@ -23,6 +23,7 @@ from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
 ASKED_AT_ONCE = 8
+CREATING_LOOK_SECONDS = 1.0
 
 
 class Sweeper:
@@ -59,12 +60,20 @@ class Sweeper:
         mirror = worker.mirrors.get(key.namespace, key.name) if worker else None
         if worker is None or mirror is None or not worker.is_reachable:
             return None
+        if self._mirrors.is_creating(key.worker, key.namespace, key.name):
+            return CREATING_LOOK_SECONDS
         right = self._judge(worker, mirror)
         if right is Right.ASK and self._has_namesake(worker, mirror):
             right = Right.GOES if await self._source_is_gone(worker, mirror) else Right.STAYS
-        if right is Right.GOES:
+        if right is Right.GOES and self._may_go(worker, mirror):
             await self._delete(worker, mirror, because="its source is gone")
         return None
+
+    def _may_go(self, worker: Worker, mirror: Object) -> bool:
+        """Whether nothing that came to be known meanwhile speaks against it: its uid may be recorded by now."""
+        metadata = mirror.metadata
+        is_creating = self._mirrors.is_creating(worker.name, metadata.namespace, metadata.name)
+        return not is_creating and self._judge(worker, mirror) is not Right.STAYS
 
     def _has_namesake(self, worker: Worker, mirror: Object) -> bool:
         """Another source of that name waits for it to go: worth a question of its own."""
@@ -125,7 +134,8 @@ class Sweeper:
             else:
                 self._halted.pop(worker.name, None)
             for mirror in (*certain, *going):
-                await self._sweep_away(worker, mirror)
+                if self._may_go(worker, mirror):
+                    await self._sweep_away(worker, mirror)
         except KubeError as error:
             self._log.warning("sweep not finished", worker=worker.name, error=error)
 
@@ -171,7 +181,7 @@ class Sweeper:
                 requests.get(job.RESOURCE, mirror.metadata.name, namespace=namespace)
             )
         except NotFound:
-            return True
+            return not self._has_source_elsewhere(mirror)
         except KubeError as error:
             self._log.warning("source not asked for", source=f"{namespace}/{mirror.metadata.name}", error=error)
             return False
@@ -182,6 +192,15 @@ class Sweeper:
             return True
         is_over = brief.is_finished and job.brief(mirror).is_finished
         return brief.placed not in (None, worker.name) and not is_over
+
+    def _has_source_elsewhere(self, mirror: Object) -> bool:
+        """Whether it was made under another prefix: a source with its uid is in another namespace than expected (D19).
+
+        Not a copy of it that somebody made: of that source, no other mirror is recorded.
+        """
+        uid = mirror.labels.get(names.SOURCE_UID)
+        found = next((source for source in self._sources if source.metadata.uid == uid), None)
+        return found is not None and self._memories.recorded_uid(found) in (None, mirror.metadata.uid)
 
     async def _delete(self, worker: Worker, mirror: Object, *, because: str) -> None:
         metadata = mirror.metadata

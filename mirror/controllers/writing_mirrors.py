@@ -43,6 +43,12 @@ class MirrorWriter:
         self._log = tools.log
         self._arrived_at = arrived_at
         """See ``Applier.arrived_at``."""
+        # Worker, namespace and name of creates whose answer is not there yet: the watch may show the object before.
+        self._creating: set[tuple[str, str, str]] = set()
+
+    def is_creating(self, worker: str, namespace: str, name: str) -> bool:
+        """Whether an object of this name may be the one that is being created."""
+        return (worker, namespace, name) in self._creating
 
     @property
     def origin(self) -> str:
@@ -51,6 +57,14 @@ class MirrorWriter:
 
     async def create(self, seen: Seen, worker: Worker) -> None:
         """Make the mirror; what is in its place already is adopted, or in the way (D1, D5)."""
+        name = worker.name, worker.namespace_of(seen.key.namespace), seen.key.name
+        self._creating.add(name)
+        try:
+            await self._create(seen, worker)
+        finally:
+            self._creating.discard(name)
+
+    async def _create(self, seen: Seen, worker: Worker) -> None:
         source, t = seen.source, self._t
         namespace = worker.namespace_of(seen.key.namespace)
         body = job.mirror_body(source.found, namespace=namespace, carrying=t.carrying)

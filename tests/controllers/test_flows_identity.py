@@ -283,3 +283,40 @@ async def test_a_cluster_is_not_taken_under_another_name_while_jobs_are_on_the_o
             "this cluster is registered already, as worker east"
         )
         assert world.placed() == "east"
+
+
+@pytest.mark.parametrize("value", ["another", "policy"])
+async def test_admission_that_replaces_the_uid_label_does_not_cost_the_new_mirror(value: str) -> None:
+    """D1, D8: the watch may show it before the answer to its create, which makes it ours."""
+    world = World()
+    east = world.add_worker("east")
+    mutate_jobs(east, lambda body: body["metadata"]["labels"].update({names.SOURCE_UID: value}), "CREATE")
+    async with manager_of(world) as manager:
+        for number in range(5):
+            world.create(job(f"job-{number}"))
+        await manager.settle(130)
+        assert "delete" not in {one.verb for one in east.sent}
+        for number in range(5):
+            mirror = world.mirror("east", f"job-{number}")
+            assert mirror["metadata"]["labels"][names.SOURCE_UID] == uid_of(world.source(f"job-{number}"))
+
+
+@pytest.mark.parametrize(("before", "after"), [("b-", ""), ("", "b-"), ("a-", "b-")])
+async def test_a_worker_that_gets_another_name_and_prefix_keeps_the_mirrors_of_finished_jobs(
+    before: str, after: str
+) -> None:
+    """D8, D19: a 404 in the namespace that today's prefix leads to proves nothing about an older mirror."""
+    world = World()
+    east = world.add_worker("east", annotations={"namespace-prefix": before} if before else {})
+    for namespace in ("a-default", "b-default"):
+        east.server.put("namespaces", {"metadata": {"name": namespace}})
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+        world.controller("east").complete("train", namespace=f"{before}default")
+        await manager.settle()
+    world.management.server.remove("secrets", "east", HOME)
+    world.register("north", leads_to="east", annotations={"namespace-prefix": after} if after else {})
+    async with manager_of(world) as manager:
+        await manager.settle(200)
+        assert world.mirror("east", "train", f"{before}default") is not None
