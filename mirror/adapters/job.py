@@ -39,6 +39,8 @@ _SCALARS = (
     "podReplacementPolicy",
     "manualSelector",
 )
+_KEPT = frozenset((names.ORIGIN, names.SOURCE_UID))
+"""Labels of ours that are carried like a user's."""
 _POD = ("spec", "template", "spec")
 SUSPEND = Part("suspend", ("spec", "suspend"))
 _PARTS = (
@@ -234,12 +236,9 @@ def parts_of(body: Json) -> tuple[Part, ...]:
 def part_values(body: Json, parts: tuple[Part, ...]) -> dict[str, Json]:
     values = {part.name: read(body, part.path) for part in parts}
     for name, metadata in (("labels", "metadata"), ("annotations", "metadata")):
-        values[name] = without(read(body, (metadata, name)), _is_ours)
+        found = read(body, (metadata, name)) or {}
+        values[name] = {key: value for key, value in found.items() if not key.startswith(names.PREFIX) or key in _KEPT}
     return values
-
-
-def _is_ours(key: str) -> bool:
-    return key.startswith(names.PREFIX) and key not in (names.ORIGIN, names.SOURCE_UID)
 
 
 def _selected_labels(spec: Json) -> frozenset[str]:
@@ -253,7 +252,9 @@ def _selected_labels(spec: Json) -> frozenset[str]:
 
 def _own_labels(source: Object, carrying: Carrying) -> dict[str, str]:
     def drop(key: str) -> bool:
-        return key in GENERATED_LABELS or key.startswith(names.PREFIX) or _any(key, carrying.strip_labels)
+        if key in GENERATED_LABELS or key.startswith(names.PREFIX):
+            return True
+        return bool(carrying.strip_labels) and _any(key, carrying.strip_labels)
 
     ours = {names.ORIGIN: carrying.origin, names.SOURCE_UID: source.metadata.uid}
     return without(source.metadata.labels, drop) | dict(carrying.set_labels) | ours
