@@ -245,8 +245,8 @@ class Mirroring:
 
         It is looked at again when that is known (``routes``, ``_settle``).
         """
-        if self._has_settled:
-            return False
+        if self._has_settled or seen.source.is_finished:
+            return False  # an end needs no worker, and a worker's first verdict names unfinished sources only
         placed = seen.source.placed
         return placed is None or not self._registry.worker(placed).has_settled
 

@@ -87,13 +87,18 @@ async def _holding(watchdog: Watchdog, larges: Iterable[Large]) -> list[str]:
 
 async def _growing(watchdog: Watchdog, place: Place, size: int) -> list[str]:
     """Requests that take far more than four times as long when they are four times as large."""
-    few = {one.what: (await watchdog.send(one))[1] for one in requests(place, size)}
-    many = {one.what: (await watchdog.send(one))[1] for one in requests(place, 4 * size)}
-    return [
-        f"{what}: {few[what]:.3f} s and {took:.3f} s"
-        for what, took in many.items()
-        if took > max(MOST_TIMES * few[what], _NOT_WORTH_SECONDS)
-    ]
+    slow: list[str] = []
+    for few, many in zip(requests(place, size), requests(place, 4 * size), strict=True):
+        took = [(await watchdog.send(few))[1], (await watchdog.send(many))[1]]
+        if _is_too_much(*took):  # once more: others on the machine only ever make it longer
+            took = [min(took[0], (await watchdog.send(few))[1]), min(took[1], (await watchdog.send(many))[1])]
+        if _is_too_much(*took):
+            slow.append(f"{many.what}: {took[0]:.3f} s and {took[1]:.3f} s")
+    return slow
+
+
+def _is_too_much(few: float, many: float) -> bool:
+    return many > max(MOST_TIMES * few, _NOT_WORTH_SECONDS)
 
 
 async def _named(asking: Asking, name: str) -> Place:
