@@ -252,7 +252,7 @@ async def test_a_check_says_what_is_missing_and_how_to_mend_it(
         await client.delete(binding)
         accounts = f"/api/v1/namespaces/{manager.namespace}/serviceaccounts"
         await client.delete(f"{accounts}/jobmirror")
-        found = await operator.check_until("does not accept the credentials (401)")
+        found = await operator.check_until("does not accept the credentials (401 Unauthorized)")
         assert found.code == 1
 
     mended = await operator.add("east")
