@@ -107,6 +107,7 @@ async def test_a_restart_among_running_jobs_writes_nothing(
 def is_write_of(manager: ManagerProcess, entry: AuditEntry) -> bool:
     """Whether this manager, and not the one of other tests, changed something that matters to others than itself."""
     is_own = entry.resource in ("leases", "configmaps")
+    is_own = is_own or entry.name == "jobmirror-start"  # a dry run: it is not stored
     return entry.user == user_of(manager.namespace) and entry.verb not in READS and not is_own
 
 
