@@ -25,7 +25,7 @@ ALERTS, WEBHOOKS = TOP / "deploy/observability/alerts.yaml", TOP / "config/webho
 WHEN = {
     "management": "",
     "management-tokens": ".Values.config.workers.renewTokens",
-    "management-create-namespaces": ".Values.config.workers.createNamespaces",
+    "management-create-namespaces": '(dig "createNamespaces" false .Values.config.workers)',
     "https": '(and (include "jobmirror.https" .) (not .Values.certManager.enabled))',
     "webhook": ".Values.config.webhook.enabled",
     "access": ".Values.config.access.enabled",
