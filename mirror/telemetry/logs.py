@@ -100,12 +100,6 @@ def set_up_logging(settings: Logging, stream: TextIO | None = None) -> None:
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger("mirror").setLevel(_LEVELS[settings.level])
-    logging.getLogger("asyncio").addFilter(_is_no_broken_tls)
-
-
-def _is_no_broken_tls(record: logging.LogRecord) -> bool:
-    """uvloop logs TLS connections that break while they are closed; what was under way there is reported as its own."""
-    return not record.getMessage().startswith("Fatal error on SSL protocol")
 
 
 class _Handler(logging.StreamHandler[TextIO]):
