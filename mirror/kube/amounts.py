@@ -108,7 +108,8 @@ class Skimmed:
 
 
 _WANTED = frozenset(("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"))
-_TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*+)"(\s*+:)?|[{}\[\]]')
+_TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*+)("(\s*+:)?)?|[{}\[\]]')
+"""A text that does not end is a match, too: each escaped quote in it would be tried as a beginning otherwise."""
 
 
 def skim(data: bytes, *, is_event: bool) -> Skimmed:
@@ -127,7 +128,9 @@ def skim(data: bytes, *, is_event: bool) -> Skimmed:
             if path == metadata:
                 break
             path[-1:] = []
-        elif token.group(2) is not None:
+        elif token.group(2) is None:
+            break  # cut in the middle of a text
+        elif token.group(3) is not None:
             key = _text(token.group(1))
         else:
             _take(found, path, key, _text(token.group(1)), metadata)

@@ -113,6 +113,8 @@ def specs() -> Iterator[tuple[str, Json]]:
         yield f"a text of {name}", {"pod": {"containers": [{"name": "c", "image": "i", "args": [text]}]}}
     for name, text in hostile_annotations():
         yield name, {"metadata": {"annotations": text}}
+    quotes = {"annotations": {names.RULE_NAMES: '"' * 200_000}}
+    yield "too many values behind quotes", {"metadata": quotes, "spec": {"unknown": list(range(60_000))}}
 
 
 def hostile_annotations() -> Iterator[tuple[str, Json]]:
@@ -171,7 +173,11 @@ def encoded(body: object) -> bytes:
     return raw
 
 
-QUICK = {"containers", "labels", "a text of escapes", "conditions", "indexes", "begins without end", "base 60", "items"}
+QUICK = {
+    *("containers", "labels", "a text of escapes", "too many values behind quotes"),
+    *("conditions", "indexes"),
+    *("begins without end", "base 60", "items"),
+}
 
 
 def chosen(cases: Json) -> list[Any]:
