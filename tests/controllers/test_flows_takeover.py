@@ -110,6 +110,25 @@ async def test_a_worker_that_hangs_delays_its_own_jobs_only(age: float) -> None:
         assert world.mirrors("fresh") == [where]
 
 
+async def test_an_ended_source_is_put_in_order_whatever_its_worker_does() -> None:
+    """What it needs, it needs from the management cluster alone, and its worker's first verdict does not name it."""
+    world = World()
+    world.add_worker("east")
+    async with leader_and_standby(world, age=2.0) as (leading, standby):
+        world.create(job())
+        await asyncio.sleep(1)
+        world.controller("east").start("train")
+        world.controller("east").complete("train")
+        await asyncio.sleep(1)
+        leading.cancel()
+        world.workers["east"].is_hung = True
+        world.edit(lambda body: body["metadata"]["annotations"].update({WAITING: "for someone else"}))
+        standby.lead()
+        await asyncio.sleep(20)
+        assert "Complete" in world.conditions("train")
+        assert world.annotation(WAITING) is None
+
+
 async def test_a_standby_that_was_cut_off_from_a_worker_does_not_call_it_lost() -> None:
     """The leader reached it all the time; only the standby did not, for hours, and now it does."""
     world = World()
