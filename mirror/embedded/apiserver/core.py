@@ -132,7 +132,8 @@ class ApiServer:
         key = action_of(request, target, self.actions)
         if key is not None:
             return await self._act(self.actions[key], request, target, user)
-        check_served(target, verb, self.actions, selected_name=info.selected_name)
+        content_type = request.headers.get("content-type", "")
+        check_served(target, verb, self.actions, selected_name=info.selected_name, content_type=content_type)
         call = Call(
             request,
             user,

@@ -15,6 +15,7 @@ from mirror.embedded.apiserver.options import WriteOptions
 from mirror.embedded.apiserver.records import Record
 from mirror.embedded.apiserver.sidethread import pure, size_of
 from mirror.embedded.apiserver.strategy import Context
+from mirror.embedded.apiserver.verbs import check_segment
 from mirror.embedded.apiserver.webhooks.attributes import Attributes
 
 if TYPE_CHECKING:
@@ -91,8 +92,9 @@ def found(server: ApiServer, plural: str, namespace: str, name: str) -> Record:
     """A stored object of core.
 
     Raises:
-        Refused: 404.
+        Refused: 404; 400 for a name that none can have.
     """
+    check_segment(name)
     record = server.storage.get(plural, namespace, name)
     if record is None:
         raise not_found(plural, "", name)
