@@ -23,7 +23,7 @@ demo: $(READY) ## see it work in seconds: a management cluster, two workers, Job
 demo-real: $(READY) $(CONTROLPLANE) ## the same on real control planes
 	$(PY) -m e2e.demo
 
-check: $(READY) ## the quick proof, about a minute: format, lint, types, imports, unit tests
+check: $(READY) ## the quick proof, some minutes: format, lint, types, imports, unit tests
 	$(call section,format and lint)
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .

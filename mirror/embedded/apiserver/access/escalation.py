@@ -12,7 +12,16 @@ import msgspec
 
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.access.policy import CLUSTER_ROLES, GROUP, ROLES, Held, RoleRef
-from mirror.embedded.apiserver.access.rules import FULL, Attributes, Rule, described, list_of, missing
+from mirror.embedded.apiserver.access.rules import (
+    FULL,
+    MOST_PARTS,
+    Attributes,
+    Rule,
+    TooManyParts,
+    described,
+    list_of,
+    missing,
+)
 from mirror.embedded.apiserver.failures import Json, Refused, failure, forbidden, not_found
 from mirror.embedded.apiserver.messages import MASTERS_GROUP, User
 
@@ -82,10 +91,16 @@ def check_binding(rights: Rights, user: User, new: Json, old: Json | None, *, is
 
 
 def _confirm(rights: Rights, user: User, namespace: str, given: Sequence[Rule], plural: str, name: str) -> None:
-    lacking = missing(_held(rights, user, namespace), given)
+    who = f"user {quoted(user.name)} (groups={list_of(user.groups)})"
+    try:
+        lacking = missing(_held(rights, user, namespace), given)
+    except TooManyParts:
+        told = (
+            f"{who} is attempting to grant more than {MOST_PARTS} permissions that are in no rule of theirs as a whole"
+        )
+        raise forbidden(plural, GROUP, name, told) from None
     if not lacking:
         return
-    who = f"user {quoted(user.name)} (groups={list_of(user.groups)})"
     told = f"{who} is attempting to grant RBAC permissions not currently held:\n{described(lacking)}"
     errors = rights.held(user, namespace).errors
     if errors:

@@ -13,6 +13,8 @@ import msgspec
 from mirror.batch.quoting import quoted
 
 ALL = "*"
+MOST_PARTS = 10_000
+"""Of rules that are given and not held as they are; those of all built-in roles together have some thousands."""
 
 
 class Rule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -63,9 +65,47 @@ def allows(rule: Rule, wanted: Attributes) -> bool:
     )
 
 
-def missing(held: Sequence[Rule], given: Iterable[Rule]) -> list[Rule]:
-    """The smallest parts of ``given`` that nobody with the rules ``held`` has."""
-    return [part for rule in given for part in _parts(rule) if not any(_covers(one, part) for one in held)]
+def missing(held: Iterable[Rule], given: Iterable[Rule]) -> list[Rule]:
+    """The smallest parts of ``given`` that nobody with the rules ``held`` has.
+
+    Raises:
+        TooManyParts: rules that no single one of ``held`` covers have more than ``MOST_PARTS``, of which a rule has as
+            many as the product of its lists; nobody else could be served while they are compared.
+    """
+    having, lacking, left = _Having(held), list[Rule](), MOST_PARTS
+    for rule in given:
+        if having.covers(rule):
+            continue
+        left -= _count(rule)
+        if left < 0:
+            raise TooManyParts
+        lacking += (part for part in _parts(rule) if not having.covers(part))
+    return lacking
+
+
+class TooManyParts(Exception):
+    """Rules are not compared."""
+
+
+class _Having:
+    """Rules, found by what they are about."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._by_resource: dict[str, list[Rule]] = {}
+        self._of_urls: list[Rule] = []
+        for rule in dict.fromkeys(rules):
+            for resource in dict.fromkeys(rule.resources):
+                self._by_resource.setdefault(resource, []).append(rule)
+            if rule.non_resource_urls:
+                self._of_urls.append(rule)
+
+    def covers(self, rule: Rule) -> bool:
+        """Whether one of them alone does."""
+        if not rule.resources:
+            return any(_covers(one, rule) for one in self._of_urls)
+        first = rule.resources[0]
+        names = (ALL, first, f"*/{first.partition('/')[2]}")
+        return any(_covers(one, rule) for name in names for one in self._by_resource.get(name, ()))
 
 
 def described(rules: Iterable[Rule]) -> str:
@@ -91,6 +131,12 @@ def list_of(values: Iterable[str]) -> str:
     return "[" + " ".join(map(quoted, values)) + "]"
 
 
+def _count(rule: Rule) -> int:
+    """How many parts it has."""
+    named = len(rule.api_groups) * len(rule.resources) * max(1, len(rule.resource_names))
+    return (named + len(rule.non_resource_urls)) * len(rule.verbs)
+
+
 def _parts(rule: Rule) -> Iterator[Rule]:
     """The rule as many that each have one of everything."""
     for group in rule.api_groups:
@@ -107,7 +153,7 @@ def _parts(rule: Rule) -> Iterator[Rule]:
 
 
 def _covers(held: Rule, part: Rule) -> bool:
-    """Whether a rule holds a part of another, which has at most one of everything."""
+    """Whether a rule alone holds all of another."""
     return (
         (ALL in held.verbs or set(part.verbs) <= set(held.verbs))
         and (ALL in held.api_groups or set(part.api_groups) <= set(held.api_groups))

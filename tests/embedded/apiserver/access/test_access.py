@@ -346,6 +346,14 @@ def test_nobody_gives_rights_that_he_lacks(access: Access, storage: Storage) -> 
     )
 
 
+def test_rights_beyond_number_are_refused_unseen(access: Access, storage: Storage) -> None:
+    """However few bytes they are; nobody else is kept waiting."""
+    give(storage, "ns", rule("get", "", "pods"))
+    many = [f"r{number}" for number in range(500)]
+    with pytest.raises(Refused, match="more than 10000 permissions"):
+        strategy(access, "Role").prepare_create(role({"verbs": many, "apiGroups": many, "resources": many}), CONTEXT)
+
+
 def test_the_right_to_escalate_lifts_it(access: Access, storage: Storage) -> None:
     """For roles; ``bind`` for bindings of one role."""
     give(storage, "ns", rule("escalate", GROUP, "roles"), rule("bind", GROUP, "clusterroles", resourceNames=["view"]))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.embedded.apiserver.access import requests
-from mirror.embedded.apiserver.access.rules import FULL, Attributes, Rule, allows, described, missing
+from mirror.embedded.apiserver.access.rules import FULL, Attributes, Rule, TooManyParts, allows, described, missing
 from mirror.embedded.apiserver.messages import Request, User
 from mirror.embedded.apiserver.paths import request_info
 
@@ -120,6 +120,38 @@ def test_a_refusal_is_worded(wanted: Attributes, message: str) -> None:
     refused = requests.refusal(User("jane"), wanted, "why")
     assert (refused.code, refused.reason) == (403, "Forbidden")
     assert message == refused.status["message"]
+
+
+def many(what: str, number: int) -> tuple[str, ...]:
+    return tuple(f"{what}{one}" for one in range(number))
+
+
+def test_rules_are_not_taken_apart_without_bound() -> None:
+    """A rule of a few KiB has as many parts as the product of its lists: a thousand million would keep all waiting."""
+    cube = Rule(verbs=many("v", 1000), api_groups=many("g", 1000), resources=many("r", 1000))
+    with pytest.raises(TooManyParts):
+        missing([PODS], [cube])
+    with pytest.raises(TooManyParts):
+        missing([PODS], [Rule(verbs=many("v", 10), non_resource_urls=many("/", 1000))] * 2)
+    assert missing(FULL, [cube]) == []
+    assert missing([PODS, cube], [cube]) == []
+
+
+def test_rules_are_compared_with_those_about_the_same() -> None:
+    """Who has many rights and gives many."""
+    asked = 0
+
+    class Counting(tuple[str, ...]):
+        __slots__ = ()
+
+        def __contains__(self, one: object) -> bool:
+            nonlocal asked
+            asked += 1
+            return super().__contains__(one)
+
+    held = [Rule(verbs=Counting(("get",)), api_groups=("",), resources=(name,)) for name in many("r", 3000)]
+    assert missing(held, [Rule(verbs=("get",), api_groups=("",), resources=(name,)) for name in many("r", 3000)]) == []
+    assert asked == 3000
 
 
 RULES = st.builds(
