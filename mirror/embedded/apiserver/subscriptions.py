@@ -11,6 +11,9 @@ from typing import Protocol
 
 from mirror.embedded.apiserver.records import Event
 
+_MOST_EVENTS, _MOST_BYTES = 256, 2**20
+"""That are looked at at a stretch: of a history of thousands, each is read to see whether a watcher means it."""
+
 
 class Waiters:
     """Those who have read everything that is there."""
@@ -40,6 +43,15 @@ class Waiters:
             timer.cancel()
             if future in self._futures:
                 self._futures.remove(future)
+
+
+def _some(events: list[Event]) -> list[Event]:
+    size = 0
+    for position, event in enumerate(events[:_MOST_EVENTS]):
+        size += len(event.record.raw)
+        if size > _MOST_BYTES:
+            return events[: position + 1]
+    return events[:_MOST_EVENTS]
 
 
 def _end(future: asyncio.Future[None]) -> None:
@@ -114,13 +126,23 @@ class Subscription:
         Raises:
             records.Gone: the history was cut beyond this place.
         """
-        found = self._history.since(self.version)
-        if found:
-            self.version = found[-1].version
-        return found
+        return self._taken(self._history.since(self.version))
+
+    def take_some(self) -> list[Event]:
+        """As ``take``, but no more at once than others can wait for.
+
+        Raises:
+            records.Gone: the history was cut beyond this place.
+        """
+        return self._taken(_some(self._history.since(self.version)))
+
+    def _taken(self, events: list[Event]) -> list[Event]:
+        if events:
+            self.version = events[-1].version
+        return events
 
     def take_as(self, form: Hashable, make: Callable[[list[Event]], list[bytes]]) -> list[bytes]:
-        """What ``make`` makes of every event that is there; or has made for another reader with the same ``form``.
+        """What ``make`` makes of the next events; or has made of them for another reader with the same ``form``.
 
         Raises:
             records.Gone: the history was cut beyond this place.
@@ -130,7 +152,11 @@ class Subscription:
         if found is not None:
             self.version = history.changed
             return found
-        made = make(self.take())
+        events = self.take_some()
+        made = history.shared.get(form, after, self.version)
+        if made is not None:
+            return made
+        made = make(events)
         history.shared.put(form, after, self.version, made)
         return made
 

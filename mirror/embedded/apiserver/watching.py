@@ -156,12 +156,14 @@ class _Watch:
         try:
             for piece in self._initial():
                 yield piece
+                await asyncio.sleep(0)
             # Readers want the headers at once, be there events or not.
             yield b""
             while True:
                 for piece in self._take():
                     yield piece
                 if self._subscription.is_behind:
+                    await asyncio.sleep(0)  # others first: it may be behind by thousands
                     continue
                 rest = ends - now()
                 if rest <= _TICK_SECONDS:
@@ -195,12 +197,12 @@ class _Watch:
             yield self._forms.bookmark(version, ends_initial_events=True)
 
     def _take(self) -> list[bytes]:
-        """Every event that is there and is meant, in pieces. Raises: Gone."""
+        """The next events, those that are meant, in pieces. Raises: Gone."""
         if not self._subscription.is_behind:
             return []
         if self._forms.is_shared:
             return self._subscription.take_as((self._forms.key, self._predicate), self._pieces)
-        return self._pieces(self._subscription.take())
+        return self._pieces(self._subscription.take_some())
 
     def _pieces(self, events: list[Event]) -> list[bytes]:
         predicate, line = self._predicate, self._forms.line

@@ -141,6 +141,32 @@ def test_a_cursor_survives_compaction_but_not_loss() -> None:
         current.take()
 
 
+@pytest.mark.parametrize(("text", "most"), [("", 256), ("x" * 2**18, 5)], ids=["many", "large"])
+def test_a_cursor_that_is_far_behind_takes_a_little_at_a_time(text: str, most: int) -> None:
+    """Others are served in between; nothing is left out, and who comes behind shares the work."""
+    storage, made = Storage(), []
+
+    def make(events: list[Event]) -> list[bytes]:
+        made.append(len(events))
+        return [b"%d" % one.version for one in events]
+
+    cursors = [storage.watch("maps", storage.version) for _ in range(3)]
+    for number in range(600 if not text else 12):
+        write(storage, f"m{number}", text)
+    versions = [b"%d" % one.version for one in storage.watch("maps", 0).take()]
+    taken: list[list[bytes]] = [[], []]
+    while cursors[0].is_behind:
+        for place in (0, 1):
+            taken[place] += cursors[place].take_as("form", make)
+    assert taken == [versions, versions]
+    assert max(made) <= most
+    assert sum(made) == len(versions)
+    one_by_one = []
+    while cursors[2].is_behind:
+        one_by_one += cursors[2].take_some()
+    assert len(one_by_one) == len(versions)
+
+
 def test_readers_with_the_same_wish_share_the_work() -> None:
     """Who is at the same place gets what was made for another."""
     storage, made = Storage(), []
