@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from doubles.jobs import job as job_body
 
@@ -49,7 +50,7 @@ REFUSED = (KubeError, BadReview, Refused, ValueError, RecursionError)
 def hold_of(work: Callable[[], object]) -> float:
     """CPU seconds of one turn of the loop."""
     best = float("inf")
-    for _ in range(3):
+    for _ in range(5):  # others on the machine only ever make it longer
         began = time.thread_time()
         with contextlib.suppress(*REFUSED):
             work()
@@ -213,7 +214,7 @@ def test_no_source_holds_the_loop(name: str) -> None:
 
     assert hold_of(arrive) < MOST_SECONDS
     assert hold_of(look) < MOST_SECONDS
-    assert hold_of(lambda: json.dumps(job.mirror_body(found, namespace="n", carrying=CARRYING))) < MOST_SECONDS
+    assert hold_of(lambda: msgspec.json.encode(job.mirror_body(found, namespace="n", carrying=CARRYING))) < MOST_SECONDS
     mirror = decode_object(encoded(job.mirror_body(found, namespace="n", carrying=CARRYING)))
     assert hold_of(lambda: job_changes.changes(found, mirror, carrying=CARRYING)) < MOST_SECONDS
 
