@@ -252,9 +252,7 @@ def _selected_labels(spec: Json) -> frozenset[str]:
 
 def _own_labels(source: Object, carrying: Carrying) -> dict[str, str]:
     def drop(key: str) -> bool:
-        if key in GENERATED_LABELS or key.startswith(names.PREFIX):
-            return True
-        return bool(carrying.strip_labels) and _any(key, carrying.strip_labels)
+        return key in GENERATED_LABELS or key.startswith(names.PREFIX) or _any(key, carrying.strip_labels)
 
     ours = {names.ORIGIN: carrying.origin, names.SOURCE_UID: source.metadata.uid}
     return without(source.metadata.labels, drop) | dict(carrying.set_labels) | ours
@@ -268,4 +266,4 @@ def _own_annotations(source: Object, carrying: Carrying) -> dict[str, str]:
 
 
 def _any(key: str, globs: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(key, glob) for glob in globs)
+    return bool(globs) and any(fnmatchcase(key, glob) for glob in globs)  # mostly there are none
