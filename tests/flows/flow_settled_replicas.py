@@ -11,7 +11,7 @@ import asyncio
 import msgspec
 from flow_ownership import OwnershipInvariants
 from flow_settled import _differences, wait_until_settled
-from flow_world import HOME, conditions, has_ended, placed
+from flow_world import HOME, conditions, has_ended, path, placed, tolerant
 from replica_world import MANAGEMENT_PREFIX, ReplicaWorld
 
 from mirror.embedded.faults.targets import INSIDER
@@ -58,12 +58,12 @@ async def _clean_up(world: ReplicaWorld, laws: OwnershipInvariants) -> None:
     sources = {source["metadata"]["uid"]: source for source in await world.sources()}
     for cluster in world.planes:
         for job in world.jobs_on(cluster):
-            uid, name = job["metadata"]["uid"], job["metadata"]["name"]
+            uid, own = job["metadata"]["uid"], path(job["metadata"]["name"], job["metadata"]["namespace"])
             source_uid = laws.made_for.get(uid)
-            if source_uid is None or (source_uid not in sources and not _is_labelled(job)):
-                await _forget(world, cluster, job)
+            if source_uid is None or (source_uid not in sources and not _is_labelled(job, world.origin)):
+                await tolerant(world.planes[cluster].api.delete(own, propagation="Background"))
             elif _was_suspended_by_others(job, sources.get(source_uid), laws):
-                await world.change(name, {"spec": {"suspend": False}}, cluster=cluster)
+                await tolerant(world.planes[cluster].api.merge(own, {"spec": {"suspend": False}}))
     for source in await world.sources():
         metadata = source["metadata"]
         patch: Json = {"metadata": {"annotations": {names.WORKER_SELECTOR: None}, "finalizers": None}}
@@ -77,13 +77,10 @@ def _was_suspended_by_others(job: Json, source: Json | None, laws: OwnershipInva
     return laws.suspended_by.get(job["metadata"]["uid"]) == INSIDER
 
 
-async def _forget(world: ReplicaWorld, cluster: str, job: Json) -> None:
-    await world.delete(job["metadata"]["name"], cluster=cluster)
-
-
-def _is_labelled(job: Json) -> bool:
+def _is_labelled(job: Json, origin: str) -> bool:
+    """Whether its labels say that it is a mirror; a manager does not even see one of another origin (D1)."""
     labels = job["metadata"].get("labels") or {}
-    return names.ORIGIN in labels and names.SOURCE_UID in labels
+    return labels.get(names.ORIGIN) == origin and names.SOURCE_UID in labels
 
 
 async def _register(world: ReplicaWorld) -> None:
@@ -156,7 +153,7 @@ def _disagreements(world: ReplicaWorld, laws: OwnershipInvariants, sources: list
     for cluster in world.planes:
         for job in world.jobs_on(cluster):
             uid, name = job["metadata"]["uid"], job["metadata"]["name"]
-            if uid in laws.made_for and laws.made_for[uid] not in there and _is_labelled(job):
+            if uid in laws.made_for and laws.made_for[uid] not in there and _is_labelled(job, world.origin):
                 problems.append(f"{name} on {cluster} has no source")
     for uid, source in there.items():
         name, is_ours = source["metadata"]["name"], source["spec"].get("managedBy") == names.DEFAULT_MANAGED_BY

@@ -241,16 +241,18 @@ class ReplicaWorld(FlowWorld):
         ]
 
     async def change(self, name: str, patch: Json, *, cluster: str = "management") -> None:
-        namespaces = ["default"] if cluster == "management" else self.namespaces_of(name, cluster)
-        for namespace in namespaces:
+        for namespace in self._meant(name, cluster):
             await tolerant(self.planes[cluster].api.merge(path(name, namespace), patch))
 
     async def delete(
         self, name: str = "train", *, cluster: str = "management", propagation: str = "Background"
     ) -> None:
-        namespaces = ["default"] if cluster == "management" else self.namespaces_of(name, cluster)
-        for namespace in namespaces:
+        for namespace in self._meant(name, cluster):
             await tolerant(self.planes[cluster].api.delete(path(name, namespace), propagation=propagation))
+
+    def _meant(self, name: str, cluster: str) -> list[str]:
+        """Sources on the management cluster, though it be its own worker; mirrors on another."""
+        return ["default"] if cluster == "management" else self.namespaces_of(name, cluster)
 
     def cluster_of(self, worker: str) -> str | None:
         """Where the Secret of this worker leads to; None: there is none."""
