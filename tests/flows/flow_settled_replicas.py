@@ -7,6 +7,7 @@ others in the way. What is left is the manager's.
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import msgspec
 from flow_ownership import OwnershipInvariants
@@ -83,6 +84,12 @@ def _is_labelled(job: Json, origin: str) -> bool:
     return labels.get(names.ORIGIN) == origin and names.SOURCE_UID in labels
 
 
+def _free_name(name: str, taken: set[str]) -> str:
+    """This one, unless it is another cluster's by now."""
+    others = (f"{name}-{number}" for number in itertools.count(2))
+    return next(one for one in itertools.chain((name,), others) if one not in taken)
+
+
 async def _register(world: ReplicaWorld) -> None:
     """Every cluster is registered once: as the worker that has Jobs there, by the record, or else as it is now."""
     recorded, load = await _recorded(world), world.load()
@@ -97,7 +104,7 @@ async def _register(world: ReplicaWorld) -> None:
         choice = max((one for one in known if load[one]), key=load.__getitem__, default="")
         choice = choice or next((one for one in here if one in known), "") or next(iter(here), "")
         if not choice and cluster in world.workers:
-            choice = next(iter(known), cluster)
+            choice = next(iter(known), "") or _free_name(cluster, {*wanted, *world.registrations, *recorded})
         if choice:
             wanted[choice] = cluster
     bad = {worker for worker, cluster in wanted.items() if _is_another(world, recorded, worker, cluster)}
