@@ -271,27 +271,30 @@ class Registry:
         return await self._connector(spec.name, spec.kubeconfig)
 
     async def accept_identity(self, worker: Worker, uid: str) -> None:
-        await self._forget_renamed(worker.name, uid)
-        # The prefix in use is the recorded one, whatever the Secret says meanwhile; the first contact records it.
+        renamed = await self._renamed_from(worker.name, uid)
+        # The prefix in use is the recorded one, whatever the Secret says meanwhile; the first contact records it. It
+        # stays that of a cluster which gets another name: its mirrors are still there.
         recorded = self._book.prefix_of(worker.name)
+        if recorded is None and renamed is not None:
+            recorded = self._book.prefix_of(renamed)
         wanted = worker.spec.namespace_prefix if worker.spec else ""
         prefix = wanted if recorded is None else recorded
+        book = self._book.without(renamed) if renamed is not None else self._book
         management_uid = self._settings.management_uid
-        self._book.check_identity(worker.name, uid, management_uid=management_uid, has_prefix=bool(prefix))
-        worker.uid = uid
+        book.check_identity(worker.name, uid, management_uid=management_uid, has_prefix=bool(prefix))
+        worker.uid, self._book = uid, book
         await self._record(worker, uid, prefix)
+        if renamed is not None:
+            self.log.info("worker forgotten", worker=renamed, because=f"its cluster is worker {worker.name} now")
 
-    async def _forget_renamed(self, worker: str, uid: str) -> None:
-        """A cluster that was registered under another name, which no Secret and no Job has any more, is this one."""
+    async def _renamed_from(self, worker: str, uid: str) -> str | None:
+        """The name under which a cluster was registered before, if no Secret and no Job has that name any more."""
         other = self._book.registered_as(worker, uid)
         if other is None or other in self.workers:
-            return
+            return None
         await self.wait_until_secrets_synced()
         await self.wait_until_sources_known()
-        if other not in self.workers and not self.has_sources_on(other):
-            self._book = self._book.without(other)
-            self._book_changed.set()
-            self.log.info("worker forgotten", worker=other, because=f"its cluster is worker {worker} now")
+        return other if other not in self.workers and not self.has_sources_on(other) else None
 
     async def _record(self, worker: Worker, uid: str, prefix: str) -> None:
         """Write down who a worker is and where its mirrors live, before anything is done there."""

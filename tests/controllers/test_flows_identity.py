@@ -320,3 +320,33 @@ async def test_a_worker_that_gets_another_name_and_prefix_keeps_the_mirrors_of_f
     async with manager_of(world) as manager:
         await manager.settle(200)
         assert world.mirror("east", "train", f"{before}default") is not None
+
+
+@pytest.mark.parametrize("goes", ["before", "while"])
+@pytest.mark.parametrize(("before", "after"), [("b-", ""), ("", "b-"), ("a-", "b-")])
+async def test_a_worker_that_gets_another_name_and_prefix_loses_what_has_no_source(
+    before: str, after: str, goes: str
+) -> None:
+    """D8, D19: the prefix in use goes with the cluster, not with its name, until nothing is left under it."""
+    world = World()
+    east = world.add_worker("east", annotations={"namespace-prefix": before} if before else {})
+    for namespace in ("a-default", "b-default"):
+        east.server.put("namespaces", {"metadata": {"name": namespace}})
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+        world.controller("east").complete("train", namespace=f"{before}default")
+        await manager.settle()
+    world.management.server.remove("secrets", "east", HOME)
+    world.register("north", leads_to="east", annotations={"namespace-prefix": after} if after else {})
+    if goes == "before":
+        world.delete()
+    async with manager_of(world) as manager:
+        await manager.settle(10)
+        if goes == "while":
+            world.delete()
+        await manager.settle(200)
+        assert world.mirror("east", "train", f"{before}default") is None
+        world.create(job())
+        await manager.settle()
+        assert world.mirror("east", "train", f"{after}default") is not None

@@ -65,6 +65,9 @@ async def _clean_up(world: ReplicaWorld, laws: OwnershipInvariants) -> None:
                 await tolerant(world.planes[cluster].api.delete(own, propagation="Background"))
             elif _was_suspended_by_others(job, sources.get(source_uid), laws):
                 await tolerant(world.planes[cluster].api.merge(own, {"spec": {"suspend": False}}))
+            if source_uid in sources and _cannot_be_told(job, sources[source_uid], world.origin):
+                labels = {names.ORIGIN: world.origin, names.SOURCE_UID: source_uid}
+                await tolerant(world.planes[cluster].api.merge(own, {"metadata": {"labels": labels}}))
     for source in await world.sources():
         metadata = source["metadata"]
         patch: Json = {"metadata": {"annotations": {names.WORKER_SELECTOR: None}, "finalizers": None}}
@@ -76,6 +79,12 @@ def _was_suspended_by_others(job: Json, source: Json | None, laws: OwnershipInva
     if source is None or source["spec"].get("suspend") or not job["spec"].get("suspend"):
         return False
     return laws.suspended_by.get(job["metadata"]["uid"]) == INSIDER
+
+
+def _cannot_be_told(mirror: Json, source: Json, origin: str) -> bool:
+    """Whether others took its labels away before any manager knew it: the answer to its create was lost (D1)."""
+    recorded = [one.get("message") for one in (source.get("status") or {}).get("conditions") or ()]
+    return mirror["metadata"]["uid"] not in recorded and not _is_labelled(mirror, origin)
 
 
 def _is_labelled(job: Json, origin: str) -> bool:
