@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from mirror.model.views import JobKey, JobView, Moment, WorkerView
+from mirror.model.keys import SourceKey
+from mirror.model.views import JobView, Moment, WorkerView
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 _STATES = (
@@ -38,16 +39,16 @@ class Pretended:
 
     def __init__(self) -> None:
         self.by_name: dict[str, WorkerView] = {}
-        self.by_key: dict[JobKey, JobView] = {}
-        self.stories: dict[JobKey, tuple[Moment, ...]] = {}
-        self.lacking: dict[JobKey, dict[str, str]] = {}
+        self.by_key: dict[SourceKey, JobView] = {}
+        self.stories: dict[SourceKey, tuple[Moment, ...]] = {}
+        self.lacking: dict[SourceKey, dict[str, str]] = {}
         self.read = 0
         """How many Jobs were asked for."""
         self._readers: list[_Changes] = []
 
     def put(self, job: JobView, *story: Moment) -> JobView:
         """A Job as it is now, and what happened to it last."""
-        key = (job.namespace, job.name)
+        key = SourceKey(job.kind, job.namespace, job.name)
         self.by_key[key] = job
         self.stories[key] = self.stories.get(key, ()) + story
         self._tell({key})
@@ -55,8 +56,9 @@ class Pretended:
 
     def drop(self, namespace: str, name: str) -> None:
         """A Job is gone."""
-        del self.by_key[namespace, name]
-        self._tell({(namespace, name)})
+        key = SourceKey("Job", namespace, name)
+        del self.by_key[key]
+        self._tell({key})
 
     def put_worker(self, worker: WorkerView) -> None:
         """A worker as it is now."""
@@ -77,40 +79,40 @@ class Pretended:
         found = [job for job in self.by_key.values() if namespace in (None, job.namespace)]
         return tuple(sorted(found, key=lambda job: job.created, reverse=True)[:most])
 
-    def keys(self) -> tuple[JobKey, ...]:
+    def keys(self) -> tuple[SourceKey, ...]:
         return tuple(self.by_key)
 
-    def job(self, namespace: str, name: str) -> JobView | None:
+    def job(self, key: SourceKey) -> JobView | None:
         self.read += 1
-        return self.by_key.get((namespace, name))
+        return self.by_key.get(key)
 
-    def timeline(self, namespace: str, name: str) -> tuple[Moment, ...]:
-        return self.stories.get((namespace, name), ())
+    def timeline(self, key: SourceKey) -> tuple[Moment, ...]:
+        return self.stories.get(key, ())
 
-    def lacks(self, namespace: str, name: str) -> Mapping[str, str]:
-        return self.lacking.get((namespace, name), {})
+    def lacks(self, key: SourceKey) -> Mapping[str, str]:
+        return self.lacking.get(key, {})
 
-    def changes(self) -> AsyncIterator[frozenset[JobKey]]:
+    def changes(self) -> AsyncIterator[frozenset[SourceKey]]:
         reader = _Changes(self._readers)
         self._readers.append(reader)
         return reader
 
-    def _tell(self, keys: set[JobKey]) -> None:
+    def _tell(self, keys: set[SourceKey]) -> None:
         for reader in self._readers:
             reader.tell(keys)
 
 
-class _Changes(AsyncIterator[frozenset[JobKey]]):
+class _Changes(AsyncIterator[frozenset[SourceKey]]):
     def __init__(self, readers: list[_Changes]) -> None:
         self._readers = readers
-        self._keys: set[JobKey] = set()
+        self._keys: set[SourceKey] = set()
         self._news = asyncio.Event()
 
-    def tell(self, keys: set[JobKey]) -> None:
+    def tell(self, keys: set[SourceKey]) -> None:
         self._keys |= keys
         self._news.set()
 
-    async def __anext__(self) -> frozenset[JobKey]:
+    async def __anext__(self) -> frozenset[SourceKey]:
         try:
             await self._news.wait()
         except asyncio.CancelledError:
@@ -151,7 +153,7 @@ def many(count: int) -> Pretended:
         state, namespace = _STATES[number % len(_STATES)], f"team-{number % 7}"
         worker = "" if state in ("Waiting", "Suspended") else ("east", "north", "west")[number % 3]
         made = job(f"job-{number:05d}", state, namespace=namespace, worker=worker, created=before(seconds=number))
-        known.by_key[namespace, made.name] = made
+        known.by_key[SourceKey("Job", namespace, made.name)] = made
     return known
 
 
@@ -186,8 +188,8 @@ def picture(now: datetime = NOW) -> Pretended:
             started=ago(seconds=made - 1) if begun else "",
             finished=ago(seconds=made * 0.3) if state in ("Complete", "Failed") else "",
         )
-        known.by_key[namespace, name] = msgspec.structs.replace(one, **extra)
-    known.stories["research", "train-resnet-large"] = (
+        known.by_key[SourceKey("Job", namespace, name)] = msgspec.structs.replace(one, **extra)
+    known.stories[SourceKey("Job", "research", "train-resnet-large")] = (
         Moment(at=ago(minutes=42), kind="Created", text=""),
         Moment(at=ago(minutes=42), kind="Held", text="suspended until a worker is chosen"),
         Moment(at=ago(minutes=42), kind="Waiting", text="east: capacity reached; gpu-frankfurt: capacity reached"),
@@ -201,13 +203,13 @@ def picture(now: datetime = NOW) -> Pretended:
         Moment(at=ago(minutes=9), kind="Error", text="status refused: conflict; tried again", worker="gpu-frankfurt"),
         Moment(at=ago(seconds=40), kind="Status", text="active 8, ready 8, succeeded 24", worker="gpu-frankfurt"),
     )
-    known.lacking["research", "embed-corpus-7"] = {
+    known.lacking[SourceKey("Job", "research", "embed-corpus-7")] = {
         "east": "does not match gpu=a100",
         "gpu-frankfurt": "capacity reached: 8 of 8 Jobs",
         "north": "out of reach since 4 minutes",
         "west": "cordoned",
     }
-    known.stories["research", "embed-corpus-7"] = (
+    known.stories[SourceKey("Job", "research", "embed-corpus-7")] = (
         Moment(at=ago(minutes=3), kind="Created", text=""),
         Moment(at=ago(minutes=3), kind="Waiting", text="no worker takes it: capacity reached (gpu-frankfurt)"),
     )

@@ -20,7 +20,7 @@ from e2e.controlplane.kubeconfigs import read_kubeconfig
 from e2e.job_controller import with_gangs
 from e2e.jobs import Scene, indexed, is_complete, is_suspended, job, runs, until
 from e2e.manager import ManagerProcess
-from mirror.adapters.job import HELD
+from mirror.kinds.base import HELD
 from mirror.model import names
 
 OLD = ("--feature-gates=WatchList=false",)

@@ -19,6 +19,7 @@ from e2e.browser import Tab, browser_tab, find_chromium
 from e2e.ports import reserved_port
 from e2e.pretended import NOW, Pretended, before, job, many, picture
 from mirror.cli.embedded import manager
+from mirror.model.keys import SourceKey
 from mirror.model.views import Moment, WorkerView
 from mirror.page.serving import Place, serve
 from mirror.page.table import PAGE_JOBS
@@ -115,7 +116,7 @@ async def test_hostile_text_is_only_text() -> None:
     known.put_worker(WorkerView(name="east", state="Lost", because=HOSTILE, version=HOSTILE, uid=HOSTILE))
     known.put_worker(WorkerView(name=HOSTILE, state=HOSTILE))
     known.put(job("victim", "Waiting", because=HOSTILE, worker=HOSTILE), Moment(at=HOSTILE, kind=HOSTILE, text=HOSTILE))
-    known.lacking["default", "victim"] = {HOSTILE: HOSTILE}
+    known.lacking[SourceKey("Job", "default", "victim")] = {HOSTILE: HOSTILE}
     async with seen(known) as (tab, url):
         lures = ("?text=%3Cscript%3Epwned=1%3C/script%3E", "?worker=%22%3E%3Cimg%20src=x%20onerror=pwned=1%3E")
         for path in ("", "jobs/default/victim", *lures):
@@ -172,7 +173,7 @@ async def test_focus_stays_on_a_row_that_changes() -> None:
         await tab.wait_for(LIVE)
         await tab.evaluate("document.querySelector('#rows tr:nth-child(3) a').focus()")
         before_it = await tab.evaluate("document.activeElement.href")
-        known.put(msgspec.structs.replace(known.by_key["billing", "invoices-november"], failed=7))
+        known.put(msgspec.structs.replace(known.by_key[SourceKey("Job", "billing", "invoices-november")], failed=7))
         known.put(job("newest", created="2030-01-01T00:00:00Z"))
         await tab.wait_for(f"{ROWS}[0].innerText.includes('newest') && {ROWS}[3].innerText.includes('7 failed')")
         assert await tab.evaluate("document.activeElement.href") == before_it
@@ -224,7 +225,9 @@ async def test_it_fits_every_screen(width: int, scheme: str, tmp_path: Path) -> 
         for path in ("", "jobs/research/train-resnet-large", "jobs/research/embed-corpus-7", "jobs/nowhere/nothing"):
             await tab.open(url + path)
             await tab.wait_for(LIVE)
-            known.put(msgspec.structs.replace(known.by_key["web", "thumbnails-28841"], succeeded=len(path)))
+            known.put(
+                msgspec.structs.replace(known.by_key[SourceKey("Job", "web", "thumbnails-28841")], succeeded=len(path))
+            )
             await asyncio.sleep(1)  # two messages: what they make jump has jumped
             assert await tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{path} is too wide"
             assert await tab.evaluate(_SHIFTS) < 0.02, f"{path} jumps"

@@ -16,10 +16,10 @@ from typing import Any
 
 from e2e.controlplane.client import JSON_PATCH, MERGE_PATCH, Client, Refused
 from e2e.controlplane.plane import ControlPlane
-from mirror.adapters.job_status import StoredJob, lost_status, next_status, placed_status, suspended_status
-from mirror.adapters.job_status_stored import is_finished, served
 from mirror.batch.status_rules import check_status_update
-from tests.adapters.job_status_worlds import (
+from mirror.kinds.batch_job.status import StoredJob, lost_status, next_status, placed_status, suspended_status
+from mirror.kinds.batch_job.status_stored import is_finished, served
+from tests.kinds.batch_job.job_status_worlds import (
     BAD_INDEX_TEXTS,
     NOW,
     change_spec,

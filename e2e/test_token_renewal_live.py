@@ -20,11 +20,12 @@ from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, is_complete, job, uid, until
 from e2e.manager import ManagerProcess
+from mirror.kinds.base import Kind
+from mirror.kinds.registry import BUILT_IN
 from mirror.kube.client import Client
 from mirror.kube.connect import connect_management, connect_worker
 from mirror.kube.kubeconfig import check_kubeconfig
 from mirror.kube.objects import Object
-from mirror.kube.resources import JOBS
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.informer import Change
 from mirror.settings.schema import Limits
@@ -49,10 +50,12 @@ class NoSources:
 
     async def wait_until_sources_known(self) -> None: ...
 
-    def source_size(self, worker: Worker, found: Object) -> int | None:
+    def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None:
         return None
 
-    def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None: ...
+    def on_mirror_change(
+        self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change
+    ) -> None: ...
 
     def on_worker_transition(self, worker: Worker) -> None: ...
 
@@ -75,7 +78,7 @@ async def renewer_of(manager: ManagerProcess, tell: Callable[[Object, str, str],
         checked = check_kubeconfig(kubeconfig, ALLOW)
         return await connect_worker(name, checked, allow=ALLOW, limits=Limits(), observer=metrics)
 
-    around = RegistrySettings(manager.namespace, manager.origin, "", (JOBS,))
+    around = RegistrySettings(manager.namespace, manager.origin, "", BUILT_IN)
     registry = Registry(client, around, connector=connect, clock=clock, log=log, metrics=metrics)
     registry.users = NoSources()
     try:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 import tenacity
 
-from mirror.adapters import job
 from mirror.controllers.gauges import Gauges
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
 from mirror.decide.seen import Policy
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import Part, connect, permit_of, settings_of
 from mirror.jobcontroller.rivals import Fought
+from mirror.kinds.base import MirrorTransform
+from mirror.kinds.registry import BUILT_IN
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.connect import connect_management, connect_worker
@@ -268,7 +269,7 @@ async def _build(
 
     registry = Registry(
         management,
-        RegistrySettings(settings.namespace, origin, uid, (job.RESOURCE,), settings.namespaces),
+        RegistrySettings(settings.namespace, origin, uid, BUILT_IN, settings.namespaces),
         connector=connect,
         clock=clock,
         log=log,
@@ -313,7 +314,7 @@ def _mirroring_settings(settings: Settings, origin: str, *, server_knows_rule_na
     mirrors = settings.mirrors
     return MirroringSettings(
         managed_by=settings.managed_by,
-        carrying=job.Carrying(
+        transform=MirrorTransform(
             origin=origin,
             strip_labels=mirrors.strip.labels,
             strip_annotations=mirrors.strip.annotations,

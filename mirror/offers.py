@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Protocol
 
 from mirror.access.service import Access, Around
 from mirror.access.telling import Telling
 from mirror.access.web import routes as access_routes
 from mirror.controllers.mirroring import Mirroring
+from mirror.kinds.registry import JOB
 from mirror.kube.client import Client
 from mirror.page.serving import Place
 from mirror.page.serving import serve as serve_page
@@ -89,11 +91,12 @@ def _access(settings: Settings, management: Client, manager: Manager, certificat
     known = mirroring.known()
     around = Around(
         management=management,
-        sources=mirroring.sources,
+        kind=JOB,
+        sources=mirroring.sources.of(JOB),
         registry=manager.registry,
         known=known,
-        lacks_of=known.lacks_of,
-        carrying=mirroring.carrying,
+        lacks_of=partial(known.lacks_of, JOB),
+        transform=mirroring.transform,
         managed_by=settings.managed_by,
     )
     telling = Telling(

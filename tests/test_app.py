@@ -270,7 +270,6 @@ async def test_traces_that_nobody_wants_are_none() -> None:
 
 def test_a_manager_without_traces_does_not_load_opentelemetry() -> None:
     """Megabytes and an extra that most managers do not have."""
-    code = (
-        "import sys, mirror.app; print([m for m in ('opentelemetry', 'mirror.adapters.job_trace') if m in sys.modules])"
-    )
+    loaded = "[m for m in ('opentelemetry', 'mirror.controllers.tracing') if m in sys.modules]"
+    code = f"import sys, mirror.app; print({loaded})"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

@@ -17,10 +17,10 @@ from mirror.access.asking import Page
 from mirror.access.bounds import Bounds
 from mirror.access.pods import INDEX, BadList, Event, Listed, Pod, read_events, read_list, read_pods
 from mirror.access.reviews import Person
-from mirror.adapters import job
 from mirror.batch.syntax import subdomain_problems
 from mirror.batch.views import items, mapping, text
 from mirror.decide.identity import Identity, identify
+from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.errors import BadRequest, Forbidden, KubeError, NotFound, TooManyRequests, in_words
 from mirror.kube.objects import Object
@@ -56,7 +56,8 @@ class Mirror:
 class Mirrors:
     """Looks for mirrors in caches, and for what is in them on workers."""
 
-    def __init__(self, sources: Store, registry: Registry, *, origin: str, bounds: Bounds) -> None:
+    def __init__(self, kind: Kind, sources: Store, registry: Registry, *, origin: str, bounds: Bounds) -> None:
+        self._kind = kind
         self._sources = sources
         self._registry = registry
         self._origin = origin
@@ -77,7 +78,7 @@ class Mirrors:
         Raises:
             Refused: 409 while there is none, 503 while its worker is out of reach.
         """
-        name = job.brief(source).placed
+        name = self._kind.summary(source).placed
         if name is None:
             why = source.annotations.get(names.WAITING_BECAUSE)
             raise Refused(409, f"the Job has no worker yet{f': {why}' if why else ''}")
@@ -86,7 +87,7 @@ class Mirrors:
             # Why, is for operators: it may hold the address of the worker.
             raise Refused(503, f"worker {name} is unreachable from the manager; its operator can see why")
         metadata = source.metadata
-        found = worker.mirrors.get(worker.namespace_of(metadata.namespace), metadata.name)
+        found = worker.mirrors_of(self._kind).get(worker.namespace_of(metadata.namespace), metadata.name)
         identity = self._identity(source, found) if found is not None else Identity.FOREIGN
         if found is None or identity in (Identity.FOREIGN, Identity.NAMESAKE):
             raise Refused(409, f"worker {name} has no mirror of this Job (not yet, or not any more)")
@@ -95,7 +96,7 @@ class Mirrors:
         return Mirror(source, found, worker)
 
     def _identity(self, source: Object, found: Object) -> Identity:
-        uid, recorded = source.metadata.uid, job.brief(source).mirror_uid
+        uid, recorded = source.metadata.uid, self._kind.summary(source).mirror_uid
         its = found.metadata.uid
         return identify(its, found.labels, origin=self._origin, source_uid=uid, recorded_uid=recorded)
 

@@ -20,12 +20,14 @@ from mirror.access.comparing import Comparing
 from mirror.access.logs import Cut, Logs, Out
 from mirror.access.mirrors import Mirrors
 from mirror.access.reviews import Person, Reviews, Right
-from mirror.adapters import differences, job
 from mirror.batch.syntax import label_problems
+from mirror.kinds.base import BadDraft, Kind, MirrorTransform
+from mirror.kinds.report import Report
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError, in_words
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import Object, Partial, size_of
+from mirror.model.keys import SourceKey
 from mirror.model.views import Known
 from mirror.runtime.store import Store
 from mirror.serving.peers import peer_of
@@ -45,11 +47,13 @@ class Around:
     """What ``access`` needs of the manager."""
 
     management: Client
+    kind: Kind
+    """Whose objects can be asked for."""
     sources: Store
     registry: Registry
     known: Known
     lacks_of: Callable[[Object], Mapping[str, str]]
-    carrying: job.Carrying
+    transform: MirrorTransform
     managed_by: str
 
 
@@ -81,7 +85,9 @@ class Access:
         self._log = log
         self._bounds = bounds or Bounds()
         self._reviews = Reviews(around.management)
-        self._mirrors = Mirrors(around.sources, around.registry, origin=around.carrying.origin, bounds=self._bounds)
+        self._mirrors = Mirrors(
+            around.kind, around.sources, around.registry, origin=around.transform.origin, bounds=self._bounds
+        )
         self._logs = Logs(self._mirrors, self._bounds)
         self._comparing = Comparing()
         now = asyncio.get_running_loop().time
@@ -190,16 +196,17 @@ class Access:
 
     def _job(self, namespace: str, name: str) -> object:
         known = self._around.known
-        found = known.job(namespace, name)
+        key = SourceKey(self._around.kind.name, namespace, name)
+        found = known.job(key)
         if found is None:
             raise no_job(namespace, name)
-        lacks = known.lacks(namespace, name) if found.state in ("Waiting", "Suspended") else {}
-        timeline = known.timeline(namespace, name)
+        lacks = known.lacks(key) if found.state in ("Waiting", "Suspended") else {}
+        timeline = known.timeline(key)
         return {"job": found, "timeline": timeline, "waiting": found.because, "lacks": dict(lacks)}
 
     async def _differences(self, source: Object) -> object:
         around = self._around
-        name = job.brief(source).placed
+        name = around.kind.summary(source).placed
         if name is None:
             report = await self._comparing.run(lambda: self._before(source), size_of(source))
             return {"worker": "", "mirror": "", "report": report}
@@ -207,14 +214,16 @@ class Access:
         if isinstance(mirror.found, Partial):
             raise Refused(503, f"the mirror on worker {name} is too large to be compared")
         report = await self._comparing.run(
-            lambda: differences.between(source, mirror.found, carrying=around.carrying, managed_by=around.managed_by),
+            lambda: around.kind.differences_between(
+                source, mirror.found, transform=around.transform, managed_by=around.managed_by
+            ),
             size_of(source) + size_of(mirror.found),
         )
         return {"worker": name, "mirror": mirror.uid, "report": report}
 
     async def _about_draft(self, reply: Reply, person: Person, line: _Line) -> object:
         body = await reply.body(self._bounds.draft_bytes)
-        draft = await self._comparing.run(lambda: _draft(body), len(body))
+        draft = await self._comparing.run(lambda: _draft(self._around.kind, body), len(body))
         line.fields |= {"namespace": draft.metadata.namespace, "job": draft.metadata.name}
         await self._require(person, [Right("create", "jobs", draft.metadata.namespace, "batch")])
         self._take_turn()
@@ -222,9 +231,9 @@ class Access:
         report = await self._comparing.run(lambda: self._before(draft), size_of(draft))
         return {"worker": "", "mirror": "", "report": report, "lacks": dict(around.lacks_of(draft))}
 
-    def _before(self, source: Object) -> differences.Report:
+    def _before(self, source: Object) -> Report:
         around = self._around
-        return differences.before(source, carrying=around.carrying, managed_by=around.managed_by)
+        return around.kind.differences_before(source, transform=around.transform, managed_by=around.managed_by)
 
     def _page(self, question: Question) -> asking.Page:
         """Lists from workers are shorter than lists of Jobs."""
@@ -300,10 +309,10 @@ def _sending(answer: Answer) -> Callable[[Reply], Awaitable[None]]:
     return lambda reply: reply.whole(answer)
 
 
-def _draft(body: bytes) -> Object:
+def _draft(kind: Kind, body: bytes) -> Object:
     try:
-        draft = differences.draft(body)
-    except differences.BadDraft as error:
+        draft = kind.draft(body)
+    except BadDraft as error:
         raise Refused(400, str(error)) from None
     namespace = draft.metadata.namespace
     if label_problems(namespace):

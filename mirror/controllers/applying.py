@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from mirror.adapters import job
 from mirror.controllers.refusing import is_refusal, refusal_text
 from mirror.controllers.releasing import release
 from mirror.controllers.rereading import STALE, reread_source
@@ -25,6 +24,7 @@ from mirror.decide.plan import (
     WriteSource,
 )
 from mirror.decide.seen import Seen
+from mirror.kinds.base import is_held
 from mirror.kube import requests
 from mirror.kube.errors import (
     ApiError,
@@ -78,7 +78,7 @@ class Applier:
                 case JudgeMirror():
                     worker = self._t.registry.worker(action.worker)
                     namespace = worker.namespace_of(seen.key.namespace)
-                    self._t.add(MirrorKey(worker.name, job.KIND, namespace, seen.key.name))
+                    self._t.add(MirrorKey(worker.name, seen.key.kind, namespace, seen.key.name))
                 case RestoreLabels():
                     await self.mirrors.restore_labels(seen, self._t.registry.worker(action.worker))
                 case PatchMirror():
@@ -86,9 +86,8 @@ class Applier:
                 case DeleteMirror():
                     worker = self._t.registry.worker(action.worker)
                     namespace = worker.namespace_of(seen.key.namespace)
-                    await self.mirrors.delete(
-                        worker, namespace, seen.key.name, action.uid, because="its retention is over"
-                    )
+                    key = MirrorKey(worker.name, seen.key.kind, namespace, seen.key.name)
+                    await self.mirrors.delete(worker, key, action.uid, because="its retention is over")
                 case Tell():
                     self._t.tell(seen, action.reason, action.message, is_warning=action.is_warning)
                 case _:
@@ -101,14 +100,18 @@ class Applier:
         except STALE as error:
             await reread_source(seen, self._t, error)
         if written is not None:
-            self._t.sources.read_own_write(written)
+            self._t.sources.of(seen.source.kind).read_own_write(written)
             self._account(seen, write)
 
     async def _send(self, seen: Seen, write: WriteSource) -> Object | None:
         """The source as it is stored after the write; None when it does not exist any more."""
         found, uid, t = seen.source.found, seen.source.uid, self._t
         request = requests.json_patch(
-            job.RESOURCE, seen.key.name, _operations(found, write), namespace=seen.key.namespace, subresource="status"
+            seen.source.kind.resource,
+            seen.key.name,
+            _operations(found, write),
+            namespace=seen.key.namespace,
+            subresource="status",
         )
         self.writing[uid] = 0
         written: Object | None = None
@@ -168,9 +171,9 @@ class Applier:
         if write.clears:
             t.memories.set(seen.source.uid, refused_on="")
             self._log.info("placement cleared", source=key, worker=seen.source.placed)
-        is_final = job.is_final(write.status)
+        is_final = seen.source.kind.is_final(write.status)
         if is_final and write.status is not None and t.traces is not None:
-            t.traces.on_stored(seen.source.found, write.status)
+            t.traces.on_stored(seen.source, write.status)
         if write.is_mirrored_status and seen.source.placed:
             metrics = t.metrics.worker(seen.source.placed)
             if write.cut:
@@ -187,13 +190,13 @@ class Applier:
 
     def _ask(self, seen: Seen) -> bool:
         """Judged by what is stored now: the plan may have written before, and the user meanwhile."""
-        found = self._t.sources.get(seen.key.namespace, seen.key.name)
+        found, kind = self._t.sources.get(seen.key), seen.source.kind
         if found is None or found.metadata.uid != seen.source.uid or found.metadata.deletion_timestamp is not None:
             return False
-        may_run = not job.is_suspended(found) or job.is_held(found)
-        if not may_run or job.brief(found).placed is not None:
+        may_run = not kind.is_suspended(found) or is_held(kind, found)
+        if not may_run or kind.summary(found).placed is not None:
             return False
-        t, waiter, told = self._t, self._t.ask_wish(found), seen.about_place.waiting_because
+        t, waiter, told = self._t, self._t.ask_wish(kind, found), seen.about_place.waiting_because
         if waiter is None:
             return False
         if t.placing.ask(waiter, was_told=bool(told)) is not None:

@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 
-from mirror.adapters import job
 from mirror.controllers.mirroring import Mirroring
-from mirror.controllers.observing import BY_WORKER, UNSTARTED
 from mirror.runtime.clock import Clock
-from mirror.runtime.informer import Informer
+from mirror.runtime.informer import Described, Informer
 from mirror.telemetry.metrics import MIRROR_STATES, Metrics
-from mirror.workers.mirrors import BY_STATE
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
@@ -48,26 +46,25 @@ class Gauges:
             self._describe_watches(worker.name, worker.informers)
 
     def _look_at_cron_jobs(self) -> None:
-        sources = self._mirroring.sources
-        found = [sources.get(*name) for name in sources.names(UNSTARTED, UNSTARTED)]
+        found = self._mirroring.sources.unstarted()
         # RFC 3339 in UTC sorts as text: only the oldest is read.
-        oldest = min((one.metadata.creation_timestamp or "" for one in found if one is not None), default="")
+        oldest = min((one.metadata.creation_timestamp or "" for one in found), default="")
         self._metrics.unstarted_cron_jobs.set(len(found))
         self._metrics.unstarted_cron_oldest.set(_age_seconds(oldest, self._clock.now()))
 
     def _describe_watches(self, cluster: str, informers: Iterable[Informer]) -> None:
-        described = [informer.describe() for informer in informers]
-        if not described:
-            return
-        kind = job.RESOURCE.plural
-        self._metrics.watch_staleness(cluster, kind).set(max(one.silent_for_seconds for one in described))
-        self._metrics.set_watch_restarts(cluster, kind, sum(one.restarts for one in described))
+        by_kind: defaultdict[str, list[Described]] = defaultdict(list)
+        for informer in informers:
+            by_kind[informer.resource.plural].append(informer.describe())
+        for kind, described in by_kind.items():
+            self._metrics.watch_staleness(cluster, kind).set(max(one.silent_for_seconds for one in described))
+            self._metrics.set_watch_restarts(cluster, kind, sum(one.restarts for one in described))
 
     def _count_states(self, worker: Worker) -> None:
-        counts = {state: worker.mirrors.count(BY_STATE, state) for state in MIRROR_STATES}
+        counts = {state: worker.count_mirrors(state) for state in MIRROR_STATES}
         # Finished mirrors stay, their sources count no more: only those that go on are compared.
         going_on = counts["running"] + counts["suspended"]
-        counts["creating"] = max(0, self._mirroring.sources.count(BY_WORKER, worker.name) - going_on)
+        counts["creating"] = max(0, self._mirroring.sources.load_of(worker.name) - going_on)
         for state, count in counts.items():
             self._metrics.worker(worker.name).mirrored_jobs[state].set(count)
 

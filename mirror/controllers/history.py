@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakSet
 
-from mirror.adapters import job
-from mirror.batch import conditions, views
 from mirror.decide.plan import WriteSource
 from mirror.decide.seen import Seen
+from mirror.kinds.base import Kind
 from mirror.kube.errors import KubeError, in_words
 from mirror.kube.objects import Object
 from mirror.model import names
-from mirror.model.views import JobKey
+from mirror.model.keys import SourceKey
 from mirror.runtime.clock import Clock
 from mirror.workers.connection import State
 
@@ -32,8 +31,6 @@ FIRST_KEPT = 6
 MOST_OF_WORKER = 64
 MOST_WORKERS = 1_000
 LONGEST_TEXT = 500
-_COUNTED = ("active", "ready", "succeeded", "failed", "terminating")
-_ENDING = (conditions.FAILURE_TARGET, conditions.SUCCESS_CRITERIA_MET)
 
 
 class Entry(NamedTuple):
@@ -67,57 +64,58 @@ class History:
         """A write to a source went well."""
         if not self.is_kept:
             return
-        metadata = seen.source.found.metadata
+        key, uid = seen.key, seen.source.uid
         if write.records is not None:
-            self._note(metadata, "Placed", _shared(self._why_there(seen, write.records)), write.records)
+            self._note(key, uid, "Placed", _shared(self._why_there(seen, write.records)), write.records)
         elif write.clears:
-            self._note(metadata, "Refused", "its place was given back", seen.source.placed or "")
+            self._note(key, uid, "Refused", "its place was given back", seen.source.placed or "")
         annotations = dict(write.annotations)
         if names.WAITING_BECAUSE in annotations:
             waits = annotations[names.WAITING_BECAUSE]
             if waits:
-                self._note(metadata, "Waiting", waits)
+                self._note(key, uid, "Waiting", waits)
             elif write.records is None:
-                self._note(metadata, "Waiting", "no longer")
+                self._note(key, uid, "Waiting", "no longer")
         if write.status is not None and write.records is None and not write.clears:
-            self._note(metadata, *status_moment(write.status), seen.source.placed or "")
+            self._note(key, uid, *seen.source.kind.describe(write.status), seen.source.placed or "")
 
     def on_mirrored(self, seen: Seen, worker: str) -> None:
         """The mirror was created, or found again."""
         if self.is_kept:
-            self._note(seen.source.found.metadata, "Mirrored", "Job created on worker", worker)
+            self._note(seen.key, seen.source.uid, "Mirrored", "Job created on worker", worker)
 
     def on_released(self, seen: Seen) -> None:
         """A source that our webhook had held may run."""
         if self.is_kept:
-            self._note(seen.source.found.metadata, "Released", "its worker is recorded", seen.source.placed or "")
+            self._note(seen.key, seen.source.uid, "Released", "its worker is recorded", seen.source.placed or "")
 
     def on_told(self, seen: Seen, reason: str, message: str, *, is_warning: bool) -> None:
         """An event was written about a source; those of what goes well are known from what was done."""
         if self.is_kept and is_warning and not self._is_end_by(seen.source.uid, reason):
-            self._note(seen.source.found.metadata, "Error", f"{reason}: {message}", seen.source.placed or "")
+            self._note(seen.key, seen.source.uid, "Error", f"{reason}: {message}", seen.source.placed or "")
 
     def on_error(self, seen: Seen, error: KubeError) -> None:
         """A step failed and is tried again."""
         if self.is_kept:
-            self._note(seen.source.found.metadata, "Error", in_words(error), seen.source.placed or "")
+            self._note(seen.key, seen.source.uid, "Error", in_words(error), seen.source.placed or "")
 
-    def on_source(self, old: Object | None, new: Object | None, *, is_leading: bool) -> None:
+    def on_source(self, kind: Kind, old: Object | None, new: Object | None, *, is_leading: bool) -> None:
         """The watch brought a source, a change of it, or its end."""
         found = new or old
         if not self.is_kept or found is None:
             return
+        key = SourceKey(kind.name, found.metadata.namespace, found.metadata.name)
         if new is None:
             self._going.pop(found.metadata.uid, None)
             self._over.pop(found.metadata.uid, None)
         elif not is_leading and old is not None and bytes(old.status) != bytes(new.status):
             # Another manager wrote it: all that a standby can tell.
-            placed = job.brief(new).placed or ""
-            if placed and job.brief(old).placed != placed:
-                self._note(new.metadata, "Placed", "", placed)
+            placed = kind.summary(new).placed or ""
+            if placed and kind.summary(old).placed != placed:
+                self._note(key, new.metadata.uid, "Placed", "", placed)
             else:
-                self._note(new.metadata, *status_moment(new.status_dict()), placed)
-        self.touch(found.metadata.namespace, found.metadata.name)
+                self._note(key, new.metadata.uid, *kind.describe(new.status_dict()), placed)
+        self.touch(key)
 
     def on_worker(self, name: str, state: State, because: str) -> None:
         """A worker's connection has a new state, or another reason for it."""
@@ -136,12 +134,12 @@ class History:
         for reader in self._readers:
             reader.tell(None)
 
-    def touch(self, namespace: str, name: str) -> None:
+    def touch(self, key: SourceKey) -> None:
         """Something about a source is another than it was."""
         if not self.is_kept:
             return
         for reader in self._readers:
-            reader.tell((namespace, name))
+            reader.tell(key)
 
     # -- what is asked ------------------------------------------------------------------------------------------------
 
@@ -166,8 +164,7 @@ class History:
 
     # -- keeping it small ---------------------------------------------------------------------------------------------
 
-    def _note(self, about: Any, kind: str, text: str, worker: str = "") -> None:
-        uid = about.uid
+    def _note(self, key: SourceKey, uid: str, kind: str, text: str, worker: str = "") -> None:
         entries = self._over.pop(uid, None) or self._going.get(uid)
         if entries is None:
             self._make_room()
@@ -182,21 +179,21 @@ class History:
             self._over[uid] = entries
         else:
             self._going[uid] = entries
-        self.touch(about.namespace, about.name)
+        self.touch(key)
 
     def _make_room(self) -> None:
         if len(self._going) + len(self._over) >= MOST_SOURCES:
             (self._over or self._going).popitem(last=False)
 
 
-class Changes(AsyncIterator[frozenset[JobKey]]):
+class Changes(AsyncIterator[frozenset[SourceKey]]):
     """Which sources changed, gathered while the reader is busy; an empty set: only workers did."""
 
     def __init__(self) -> None:
-        self._keys: set[JobKey] = set()
+        self._keys: set[SourceKey] = set()
         self._has_news = asyncio.Event()
 
-    def tell(self, key: JobKey | None) -> None:
+    def tell(self, key: SourceKey | None) -> None:
         """Add a source, or with None only wake the reader."""
         if key is not None:
             self._keys.add(key)
@@ -205,33 +202,11 @@ class Changes(AsyncIterator[frozenset[JobKey]]):
     def __aiter__(self) -> Changes:
         return self
 
-    async def __anext__(self) -> frozenset[JobKey]:
+    async def __anext__(self) -> frozenset[SourceKey]:
         await self._has_news.wait()
         self._has_news.clear()
         changed, self._keys = frozenset(self._keys), set()
         return changed
-
-
-def status_moment(status: Mapping[str, Any]) -> tuple[str, str]:
-    """A status as a kind and a text: how it ended, or what it counts."""
-    for one in conditions.of(status):
-        if one.get("type") in ("Complete", "Failed") and one.get("status") == "True":
-            parts = (str(one.get(name) or "") for name in ("type", "reason", "message"))
-            return "Finished", _shared(": ".join(filter(None, parts)))
-    numbers = (views.number(status.get(name)) for name in _COUNTED)
-    listed = conditions.of(status)
-    is_suspended = conditions.is_true(listed, conditions.SUSPENDED)
-    # A Job that is failing has pods no more, rather than not yet.
-    has_begun = bool(status.get("startTime")) or any(conditions.is_true(listed, one) for one in _ENDING)
-    return "Status", _counted(is_suspended, has_begun, *numbers)
-
-
-@lru_cache(maxsize=4096)
-def _counted(is_suspended: bool, has_begun: bool, *numbers: int) -> str:
-    """Most statuses of most Jobs read alike."""
-    said = [f"{name} {count}" for name, count in zip(_COUNTED, numbers, strict=True) if count]
-    nothing = "no active pods" if has_begun else "no pods yet"
-    return ", ".join((["suspended"] if is_suspended else []) + said) or nothing
 
 
 @lru_cache(maxsize=1024)

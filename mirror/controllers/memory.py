@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mirror.adapters import job
 from mirror.decide.seen import Memory
+from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 
 MOST_GONE = 200_000
@@ -33,10 +33,10 @@ class Memories:
             (self._refused.add if changed.refusals or changed.patch_refused else self._refused.discard)(uid)
         return changed
 
-    def recorded_uid(self, source: Object) -> str | None:
+    def recorded_uid(self, kind: Kind, source: Object) -> str | None:
         """The uid of a source's mirror: the one that this process made or found, else the one that is recorded."""
         memory = self._memories.get(source.metadata.uid)
-        return (memory.mirror_uid if memory is not None else None) or job.brief(source).mirror_uid
+        return (memory.mirror_uid if memory is not None else None) or kind.summary(source).mirror_uid
 
     def forgive(self, worker: str) -> None:
         """This worker has changed: what it refused it may accept now."""
@@ -46,10 +46,10 @@ class Memories:
                 refusals = tuple(entry for entry in memory.refusals if entry[0] != worker)
                 self.set(uid, refusals=refusals, patch_refused="")
 
-    def forget_end(self, source: Object) -> None:
+    def forget_end(self, kind: Kind, source: Object) -> None:
         """A source whose end is stored needs no memory of its mirror's end."""
         memory = self._memories.get(source.metadata.uid)
-        if memory is not None and memory.ended is not None and job.brief(source).is_finished:
+        if memory is not None and memory.ended is not None and kind.summary(source).is_finished:
             self.set(source.metadata.uid, ended=None)
 
     def forget_foreign_writes(self) -> None:

@@ -5,38 +5,31 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror.adapters import job
 from mirror.controllers.applying import Applier
 from mirror.controllers.events import EventRecorder, Regarding
 from mirror.controllers.history import History
 from mirror.controllers.known import Knowledge
 from mirror.controllers.memory import Memories
-from mirror.controllers.observing import (
-    BY_WORKER,
-    UNSTARTED,
-    BadAnnotation,
-    Caches,
-    Observer,
-    candidate_of,
-    load_index,
-    unstarted_index,
-    wish_of,
-)
+from mirror.controllers.observing import Caches, Observer, candidate_of, wish_of
 from mirror.controllers.placing import Placing
 from mirror.controllers.rereading import LookAgain
-from mirror.controllers.routes import Routes, source_key
+from mirror.controllers.routes import Routes
+from mirror.controllers.sources import Sources, source_key
 from mirror.controllers.sweeping import Sweeper
 from mirror.controllers.tools import Tools
 from mirror.decide.plan import Plan
 from mirror.decide.rules import decide
 from mirror.decide.seen import Policy, Seen
+from mirror.kinds.base import BadAnnotation, Kind, MirrorTransform
+from mirror.kinds.registry import BUILT_IN, Kinds
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object
 from mirror.kube.resources import SECRETS
-from mirror.model.keys import Key, MirrorKey
+from mirror.model.keys import Key, MirrorKey, SourceKey
 from mirror.placement.candidates import Candidate
 from mirror.placement.waiting import Waiter
 from mirror.runtime.backoff import Backoff
@@ -46,7 +39,6 @@ from mirror.runtime.informers import Informers
 from mirror.runtime.keyrate import KeyRate
 from mirror.runtime.loop import consume
 from mirror.runtime.queue import WorkQueue
-from mirror.runtime.store import Store
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.telemetry.metrics import Metrics
@@ -68,9 +60,10 @@ class MirroringSettings:
     """What the settings say that mirroring needs."""
 
     managed_by: str
-    carrying: job.Carrying
+    transform: MirrorTransform
     policy: Policy
     closed_namespaces: tuple[str, ...]
+    kinds: Kinds = BUILT_IN
     namespaces: tuple[str, ...] = ()
     create_namespaces: bool = False
     sweep_interval_seconds: float = 60.0
@@ -101,7 +94,7 @@ class Mirroring:
         registry.users = self
         self._is_leading = False
         self._has_settled = False
-        self.sources = Store({BY_WORKER: load_index, UNSTARTED: unstarted_index}, on_count=self._on_count)
+        self.sources = Sources(settings.kinds, on_load=self._on_load)
         self.queue: WorkQueue[Key] = WorkQueue(self._lane_of, clock=clock)
         self.recorder = EventRecorder(management, clock=clock, log=log, turn=self.queue.wait_until_quiet)
         self._memories = Memories()
@@ -115,7 +108,7 @@ class Mirroring:
             memories=self._memories,
             clock=clock,
             policy=settings.policy,
-            carrying=settings.carrying,
+            transform=settings.transform,
             closed_namespaces=settings.closed_namespaces,
         )
         self._observer = Observer(self._caches)
@@ -131,7 +124,7 @@ class Mirroring:
                 clock=clock,
                 log=log,
                 metrics=metrics,
-                carrying=settings.carrying,
+                transform=settings.transform,
                 create_namespaces=settings.create_namespaces,
                 add=self._add,
                 add_when_quiet=self.queue.add_when_quiet,
@@ -166,15 +159,16 @@ class Mirroring:
         )
         self.informers = Informers(
             {
-                f"sources {number}": Informer(
-                    Scope(job.RESOURCE, namespace),
-                    self.sources,
+                f"{kind.resource.plural} {number}": Informer(
+                    Scope(kind.resource, namespace),
+                    self.sources.of(kind),
                     client=lambda: management,
-                    on_change=self._on_source,
-                    accept=self._routes.is_ours,
-                    on_event=self._routes.on_job_event,
+                    on_change=partial(self._on_source, kind),
+                    accept=partial(self._routes.is_ours, kind),
+                    on_event=partial(self._routes.on_event, kind),
                     relist=RELIST_SOURCES,
                 )
+                for kind in settings.kinds
                 for number, namespace in enumerate(settings.namespaces or (None,))
             },
             log=log,
@@ -225,8 +219,8 @@ class Mirroring:
         # What we saw until now was for others to deal with.
         self._applier.arrived_at.update(dict.fromkeys(self._applier.arrived_at, self._clock.monotonic()))
         self.placing.read_anew()
-        for source in self.sources:
-            self.queue.add(source_key(source))
+        for kind, source in self.sources:
+            self.queue.add(source_key(kind, source))
         for worker in list(self._registry.workers.values()):
             self._routes.look_at_mirrors_of(worker)
             self._sweeper.sweep_soon(worker.name)
@@ -235,10 +229,10 @@ class Mirroring:
         """Look at what had to wait until every worker had its first chance."""
         await self._registry.wait_until_settled()
         self._has_settled = True
-        for source in self.sources:
-            placed = job.brief(source).placed
+        for kind, source in self.sources:
+            placed = kind.summary(source).placed
             if placed is None or not self._registry.worker(placed).has_settled:
-                self.queue.add(source_key(source))
+                self.queue.add(source_key(kind, source))
 
     def _is_too_early(self, seen: Seen) -> bool:
         """Whether its worker, or without one any worker, is not known to be reachable or lost since we lead.
@@ -329,7 +323,7 @@ class Mirroring:
     def _forget_if_gone(self, seen: Seen) -> None:
         """A source may have gone while it was worked on: what was learned of it since then is of no use any more."""
         key, uid = seen.key, seen.source.uid
-        found = self.sources.get(key.namespace, key.name)
+        found = self.sources.get(key)
         if found is None or found.metadata.uid != uid:
             self._routes.forget_source(uid)
 
@@ -337,11 +331,7 @@ class Mirroring:
         """The worker that the work on a key may have to wait for; none while it has no place."""
         if isinstance(key, MirrorKey):
             return key.worker
-        recorded = self.sources.values(BY_WORKER, (key.namespace, key.name))
-        if recorded:
-            return recorded[0]
-        found = self.sources.get(key.namespace, key.name)
-        return (job.brief(found).placed if found else None) or ""
+        return self.sources.worker_of(key)
 
     def _candidates(self) -> Iterator[Candidate]:
         for worker in self._registry.workers.values():
@@ -349,25 +339,24 @@ class Mirroring:
                 yield candidate
 
     def _candidate_of(self, worker: Worker) -> Candidate | None:
-        return candidate_of(worker, self.sources, self._settings.closed_namespaces)
+        return candidate_of(worker, self.sources.load_of(worker.name), self._settings.closed_namespaces)
 
-    def _on_count(self, index: str, value: str) -> None:
-        """More sources or fewer are found by an index: the load of a worker has changed."""
-        if index == BY_WORKER:
-            self.placing.set_load(value, self.sources.count(index, value))
+    def _on_load(self, worker: str) -> None:
+        """More sources or fewer count for a worker."""
+        self.placing.set_load(worker, self.sources.load_of(worker))
 
-    def _waiter(self, found: Object) -> Waiter | None:
+    def _waiter(self, kind: Kind, found: Object) -> Waiter | None:
         memory = self._memories.of(found.metadata.uid)
         try:
-            wish = wish_of(found, memory, self._clock.monotonic())
+            wish = wish_of(kind, found, memory, self._clock.monotonic())
         except BadAnnotation:
             return None
-        return Waiter(found.metadata.creation_timestamp or "", source_key(found), found.metadata.uid, wish)
+        return Waiter(found.metadata.creation_timestamp or "", source_key(kind, found), found.metadata.uid, wish)
 
     @property
-    def carrying(self) -> job.Carrying:
+    def transform(self) -> MirrorTransform:
         """How sources are changed on their way."""
-        return self._settings.carrying
+        return self._settings.transform
 
     # -- what people are told -------------------------------------------------------------------------------------
 
@@ -380,30 +369,32 @@ class Mirroring:
         if seen.about_place.found_on == worker:
             return "its mirror was found there"
         try:
-            wish = wish_of(seen.source.found, seen.memory, seen.monotonic)
+            wish = wish_of(seen.source.kind, seen.source.found, seen.memory, seen.monotonic)
         except BadAnnotation:  # it was none when the place was given
             return ""
         return self.placing.why_there(wish, worker)
 
-    def _take_source(self, found: Object) -> None:
+    def _take_source(self, kind: Kind, found: Object) -> None:
         """A source as a live read has shown it, reported as by the watch; another of its name is left to that."""
-        old = self.sources.get(found.metadata.namespace, found.metadata.name)
-        if old is not None and old.metadata.uid == found.metadata.uid and self.sources.read_own_write(found):
-            self._on_source(old, found, Change.SEEN)
+        old, store = self.sources.get(source_key(kind, found)), self.sources.of(kind)
+        if old is not None and old.metadata.uid == found.metadata.uid and store.read_own_write(found):
+            self._on_source(kind, old, found, Change.SEEN)
 
-    def _on_source(self, old: Object | None, new: Object | None, change: Change) -> None:
-        self.history.on_source(old, new, is_leading=self._is_leading)
-        self._routes.on_source(old, new, change)
+    def _on_source(self, kind: Kind, old: Object | None, new: Object | None, change: Change) -> None:
+        self.history.on_source(kind, old, new, is_leading=self._is_leading)
+        self._routes.on_source(kind, old, new, change)
 
     # -- what the registry asks and tells (``workers.registry.Users``) --------------------------------------------
 
-    def source_size(self, worker: Worker, found: Object) -> int | None:
-        return self._routes.source_size(worker, found)
+    def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None:
+        return self._routes.source_size(worker, kind, found)
 
-    def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None:
-        self._routes.on_mirror_change(worker, old, new, change)
+    def on_mirror_change(
+        self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change
+    ) -> None:
+        self._routes.on_mirror_change(worker, kind, old, new, change)
         if (found := new or old) is not None and (namespace := worker.source_namespace_of(found.metadata.namespace)):
-            self.history.touch(namespace, found.metadata.name)
+            self.history.touch(SourceKey(kind.name, namespace, found.metadata.name))
 
     def on_worker_transition(self, worker: Worker) -> None:
         self.history.on_worker(worker.name, worker.connection.state, worker.connection.because)

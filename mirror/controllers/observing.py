@@ -7,82 +7,55 @@ from datetime import datetime
 
 import msgspec
 
-from mirror.adapters import job, job_changes, rule_names
-from mirror.adapters.job_status import StoredJob, has_started
-from mirror.batch.rule_names import BadRuleNames
 from mirror.controllers.memory import Memories
 from mirror.controllers.placing import Placing
+from mirror.controllers.sources import Sources
 from mirror.decide.identity import Identity, identify
 from mirror.decide.seen import AboutPlace, Memory, Policy, Seen, Source, WorkerSight
+from mirror.kinds.base import BadAnnotation, Changes, Kind, MirrorTransform, is_held
 from mirror.kube.objects import Object, Partial
 from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.placement.candidates import Candidate, NamespaceRules, Wish, reserved_namespaces
 from mirror.placement.selector import EVERY, BadSelector, parse_selector
 from mirror.runtime.clock import Clock
-from mirror.runtime.store import Store
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
-# The index of sources that are recorded on a worker and not over, by worker: what counts as its load.
-BY_WORKER = "worker"
-# The index of sources that a CronJob made, that may run and have not started: the value is always the same.
-UNSTARTED = "unstarted"
 FOREIGN_WRITES_FORGOTTEN_SECONDS = 60.0
 
 _encode = msgspec.json.Encoder().encode
-
-
-def load_index(found: Object) -> list[str]:
-    """Which worker a source counts for: suspended ones too, finished ones not (D21)."""
-    brief = job.brief(found)
-    return [brief.placed] if brief.placed and not brief.is_finished else []
-
-
-def unstarted_index(found: Object) -> tuple[str, ...]:
-    """Whether a CronJob counts it as active although nothing moves; that may keep the next one from being created."""
-    metadata = found.metadata
-    if not any(owner.kind == "CronJob" and owner.controller for owner in metadata.owner_references or ()):
-        return ()
-    if metadata.deletion_timestamp is not None or b'"startTime"' in bytes(found.status):
-        return ()
-    waits_for_user = job.is_suspended(found) and not job.is_held(found)
-    return () if waits_for_user or job.brief(found).is_finished else (UNSTARTED,)
 
 
 @dataclass(frozen=True, slots=True)
 class Caches:
     """Everything that is read to observe."""
 
-    sources: Store
+    sources: Sources
     registry: Registry
     placing: Placing
     memories: Memories
     clock: Clock
     policy: Policy
-    carrying: job.Carrying
+    transform: MirrorTransform
     closed_namespaces: tuple[str, ...]
 
 
-def source_of(found: Object) -> Source:
-    status = found.status_dict()
-    stored = StoredJob.of(job.deciding_spec(found), status)
+def source_of(kind: Kind, found: Object) -> Source:
+    stored = kind.stored(found)
     return Source(
+        kind=kind,
         found=found,
         stored=stored,
-        is_suspended=stored.wanted.suspend,
-        is_held=job.is_held(found),
+        is_suspended=stored.is_suspended,
+        is_held=is_held(kind, found),
         is_finished=stored.is_finished,
-        has_started=has_started(status),
+        has_started=stored.has_started,
         placed=stored.placed_worker,
     )
 
 
-class BadAnnotation(ValueError):
-    """An annotation of a source is malformed, so it is not placed; the text names it and says why."""
-
-
-def wish_of(found: Object, memory: Memory, now: float) -> Wish:
+def wish_of(kind: Kind, found: Object, memory: Memory, now: float) -> Wish:
     """What a source asks of placement.
 
     Raises:
@@ -93,15 +66,12 @@ def wish_of(found: Object, memory: Memory, now: float) -> Wish:
         selector = parse_selector(text) if text else EVERY
     except BadSelector as error:
         raise BadAnnotation(f"annotation {names.WORKER_SELECTOR}: {error}") from error
-    try:
-        rule_names.check(found)
-    except BadRuleNames as error:
-        raise BadAnnotation(f"annotation {names.RULE_NAMES}: {error}") from error
+    kind.check(found)
     refused = frozenset(worker for worker, refusal in memory.refusals if refusal.until > now)
     return Wish(found.metadata.namespace, selector, refused)
 
 
-def candidate_of(worker: Worker, sources: Store, closed_namespaces: tuple[str, ...]) -> Candidate | None:
+def candidate_of(worker: Worker, load: int, closed_namespaces: tuple[str, ...]) -> Candidate | None:
     """A worker as placement sees it, with the load that is recorded on sources; None if no Secret registers it."""
     spec = worker.spec
     if spec is None:
@@ -114,7 +84,7 @@ def candidate_of(worker: Worker, sources: Store, closed_namespaces: tuple[str, .
         misconfigured=bool(worker.problems),
         capacity=spec.capacity,
         weight=spec.weight,
-        load=sources.count(BY_WORKER, worker.name),
+        load=load,
         namespace_rules=NamespaceRules(
             globs=spec.namespaces,
             closed=closed_namespaces,
@@ -136,23 +106,23 @@ class Observer:
     def forget(self, uid: str) -> None:
         self._agreed.pop(uid, None)
 
-    def identity_of(self, source: Object, mirror: Object) -> Identity:
+    def identity_of(self, kind: Kind, source: Object, mirror: Object) -> Identity:
         """What an object that has this source's name on a worker is to it (D1)."""
         return identify(
             mirror.metadata.uid,
             mirror.labels,
-            origin=self._caches.carrying.origin,
+            origin=self._caches.transform.origin,
             source_uid=source.metadata.uid,
-            recorded_uid=self._caches.memories.recorded_uid(source),
+            recorded_uid=self._caches.memories.recorded_uid(kind, source),
         )
 
     def look(self, key: SourceKey) -> Seen | None:
         """What there is to see about a source; None when it does not exist."""
         caches = self._caches
-        found = caches.sources.get(key.namespace, key.name)
+        found = caches.sources.get(key)
         if found is None:
             return None
-        source = source_of(found)
+        source = source_of(caches.sources.kinds[key.kind], found)
         memory = self._recent(caches.memories.of(source.uid))
         monotonic = caches.clock.monotonic()
         now = caches.clock.now()
@@ -171,7 +141,7 @@ class Observer:
             mirror=mirror,
             mirror_is_stale=is_stale,
             identity=identity,
-            is_watched=mirror is None or mirror.labels.get(names.ORIGIN) == caches.carrying.origin,
+            is_watched=mirror is None or mirror.labels.get(names.ORIGIN) == caches.transform.origin,
             changes=self._changes(source, mirror) if not is_stale else None,
             refused_now=_refused_now(source, memory),
             about_place=self._about_place(key, source, memory, monotonic),
@@ -183,15 +153,16 @@ class Observer:
         Raises:
             KubeError: it cannot be had.
         """
-        source = self._caches.sources.get(key.namespace, key.name)
-        worker = self._caches.registry.workers.get((job.brief(source).placed or "") if source else "")
+        source = self._caches.sources.get(key)
+        kind = self._caches.sources.kinds[key.kind]
+        worker = self._caches.registry.workers.get((kind.summary(source).placed or "") if source else "")
         if source is not None and worker is not None:
-            mirror = worker.mirrors.get(worker.namespace_of(key.namespace), key.name)
-            if isinstance(mirror, Partial) and self.identity_of(source, mirror) not in (
+            mirror = worker.mirrors_of(kind).get(worker.namespace_of(key.namespace), key.name)
+            if isinstance(mirror, Partial) and self.identity_of(kind, source, mirror) not in (
                 Identity.NAMESAKE,
                 Identity.FOREIGN,
             ):
-                await worker.read_whole(mirror.metadata.namespace, mirror.metadata.name)
+                await worker.read_whole(kind, mirror.metadata.namespace, mirror.metadata.name)
 
     def _about_place(self, key: SourceKey, source: Source, memory: Memory, now: float) -> AboutPlace:
         """Only for a source that has no place, or was refused where it is recorded."""
@@ -201,7 +172,7 @@ class Observer:
         caches = self._caches
         found_on = self._where_found(source) if not refused_now else None
         try:
-            wish = wish_of(source.found, memory, now)
+            wish = wish_of(source.kind, source.found, memory, now)
         except BadAnnotation as error:
             return AboutPlace(bad_annotation=str(error), found_on=found_on)
         given = caches.placing.given_to(key, source.uid)
@@ -215,10 +186,10 @@ class Observer:
         if worker is None:
             return None, None
         metadata = source.found.metadata
-        mirror = worker.mirrors.get(worker.namespace_of(metadata.namespace), metadata.name)
+        mirror = worker.mirrors_of(source.kind).get(worker.namespace_of(metadata.namespace), metadata.name)
         if mirror is None:
             return None, None
-        identity = self.identity_of(source.found, mirror)
+        identity = self.identity_of(source.kind, source.found, mirror)
         if identity is Identity.FOREIGN:
             return None, None
         if isinstance(mirror, Partial) and identity is not Identity.NAMESAKE and worker.name == source.placed:
@@ -232,13 +203,13 @@ class Observer:
                 return worker.name
         return None
 
-    def _changes(self, source: Source, mirror: Object | None) -> job_changes.Changes | None:
-        if mirror is None or source.is_finished or source.is_deleting or job.brief(mirror).is_finished:
+    def _changes(self, source: Source, mirror: Object | None) -> Changes | None:
+        if mirror is None or source.is_finished or source.is_deleting or source.kind.summary(mirror).is_finished:
             return None
         looks = _looks(source.found, mirror)
         if self._agreed.get(source.uid) == looks:
             return None
-        changes = job_changes.changes(source.found, self._labeled(source, mirror), carrying=self._caches.carrying)
+        changes = source.kind.changes(source.found, self._labeled(source, mirror), transform=self._caches.transform)
         if changes is None or self._is_settled(source, mirror, changes):
             self._agreed[source.uid] = looks
             return None
@@ -246,15 +217,15 @@ class Observer:
 
     def _labeled(self, source: Source, mirror: Object) -> Object:
         """With our two labels, which are put back by themselves where they are missing."""
-        ours = {names.ORIGIN: self._caches.carrying.origin, names.SOURCE_UID: source.uid}
+        ours = {names.ORIGIN: self._caches.transform.origin, names.SOURCE_UID: source.uid}
         if ours.items() <= mirror.labels.items():
             return mirror
         metadata = msgspec.structs.replace(mirror.metadata, labels=mirror.labels | ours)
         return msgspec.structs.replace(mirror, metadata=metadata)
 
-    def _is_settled(self, source: Source, mirror: Object, changes: job_changes.Changes) -> bool:
+    def _is_settled(self, source: Source, mirror: Object, changes: Changes) -> bool:
         """Whether what differs was reported and stays as it is; of a suspended mirror the next status may end that."""
-        if changes.operations or changes.must_wait_for_pods or job.is_suspended(mirror):
+        if changes.operations or changes.must_wait_for_pods or source.kind.is_suspended(mirror):
             return False
         return changes.overridden == self._caches.memories.of(source.uid).overridden
 

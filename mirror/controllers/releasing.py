@@ -5,11 +5,11 @@ It happens once: the write is guarded by the version that was looked at, and tak
 
 from __future__ import annotations
 
-from mirror.adapters import job
 from mirror.controllers.refusing import refusal_text
 from mirror.controllers.rereading import STALE, reread_source
 from mirror.controllers.tools import Tools
 from mirror.decide.seen import Seen
+from mirror.kinds.base import release_operations
 from mirror.kube import requests
 from mirror.kube.errors import BadRequest, Forbidden, Invalid, NotFound
 
@@ -21,8 +21,9 @@ async def release(seen: Seen, tools: Tools) -> None:
         KubeError: it did not go well, and is to be tried again.
     """
     uid, key, memories = seen.source.uid, seen.key, tools.memories
-    operations = job.release_operations(seen.source.found)
-    patch = requests.json_patch(job.RESOURCE, key.name, operations, namespace=key.namespace)
+    kind = seen.source.kind
+    operations = release_operations(kind, seen.source.found)
+    patch = requests.json_patch(kind.resource, key.name, operations, namespace=key.namespace)
     try:
         released = await tools.management.send_object(patch)
     except NotFound:
@@ -36,7 +37,7 @@ async def release(seen: Seen, tools: Tools) -> None:
         memories.set(uid, release_refused=text, release_refused_at=tools.clock.monotonic())
     else:
         memories.set(uid, release_refused="")
-        tools.sources.read_own_write(released)
+        tools.sources.of(kind).read_own_write(released)
         tools.history.on_released(seen)
         tools.log.info("released", source=key, worker=seen.source.placed)
     tools.add(key)

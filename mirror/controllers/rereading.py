@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from mirror.adapters import job
 from mirror.controllers.tools import Tools
 from mirror.decide.seen import Seen
 from mirror.kube import requests
@@ -32,14 +31,14 @@ async def reread_source(seen: Seen, tools: Tools, error: KubeError) -> NoReturn:
         LookAgain: it has changed.
         KubeError: the given error: nothing has changed, so trying again at once would end the same.
     """
-    key, found = seen.key, seen.source.found
+    key, kind, found = seen.key, seen.source.kind, seen.source.found
     try:
-        now = await tools.management.send_object(requests.get(job.RESOURCE, key.name, namespace=key.namespace))
+        now = await tools.management.send_object(requests.get(kind.resource, key.name, namespace=key.namespace))
     except KubeError:
         raise error from None
     if _is_same(found, now):
         raise error
-    tools.take_source(now)
+    tools.take_source(kind, now)
     raise LookAgain
 
 
@@ -51,17 +50,18 @@ async def reread_mirror(seen: Seen, worker: Worker, error: KubeError) -> NoRetur
         KubeError: the given error.
     """
     assert seen.mirror is not None
-    metadata = seen.mirror.metadata
+    kind, metadata = seen.source.kind, seen.mirror.metadata
+    mirrors = worker.mirrors_of(kind)
     try:
-        now = await worker.client.send_object(requests.get(job.RESOURCE, metadata.name, namespace=metadata.namespace))
+        now = await worker.client.send_object(requests.get(kind.resource, metadata.name, namespace=metadata.namespace))
     except NotFound:
-        worker.mirrors.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
+        mirrors.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
         raise LookAgain from None
     except KubeError:
         raise error from None
     if _is_same(seen.mirror, now):
         raise error
-    worker.mirrors.take_read(now)
+    mirrors.take_read(now)
     raise LookAgain
 
 

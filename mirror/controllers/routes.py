@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mirror.adapters import job
 from mirror.controllers.applying import Applier
 from mirror.controllers.memory import Memories
-from mirror.controllers.observing import BY_WORKER, Observer
+from mirror.controllers.observing import Observer
 from mirror.controllers.placing import Placing
+from mirror.controllers.sources import Sources, source_key
 from mirror.decide.identity import Identity
+from mirror.kinds.base import Kind, is_held
 from mirror.kube.objects import Object, size_of
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
-from mirror.model.keys import Key, MirrorKey, SourceKey
+from mirror.model.keys import Key, MirrorKey
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change
-from mirror.runtime.store import Store, name_of
 from mirror.telemetry.metrics import Metrics
 from mirror.workers.connection import State
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
-
-
-def source_key(found: Object) -> SourceKey:
-    return SourceKey(job.KIND, found.metadata.namespace, found.metadata.name)
 
 
 class Routes:
@@ -32,7 +28,7 @@ class Routes:
 
     def __init__(
         self,
-        sources: Store,
+        sources: Sources,
         registry: Registry,
         *,
         add: Callable[[Key], None],
@@ -62,40 +58,40 @@ class Routes:
 
     # -- sources --------------------------------------------------------------------------------------------------
 
-    def is_ours(self, found: Object) -> bool:
+    def is_ours(self, kind: Kind, found: Object) -> bool:
         """D1: exactly our value."""
-        return job.managed_by(found) == self._managed_by
+        return kind.managed_by(found) == self._managed_by
 
-    def on_job_event(self, event: WatchEvent) -> None:
-        """Every event of the management cluster's Jobs, ours or not (KEP-4368: counted on ADDED only)."""
+    def on_event(self, kind: Kind, event: WatchEvent) -> None:
+        """Every event of a kind on the management cluster, ours or not (KEP-4368: counted on ADDED only)."""
         if event.type == "ADDED":
-            manager = job.managed_by(event.object)
+            manager = kind.managed_by(event.object)
             if manager is not None and manager != names.BUILT_IN_MANAGED_BY:
                 self._metrics.on_external_job(manager)
 
-    def on_source(self, old: Object | None, new: Object | None, change: Change) -> None:
+    def on_source(self, kind: Kind, old: Object | None, new: Object | None, change: Change) -> None:
         """A source came, changed or went."""
         found = new or old
         if found is None:
             return
-        key = source_key(found)
+        key = source_key(kind, found)
         if old is not None and (new is None or old.metadata.uid != new.metadata.uid):
-            self._on_source_gone(old, is_certain=new is not None or change is Change.DELETED)
+            self._on_source_gone(kind, old, is_certain=new is not None or change is Change.DELETED)
         if new is None:
             return
         if self._memories.is_gone(new.metadata.uid):
             self._memories.note_back(new.metadata.uid)
-        is_suspended = job.is_suspended(new) and not job.is_held(new)  # one that is held wants a place
+        is_suspended = kind.is_suspended(new) and not is_held(kind, new)  # one that is held wants a place
         is_another_spec = old is None or bytes(old.spec) != bytes(new.spec)
         if is_suspended:
             self._applier.arrived_at.pop(key, None)  # what is measured begins when it may run
-        elif is_another_spec and (old is None or job.is_suspended(old)):
+        elif is_another_spec and (old is None or kind.is_suspended(old)):
             self._applier.arrived_at.setdefault(key, self._clock.monotonic())
         if old is not None and bytes(old.status) != bytes(new.status):
-            self._on_foreign_status(old, new)
-            self._memories.forget_end(new)
+            self._on_foreign_status(kind, old, new)
+            self._memories.forget_end(kind, new)
         if new.metadata.deletion_timestamp is not None:
-            self._add_mirrors_of(new)
+            self._add_mirrors_of(kind, new)
         if is_suspended or _wants_no_place(old, new):
             self._placing.settle(key)
         if new.metadata.uid in self._applier.writing:
@@ -103,15 +99,15 @@ class Routes:
         else:
             self._add(key)
 
-    def _on_source_gone(self, old: Object, *, is_certain: bool) -> None:
-        uid, key = old.metadata.uid, source_key(old)
+    def _on_source_gone(self, kind: Kind, old: Object, *, is_certain: bool) -> None:
+        uid, key = old.metadata.uid, source_key(kind, old)
         if is_certain:
-            self._memories.note_gone(uid, job.brief(old).mirror_uid)
+            self._memories.note_gone(uid, kind.summary(old).mirror_uid)
         self.forget_source(uid)
         self._applier.arrived_at.pop(key, None)
         self._placing.settle(key)
-        self._add_mirrors_of(old)
-        if not is_certain and (placed := job.brief(old).placed):
+        self._add_mirrors_of(kind, old)
+        if not is_certain and (placed := kind.summary(old).placed):
             self._sweep_soon(placed)
 
     def forget_source(self, uid: str) -> None:
@@ -120,10 +116,10 @@ class Routes:
         self._observer.forget(uid)
         self._applier.unanswered.discard(uid)
 
-    def _on_foreign_status(self, old: Object, new: Object) -> None:
+    def _on_foreign_status(self, kind: Kind, old: Object, new: Object) -> None:
         """The watch brought a status that is not the answer to a write of ours (D20)."""
         uid = new.metadata.uid
-        if old.metadata.uid != uid or uid in self._applier.writing or job.brief(new).placed is None:
+        if old.metadata.uid != uid or uid in self._applier.writing or kind.summary(new).placed is None:
             return
         if not self.is_leading:
             return  # the leader's writes
@@ -134,46 +130,50 @@ class Routes:
         writes = self._memories.of(uid).foreign_status_writes + 1
         self._memories.set(uid, foreign_status_writes=writes, foreign_written_at=self._clock.monotonic())
 
-    def _add_mirrors_of(self, source: Object) -> None:
+    def _add_mirrors_of(self, kind: Kind, source: Object) -> None:
         metadata = source.metadata
         for worker in self._registry.workers.values():
             namespace = worker.namespace_of(metadata.namespace)
-            if worker.mirrors.get(namespace, metadata.name) is not None:
-                self._add(MirrorKey(worker.name, job.KIND, namespace, metadata.name))
+            if worker.mirrors_of(kind).get(namespace, metadata.name) is not None:
+                self._add(MirrorKey(worker.name, kind.name, namespace, metadata.name))
 
     # -- mirrors (``workers.registry.Users``) ---------------------------------------------------------------------
 
-    def source_size(self, worker: Worker, found: Object) -> int | None:
+    def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None:
         """About how many bytes the source of an object on a worker takes; None: it has no source here."""
-        namespace = worker.source_namespace_of(found.metadata.namespace)
-        source = self._sources.get(namespace, found.metadata.name) if namespace is not None else None
+        source = self._source_of(worker, kind, found)
         return size_of(source) if source is not None else None
 
-    def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None:
+    def on_mirror_change(
+        self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change
+    ) -> None:
         found = new or old
         if found is None:
             return
-        metadata = found.metadata
-        namespace = worker.source_namespace_of(metadata.namespace)
-        source = self._sources.get(namespace, metadata.name) if namespace is not None else None
+        metadata, source = found.metadata, self._source_of(worker, kind, found)
         if source is not None:
-            key = source_key(source)
-            is_over = not self._sources.values(BY_WORKER, name_of(source)) and job.brief(source).is_finished
+            key = source_key(kind, source)
+            is_over = not self._sources.counts_for_worker(key) and kind.summary(source).is_finished
             if not is_over:
-                self._note_end(source, found)
+                self._note_end(kind, source, found)
             if new is not None and not is_over:
                 self._applier.arrived_at.setdefault(key, self._clock.monotonic())
             if new is not None or not is_over:
                 self._add(key)
         if source is None or source.metadata.uid != found.labels.get(names.SOURCE_UID):
-            self._add(MirrorKey(worker.name, job.KIND, metadata.namespace, metadata.name))
+            self._add(MirrorKey(worker.name, kind.name, metadata.namespace, metadata.name))
 
-    def _note_end(self, source: Object, mirror: Object) -> None:
+    def _source_of(self, worker: Worker, kind: Kind, found: Object) -> Object | None:
+        """The source of the name that an object on a worker has."""
+        namespace = worker.source_namespace_of(found.metadata.namespace)
+        return self._sources.of(kind).get(namespace, found.metadata.name) if namespace is not None else None
+
+    def _note_end(self, kind: Kind, source: Object, mirror: Object) -> None:
         """An end that was seen is stored in any case, so it is kept until then (D7)."""
         uid, was = source.metadata.uid, self._memories.of(source.metadata.uid).ended
-        if was is mirror or not job.brief(mirror).is_finished:
+        if was is mirror or not kind.summary(mirror).is_finished:
             return
-        if self._observer.identity_of(source, mirror) not in (Identity.OURS, Identity.UNLABELED):
+        if self._observer.identity_of(kind, source, mirror) not in (Identity.OURS, Identity.UNLABELED):
             return
         if was is None:
             self._memories.set(uid, ended=mirror, ended_seen_at=self._clock.monotonic())
@@ -208,15 +208,16 @@ class Routes:
         self._memories.forgive(worker)
 
     def look_at_mirrors_of(self, worker: Worker) -> None:
-        for mirror in worker.mirrors:
-            self.on_mirror_change(worker, None, mirror, Change.SEEN)
+        for kind in self._sources.kinds:
+            for mirror in worker.mirrors_of(kind):
+                self.on_mirror_change(worker, kind, None, mirror, Change.SEEN)
 
     def look_again_at(self, worker: str) -> None:
-        for namespace, name in self._sources.names(BY_WORKER, worker):
-            self._add(SourceKey(job.KIND, namespace, name))
+        for key in self._sources.keys_on(worker):
+            self._add(key)
 
     def has_sources_on(self, worker: str) -> bool:
-        return self._sources.count(BY_WORKER, worker) > 0
+        return self._sources.load_of(worker) > 0
 
 
 def _wants_no_place(old: Object | None, new: Object) -> bool:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from mirror.adapters import job
 from mirror.controllers.memory import Memories
+from mirror.controllers.sources import Sources
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.identity import has_labels
 from mirror.decide.strays import MirrorSeen, Right, is_too_many, right_to_stay
+from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import ApiError, KubeError, NotFound
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import MirrorKey
-from mirror.runtime.store import Store
 from mirror.telemetry.logs import Log
 from mirror.telemetry.metrics import Metrics
 from mirror.workers.registry import Registry
@@ -32,7 +32,7 @@ class Sweeper:
     def __init__(
         self,
         management: Client,
-        sources: Store,
+        sources: Sources,
         registry: Registry,
         *,
         memories: Memories,
@@ -56,29 +56,28 @@ class Sweeper:
 
     async def work_on(self, key: MirrorKey) -> float | None:
         """Judge one mirror; what is uncertain is left to the sweep."""
-        worker = self._registry.workers.get(key.worker)
-        mirror = worker.mirrors.get(key.namespace, key.name) if worker else None
+        worker, kind = self._registry.workers.get(key.worker), self._sources.kinds[key.kind]
+        mirror = worker.mirrors_of(kind).get(key.namespace, key.name) if worker else None
         if worker is None or mirror is None or not worker.is_reachable:
             return None
-        if self._mirrors.is_creating(key.worker, key.namespace, key.name):
+        if self._mirrors.is_creating(key):
             return CREATING_LOOK_SECONDS
-        right = self._judge(worker, mirror)
-        if right is Right.ASK and self._has_namesake(worker, mirror):
-            right = Right.GOES if await self._source_is_gone(worker, mirror) else Right.STAYS
-        if right is Right.GOES and self._may_go(worker, mirror):
-            await self._delete(worker, mirror, because="its source is gone")
+        right = self._judge(worker, kind, mirror)
+        if right is Right.ASK and self._has_namesake(worker, kind, mirror):
+            right = Right.GOES if await self._source_is_gone(worker, kind, mirror) else Right.STAYS
+        if right is Right.GOES and self._may_go(worker, kind, mirror):
+            await self._delete(worker, kind, mirror, because="its source is gone")
         return None
 
-    def _may_go(self, worker: Worker, mirror: Object) -> bool:
+    def _may_go(self, worker: Worker, kind: Kind, mirror: Object) -> bool:
         """Whether nothing that came to be known meanwhile speaks against it: its uid may be recorded by now."""
-        metadata = mirror.metadata
-        is_creating = self._mirrors.is_creating(worker.name, metadata.namespace, metadata.name)
-        return not is_creating and self._judge(worker, mirror) is not Right.STAYS
+        is_creating = self._mirrors.is_creating(_key(worker, kind, mirror))
+        return not is_creating and self._judge(worker, kind, mirror) is not Right.STAYS
 
-    def _has_namesake(self, worker: Worker, mirror: Object) -> bool:
+    def _has_namesake(self, worker: Worker, kind: Kind, mirror: Object) -> bool:
         """Another source of that name waits for it to go: worth a question of its own."""
         namespace = worker.source_namespace_of(mirror.metadata.namespace)
-        return namespace is not None and self._sources.get(namespace, mirror.metadata.name) is not None
+        return namespace is not None and self._sources.of(kind).get(namespace, mirror.metadata.name) is not None
 
     def sweep_soon(self, worker: str) -> None:
         self._due.add(worker)
@@ -122,97 +121,101 @@ class Sweeper:
                 self._wake.set()
 
     async def _sweep(self, worker: Worker) -> None:
-        doubtful = [mirror for mirror in worker.mirrors if self._judge(worker, mirror) is Right.ASK]
-        certain = [mirror for mirror in worker.mirrors if self._judge(worker, mirror) is Right.GOES]
+        judged = [
+            (kind, mirror, self._judge(worker, kind, mirror))
+            for kind in self._sources.kinds
+            for mirror in worker.mirrors_of(kind)
+        ]
+        certain = [(kind, mirror) for kind, mirror, right in judged if right is Right.GOES]
+        doubtful = [(kind, mirror) for kind, mirror, right in judged if right is Right.ASK]
         try:
             going = await self._confirmed(worker, doubtful)
-            is_halted = is_too_many(len(going), len(worker.mirrors))
+            is_halted = is_too_many(len(going), len(judged))
             self._metrics.worker(worker.name).sweep_held_back.set(len(going) if is_halted else 0)
             if is_halted:
-                self._halt(worker, len(going))
+                self._halt(worker, len(going), len(judged))
                 going = []
             else:
                 self._halted.pop(worker.name, None)
-            for mirror in (*certain, *going):
-                if self._may_go(worker, mirror):
-                    await self._sweep_away(worker, mirror)
+            for kind, mirror in (*certain, *going):
+                if self._may_go(worker, kind, mirror):
+                    await self._sweep_away(worker, kind, mirror)
         except KubeError as error:
             self._log.warning("sweep not finished", worker=worker.name, error=error)
 
-    async def _sweep_away(self, worker: Worker, mirror: Object) -> None:
+    async def _sweep_away(self, worker: Worker, kind: Kind, mirror: Object) -> None:
         """Delete one; a refusal concerns this one only."""
         try:
-            await self._delete(worker, mirror, because="its source is gone (sweep)")
+            await self._delete(worker, kind, mirror, because="its source is gone (sweep)")
         except ApiError as error:
             self._log.warning("mirror not deleted", worker=worker.name, name=mirror.metadata.name, error=error)
         else:
             self._metrics.worker(worker.name).sweep_deleted.inc()
 
-    def _halt(self, worker: Worker, count: int) -> None:
+    def _halt(self, worker: Worker, count: int, mirrors: int) -> None:
         if self._halted.get(worker.name) == count:
             return
         self._halted[worker.name] = count
         self._metrics.worker(worker.name).sweep_halted.inc()
         text = (
-            f"{count} of {len(worker.mirrors)} mirrors on this worker have no source: too many at once to be right; "
+            f"{count} of {mirrors} mirrors on this worker have no source: too many at once to be right; "
             f"none is deleted. If it is right, delete them there yourself (label {names.ORIGIN})"
         )
-        self._log.error("sweep halted", worker=worker.name, count=count, mirrors=len(worker.mirrors))
+        self._log.error("sweep halted", worker=worker.name, count=count, mirrors=mirrors)
         self._on_halt(worker, text)
 
-    async def _confirmed(self, worker: Worker, doubtful: list[Object]) -> list[Object]:
+    async def _confirmed(self, worker: Worker, doubtful: list[tuple[Kind, Object]]) -> list[tuple[Kind, Object]]:
         """Those whose source the management cluster itself says is not there; never on a refusal to tell."""
         gate = asyncio.Semaphore(ASKED_AT_ONCE)
 
-        async def ask(mirror: Object) -> bool:
+        async def ask(kind: Kind, mirror: Object) -> bool:
             async with gate:
-                return await self._source_is_gone(worker, mirror)
+                return await self._source_is_gone(worker, kind, mirror)
 
         async with asyncio.TaskGroup() as scope:
-            asked = [scope.create_task(ask(mirror), name="ask for a source") for mirror in doubtful]
-        return [mirror for mirror, task in zip(doubtful, asked, strict=True) if task.result()]
+            asked = [scope.create_task(ask(*one), name="ask for a source") for one in doubtful]
+        return [one for one, task in zip(doubtful, asked, strict=True) if task.result()]
 
-    async def _source_is_gone(self, worker: Worker, mirror: Object) -> bool:
+    async def _source_is_gone(self, worker: Worker, kind: Kind, mirror: Object) -> bool:
         namespace = worker.source_namespace_of(mirror.metadata.namespace)
         if namespace is None:
             return False  # made under another prefix: not judged by guessing
         try:
             found = await self._management.send_object(
-                requests.get(job.RESOURCE, mirror.metadata.name, namespace=namespace)
+                requests.get(kind.resource, mirror.metadata.name, namespace=namespace)
             )
         except NotFound:
-            return not self._has_source_elsewhere(mirror)
+            return not self._has_source_elsewhere(kind, mirror)
         except KubeError as error:
             self._log.warning("source not asked for", source=f"{namespace}/{mirror.metadata.name}", error=error)
             return False
-        brief = job.brief(found)
-        if brief.mirror_uid == mirror.metadata.uid:
+        summary = kind.summary(found)
+        if summary.mirror_uid == mirror.metadata.uid:
             return False
         if found.metadata.uid != mirror.labels.get(names.SOURCE_UID):
             return True
-        is_over = brief.is_finished and job.brief(mirror).is_finished
-        return brief.placed not in (None, worker.name) and not is_over
+        is_over = summary.is_finished and kind.summary(mirror).is_finished
+        return summary.placed not in (None, worker.name) and not is_over
 
-    def _has_source_elsewhere(self, mirror: Object) -> bool:
+    def _has_source_elsewhere(self, kind: Kind, mirror: Object) -> bool:
         """Whether it was made under another prefix: a source with its uid is in another namespace than expected (D19).
 
         Not a copy of it that somebody made: of that source, no other mirror is recorded.
         """
         uid = mirror.labels.get(names.SOURCE_UID)
-        found = next((source for source in self._sources if source.metadata.uid == uid), None)
-        return found is not None and self._memories.recorded_uid(found) in (None, mirror.metadata.uid)
+        found = next((source for source in self._sources.of(kind) if source.metadata.uid == uid), None)
+        return found is not None and self._memories.recorded_uid(kind, found) in (None, mirror.metadata.uid)
 
-    async def _delete(self, worker: Worker, mirror: Object, *, because: str) -> None:
-        metadata = mirror.metadata
-        await self._mirrors.delete(worker, metadata.namespace, metadata.name, metadata.uid, because=because)
+    async def _delete(self, worker: Worker, kind: Kind, mirror: Object, *, because: str) -> None:
+        await self._mirrors.delete(worker, _key(worker, kind, mirror), mirror.metadata.uid, because=because)
 
-    def _judge(self, worker: Worker, mirror: Object) -> Right:
+    def _judge(self, worker: Worker, kind: Kind, mirror: Object) -> Right:
         namespace = worker.source_namespace_of(mirror.metadata.namespace)
         uid = mirror.labels.get(names.SOURCE_UID, "")
-        found = self._sources.get(namespace, mirror.metadata.name) if namespace is not None else None
-        brief = job.brief(found) if found is not None else None
+        found = self._sources.of(kind).get(namespace, mirror.metadata.name) if namespace is not None else None
+        summary = kind.summary(found) if found is not None else None
         exists = found is not None and found.metadata.uid == uid
-        is_recorded = found is not None and mirror.metadata.uid == self._memories.recorded_uid(found)
+        is_recorded = found is not None and mirror.metadata.uid == self._memories.recorded_uid(kind, found)
         is_about = found is not None and (exists or is_recorded)
         return right_to_stay(
             MirrorSeen(
@@ -221,12 +224,16 @@ class Sweeper:
                 is_going=mirror.metadata.deletion_timestamp is not None,
                 source_exists=exists,
                 source_is_deleting=bool(is_about and found and found.metadata.deletion_timestamp),
-                source_is_finished=bool(is_about and brief and brief.is_finished),
-                is_finished=job.brief(mirror).is_finished,
-                placed=brief.placed if is_about and brief else None,
+                source_is_finished=bool(is_about and summary and summary.is_finished),
+                is_finished=kind.summary(mirror).is_finished,
+                placed=summary.placed if is_about and summary else None,
                 is_gone=self._memories.is_gone(uid),
                 has_labels=has_labels(mirror.labels, origin=self._mirrors.origin),
                 is_recorded=is_recorded,
                 is_recorded_gone=self._memories.is_gone(mirror.metadata.uid),
             )
         )
+
+
+def _key(worker: Worker, kind: Kind, mirror: Object) -> MirrorKey:
+    return MirrorKey(worker.name, kind.name, mirror.metadata.namespace, mirror.metadata.name)

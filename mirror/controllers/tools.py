@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mirror.adapters import job
 from mirror.controllers.events import EventRecorder, Regarding
 from mirror.controllers.history import History
 from mirror.controllers.memory import Memories
 from mirror.controllers.placing import Placing
+from mirror.controllers.sources import Sources
 from mirror.decide.seen import Seen
+from mirror.kinds.base import Kind, MirrorTransform
 from mirror.kube.client import Client
 from mirror.kube.objects import Object
 from mirror.model.keys import Key
 from mirror.placement.waiting import Waiter
 from mirror.runtime.clock import Clock
-from mirror.runtime.store import Store
 from mirror.telemetry.logs import Log
 from mirror.telemetry.metrics import Metrics
 from mirror.workers.registry import Registry
@@ -31,7 +31,7 @@ class Tools:
     """Everybody whom a write concerns, and what is the same for all writes."""
 
     management: Client
-    sources: Store
+    sources: Sources
     registry: Registry
     placing: Placing
     memories: Memories
@@ -40,13 +40,13 @@ class Tools:
     clock: Clock
     log: Log
     metrics: Metrics
-    carrying: job.Carrying
+    transform: MirrorTransform
     create_namespaces: bool
     add: Callable[[Key], None]
     add_when_quiet: Callable[[Key], None]
-    take_source: Callable[[Object], None]
+    take_source: Callable[[Kind, Object], None]
     """Takes a source as a live read has shown it."""
-    ask_wish: Callable[[Object], Waiter | None]
+    ask_wish: Callable[[Kind, Object], Waiter | None]
     agree: Callable[[Object, Object], None]
     """Told of a source and the mirror that was just made of it."""
     traces: Traces | None
@@ -54,4 +54,6 @@ class Tools:
     def tell(self, seen: Seen, reason: str, message: str, *, is_warning: bool = True) -> None:
         """Write an event on a source, and remember it for its timeline."""
         self.history.on_told(seen, reason, message, is_warning=is_warning)
-        self.recorder.tell(Regarding(job.RESOURCE, seen.source.found), reason, message, is_warning=is_warning)
+        self.recorder.tell(
+            Regarding(seen.source.kind.resource, seen.source.found), reason, message, is_warning=is_warning
+        )

@@ -2,7 +2,7 @@
 
 ``applying`` tells of each final status that it has stored; ``mirroring`` of each look at a source that is over, for
 those whose write nobody knows to have gone well: its answer was lost, or the process before us ended before it sent
-their trace. What a trace holds is in ``adapters/job_trace``; where it goes, in ``telemetry/otlp``.
+their trace. What a trace holds, its kind says; where it goes, in ``telemetry/otlp``.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mirror.adapters import job_trace
 from mirror.decide.seen import Source
-from mirror.kube.objects import Object
 from mirror.runtime.clock import Clock
 from mirror.telemetry.spans import Span
 
@@ -33,31 +31,23 @@ class Traces:
         # The newest sources whose trace was sent, by uid, in that order.
         self._sent: dict[str, None] = {}
 
-    def on_stored(self, found: Object, status: Mapping[str, Any]) -> None:
+    def on_stored(self, source: Source, status: Mapping[str, Any]) -> None:
         """A final status of a source was stored just now."""
-        self._tell(found, status, self._now())
+        self._tell(source, status, self._now())
 
     def on_finished(self, source: Source) -> None:
         """A source that is over was looked at."""
         if source.uid in self._sent:
             return
-        ended = job_trace.ended_at(source.stored.status)
+        ended = source.kind.ended_at(source.stored.status)
         if ended is not None and abs(self._now() - ended) <= RECENT_SECONDS * 1e9:
-            self._tell(source.found, source.stored.status, None)
+            self._tell(source, source.stored.status, None)
 
-    def _tell(self, found: Object, status: Mapping[str, Any], stored_at: int | None) -> None:
-        metadata = found.metadata
-        self._sent[metadata.uid] = None
+    def _tell(self, source: Source, status: Mapping[str, Any], stored_at: int | None) -> None:
+        self._sent[source.uid] = None
         if len(self._sent) > MOST_REMEMBERED:
             del self._sent[next(iter(self._sent))]
-        ended = job_trace.Ended(
-            uid=metadata.uid,
-            namespace=metadata.namespace,
-            name=metadata.name,
-            created=metadata.creation_timestamp or "",
-            status=status,
-        )
-        if spans := job_trace.spans_of(ended, stored_at=stored_at):
+        if spans := source.kind.spans(source.found, status, stored_at=stored_at):
             self._send(spans)
 
     def _now(self) -> int:

@@ -5,13 +5,13 @@ What a worker answers becomes a fact in ``memory``; what follows from that is de
 
 from __future__ import annotations
 
-from mirror.adapters import job, job_changes
 from mirror.controllers.refusing import is_same_text, refusal_text, was_certainly_not_done
 from mirror.controllers.rereading import STALE, reread_mirror
 from mirror.controllers.tools import Tools
 from mirror.decide.following import MOST_FIELDS, RESENDS
 from mirror.decide.identity import Identity, identify
 from mirror.decide.seen import Look, Refusal, Seen
+from mirror.kinds.base import Changes
 from mirror.kube import requests
 from mirror.kube.errors import (
     AlreadyExists,
@@ -27,6 +27,7 @@ from mirror.kube.resources import NAMESPACES
 from mirror.model import names
 from mirror.model.keys import MirrorKey, SourceKey
 from mirror.runtime.backoff import Backoff
+from mirror.workers.mirrors import MirrorStore
 from mirror.workers.worker import Worker
 
 REFUSED = Backoff(first=5.0, most=600.0)
@@ -43,34 +44,34 @@ class MirrorWriter:
         self._log = tools.log
         self._arrived_at = arrived_at
         """See ``Applier.arrived_at``."""
-        # Worker, namespace and name of creates whose answer is not there yet: the watch may show the object before.
-        self._creating: set[tuple[str, str, str]] = set()
+        # Creates whose answer is not there yet: the watch may show the object before.
+        self._creating: set[MirrorKey] = set()
 
-    def is_creating(self, worker: str, namespace: str, name: str) -> bool:
+    def is_creating(self, key: MirrorKey) -> bool:
         """Whether an object of this name may be the one that is being created."""
-        return (worker, namespace, name) in self._creating
+        return key in self._creating
 
     @property
     def origin(self) -> str:
         """The management cluster's, as mirrors are labeled with it."""
-        return self._t.carrying.origin
+        return self._t.transform.origin
 
     async def create(self, seen: Seen, worker: Worker) -> None:
         """Make the mirror; what is in its place already is adopted, or in the way (D1, D5)."""
-        name = worker.name, worker.namespace_of(seen.key.namespace), seen.key.name
-        self._creating.add(name)
+        key = _key(seen, worker)
+        self._creating.add(key)
         try:
             await self._create(seen, worker)
         finally:
-            self._creating.discard(name)
+            self._creating.discard(key)
 
     async def _create(self, seen: Seen, worker: Worker) -> None:
-        source, t = seen.source, self._t
+        source, kind, t = seen.source, seen.source.kind, self._t
         namespace = worker.namespace_of(seen.key.namespace)
-        body = job.mirror_body(source.found, namespace=namespace, carrying=t.carrying)
+        body = kind.mirror_body(source.found, namespace=namespace, transform=t.transform)
         memory = t.memories.of(source.uid)
         try:
-            created = await worker.client.send_object(requests.create(job.RESOURCE, body, namespace=namespace))
+            created = await worker.client.send_object(requests.create(kind.resource, body, namespace=namespace))
         except AlreadyExists:
             await self._adopt_or_refuse(seen, worker, namespace, was_first=memory.first_create)
             return
@@ -86,22 +87,22 @@ class MirrorWriter:
                 t.memories.set(source.uid, first_create=False, create_unanswered=True)
             worker.suspect(error)
             raise
-        self._have_mirror(seen, worker, created, is_as_sent=job_changes.is_as_sent(body, created))
+        self._have_mirror(seen, worker, created, is_as_sent=kind.is_as_sent(body, created))
 
     def _have_mirror(self, seen: Seen, worker: Worker, mirror: Object, *, is_as_sent: bool) -> None:
         t, uid = self._t, seen.source.uid
         found: dict[str, object] = {"mirror_uid": mirror.metadata.uid, "look": None, "in_the_way": "", "refusals": ()}
         t.memories.set(uid, first_create=False, create_unanswered=False, **found)
-        worker.mirrors.take_own_write(mirror)
+        worker.mirrors_of(seen.source.kind).take_own_write(mirror)
         arrived = self._arrived_at.pop(seen.key, None)
         if arrived is not None:
             t.metrics.create_to_copy.observe(t.clock.monotonic() - arrived)
         self._log.info("mirrored", source=seen.key, worker=worker.name, mirror_uid=mirror.metadata.uid)
         self._t.tell(seen, "Mirrored", f"Mirrored to worker {worker.name}", is_warning=False)
         t.history.on_mirrored(seen, worker.name)
-        source = t.sources.get(seen.key.namespace, seen.key.name)
+        source = t.sources.get(seen.key)
         if source is None or source.metadata.uid != uid or source.metadata.deletion_timestamp is not None:
-            t.add(MirrorKey(worker.name, job.KIND, mirror.metadata.namespace, mirror.metadata.name))
+            t.add(MirrorKey(worker.name, seen.key.kind, mirror.metadata.namespace, mirror.metadata.name))
         if is_as_sent:
             t.agree(seen.source.found, mirror)  # its own changes, and those of its source, name the key again
         else:
@@ -111,7 +112,7 @@ class MirrorWriter:
         """The name is taken: by a create of ours whose answer was lost, a namesake's mirror, or somebody else (D1)."""
         t = self._t
         try:
-            found = await worker.client.send_object(requests.get(job.RESOURCE, seen.key.name, namespace=namespace))
+            found = await self._read(seen, worker)
         except NotFound:
             t.add(seen.key)
             return
@@ -120,13 +121,20 @@ class MirrorWriter:
                 self._have_mirror(seen, worker, found, is_as_sent=False)
                 return
             case Identity.NAMESAKE:
-                worker.mirrors.take_read(found, was_dropped=True)
-                t.add(MirrorKey(worker.name, job.KIND, namespace, seen.key.name))
+                worker.mirrors_of(seen.source.kind).take_read(found, was_dropped=True)
+                t.add(_key(seen, worker))
                 t.add(seen.key)
                 return
         text = f"worker {worker.name} has a Job of this name that is not ours"
         self._t.tell(seen, "MirrorConflict", text)
         self._refused(seen, worker, "the name is taken there", reason="MirrorConflict", was_first=was_first)
+
+    async def _read(self, seen: Seen, worker: Worker) -> Object:
+        """The object of its name on a worker, read live."""
+        key = _key(seen, worker)
+        return await worker.client.send_object(
+            requests.get(seen.source.kind.resource, key.name, namespace=key.namespace)
+        )
 
     def _identity(self, seen: Seen, found: Object) -> Identity:
         recorded = self._t.memories.of(seen.source.uid).mirror_uid or seen.source.stored.mirror_uid
@@ -167,7 +175,7 @@ class MirrorWriter:
             self._log.warning(text, namespace=source_namespace, error=error)
             return False
         labels = {key: value for key, value in here.labels.items() if key.startswith(POD_SECURITY)}
-        labels[names.ORIGIN] = self._t.carrying.origin
+        labels[names.ORIGIN] = self._t.transform.origin
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
         try:
             await worker.client.send(requests.create(NAMESPACES, body))
@@ -180,18 +188,18 @@ class MirrorWriter:
 
     async def find(self, seen: Seen, worker: Worker, expected: str) -> None:
         """Ask for a mirror that the cache lacks; an error means that nothing is known (D11)."""
-        t, uid = self._t, seen.source.uid
+        t, uid, mirrors = self._t, seen.source.uid, worker.mirrors_of(seen.source.kind)
         namespace = worker.namespace_of(seen.key.namespace)
         try:
-            found = await worker.client.send_object(requests.get(job.RESOURCE, seen.key.name, namespace=namespace))
+            found = await self._read(seen, worker)
         except NotFound:
             await worker.confirm_identity()  # what another cluster does not have proves nothing (D19)
-            worker.mirrors.forget_deleted(namespace, seen.key.name, expected)
-            look = Look.ELSEWHERE if _is_elsewhere(worker, uid, expected) else Look.GONE
+            mirrors.forget_deleted(namespace, seen.key.name, expected)
+            look = Look.ELSEWHERE if _is_elsewhere(mirrors, uid, expected) else Look.GONE
         else:
             if self._identity(seen, found) in (Identity.OURS, Identity.UNLABELED):
                 t.memories.set(uid, mirror_uid=found.metadata.uid, read_at=t.clock.monotonic())
-                worker.mirrors.take_read(found)
+                mirrors.take_read(found)
                 return  # if that was no news, the watch knows better: it went since, or comes; the plan looks again
             look = Look.FOREIGN
         self._log.info("mirror looked for", source=seen.key, worker=worker.name, found=look.value)
@@ -203,20 +211,21 @@ class MirrorWriter:
         assert seen.mirror is not None
         t, uid, now, metadata = self._t, seen.source.uid, self._t.clock.monotonic(), seen.mirror.metadata
         body = {"metadata": {"uid": metadata.uid, "labels": {names.ORIGIN: self.origin, names.SOURCE_UID: uid}}}
-        patch = requests.merge_patch(job.RESOURCE, metadata.name, body, namespace=metadata.namespace)
+        kind = seen.source.kind
+        patch = requests.merge_patch(kind.resource, metadata.name, body, namespace=metadata.namespace)
         memory = t.memories.of(uid)
         times = memory.relabeled_times + 1 if now - memory.relabeled_at < LABELS_LASTED_SECONDS else 1
         t.memories.set(uid, look=None, relabeled_at=now, relabeled_times=times)
         try:
             restored = await worker.client.send_object(patch)
         except (NotFound, Conflict):
-            worker.mirrors.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
+            worker.mirrors_of(kind).forget_deleted(metadata.namespace, metadata.name, metadata.uid)
             t.add(seen.key)
             return
         except (Forbidden, Invalid, BadRequest) as error:
             text = f"worker {worker.name} rejects the labels of the mirror: {refusal_text(error)}"
         else:
-            worker.mirrors.take_own_write(restored)
+            worker.mirrors_of(kind).take_own_write(restored)
             text = f"worker {worker.name} removes the labels of the mirror; its status is read from time to time"
             if self._identity(seen, restored) is Identity.OURS:
                 text = f"the mirror on worker {worker.name} had lost its labels; they were restored"
@@ -224,13 +233,14 @@ class MirrorWriter:
             self._t.tell(seen, "MirrorChanged", text)
         t.add(seen.key)
 
-    async def patch(self, seen: Seen, worker: Worker, changes: job_changes.Changes) -> None:
+    async def patch(self, seen: Seen, worker: Worker, changes: Changes) -> None:
         """Give the mirror what its source has now."""
         assert seen.mirror is not None
         t, uid, metadata = self._t, seen.source.uid, seen.mirror.metadata
         version = {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata.resource_version}
+        kind = seen.source.kind
         patch = requests.json_patch(
-            job.RESOURCE, metadata.name, [version, *changes.operations], namespace=metadata.namespace
+            kind.resource, metadata.name, [version, *changes.operations], namespace=metadata.namespace
         )
         memory = t.memories.of(uid)
         times = memory.sent_times + 1 if memory.sent_digest == changes.digest else 1
@@ -239,7 +249,7 @@ class MirrorWriter:
         except STALE as error:
             await reread_mirror(seen, worker, error)
         except NotFound:
-            worker.mirrors.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
+            worker.mirrors_of(kind).forget_deleted(metadata.namespace, metadata.name, metadata.uid)
             return
         except (Forbidden, Invalid, BadRequest) as error:
             text = f"worker {worker.name} refuses the change: {refusal_text(error)}"
@@ -255,22 +265,28 @@ class MirrorWriter:
         if times == RESENDS and changes.reverted:
             text = f"worker {worker.name} reverts changes to {', '.join(changes.reverted)[:MOST_FIELDS]}"
             self._t.tell(seen, "MirrorChanged", text)
-        worker.mirrors.take_own_write(patched)
+        worker.mirrors_of(kind).take_own_write(patched)
         t.add(seen.key)
 
-    async def delete(self, worker: Worker, namespace: str, name: str, uid: str, *, because: str) -> None:
+    async def delete(self, worker: Worker, key: MirrorKey, uid: str, *, because: str) -> None:
         """Delete a mirror, if it is still this object (D10)."""
+        kind, namespace, name = self._t.sources.kinds[key.kind], key.namespace, key.name
         try:
-            await worker.client.send(requests.delete(job.RESOURCE, name, namespace=namespace, uid=uid))
+            await worker.client.send(requests.delete(kind.resource, name, namespace=namespace, uid=uid))
         except (NotFound, Conflict):
-            worker.mirrors.forget_deleted(namespace, name, uid)
+            worker.mirrors_of(kind).forget_deleted(namespace, name, uid)
             return
         self._log.info("mirror deleted", worker=worker.name, namespace=namespace, name=name, because=because)
 
 
-def _is_elsewhere(worker: Worker, source_uid: str, expected: str) -> bool:
+def _key(seen: Seen, worker: Worker) -> MirrorKey:
+    """Of the object that is, or would be, a source's mirror on a worker."""
+    return MirrorKey(worker.name, seen.key.kind, worker.namespace_of(seen.key.namespace), seen.key.name)
+
+
+def _is_elsewhere(mirrors: MirrorStore, source_uid: str, expected: str) -> bool:
     """Whether the worker has a mirror of this source in any namespace; looked for only before one is given up."""
     return any(
         mirror.labels.get(names.SOURCE_UID) == source_uid and expected in ("", mirror.metadata.uid)
-        for mirror in worker.mirrors
+        for mirror in mirrors
     )

@@ -1,20 +1,17 @@
 """The normal case: a mirror's status comes back, the source's changes go there, and its labels are kept (D6, D7, D9).
 
-The last of the ``rules``; they use ``ended_for_seconds`` and ``seconds_since_end``, too.
+The last of the ``rules``; they use ``ended_for_seconds``, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
-from mirror.adapters import job, rule_names
-from mirror.adapters.job_status import next_status
 from mirror.decide.identity import Identity
 from mirror.decide.plan import Action, FindMirror, PatchMirror, Plan, RestoreLabels, Tell
 from mirror.decide.seen import Seen
 from mirror.decide.writing import source_write
+from mirror.kube.objects import Object
 from mirror.model import names
 
 RESENDS = 2
@@ -34,13 +31,11 @@ def follow(seen: Seen) -> Plan | None:
     worker, mirror = seen.worker, seen.mirror
     if worker is None or mirror is None:
         return None
-    mirror_status = rule_names.named(mirror, mirror.status_dict())
-    ended_for = ended_for_seconds(seen, mirror_status)
-    following = next_status(
-        seen.source.stored,
-        mirror_status,
+    ended_for = ended_for_seconds(seen, mirror)
+    following = seen.source.stored.next_status(
+        mirror,
         now=seen.now,
-        mirror_suspended=_mirror_is_suspended(seen),
+        mirror_suspended=seen.source.kind.is_suspended(mirror),
         clock_offset_seconds=worker.clock_offset_seconds,
         settled=ended_for >= SETTLED_SECONDS,
     )
@@ -118,25 +113,12 @@ def _problem_and_patch(seen: Seen) -> tuple[str, tuple[Action, ...]]:
     return "", (PatchMirror(worker.name, changes),)
 
 
-def _mirror_is_suspended(seen: Seen) -> bool:
-    return seen.mirror is not None and job.is_suspended(seen.mirror)
-
-
-def ended_for_seconds(seen: Seen, status: Mapping[str, object]) -> float:
+def ended_for_seconds(seen: Seen, mirror: Object) -> float:
     """Since the mirror ended, by the worker's clock as far as its offset is known, or since the end was first seen."""
     offset = seen.worker.clock_offset_seconds if seen.worker is not None else None
     observed = seen.monotonic - seen.memory.ended_seen_at if seen.memory.ended is not None else 0.0
-    return max(seconds_since_end(status, seen.now) + (offset or 0.0), observed)
-
-
-def seconds_since_end(status: Mapping[str, object], now: datetime) -> float:
-    """Since the terminal condition of a status; 0 without one, or without a time that makes sense."""
-    conditions = status.get("conditions")
-    for condition in conditions if isinstance(conditions, list) else ():
-        end = condition.get("lastTransitionTime") if isinstance(condition, dict) else None
-        if isinstance(end, str) and condition.get("type") in ("Complete", "Failed"):
-            try:
-                return (now - datetime.fromisoformat(end)).total_seconds()
-            except (ValueError, TypeError):
-                return 0.0
-    return 0.0
+    kind = seen.source.kind
+    ended_for = 0.0
+    if kind.summary(mirror).is_finished:
+        ended_for = kind.seconds_since_end(mirror.status_dict(), seen.now)
+    return max(ended_for + (offset or 0.0), observed)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from mirror.adapters.job_changes import Changes
+from mirror.kinds.base import Changes
 
 
 class WriteSource(msgspec.Struct, frozen=True):

@@ -7,14 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from mirror.adapters import rule_names
-from mirror.adapters.job_status import (
-    lost_status,
-    next_status,
-    placed_status,
-    suspended_status,
-)
-from mirror.decide.following import SETTLED_SECONDS, ended_for_seconds, follow, seconds_since_end
+from mirror.decide.following import SETTLED_SECONDS, ended_for_seconds, follow
 from mirror.decide.identity import Identity
 from mirror.decide.plan import (
     Action,
@@ -87,7 +80,7 @@ def keep_or_delete_finished(seen: Seen) -> Plan | None:
     retention = seen.policy.retention_seconds
     if retention is None:
         return Plan("finished, its mirror is kept as long as it", write, later)
-    left = retention - seconds_since_end(seen.source.stored.status, seen.now)
+    left = retention - seen.source.kind.seconds_since_end(seen.source.stored.status, seen.now)
     if left > 0:
         return Plan("finished, its mirror is kept for now", write, min(left, later or left))
     return Plan("finished, the retention of its mirror is over", (*write, delete), later)
@@ -97,7 +90,7 @@ def restore_erased_record(seen: Seen) -> Plan | None:
     """A worker has this source's mirror and the record is gone: the mirror tells where it is (D2, D5)."""
     if seen.source.placed is not None or seen.about_place.found_on is None:
         return None
-    status = placed_status(seen.source.stored, seen.about_place.found_on, seen.now)
+    status = seen.source.stored.placed_status(seen.about_place.found_on, seen.now)
     write, later = source_write(seen, status=status, records=seen.about_place.found_on)
     return Plan(f"its mirror was found on {seen.about_place.found_on}", write, later)
 
@@ -126,7 +119,7 @@ def give_a_place(seen: Seen) -> Plan | None:
         return None
     stored = source.found.annotations.get(names.WAITING_BECAUSE)
     if seen.about_place.given is not None:
-        status = placed_status(source.stored, seen.about_place.given, seen.now)
+        status = source.stored.placed_status(seen.about_place.given, seen.now)
         if status is None:
             why = "what is stored in its status allows no write"
             write, later = source_write(seen, waiting=why)
@@ -137,12 +130,10 @@ def give_a_place(seen: Seen) -> Plan | None:
         write, _ = source_write(seen, status=status, waiting=waiting, records=seen.about_place.given)
         return Plan(f"placed on {seen.about_place.given}", write, remember=(("first_create", True),))
     clears = source.placed is not None
-    status = placed_status(source.stored, None, seen.now) if clears else None
+    status = source.stored.placed_status(None, seen.now) if clears else None
     why = seen.about_place.bad_annotation or seen.about_place.waiting_because
     if why and source.is_held and not clears:
-        status = suspended_status(
-            source.stored, seen.now
-        )  # only where it has to wait: kubectl would show it as running
+        status = source.stored.suspended_status(seen.now)  # only where it has to wait: kubectl would show it as running
     write, later = source_write(seen, status=status, waiting=why or stored, clears=clears)
     # It asks again although it waits already: its wish may be another one by now.
     ask = () if seen.about_place.bad_annotation else (AskForPlace(),)
@@ -175,11 +166,9 @@ def store_seen_end(seen: Seen) -> Plan | None:
     if worker.is_reachable and seen.mirror is not None and not is_replaced:
         return None
     is_gone = is_replaced or (memory.look is Look.GONE and memory.looked_for == seen.recorded_uid)
-    status = rule_names.named(ended, ended.status_dict())
-    ended_for = ended_for_seconds(seen, status)
-    following = next_status(
-        seen.source.stored,
-        status,
+    ended_for = ended_for_seconds(seen, ended)
+    following = seen.source.stored.next_status(
+        ended,
         now=seen.now,
         clock_offset_seconds=worker.clock_offset_seconds,
         settled=is_gone or ended_for >= SETTLED_SECONDS,
@@ -281,13 +270,13 @@ def _give_up_lost(seen: Seen) -> Plan:
     """A started mirror is gone for good: the source is failed, in one write that is always accepted (D11)."""
     assert seen.worker is not None
     message = f"the mirror on worker {seen.worker.name} has vanished after it had started"
-    status = lost_status(seen.source.stored, seen.now, reason="MirrorLost", message=message)
+    status = seen.source.stored.lost_status(seen.now, reason="MirrorLost", message=message)
     write, later = source_write(seen, status=status)
     return Plan(message, (*write, Tell("MirrorLost", message)), later)
 
 
 def _show_suspended(seen: Seen, why: str, *, waiting: str | None = None) -> Plan:
-    status = suspended_status(seen.source.stored, seen.now)
+    status = seen.source.stored.suspended_status(seen.now)
     write, later = source_write(seen, status=status, waiting=waiting)
     tell = (Tell("Suspended", "Job suspended", is_warning=False),) if status is not None else ()
     return Plan(why, (*write, *tell), later)

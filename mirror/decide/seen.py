@@ -7,9 +7,8 @@ from enum import Enum
 
 import msgspec
 
-from mirror.adapters.job_changes import Changes
-from mirror.adapters.job_status import StoredJob
 from mirror.decide.identity import Identity
+from mirror.kinds.base import Changes, Kind, StoredSource
 from mirror.kube.objects import Object
 from mirror.model.keys import SourceKey
 
@@ -87,8 +86,9 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
 class Source(msgspec.Struct, frozen=True):
     """The user's Job as stored on the management cluster."""
 
+    kind: Kind
     found: Object
-    stored: StoredJob
+    stored: StoredSource
     is_suspended: bool
     is_held: bool
     """It is suspended by our webhook, until it has a place (D16)."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mirror.adapters.job_status import mirrored_status, waiting_status
 from mirror.batch.meta_rules import LONGEST_ANNOTATIONS
 from mirror.decide.plan import WriteSource
 from mirror.decide.seen import Seen
@@ -43,7 +42,7 @@ def source_write(
     is_mirrored_status = mirror_uid is not None and status is not None
     known = seen.source.stored.mirror_uid
     if mirror_uid is not None and known != mirror_uid and (status is not None or known or records_mirror):
-        status = mirrored_status(seen.source.stored, status, mirror_uid, seen.now)
+        status = seen.source.stored.mirrored_status(status, mirror_uid, seen.now)
     recorded = stored.get(names.MIRROR_UID)
     if mirror_uid is not None and recorded != mirror_uid and (status is not None or recorded is not None):
         changes.append((names.MIRROR_UID, mirror_uid))
@@ -59,7 +58,7 @@ def source_write(
         # Annotations are for people; what counts is the status, which must be written whatever the user has in them.
         changes = [(name, value) for name, value in changes if value is None]
         if shows_waiting and waiting is not None and placed is None:
-            status = waiting_status(seen.source.stored, status, waiting, seen.now) or status
+            status = seen.source.stored.waiting_status(status, waiting, seen.now) or status
     if status is None and not changes:
         return (), later
     write = WriteSource(

@@ -11,6 +11,8 @@ from typing import Protocol
 
 import msgspec
 
+from mirror.model.keys import SourceKey
+
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """One worker."""
@@ -38,6 +40,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """One source."""
 
+    kind: str = "Job"
     namespace: str
     name: str
     uid: str
@@ -67,10 +70,6 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     worker: str = ""
 
 
-JobKey = tuple[str, str]
-"""Namespace and name."""
-
-
 class Known(Protocol):
     """What can be asked. Nothing here waits for a cluster."""
 
@@ -82,22 +81,22 @@ class Known(Protocol):
         """All sources, newest first; ``most``: only so many, which is much cheaper where there are thousands."""
         ...
 
-    def keys(self) -> tuple[JobKey, ...]:
+    def keys(self) -> tuple[SourceKey, ...]:
         """All sources, in any order; for who takes them over bit by bit with ``job``."""
         ...
 
-    def job(self, namespace: str, name: str) -> JobView | None:
+    def job(self, key: SourceKey) -> JobView | None:
         """One source."""
         ...
 
-    def timeline(self, namespace: str, name: str) -> tuple[Moment, ...]:
+    def timeline(self, key: SourceKey) -> tuple[Moment, ...]:
         """What happened to it, oldest first; bounded."""
         ...
 
-    def lacks(self, namespace: str, name: str) -> Mapping[str, str]:
+    def lacks(self, key: SourceKey) -> Mapping[str, str]:
         """For each worker that cannot take it: why."""
         ...
 
-    def changes(self) -> AsyncIterator[frozenset[JobKey]]:
+    def changes(self) -> AsyncIterator[frozenset[SourceKey]]:
         """Which sources changed since the last time; gathered while the reader is busy. Empty: only workers did."""
         ...

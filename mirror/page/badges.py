@@ -47,9 +47,10 @@ def late(job: JobView) -> Html | None:
     return chip(text, kind="warn", title="A change on the worker is not stored on the management cluster yet")
 
 
-def job_path(namespace: str, name: str) -> str:
+def job_path(job: JobView) -> str:
     """Address of a Job's page, relative to the list's; the parts are DNS names, and quoted if they are not."""
-    return f"jobs/{quote(namespace, safe='')}/{quote(name, safe='')}"
+    path = f"jobs/{quote(job.namespace, safe='')}/{quote(job.name, safe='')}"
+    return path if job.kind == "Job" else f"{path}?kind={quote(job.kind, safe='')}"
 
 
 def identifier(kind: str, *parts: str) -> str:

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
 
-from mirror.model.views import JobKey, Known, WorkerView
+from mirror.model.keys import SourceKey
+from mirror.model.views import Known, WorkerView
 from mirror.page import detail, listing
 from mirror.page.query import Query
 from mirror.page.table import Table
@@ -44,7 +45,7 @@ class Board:
         self._table: Table | None = None
         self._workers: tuple[WorkerView, ...] = ()
         self._leads = False
-        self._late: set[JobKey] = set()
+        self._late: set[SourceKey] = set()
         self._lookers = 0
         self._looked_at = float("-inf")
         self._wanted = asyncio.Event()
@@ -89,15 +90,15 @@ class Board:
         )
         return listing.view(seen, query, self._clock.now())
 
-    def job_view(self, key: JobKey) -> View:
+    def job_view(self, key: SourceKey) -> View:
         """One Job as it is now; its story is read only here."""
-        job = self._known.job(*key)
+        job = self._known.job(key)
         seen = detail.Seen(
             is_leading=self._is_leading(),
             key=key,
             job=job,
-            timeline=self._known.timeline(*key) if job else (),
-            lacks=self._known.lacks(*key) if job and job.state == "Waiting" else {},
+            timeline=self._known.timeline(key) if job else (),
+            lacks=self._known.lacks(key) if job and job.state == "Waiting" else {},
         )
         return detail.view(seen, self._clock.now())
 
@@ -105,9 +106,9 @@ class Board:
         """What all times are relative to."""
         return self._clock.now()
 
-    def has(self, key: JobKey) -> bool:
+    def has(self, key: SourceKey) -> bool:
         """Whether there is such a Job."""
-        return self._known.job(*key) is not None
+        return self._known.job(key) is not None
 
     def release(self) -> None:
         """Wake everybody, for the end."""
@@ -137,7 +138,7 @@ class Board:
             await self._look_again()
             taking.cancel()
 
-    async def _take(self, changes: AsyncIterator[frozenset[JobKey]]) -> None:
+    async def _take(self, changes: AsyncIterator[frozenset[SourceKey]]) -> None:
         """What is told."""
         async for changed in changes:
             await self._read(changed)
@@ -155,13 +156,13 @@ class Board:
                 await self._read(late)
                 self._tell()
 
-    async def _read(self, keys: Iterable[JobKey]) -> None:
+    async def _read(self, keys: Iterable[SourceKey]) -> None:
         """Take over how these Jobs are now."""
         table = self._table
         for number, key in enumerate(keys, 1):
             if table is None:
                 return
-            job = self._known.job(*key)
+            job = self._known.job(key)
             table.put(key, job)
             if job is not None and job.lag_seconds is not None:
                 self._late.add(key)

@@ -10,7 +10,8 @@ from zlib import crc32
 
 import msgspec
 
-from mirror.model.views import JobKey, JobView, Moment
+from mirror.model.keys import SourceKey
+from mirror.model.views import JobView, Moment
 from mirror.page import listing
 from mirror.page.badges import badge, identifier, late, pods
 from mirror.page.markup import Html, join, tag
@@ -30,7 +31,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What the page is made of."""
 
     is_leading: bool
-    key: JobKey
+    key: SourceKey
     job: JobView | None
     """None: there is none of this name."""
     timeline: tuple[Moment, ...] = ()
@@ -55,16 +56,16 @@ def view(seen: Seen, now: datetime) -> View:
     )
 
 
-def _head(key: JobKey, job: JobView | None) -> Html:
-    namespace, name = key
-    title = tag("h1", tag("span", namespace, "/", class_="namespace"), tag("span", name, class_="name"))
+def _head(key: SourceKey, job: JobView | None) -> Html:
+    place, name = tag("span", key.namespace, "/", class_="namespace"), tag("span", key.name, class_="name")
+    title = tag("h1", place, name)
     if job is None:
         gone = tag("p", "There is no such Job here, or no longer.", class_="because")
         return tag("div", tag("div", title, class_="title"), gone, id="head", class_="head")
-    place = tag("span", "on ", tag("strong", job.worker), class_="place") if job.worker else None
+    where = tag("span", "on ", tag("strong", job.worker), class_="place") if job.worker else None
     return tag(
         "div",
-        tag("div", title, badge(job.state), place, late(job), class_="title"),
+        tag("div", title, badge(job.state), where, late(job), class_="title"),
         tag("p", job.because, class_="because") if job.because else None,
         id="head",
         class_="head",

@@ -213,7 +213,7 @@ def _nothing(is_empty: bool, is_unfiltered: bool) -> Html:
 
 
 def _row_part(job: JobView, now: datetime) -> Part:
-    name = identifier("j", job.namespace, job.name)
+    name = identifier("j", *(() if job.kind == "Job" else (job.kind,)), job.namespace, job.name)
     return Part(name, job, lambda: _row(name, job, now))
 
 
@@ -222,7 +222,7 @@ def _row(element: str, job: JobView, now: datetime) -> Html:
         "a",
         tag("span", job.namespace, "/", class_="namespace"),
         tag("span", job.name, class_="name"),
-        href=job_path(job.namespace, job.name),
+        href=job_path(job),
         title=f"{job.namespace}/{job.name}",
     )
     return tag(

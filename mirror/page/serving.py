@@ -15,8 +15,9 @@ from importlib.resources import files
 import msgspec
 from aiohttp import web
 
+from mirror.model.keys import SourceKey
 from mirror.model.version import version
-from mirror.model.views import JobKey, Known
+from mirror.model.views import Known
 from mirror.page import hosts
 from mirror.page.board import Board, NotReady
 from mirror.page.query import LONGEST, Query, parse
@@ -149,7 +150,7 @@ class _Site:
         return _html(list_page(drawn.drawn(), query, self._about, self._board.now()))
 
     async def _job(self, request: web.Request) -> web.Response:
-        key = _key(request.match_info["namespace"], request.match_info["name"])
+        key = _key(request, request.match_info["namespace"], request.match_info["name"])
         page = job_page(self._board.job_view(key).drawn(), key, self._about, self._board.now())
         return _html(page, status=200 if self._board.has(key) else 404)
 
@@ -177,7 +178,7 @@ class _Site:
             query: Query = parse(request.query)
             return lambda: self._board.list_view(query)
         namespace, _, name = job.partition("/")
-        key = _key(namespace, name)
+        key = _key(request, namespace, name)
         return lambda: self._board.job_view(key)
 
     async def _when_ready(self, view: Callable[[], View]) -> View:
@@ -191,10 +192,12 @@ class _Site:
             ) from None
 
 
-def _key(namespace: str, name: str) -> JobKey:
-    if not namespace or not name or max(len(namespace), len(name)) > LONGEST:
+def _key(request: web.Request, namespace: str, name: str) -> SourceKey:
+    """``?kind=`` says of which kind it is, where it is no Job."""
+    kind = request.query.get("kind", "Job")
+    if not namespace or not name or max(len(kind), len(namespace), len(name)) > LONGEST:
         raise web.HTTPNotFound
-    return namespace, name
+    return SourceKey(kind, namespace, name)
 
 
 def _html(page: str, *, status: int = 200) -> web.Response:

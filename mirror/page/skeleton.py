@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from mirror.model.views import JobKey
+from mirror.model.keys import SourceKey
 from mirror.page.markup import Html, join, tag
 from mirror.page.query import LONGEST, Query
 
@@ -47,7 +47,7 @@ def list_page(parts: Mapping[str, Html], query: Query, about: About, now: dateti
     return _page(frame, main, parts)
 
 
-def job_page(parts: Mapping[str, Html], key: JobKey, about: About, now: datetime) -> Html:
+def job_page(parts: Mapping[str, Html], key: SourceKey, about: About, now: datetime) -> Html:
     """``/jobs/NAMESPACE/NAME``"""
     main = (
         tag("nav", tag("a", "← All Jobs", href="../../."), aria_label="Way back", class_="back"),
@@ -76,7 +76,7 @@ def job_page(parts: Mapping[str, Html], key: JobKey, about: About, now: datetime
             class_="columns",
         ),
     )
-    frame = _Frame(about=about, now=now, kind="job", base="../../", title=f"{'/'.join(key)} – JobMirror")
+    frame = _Frame(about=about, now=now, kind="job", base="../../", title=f"{key.namespace}/{key.name} – JobMirror")
     return _page(frame, main, parts)
 
 

@@ -9,13 +9,14 @@ from itertools import islice
 
 import msgspec
 
-from mirror.model.views import JobKey, JobView
+from mirror.model.keys import SourceKey
+from mirror.model.views import JobView
 from mirror.page.query import Query
 
 PAGE_JOBS = 100
 """On one page of the list."""
 
-_Place = tuple[str, str, str]
+_Place = tuple[str, str, str, str]
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +36,7 @@ class Table:
     """Jobs by key. Invariant: ``_order`` has exactly one place for each, and the counters count exactly them."""
 
     def __init__(self, jobs: Iterable[JobView] = ()) -> None:
-        self._jobs: dict[JobKey, JobView] = {(job.namespace, job.name): job for job in jobs}
+        self._jobs: dict[SourceKey, JobView] = {_key(job): job for job in jobs}
         self._order: list[_Place] = sorted(map(_place, self._jobs.values()))
         self._states = Counter(job.state for job in self._jobs.values())
         self._namespaces = Counter(job.namespace for job in self._jobs.values())
@@ -43,10 +44,10 @@ class Table:
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def get(self, key: JobKey) -> JobView | None:
+    def get(self, key: SourceKey) -> JobView | None:
         return self._jobs.get(key)
 
-    def put(self, key: JobKey, job: JobView | None) -> None:
+    def put(self, key: SourceKey, job: JobView | None) -> None:
         """A Job as it is now; None: it is gone."""
         old = self._jobs.get(key)
         if job is None:
@@ -65,7 +66,7 @@ class Table:
                 self._unplace(old)
             insort(self._order, _place(job))
 
-    def keys_on(self, workers: Container[str]) -> list[JobKey]:
+    def keys_on(self, workers: Container[str]) -> list[SourceKey]:
         """The Jobs of these workers that have not ended."""
         return [key for key, job in self._jobs.items() if job.worker in workers and not job.finished]
 
@@ -93,7 +94,7 @@ class Table:
 
     def _newest_first(self) -> Iterator[JobView]:
         jobs = self._jobs
-        return (jobs[namespace, name] for _, namespace, name in reversed(self._order))
+        return (jobs[SourceKey(place[3], place[1], place[2])] for place in reversed(self._order))
 
     def _uncount(self, job: JobView) -> None:
         for counter, name in ((self._states, job.state), (self._namespaces, job.namespace)):
@@ -106,4 +107,8 @@ class Table:
 
 
 def _place(job: JobView) -> _Place:
-    return job.created, job.namespace, job.name
+    return job.created, job.namespace, job.name, job.kind
+
+
+def _key(job: JobView) -> SourceKey:
+    return SourceKey(job.kind, job.namespace, job.name)

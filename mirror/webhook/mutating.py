@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mirror.adapters import job
+from mirror.kinds.base import HELD
+from mirror.kinds.registry import BUILT_IN, JOB
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.webhook.reviews import CREATE, Question, Verdict
 
 QUEUES = ("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/prebuilt-workload-name")
 """Labels and annotations of Jobs that another queue holds and releases."""
-MIRRORED_KINDS = frozenset(((job.RESOURCE.group, job.KIND),))
+MIRRORED_KINDS = frozenset((kind.resource.group, kind.name) for kind in BUILT_IN)
 """What such an object makes belongs to its mirror, not to us."""
 _RECORDS = (names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID)
 """Notes about another Job, where one was copied with its annotations."""
@@ -38,9 +39,9 @@ def mutate(question: Question, managed_by: str, *, namespaces: tuple[str, ...] =
         return Verdict(warnings=("not mirrored: jobmirror does not look at this namespace (setting namespaces)",))
     operations: list[Mapping[str, Any]] = [{"op": "add", "path": "/spec/managedBy", "value": managed_by}]
     annotations = {key: value for key, value in found.annotations.items() if key not in (*_RECORDS, names.HELD)}
-    if not job.is_suspended(found):
+    if not JOB.is_suspended(found):
         operations.append({"op": "add", "path": "/spec/suspend", "value": True})
-        annotations[names.HELD] = job.HELD
+        annotations[names.HELD] = HELD
     if annotations != found.annotations:
         operations.append({"op": "add", "path": "/metadata/annotations", "value": annotations})
     return Verdict(operations=operations)
@@ -50,7 +51,7 @@ def why_not(found: Object) -> str:
     """Why a new Job is left alone; empty for one that we claim."""
     if not bytes(found.spec).lstrip().startswith(b"{"):
         return "it has no spec, which its API server will say better than we"
-    if job.managed_by(found) is not None:
+    if JOB.managed_by(found) is not None:
         return "it says itself who manages it"
     if names.ORIGIN in found.labels and names.SOURCE_UID in found.labels:
         return "it is a mirror"

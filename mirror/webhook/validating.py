@@ -2,15 +2,17 @@
 
 Only what a write changes is looked at, so that an old mistake never keeps a Job from being ended, released or deleted.
 What is refused here would otherwise be told by ``waiting-because``. Not here: what annotations mean (``placement``,
-``adapters``), whose own readers are asked.
+``kinds``), whose own readers are asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from mirror.adapters import job, rule_names
 from mirror.batch.rule_names import BadRuleNames
+from mirror.kinds.base import is_held
+from mirror.kinds.batch_job import rule_names
+from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean
@@ -24,7 +26,7 @@ _LONGEST_SHOWN = 100
 def validate(question: Question, managed_by: str) -> Verdict:
     """Say no to what could not be understood later, in words that name the annotation and the way out."""
     found, old = question.found, question.old
-    if job.managed_by(found) != managed_by:
+    if JOB.managed_by(found) != managed_by:
         return Verdict()
     problems = [*_problems(found, old), *_harm(found, old)]
     return Verdict("; ".join(problems), warnings=tuple(_warnings(found, old)))
@@ -44,13 +46,13 @@ def _harm(found: Object, old: Object | None) -> Iterator[str]:
     """What a change would do to a Job that goes on already."""
     if old is None:
         return
-    if job.is_held(found) and not job.is_held(old):
+    if is_held(JOB, found) and not is_held(JOB, old):
         yield (
             f"annotation {names.HELD}: only our webhook sets it, on create; it would end this suspension again: "
             "remove the annotation"
         )
     given, fixed = found.annotations.get(names.RULE_NAMES), old.annotations.get(names.RULE_NAMES)
-    placed = job.brief(old).placed
+    placed = JOB.summary(old).placed
     if given != fixed and placed is not None:
         where = clean(placed)
         yield f"annotation {names.RULE_NAMES}: fixed since the Job was placed on {where}; create another Job instead"

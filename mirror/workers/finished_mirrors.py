@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from mirror.adapters import job
+from mirror.kinds.registry import JOB
 from mirror.kube import requests
 from mirror.kube.errors import Conflict, NotFound
 from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
@@ -112,8 +112,8 @@ async def _stored_ends(home: Home, worker: str) -> dict[tuple[str, str], str]:
     """The uids of sources that ended on this worker, with their terminal status stored, by namespace and name."""
     found = {}
     async for source in home.jobs():
-        brief, meta = job.brief(source), source.metadata
-        if brief.placed == worker and brief.is_finished:
+        summary, meta = JOB.summary(source), source.metadata
+        if summary.placed == worker and summary.is_finished:
             found[meta.namespace, meta.name] = meta.uid
     return found
 
@@ -123,7 +123,7 @@ def _why_kept(mirror: Object, source_uid: str | None, scope: Scope) -> str | Non
     if mirror.labels.get(names.ORIGIN) != scope.origin:
         is_of_source = source_uid is not None and mirror.labels.get(names.SOURCE_UID) == source_uid
         return f"label {names.ORIGIN} is not {scope.origin} (see --origin)" if is_of_source else ""
-    if not job.brief(mirror).is_finished:
+    if not JOB.summary(mirror).is_finished:
         return ""
     if source_uid is None or mirror.labels.get(names.SOURCE_UID) != source_uid:
         return "no source on the management cluster has its terminal status stored"

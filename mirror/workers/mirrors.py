@@ -1,15 +1,15 @@
 """What is kept of the objects on one worker: bounded in number and bytes, whatever the worker sends (D12, D29).
 
-A ``Worker`` has one store. Of an object that belongs to no source only what identifies it is kept; one that does is
-kept whole within bounds, and as a ``Partial`` beyond them. Nothing is concluded from what was left out (D11): who needs
-the rest reads the object from the worker (``Worker.read_whole``).
+A ``Worker`` has one store for each kind. Of an object that belongs to no source only what identifies it is kept; one
+that does is kept whole within bounds, and as a ``Partial`` beyond them. Nothing is concluded from what was left out
+(D11): who needs the rest reads the object from the worker (``Worker.read_whole``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from mirror.adapters import job
+from mirror.kinds.base import Kind, state
 from mirror.kube.objects import Object, Partial, partial_of, size_of
 from mirror.model import names
 from mirror.runtime.clock import Clock
@@ -26,7 +26,7 @@ _LABELS = (names.ORIGIN, names.SOURCE_UID)
 
 
 class MirrorStore(Store):
-    """A worker's objects with our labels.
+    """A worker's objects of one kind with our labels.
 
     Invariants: ``_unknown`` holds at most ``MOST_UNKNOWN`` names; ``_surplus`` holds what each mirror takes beyond its
     allowance, ``MOST_SURPLUS_BYTES`` together; ``_too_large`` holds names that are stored.
@@ -34,6 +34,7 @@ class MirrorStore(Store):
 
     def __init__(
         self,
+        kind: Kind,
         clock: Clock,
         *,
         origin: str,
@@ -45,6 +46,7 @@ class MirrorStore(Store):
         """Make an empty one.
 
         Args:
+            kind: of its objects.
             clock: of this machine.
             origin: the management cluster's, by which mirrors are watched.
             on_change: told of what requests have shown, as the watch tells of its events.
@@ -52,7 +54,7 @@ class MirrorStore(Store):
             on_unknown_dropped: called for each object that is left out because there are too many without a source.
             on_too_large: called each time that of an object with a source only what identifies it is kept.
         """
-        super().__init__({BY_STATE: lambda found: (job.state(found),)})
+        super().__init__({BY_STATE: lambda found: (state(kind, found),)})
         self._clock = clock
         self._origin = origin
         self._on_change = on_change

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from mirror.adapters import job
+from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean
@@ -57,14 +57,14 @@ class Tally:
 
     def count(self, found: Object) -> None:
         """Take one Job into account."""
-        brief, meta = job.brief(found), found.metadata
-        if not brief.placed and job.managed_by(found) != self.managed_by:
+        summary, meta = JOB.summary(found), found.metadata
+        if not summary.placed and JOB.managed_by(found) != self.managed_by:
             return
         self.namespaces.add(meta.namespace)
-        if not brief.placed or brief.is_finished:
+        if not summary.placed or summary.is_finished:
             return
-        self.unfinished[brief.placed] = self.unfinished.get(brief.placed, 0) + 1
-        named = self.examples.setdefault(brief.placed, [])
+        self.unfinished[summary.placed] = self.unfinished.get(summary.placed, 0) + 1
+        named = self.examples.setdefault(summary.placed, [])
         if len(named) < MOST_NAMED:
             named.append(f"{meta.namespace}/{meta.name}")
 

@@ -9,11 +9,13 @@ from typing import Protocol
 
 import msgspec
 
+from mirror.kinds.base import Kind
+from mirror.kinds.registry import Kinds
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import ApiError, Conflict, KubeError, NotFound, in_words
 from mirror.kube.objects import Object
-from mirror.kube.resources import CONFIGMAPS, SECRETS, Resource
+from mirror.kube.resources import CONFIGMAPS, SECRETS
 from mirror.model import names
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer, Scope
@@ -39,7 +41,7 @@ class RegistrySettings:
     namespace: str
     origin: str
     management_uid: str
-    kinds: tuple[Resource, ...]
+    kinds: Kinds
     source_namespaces: tuple[str, ...] = ()
 
 
@@ -48,9 +50,11 @@ class Users(Protocol):
 
     async def wait_until_sources_known(self) -> None: ...
 
-    def source_size(self, worker: Worker, found: Object) -> int | None: ...
+    def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None: ...
 
-    def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None: ...
+    def on_mirror_change(
+        self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change
+    ) -> None: ...
 
     def on_worker_transition(self, worker: Worker) -> None: ...
 
@@ -197,7 +201,7 @@ class Registry:
     def forget_unused(self) -> None:
         """Drop workers whose Secret is gone and that no source is on (D15), and what is left of mirrors without one."""
         for name, worker in list(self.workers.items()):
-            worker.mirrors.shrink()
+            worker.shrink()
             if worker.spec is None and self.secret_of(name) is None and not self.users.has_sources_on(name):
                 del self.workers[name]
                 if task := self._tasks.pop(name, None):
@@ -329,11 +333,13 @@ class Registry:
     def has_sources_on(self, worker: str) -> bool:
         return self.users.has_sources_on(worker)
 
-    def source_size(self, worker: Worker, found: Object) -> int | None:
-        return self.users.source_size(worker, found)
+    def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None:
+        return self.users.source_size(worker, kind, found)
 
-    def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None:
-        self.users.on_mirror_change(worker, old, new, change)
+    def on_mirror_change(
+        self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change
+    ) -> None:
+        self.users.on_mirror_change(worker, kind, old, new, change)
 
     def on_transition(self, worker: Worker) -> None:
         self._moved.set()
@@ -356,7 +362,7 @@ class Registry:
         """Bring the record up to date; only transitions are written, and told where they are a problem."""
         before, connection = self._book.entry(worker.name), worker.connection
         problems = "; ".join(map(str, worker.problems))
-        reason = "; ".join(part for part in (connection.because, problems, worker.mirrors.excess) if part)
+        reason = "; ".join(part for part in (connection.because, problems, worker.excess) if part)
         lost_since = _written(connection.lost_since)
         same = (before.state, before.lost_since, before.reason) == (connection.state.value, lost_since, reason)
         if same or connection.state is State.CONNECTING:

@@ -12,13 +12,13 @@ from datetime import datetime
 from functools import partial
 from typing import Protocol
 
-from mirror.adapters import job
+from mirror.kinds.base import Kind
+from mirror.kinds.registry import Kinds
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import Forbidden, KubeError, NotFound, TooLarge, Unauthorized, Unreachable, in_words
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object, Partial
-from mirror.kube.resources import Resource
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.runtime.clock import Clock
@@ -29,7 +29,7 @@ from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers.book import IdentityRefused
 from mirror.workers.connection import Connection, State
-from mirror.workers.mirrors import MirrorStore
+from mirror.workers.mirrors import BY_STATE, MirrorStore
 from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version, cluster_uid
 from mirror.workers.spec import Problem, WorkerSpec
 from mirror.workers.tokens import NO_TOKEN, Token, token_of
@@ -47,7 +47,7 @@ class Surroundings(Protocol):
 
     clock: Clock
     log: Log
-    kinds: tuple[Resource, ...]
+    kinds: Kinds
     mirror_selector: str
     origin: str
 
@@ -59,7 +59,7 @@ class Surroundings(Protocol):
 
     async def wait_until_sources_known(self) -> None: ...
 
-    def source_size(self, worker: Worker, found: Object) -> int | None: ...
+    def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None: ...
 
     def has_sources_on(self, worker: str) -> bool: ...
 
@@ -69,7 +69,9 @@ class Surroundings(Protocol):
         """Raises KubeError when it could not be recorded."""
         ...
 
-    def on_mirror_change(self, worker: Worker, old: Object | None, new: Object | None, change: Change) -> None: ...
+    def on_mirror_change(
+        self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change
+    ) -> None: ...
 
     def on_transition(self, worker: Worker) -> None: ...
 
@@ -96,14 +98,18 @@ class Worker:
         self.name = name
         self.spec: WorkerSpec | None = None
         self.connection = connection
-        self.mirrors = MirrorStore(
-            around.clock,
-            origin=around.origin,
-            on_change=self._on_change,
-            source_size=partial(around.source_size, self),
-            on_unknown_dropped=partial(around.on_unknown_dropped, self),
-            on_too_large=partial(around.on_too_large, self),
-        )
+        self._mirrors = {
+            kind.name: MirrorStore(
+                kind,
+                around.clock,
+                origin=around.origin,
+                on_change=partial(self._on_change, kind),
+                source_size=partial(around.source_size, self, kind),
+                on_unknown_dropped=partial(around.on_unknown_dropped, self),
+                on_too_large=partial(around.on_too_large, self),
+            )
+            for kind in around.kinds
+        }
         self.uid = ""
         self.version = ""
         """Of its Kubernetes, as it says itself; empty before the first contact."""
@@ -157,6 +163,24 @@ class Worker:
     def informers(self) -> tuple[Informer, ...]:
         return tuple(self._informers)
 
+    def mirrors_of(self, kind: Kind) -> MirrorStore:
+        """Its objects of a kind with our labels."""
+        return self._mirrors[kind.name]
+
+    def count_mirrors(self, state: str) -> int:
+        """How many mirrors are in a state (``kinds.base.state``)."""
+        return sum(mirrors.count(BY_STATE, state) for mirrors in self._mirrors.values())
+
+    @property
+    def excess(self) -> str:
+        """What people should know of what is left out of its mirrors; empty when nothing is."""
+        return next(filter(None, (mirrors.excess for mirrors in self._mirrors.values())), "")
+
+    def shrink(self) -> None:
+        """See ``MirrorStore.shrink``."""
+        for mirrors in self._mirrors.values():
+            mirrors.shrink()
+
     def namespace_of(self, source_namespace: str) -> str:
         """Where the mirrors of a namespace's sources live."""
         return self._prefix + source_namespace
@@ -186,7 +210,9 @@ class Worker:
 
     def describe(self) -> Described:
         connection = self.connection
-        return Described(self.name, connection.state.value, connection.because, len(self.mirrors), self.is_synced)
+        return Described(
+            self.name, connection.state.value, connection.because, sum(map(len, self._mirrors.values())), self.is_synced
+        )
 
     async def run(self) -> None:
         """Keep the connection and the watches, until cancelled."""
@@ -227,8 +253,9 @@ class Worker:
             return
         self._prefix = prefix
         if self._source_namespaces:  # otherwise one watch shows all namespaces
-            for name in self.mirrors.names_in(EVERYWHERE):
-                self.mirrors.remove(name)
+            for mirrors in self._mirrors.values():
+                for name in mirrors.names_in(EVERYWHERE):
+                    mirrors.remove(name)
             self._prefix_changed.set()
         self._around.on_transition(self)
 
@@ -237,7 +264,7 @@ class Worker:
         wanted = self.spec.namespace_prefix if self.spec is not None else self._prefix
         if wanted == self._prefix or not self.is_synced or self._around.has_sources_on(self.name):
             return
-        if any(names.SOURCE_UID in mirror.labels for mirror in self.mirrors):
+        if any(names.SOURCE_UID in mirror.labels for mirrors in self._mirrors.values() for mirror in mirrors):
             return
         try:
             is_recorded = await self._around.change_prefix(self, wanted)
@@ -264,7 +291,9 @@ class Worker:
 
     def _labels(self) -> list[str]:
         return [
-            f"{kind.plural} of {self.name} in {ns or '*'}" for kind in self._around.kinds for ns in self._namespaces()
+            f"{kind.resource.plural} of {self.name} in {ns or '*'}"
+            for kind in self._around.kinds
+            for ns in self._namespaces()
         ]
 
     def _namespaces(self) -> tuple[str | None, ...]:
@@ -273,12 +302,12 @@ class Worker:
     def _make_informers(self) -> list[Informer]:
         return [
             Informer(
-                Scope(kind, namespace, self._around.mirror_selector),
-                self.mirrors,
+                Scope(kind.resource, namespace, self._around.mirror_selector),
+                self.mirrors_of(kind),
                 client=lambda: self.client,
-                on_change=self._on_change,
-                accept=self.mirrors.accepts,
-                keep_partial=self.mirrors.accepts_partial,
+                on_change=partial(self._on_change, kind),
+                accept=self.mirrors_of(kind).accepts,
+                keep_partial=self.mirrors_of(kind).accepts_partial,
                 on_trouble=self._on_trouble,
                 on_healthy=self._on_healthy,
             )
@@ -368,27 +397,28 @@ class Worker:
             self._poke.set()
             raise Unreachable(f"worker {self.name} leads to another cluster")
 
-    async def read_whole(self, namespace: str, name: str) -> None:
+    async def read_whole(self, kind: Kind, namespace: str, name: str) -> None:
         """Read a mirror of which only the metadata is kept, since it is needed now.
 
         Raises:
             KubeError: the worker does not give it; TooLarge: it is larger than what is kept of it.
         """
-        found = self.mirrors.get(namespace, name)
+        mirrors = self.mirrors_of(kind)
+        found = mirrors.get(namespace, name)
         if not isinstance(found, Partial) or not self.is_reachable:
             return
         try:
-            whole = await self.client.send_object(requests.get(job.RESOURCE, name, namespace=namespace))
+            whole = await self.client.send_object(requests.get(kind.resource, name, namespace=namespace))
         except NotFound:
             whole = None
-        if self.mirrors.get(namespace, name) is not found:
+        if mirrors.get(namespace, name) is not found:
             return  # the watch was faster
         if whole is None or found.labels.items() - whole.labels.items():  # it is not, or not any more, what we watch
-            self.mirrors.remove((namespace, name))
-            self._on_change(found, None, Change.MISSING)
+            mirrors.remove((namespace, name))
+            self._on_change(kind, found, None, Change.MISSING)
             return
-        self.mirrors.put(whole)
-        if isinstance(self.mirrors.get(namespace, name), Partial):
+        mirrors.put(whole)
+        if isinstance(mirrors.get(namespace, name), Partial):
             raise TooLarge("mirrors take more bytes than are kept")
 
     async def _close_client(self) -> None:
@@ -422,8 +452,8 @@ class Worker:
         self._poke.set()
         self._around.on_transition(self)
 
-    def _on_change(self, old: Object | None, new: Object | None, change: Change) -> None:
-        self._around.on_mirror_change(self, old, new, change)
+    def _on_change(self, kind: Kind, old: Object | None, new: Object | None, change: Change) -> None:
+        self._around.on_mirror_change(self, kind, old, new, change)
 
 
 def _access(spec: WorkerSpec) -> tuple[bytes, str]:

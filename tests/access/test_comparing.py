@@ -10,7 +10,8 @@ import pytest
 from mirror.access import comparing
 from mirror.access.answers import Refused
 from mirror.access.comparing import Comparing
-from mirror.adapters import differences
+from mirror.kinds.base import BadDraft
+from mirror.kinds.batch_job import differences
 
 
 async def test_what_is_large_goes_to_a_thread_and_what_is_small_does_not() -> None:
@@ -44,5 +45,5 @@ def test_a_draft_of_thousands_of_containers_is_refused_before_it_is_decoded() ->
     """Comparing takes some ten microseconds for each value, and no API server has looked at it."""
     containers = b",".join([b"{}"] * 480_000)
     body = b'{"apiVersion":"batch/v1","kind":"Job","metadata":{},"spec":{"template":{"spec":{"containers":[%s]}}}}'
-    with pytest.raises(differences.BadDraft, match="more than 20000 values"):
+    with pytest.raises(BadDraft, match="more than 20000 values"):
         differences.draft(body % containers)

@@ -8,6 +8,7 @@ import pytest
 from doubles.jobs import job
 from doubles.world import World, manager_of
 
+from mirror.kinds.registry import JOB
 from mirror.kube.objects import Partial, size_of
 from mirror.model import names
 from mirror.workers import mirrors
@@ -33,7 +34,7 @@ async def test_of_objects_without_a_source_only_their_metadata_is_kept() -> None
         for number in range(40):
             east.server.put("jobs", stranger(world, f"big-{number}", bytes_=MIB))
         await manager.settle(60)
-        kept = manager.registry.workers["east"].mirrors
+        kept = manager.registry.workers["east"].mirrors_of(JOB)
         assert len(kept) == 40
         assert sum(size_of(found) for found in kept) < MIB
 
@@ -47,7 +48,7 @@ async def test_a_mirror_that_was_seen_before_its_source_is_read_whole_once_it_is
         uid = world.create(source | {"spec": source["spec"] | {"managedBy": "example.com/not-yet"}})["metadata"]["uid"]
         east.server.put("jobs", stranger(world, "train", uid=uid))
         await manager.settle(5)
-        kept = manager.registry.workers["east"].mirrors
+        kept = manager.registry.workers["east"].mirrors_of(JOB)
         assert isinstance(kept.get("default", "train"), Partial)
         world.edit(lambda body: body["spec"].update(managedBy=names.DEFAULT_MANAGED_BY))
         world.controller("east").start("train")
@@ -66,7 +67,7 @@ async def test_a_mirror_stays_whole_while_its_source_exists() -> None:
         await manager.settle(5)
         world.controller("east").start("train")
         await manager.settle(5)
-        assert not isinstance(manager.registry.workers["east"].mirrors.get("default", "train"), Partial)
+        assert not isinstance(manager.registry.workers["east"].mirrors_of(JOB).get("default", "train"), Partial)
         assert world.source()["status"]["active"] == 1
 
 
@@ -89,7 +90,7 @@ async def test_mirrors_that_grow_beyond_what_is_kept_are_reported_and_never_miss
 
         east.server.edit("jobs", "train", grow)
         await manager.settle(90)
-        assert isinstance(manager.registry.workers["east"].mirrors.get("default", "train"), Partial)
+        assert isinstance(manager.registry.workers["east"].mirrors_of(JOB).get("default", "train"), Partial)
         assert world.conditions().get("Failed") is None
         assert (world.mirror("east") or {})["metadata"]["uid"] == uid
         assert "MirrorsTooLarge" in world.events()
@@ -115,5 +116,5 @@ async def test_mirrors_whose_source_is_gone_shrink_although_the_worker_keeps_the
         await manager.settle(5)
         world.delete()
         await manager.settle(300)
-        found = manager.registry.workers["east"].mirrors.get("default", "train")
+        found = manager.registry.workers["east"].mirrors_of(JOB).get("default", "train")
         assert isinstance(found, Partial)

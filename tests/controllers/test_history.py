@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from mirror.adapters.job_status import StoredJob
 from mirror.controllers import history
-from mirror.controllers.history import History, status_moment
+from mirror.controllers.history import History
 from mirror.decide.plan import WriteSource
 from mirror.decide.seen import Memory, Policy, Seen, Source
+from mirror.kinds.registry import JOB
 from mirror.kube.errors import Unreachable
 from mirror.kube.objects import Meta, Object
 from mirror.model import names
@@ -45,9 +45,15 @@ def source(number: int = 0) -> Object:
 
 def seen(number: int = 0, placed: str | None = None) -> Seen:
     found = source(number)
-    stored = StoredJob.of({}, {})
     state = Source(
-        found, stored, is_suspended=False, is_finished=False, has_started=False, placed=placed, is_held=False
+        JOB,
+        found,
+        JOB.stored(found),
+        is_suspended=False,
+        is_finished=False,
+        has_started=False,
+        placed=placed,
+        is_held=False,
     )
     now = datetime(2026, 1, 1, tzinfo=UTC)
     key = SourceKey("Job", "team", f"job-{number}")
@@ -145,7 +151,7 @@ def test_a_source_that_is_gone_is_forgotten() -> None:
     """Its namesake has a uid of its own."""
     found = kept()
     found.on_mirrored(seen(), "east")
-    found.on_source(source(), None, is_leading=True)
+    found.on_source(JOB, source(), None, is_leading=True)
     assert told(found) == []
 
 
@@ -154,8 +160,8 @@ def test_a_standby_tells_what_it_saw_of_the_leaders_writes() -> None:
     before, after = source(), source()
     after.status = msgspec.Raw(msgspec.json.encode({"active": 2}))
     standby, leader = kept(), kept()
-    standby.on_source(before, after, is_leading=False)
-    leader.on_source(before, after, is_leading=True)
+    standby.on_source(JOB, before, after, is_leading=False)
+    leader.on_source(JOB, before, after, is_leading=True)
 
     assert (told(standby), told(leader)) == ([("Status", "active 2", "")], [])
 
@@ -179,8 +185,8 @@ async def test_changes_are_gathered_while_the_reader_is_busy() -> None:
     reader = found.changes()
     found.on_mirrored(seen(1), "east")
     found.on_mirrored(seen(1), "west")
-    found.touch("team", "job-2")
-    assert await anext(reader) == {("team", "job-1"), ("team", "job-2")}
+    found.touch(SourceKey("Job", "team", "job-2"))
+    assert await anext(reader) == {SourceKey("Job", "team", "job-1"), SourceKey("Job", "team", "job-2")}
     found.on_worker("east", State.CONNECTED, "")
     assert await anext(reader) == frozenset()
     with pytest.raises(TimeoutError):
@@ -209,4 +215,4 @@ async def test_changes_are_gathered_while_the_reader_is_busy() -> None:
 )
 def test_a_status_in_words(stored: dict[str, Any], moment: tuple[str, str]) -> None:
     """What people want to know of it."""
-    assert status_moment(stored) == moment
+    assert JOB.describe(stored) == moment

@@ -8,11 +8,15 @@ from doubles.jobs import condition, job
 from doubles.refusals import Refused
 from doubles.world import RunningManager, two_workers
 
+from mirror.kinds.registry import JOB
 from mirror.kube.objects import decode_object
 from mirror.model import names
+from mirror.model.keys import SourceKey
 from mirror.model.views import JobView, Known
 
 pytestmark = pytest.mark.looptime
+
+TRAIN = SourceKey("Job", "default", "train")
 
 
 def known(manager: RunningManager) -> Known:
@@ -20,7 +24,7 @@ def known(manager: RunningManager) -> Known:
 
 
 def view(manager: RunningManager, name: str = "train") -> JobView:
-    found = known(manager).job("default", name)
+    found = known(manager).job(SourceKey("Job", "default", name))
     assert found is not None
     return found
 
@@ -43,8 +47,8 @@ async def test_a_job_has_one_of_few_states() -> None:
         assert (seen.state, bool(seen.started), bool(seen.finished), seen.because) == ("Complete", True, True, "")
         world.delete()
         await manager.settle()
-        assert known(manager).job("default", "train") is None
-        assert known(manager).timeline("default", "train") == ()
+        assert known(manager).job(TRAIN) is None
+        assert known(manager).timeline(TRAIN) == ()
 
 
 async def test_a_job_that_the_webhook_holds_waits_like_any_other() -> None:
@@ -58,8 +62,8 @@ async def test_a_job_that_the_webhook_holds_waits_like_any_other() -> None:
         world.create(held)
         await manager.settle()
         assert (view(manager).state, view(manager).because) == ("Waiting", "east: cordoned; west: cordoned")
-        assert known(manager).lacks("default", "train") == {"east": "cordoned", "west": "cordoned"}
-        assert [moment.kind for moment in known(manager).timeline("default", "train")][:2] == ["Created", "Held"]
+        assert known(manager).lacks(TRAIN) == {"east": "cordoned", "west": "cordoned"}
+        assert [moment.kind for moment in known(manager).timeline(TRAIN)][:2] == ["Created", "Held"]
 
 
 async def test_a_worker_out_of_reach_is_the_reason() -> None:
@@ -90,7 +94,7 @@ async def test_a_worker_that_is_lost_later_is_no_part_of_an_ended_job() -> None:
         await manager.settle()
         world.workers["east"].go_down()
         await manager.settle(120)
-        moments = known(manager).timeline("default", "train")
+        moments = known(manager).timeline(TRAIN)
         assert known(manager).workers()[0].state == "Lost"
         assert moments[-1].kind == "Finished"
         assert not any(moment.kind == "Lost" or moment.text == "no pods yet" for moment in moments[4:])
@@ -105,7 +109,7 @@ async def test_a_lost_mirror_ends_a_story_once() -> None:
         await manager.settle()
         world.workers["east"].server.remove("jobs", "train")
         await manager.settle(60)
-        moments = known(manager).timeline("default", "train")
+        moments = known(manager).timeline(TRAIN)
         assert moments[-1].kind == "Finished"
         assert moments[-1].text.startswith("Failed: MirrorLost")
 
@@ -120,7 +124,7 @@ async def test_what_cannot_be_stored_yet_is_lag() -> None:
         world.controller("east").start("train")
         await manager.settle(5)
         assert (view(manager).lag_seconds or 0) > 3
-        error = [moment for moment in known(manager).timeline("default", "train") if moment.kind == "Error"]
+        error = [moment for moment in known(manager).timeline(TRAIN) if moment.kind == "Error"]
         assert [one for one in error if "503" in one.text]
 
 
@@ -134,7 +138,7 @@ async def test_lists_are_newest_first_and_as_long_as_wanted() -> None:
         assert [one.name for one in seen.jobs()] == ["c", "b", "a"]
         assert [one.name for one in seen.jobs("default", most=2)] == ["c", "b"]
         assert seen.jobs("other") == ()
-        assert sorted(seen.keys()) == [("default", name) for name in "abc"]
+        assert sorted(seen.keys(), key=str) == [SourceKey("Job", "default", name) for name in "abc"]
 
 
 @pytest.mark.parametrize("at", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00Z", "x"])
@@ -146,7 +150,7 @@ async def test_times_that_a_worker_invents_spoil_no_story(at: str) -> None:
         stamps = {"creationTimestamp": at}
         world.workers["east"].server.edit("jobs", "train", lambda body: body["metadata"].update(stamps))
         await manager.settle()
-        assert [moment.kind for moment in known(manager).timeline("default", "train") if moment.at]
+        assert [moment.kind for moment in known(manager).timeline(TRAIN) if moment.at]
 
 
 async def test_a_draft_with_the_uid_of_another_job_is_told_nothing_of_that() -> None:
@@ -158,6 +162,6 @@ async def test_a_draft_with_the_uid_of_another_job_is_told_nothing_of_that() -> 
         await manager.settle()
         mine = job("mine", namespace="other")
         mine["metadata"]["uid"] = theirs["metadata"]["uid"]
-        draft = manager.mirroring.known().lacks_of(decode_object(msgspec.json.encode(mine)))
-        assert known(manager).lacks("default", "train")
+        draft = manager.mirroring.known().lacks_of(JOB, decode_object(msgspec.json.encode(mine)))
+        assert known(manager).lacks(TRAIN)
         assert draft == {}

@@ -25,10 +25,10 @@ from worlds import (
     source,
 )
 
-from mirror.adapters.job_changes import Changes
 from mirror.decide.identity import Identity
 from mirror.decide.rules import decide
 from mirror.decide.seen import AboutPlace, Look, Policy, Refusal, Seen
+from mirror.kinds.batch_job.changes import Changes
 from mirror.model import names
 
 REFUSED = remembering(

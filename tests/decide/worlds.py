@@ -8,12 +8,11 @@ from typing import Any
 from doubles.jobs import as_object, condition
 from msgspec.structs import replace
 
-from mirror.adapters.job import is_held
-from mirror.adapters.job_changes import Changes
-from mirror.adapters.job_status import StoredJob, has_started
 from mirror.decide.identity import Identity
 from mirror.decide.rules import decide
 from mirror.decide.seen import AboutPlace, Memory, Policy, Seen, Source, WorkerSight
+from mirror.kinds.base import Changes, is_held
+from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import SourceKey
@@ -43,10 +42,10 @@ def source(status: Json | None = None, *, spec: Json | None = None, **metadata: 
     annotations = dict(ON_EAST if PLACED in status.get("conditions", ()) else {})
     metadata = {"name": "train", "namespace": "n", "uid": "u", "annotations": annotations} | metadata
     found = as_object({"metadata": metadata, "spec": spec, "status": status})
-    stored = StoredJob.of(spec, status)
+    stored = JOB.stored(found)
     placed = next((c["message"] for c in status.get("conditions", ()) if c["type"] == names.PLACED), None)
     is_suspended = bool(spec.get("suspend"))
-    return Source(found, stored, is_suspended, is_held(found), stored.is_finished, has_started(status), placed)
+    return Source(JOB, found, stored, is_suspended, is_held(JOB, found), stored.is_finished, stored.has_started, placed)
 
 
 def mirror(status: Json | None = None, *, uid: str = "m", spec: Json | None = None, **metadata: Any) -> Object:

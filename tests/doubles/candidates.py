@@ -13,8 +13,8 @@ from doubles.clock import LoopClock
 from doubles.transport import client_of
 from doubles.world import HOME, World, one_error, settings_of
 from mirror.controllers.mirroring import Mirroring
+from mirror.kinds.registry import BUILT_IN
 from mirror.kube.permits import WritePermit
-from mirror.kube.resources import JOBS
 from mirror.runtime.leadership import Leadership, LeadershipLost, LeaseSettings
 from mirror.telemetry.logs import Log
 from mirror.telemetry.metrics import Metrics
@@ -62,7 +62,7 @@ async def candidate_for(world: World, name: str = "standby", *, elected: bool = 
     management = client_of(world.management, peer=name, permit=permit)
     connect = partial(world.connect, peer=name, permit=permit)
     settings = settings_of(world.origin)
-    around = RegistrySettings(HOME, world.origin, world.origin, (JOBS,), settings.namespaces)
+    around = RegistrySettings(HOME, world.origin, world.origin, BUILT_IN, settings.namespaces)
     registry = Registry(management, around, connector=connect, clock=clock, log=log, metrics=metrics)
     mirroring = Mirroring(management, registry, settings, clock=clock, log=log, metrics=metrics)
     leadership = Leadership(management, LeaseSettings(HOME, "lease", name), clock=clock, log=log, permit=permit)

@@ -15,13 +15,13 @@ from typing import Any
 from doubles.clock import LoopClock
 from doubles.jobs import Body, JobController
 from doubles.transport import Wire, client_of, wire_to
-from mirror.adapters import job as jobs
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
 from mirror.controllers.tracing import Traces
 from mirror.decide.seen import Policy
+from mirror.kinds.base import MirrorTransform
+from mirror.kinds.registry import BUILT_IN
 from mirror.kube.client import Client
 from mirror.kube.errors import Unreachable
-from mirror.kube.resources import JOBS
 from mirror.model import names
 from mirror.telemetry.logs import Log
 from mirror.telemetry.metrics import Metrics
@@ -35,7 +35,7 @@ def settings_of(origin: str, **changes: Any) -> MirroringSettings:
     """Default settings for a management cluster."""
     plain = MirroringSettings(
         managed_by=names.DEFAULT_MANAGED_BY,
-        carrying=jobs.Carrying(origin),
+        transform=MirrorTransform(origin),
         policy=Policy(),
         closed_namespaces=("kube-*", HOME),
     )
@@ -170,7 +170,7 @@ async def manager_of(world: World, *, traces: Traces | None = None, **changes: A
     """Run a manager; leaving kills it, as a crash would."""
     clock, log, metrics, management = LoopClock(), Log("mirror"), Metrics(), client_of(world.management)
     settings = settings_of(world.origin, **changes)
-    around = RegistrySettings(HOME, world.origin, world.origin, (JOBS,), settings.namespaces)
+    around = RegistrySettings(HOME, world.origin, world.origin, BUILT_IN, settings.namespaces)
     registry = Registry(management, around, connector=world.connect, clock=clock, log=log, metrics=metrics)
     mirroring = Mirroring(management, registry, settings, clock=clock, log=log, metrics=metrics, traces=traces)
     async with one_error(), asyncio.TaskGroup() as scope:

@@ -17,12 +17,12 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-from mirror.adapters import job as jobs
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
 from mirror.decide.seen import Policy
 from mirror.embedded.apiserver.failures import Refused
 from mirror.embedded.clocks import LoopClock
 from mirror.embedded.neighbours import Settings
+from mirror.kinds.base import MirrorTransform
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError, Unreachable
 from mirror.kube.resources import JOBS
@@ -118,7 +118,7 @@ class FlowWorld:
     def _mirroring_settings(self) -> MirroringSettings:
         plain = MirroringSettings(
             managed_by=names.DEFAULT_MANAGED_BY,
-            carrying=jobs.Carrying(self.origin),
+            transform=MirrorTransform(self.origin),
             policy=Policy(lost_after_seconds=LOST_AFTER_SECONDS),
             closed_namespaces=("kube-*", HOME),
         )

@@ -72,13 +72,13 @@ FAULTS = (
     ),
     PlantedFault(
         "the template of the worker is put back",
-        "adapters/job_changes.py",
+        "kinds/batch_job/changes.py",
         "    return of_template and difference.cause is not Cause.CHANGED\n",
         "    return False\n",
     ),
     PlantedFault(
         "a note that is missing proves a change",
-        "adapters/carrying.py",
+        "kinds/carried.py",
         'return "" if part.since <= self.version else None',
         'return ""',
     ),

@@ -18,10 +18,10 @@ from replicas import Observer, Replica, Way, context_of
 from mirror.controllers.mirroring import Mirroring
 from mirror.embedded.apiserver.messages import Answer, Request
 from mirror.embedded.memory import client_of
+from mirror.kinds.registry import BUILT_IN
 from mirror.kube.client import Client
 from mirror.kube.errors import Unreachable
 from mirror.kube.permits import WritePermit
-from mirror.kube.resources import JOBS
 from mirror.model import names
 from mirror.planes.api import Json
 from mirror.runtime import supervise
@@ -172,7 +172,7 @@ class ReplicaWorld(FlowWorld):
                 raise Unreachable("no such host")
             return self._client(cluster, replica)
 
-        around = RegistrySettings(HOME, self.origin, self.origin, (JOBS,))
+        around = RegistrySettings(HOME, self.origin, self.origin, BUILT_IN)
         registry = Registry(management, around, connector=connect, **parts)
         mirroring = replica.mirroring = Mirroring(management, registry, self._mirroring_settings(), **parts)
         lease = LeaseSettings(HOME, names.LEASE, identity=replica.identity, **LEASE)

@@ -23,10 +23,11 @@ from doubles.jobs import job as job_body
 
 from mirror.access.answers import Refused
 from mirror.access.asking import Asked, read
-from mirror.adapters import job, job_changes
-from mirror.adapters.job_status import next_status
 from mirror.controllers import observing
 from mirror.decide.seen import Memory
+from mirror.kinds.base import MirrorTransform, state
+from mirror.kinds.batch_job.status import next_status
+from mirror.kinds.registry import JOB
 from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object, Partial, decode_object
 from mirror.kube.watch import decode_event
@@ -40,7 +41,7 @@ from mirror.workers.spec import read_spec
 from mirror.workers.tokens import token_of, with_token
 
 Json = dict[str, Any]
-CARRYING = job.Carrying(origin="o")
+TRANSFORM = MirrorTransform(origin="o")
 MOST_SECONDS = 0.25
 MOST_BYTES = 3 * 2**20
 MOST_VALUES = 49_000
@@ -202,28 +203,30 @@ def test_no_source_holds_the_loop(name: str) -> None:
 
     def arrive() -> None:
         fresh = decode_object(raw)
-        job.managed_by(fresh)
-        job.state(fresh)
+        JOB.managed_by(fresh)
+        state(JOB, fresh)
         observing.load_index(fresh)
         observing.unstarted_index(fresh)
 
     def look() -> None:
-        observing.source_of(found)
+        observing.source_of(JOB, found)
         with contextlib.suppress(observing.BadAnnotation):
             observing.wish_of(found, Memory(uid="u-1"), 0.0)
 
     assert hold_of(arrive) < MOST_SECONDS
     assert hold_of(look) < MOST_SECONDS
-    assert hold_of(lambda: msgspec.json.encode(job.mirror_body(found, namespace="n", carrying=CARRYING))) < MOST_SECONDS
-    mirror = decode_object(encoded(job.mirror_body(found, namespace="n", carrying=CARRYING)))
-    assert hold_of(lambda: job_changes.changes(found, mirror, carrying=CARRYING)) < MOST_SECONDS
+    assert (
+        hold_of(lambda: msgspec.json.encode(JOB.mirror_body(found, namespace="n", transform=TRANSFORM))) < MOST_SECONDS
+    )
+    mirror = decode_object(encoded(JOB.mirror_body(found, namespace="n", transform=TRANSFORM)))
+    assert hold_of(lambda: JOB.changes(found, mirror, transform=TRANSFORM)) < MOST_SECONDS
 
 
 @pytest.mark.parametrize("name", chosen(STATUSES))
 def test_no_status_of_a_worker_holds_the_loop(name: str) -> None:
     """Nor does what is made of it."""
     indexed = {"completionMode": "Indexed", "completions": 100_000, "parallelism": 10}
-    source = observing.source_of(decode_object(encoded(body_of({"spec": indexed}))))
+    source = observing.source_of(JOB, decode_object(encoded(body_of({"spec": indexed}))))
     raw = encoded(body_of({"spec": indexed}) | {"status": STATUSES[name]})
     line = b'{"type":"MODIFIED","object":' + raw + b"}"
     assert hold_of(lambda: decode_event(line)) < MOST_SECONDS
@@ -232,9 +235,9 @@ def test_no_status_of_a_worker_holds_the_loop(name: str) -> None:
         found = decode_event(line).object
     except KubeError:
         return
-    assert hold_of(lambda: (job.state(found), job.brief(found))) < MOST_SECONDS
+    assert hold_of(lambda: (state(JOB, found), JOB.summary(found))) < MOST_SECONDS
     assert hold_of(lambda: next_status(source.stored, found.status_dict(), now=datetime.now(UTC))) < MOST_SECONDS
-    assert hold_of(lambda: observing.source_of(found)) < MOST_SECONDS
+    assert hold_of(lambda: observing.source_of(JOB, found)) < MOST_SECONDS
 
 
 @pytest.mark.parametrize("operation", ["CREATE", pytest.param("UPDATE", marks=pytest.mark.slow)])
@@ -339,5 +342,5 @@ def test_no_random_mixture_holds_the_loop(seed: int) -> None:
     with contextlib.suppress(KubeError):
         found = decode_event(line).object
         if not isinstance(found, Partial):
-            assert hold_of(lambda: observing.source_of(found)) < MOST_SECONDS
-            assert hold_of(lambda: job_changes.changes(found, found, carrying=CARRYING)) < MOST_SECONDS
+            assert hold_of(lambda: observing.source_of(JOB, found)) < MOST_SECONDS
+            assert hold_of(lambda: JOB.changes(found, found, transform=TRANSFORM)) < MOST_SECONDS

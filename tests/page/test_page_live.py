@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from e2e.pretended import Pretended, job, many, picture
+from mirror.model.keys import SourceKey
 from mirror.model.views import WorkerView
 from mirror.page.board import GATHER_SECONDS, LINGER_SECONDS, LOOK_SECONDS, Board
 from mirror.page.query import Query
@@ -204,7 +205,7 @@ async def test_a_status_that_stays_away_is_shown_as_late() -> None:
         house.known.put(job("late", lag_seconds=0.1))
         reader = house.reader()
         await asyncio.sleep(1)
-        house.known.by_key["default", "late"] = job("late", lag_seconds=30.0)
+        house.known.by_key[SourceKey("Job", "default", "late")] = job("late", lag_seconds=30.0)
         await asyncio.sleep(LOOK_SECONDS + GAP_SECONDS)
         assert "30 s late" in reader.messages[-1]["parts"]["j:default/late"]
 
@@ -216,7 +217,7 @@ async def test_a_lost_worker_changes_what_is_said_of_its_jobs() -> None:
         house.known.put(job("there"))
         reader = house.reader()
         await asyncio.sleep(1)
-        house.known.by_key["default", "there"] = job("there", because="worker east is out of reach")
+        house.known.by_key[SourceKey("Job", "default", "there")] = job("there", because="worker east is out of reach")
         house.known.put_worker(WorkerView(name="east", state="Lost"))
         await asyncio.sleep(1)
         assert {"w:east", "j:default/there"} <= set(reader.messages[-1]["parts"])

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from e2e.pretended import before, job, many
-from mirror.model.views import JobKey, JobView
+from mirror.model.keys import SourceKey
+from mirror.model.views import JobView
 from mirror.page.query import STATES, Query
 from mirror.page.table import PAGE_JOBS, Table
 
@@ -29,9 +30,9 @@ JOBS = st.builds(
 @given(st.lists(st.tuples(JOBS, st.booleans()), max_size=30), QUERIES)
 def test_changes_leave_what_a_fresh_look_gives(changes: list[tuple[JobView, bool]], query: Query) -> None:
     """Order, counts and choice, after Jobs came, changed, were made anew and went."""
-    table, jobs = Table(), dict[JobKey, JobView]()
+    table, jobs = Table(), dict[SourceKey, JobView]()
     for one, is_gone in changes:
-        key = (one.namespace, one.name)
+        key = SourceKey(one.kind, one.namespace, one.name)
         table.put(key, None if is_gone else one)
         jobs.pop(key, None)
         if not is_gone:

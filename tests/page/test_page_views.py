@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from e2e.pretended import NOW, Pretended, before, job, many, picture
+from mirror.model.keys import SourceKey
 from mirror.model.views import Moment, WorkerView
 from mirror.page import detail, listing
 from mirror.page.query import Query
@@ -27,9 +28,9 @@ def list_view(known: Pretended, query: Query | None = None, *, is_leading: bool 
 
 
 def job_view(known: Pretended, namespace: str, name: str) -> View:
-    key = (namespace, name)
+    key = SourceKey("Job", namespace, name)
     seen = detail.Seen(
-        is_leading=True, key=key, job=known.job(*key), timeline=known.timeline(*key), lacks=known.lacks(*key)
+        is_leading=True, key=key, job=known.job(key), timeline=known.timeline(key), lacks=known.lacks(key)
     )
     return detail.view(seen, NOW)
 
@@ -133,13 +134,13 @@ def test_hostile_jobs_stay_text_on_both_pages(field: str) -> None:
     """Whatever a field holds, no element comes of it, and no control character stays."""
     known = Pretended()
     made = known.put(msgspec.structs.replace(job("a"), **{field: HOSTILE}), Moment(at=HOSTILE, kind=HOSTILE, text="t"))
-    known.lacking[made.namespace, made.name] = {HOSTILE: HOSTILE}
+    key = SourceKey("Job", made.namespace, made.name)
+    known.lacking[key] = {HOSTILE: HOSTILE}
     known.put_worker(WorkerView(name=HOSTILE, state=HOSTILE, because=HOSTILE, version=HOSTILE, uid=HOSTILE))
-    key = (made.namespace, made.name)
     pages = (
         list_page(list_view(known, Query(text="a")).drawn(), Query(text=HOSTILE), ABOUT, NOW),
         list_page(list_view(known, Query(worker=HOSTILE)).drawn(), Query(worker=HOSTILE), ABOUT, NOW),
-        job_page(job_view(known, *key).drawn(), key, ABOUT, NOW),
+        job_page(job_view(known, key.namespace, key.name).drawn(), key, ABOUT, NOW),
     )
     for page in pages:
         assert "<img" not in page
@@ -163,7 +164,7 @@ def test_only_what_changed_is_sent() -> None:
     """One Job's row, and the counts."""
     sent, known = Sent(), picture()
     news(sent, list_view(known))
-    known.put(msgspec.structs.replace(known.by_key["web", "thumbnails-28841"], state="Complete"))
+    known.put(msgspec.structs.replace(known.by_key[SourceKey("Job", "web", "thumbnails-28841")], state="Complete"))
     said = news(sent, list_view(known))
     assert set(said["parts"]) == {"j:web/thumbnails-28841", "states"}
     assert "lists" not in said

@@ -8,7 +8,8 @@ import pytest
 from doubles.jobs import Body, as_object, job
 from webhook_asking import after, question
 
-from mirror.adapters.job import is_held, managed_by
+from mirror.kinds.base import is_held
+from mirror.kinds.registry import JOB
 from mirror.model import names
 from mirror.webhook.mutating import mutate
 
@@ -38,8 +39,8 @@ def test_a_users_job_is_ours_and_held(body: Body) -> None:
     """Our value, suspended, marked; all else is as it was."""
     found = claimed(body)
     seen = as_object(found)
-    assert managed_by(seen) == OURS
-    assert is_held(seen)
+    assert JOB.managed_by(seen) == OURS
+    assert is_held(JOB, seen)
     assert found["spec"] == body["spec"] | {"managedBy": OURS, "suspend": True}
     before = body["metadata"].get("annotations") or {}
     assert found["metadata"] == body["metadata"] | {"annotations": before | HELD}

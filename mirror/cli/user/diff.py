@@ -1,7 +1,7 @@
 """``mirror diff``: how a mirror differs from its source, and what a Job needs that is not sent along with it.
 
 The manager compares, knowing its settings. With ``--worker-context`` both objects are read here and compared by the
-same rules (``mirror.adapters.differences``); a file is, too, where no manager can be asked.
+same rules (``mirror.kinds``); a file is, too, where no manager can be asked.
 """
 
 from __future__ import annotations
@@ -12,10 +12,6 @@ from collections.abc import Iterator, Mapping
 import click
 import msgspec
 
-from mirror.adapters import differences
-from mirror.adapters.differences import Difference, Report
-from mirror.adapters.job import Carrying
-from mirror.adapters.needs import Caution
 from mirror.batch import views
 from mirror.cli.user import direct, printing
 from mirror.cli.user.cluster import Cluster, management, worker
@@ -24,6 +20,9 @@ from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import NoManager, manager
 from mirror.cli.user.where import Where
+from mirror.kinds.base import BadDraft, MirrorTransform
+from mirror.kinds.registry import JOB
+from mirror.kinds.report import Caution, Difference, Report
 from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.resources import JOBS
@@ -99,7 +98,12 @@ async def _before(where: Where, cluster: Cluster, job: Json) -> Shown:
 
 def _before_here(job: Json, namespace: str, note: str) -> Shown:
     return Shown(
-        report=differences.before(_draft(in_namespace(job, namespace)), carrying=Carrying(origin="…")), note=note
+        report=JOB.differences_before(
+            _draft(in_namespace(job, namespace)),
+            transform=MirrorTransform(origin="…"),
+            managed_by=names.DEFAULT_MANAGED_BY,
+        ),
+        note=note,
     )
 
 
@@ -107,8 +111,13 @@ async def _compared_here(where: Where, source: Json) -> Shown:
     async with worker(where) as there:
         found = await direct.find(there, source)
         mirror = _object(await there.get(JOBS, found.name, namespace=found.namespace))
-    carrying = Carrying(origin=mirror.labels.get(names.ORIGIN, ""))
-    return Shown(worker=where.worker_context, report=differences.between(_object(source), mirror, carrying=carrying))
+    transform = MirrorTransform(origin=mirror.labels.get(names.ORIGIN, ""))
+    return Shown(
+        worker=where.worker_context,
+        report=JOB.differences_between(
+            _object(source), mirror, transform=transform, managed_by=names.DEFAULT_MANAGED_BY
+        ),
+    )
 
 
 def shown_of(answer: object) -> Shown:
@@ -165,8 +174,8 @@ def in_namespace(job: Json, namespace: str) -> Json:
 
 def _draft(job: Json) -> Object:
     try:
-        return differences.draft(msgspec.json.encode(job))
-    except (differences.BadDraft, TypeError) as error:
+        return JOB.draft(msgspec.json.encode(job))
+    except (BadDraft, TypeError) as error:
         raise Failure(f"this is no Job: {error}") from None
 
 

@@ -117,7 +117,8 @@ function address() {
   const base = document.body.dataset.events;
   if (document.body.dataset.kind === "job") {
     const [namespace, name] = location.pathname.split("/").slice(-2);
-    return `${base}?job=${namespace}/${name}`;
+    const kind = new URLSearchParams(location.search).get("kind");
+    return `${base}?job=${namespace}/${name}${kind ? `&kind=${encodeURIComponent(kind)}` : ""}`;
   }
   return base + location.search;
 }

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from job_status_worlds import NOW, some_history, some_worker_answer
 from msgspec.structs import replace
 
-from mirror.adapters.job_status import (
-    Next,
+from mirror.batch import conditions, indexes
+from mirror.batch.status_rules import check_status_update
+from mirror.kinds.base import NextStatus
+from mirror.kinds.batch_job.status import (
     StoredJob,
     clean,
     lost_status,
@@ -23,10 +25,8 @@ from mirror.adapters.job_status import (
     suspended_status,
     verdict,
 )
-from mirror.adapters.job_status_clean import MAX_CONDITIONS, MAX_UNCOUNTED
-from mirror.adapters.job_status_stored import served
-from mirror.batch import conditions, indexes
-from mirror.batch.status_rules import check_status_update
+from mirror.kinds.batch_job.status_clean import MAX_CONDITIONS, MAX_UNCOUNTED
+from mirror.kinds.batch_job.status_stored import served
 
 Json = dict[str, Any]
 
@@ -76,9 +76,9 @@ def assert_well_formed(status: Json) -> None:
         assert ended["lastTransitionTime"]
 
 
-def follow_to_rest(stored: StoredJob, answer: object, random: Random) -> tuple[StoredJob, list[Next]]:
+def follow_to_rest(stored: StoredJob, answer: object, random: Random) -> tuple[StoredJob, list[NextStatus]]:
     suspended, offset = random.random() < 0.3, random.choice((None, 0.0, -3600.0, 3600.0))
-    settled, steps = random.random() < 0.2, list[Next]()
+    settled, steps = random.random() < 0.2, list[NextStatus]()
     while not steps or steps[-1].status is not None:
         assert len(steps) < 4, steps
         following = next_status(

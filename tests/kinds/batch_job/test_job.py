@@ -13,20 +13,15 @@ from doubles.clock import FixedClock
 from doubles.jobs import as_object, condition, job
 from doubles.patching import apply_json_patch
 
-from mirror.adapters.job import (
-    Carrying,
-    brief,
-    is_final,
-    is_suspended,
-    managed_by,
-    mirror_body,
-)
-from mirror.adapters.job_changes import Changes, changes
+from mirror.kinds.base import Changes, MirrorTransform
+from mirror.kinds.batch_job.body import mirror_body
+from mirror.kinds.batch_job.changes import changes
+from mirror.kinds.batch_job.reading import is_final, is_suspended, managed_by, summary
 from mirror.model import names
 
 Json = dict[str, Any]
 
-CARRYING = Carrying("origin-1")
+TRANSFORM = MirrorTransform("origin-1")
 AT = "2026-03-01T12:00:00Z"
 POD = ("spec", "template", "spec")
 
@@ -39,14 +34,14 @@ def stored_source(**changes: Any) -> Json:
     return server.put("jobs", body)
 
 
-def stored_mirror(source: Json, carrying: Carrying = CARRYING) -> Json:
+def stored_mirror(source: Json, transform: MirrorTransform = TRANSFORM) -> Json:
     """Its mirror, as the worker's API server stores it."""
-    body = mirror_body(as_object(source), namespace="default", carrying=carrying)
+    body = mirror_body(as_object(source), namespace="default", transform=transform)
     return ApiServer("east", FixedClock(AT)).put("jobs", copy.deepcopy(body))
 
 
-def made(source: Json, carrying: Carrying = CARRYING) -> Json:
-    return mirror_body(as_object(source), namespace="run-default", carrying=carrying)
+def made(source: Json, transform: MirrorTransform = TRANSFORM) -> Json:
+    return mirror_body(as_object(source), namespace="run-default", transform=transform)
 
 
 @pytest.mark.parametrize(
@@ -148,19 +143,19 @@ def test_a_manual_selector_keeps_the_labels_that_it_asks_for() -> None:
 
 def test_operators_may_strip_and_set_more() -> None:
     """Settings ``mirrors.strip`` and ``mirrors.set``; our own labels cannot be overwritten by them."""
-    carrying = Carrying(
+    transform = MirrorTransform(
         "o", ("app*",), ("team",), (("via", "mirror"), (names.ORIGIN, "forged")), (("from", "management"),)
     )
-    metadata = made(stored_source(), carrying)["metadata"]
+    metadata = made(stored_source(), transform)["metadata"]
     assert "app" not in metadata["labels"]
     assert metadata["labels"]["via"] == "mirror"
     assert metadata["labels"][names.ORIGIN] == "o"
     assert (metadata["annotations"].get("team"), metadata["annotations"]["from"]) == (None, "management")
 
 
-def applied(source: Json, mirror: Json, carrying: Carrying = CARRYING) -> tuple[Changes | None, Json]:
+def applied(source: Json, mirror: Json, transform: MirrorTransform = TRANSFORM) -> tuple[Changes | None, Json]:
     """The changes, and the mirror after them."""
-    found = changes(as_object(source), as_object(mirror), carrying=carrying)
+    found = changes(as_object(source), as_object(mirror), transform=transform)
     return found, apply_json_patch(mirror, found.operations) if found else mirror
 
 
@@ -365,13 +360,13 @@ def test_a_spec_is_skimmed(body: Json, manager: str | None, suspended: bool) -> 
 def test_a_status_is_skimmed(conditions: list[Json], placed: str | None, finished: bool) -> None:
     """Indexes are computed for each stored object."""
     found = as_object({"metadata": {"name": "x"}, "status": {"conditions": conditions}})
-    assert (brief(found).placed, brief(found).is_finished) == (placed, finished)
+    assert (summary(found).placed, summary(found).is_finished) == (placed, finished)
     assert is_final({"conditions": conditions}) is finished
 
 
 def test_an_object_without_a_status_is_skimmed_too() -> None:
     """What the API server has just stored."""
     found = as_object({"metadata": {"name": "x"}})
-    assert (brief(found).placed, managed_by(found), is_suspended(found)) == (None, None, False)
+    assert (summary(found).placed, managed_by(found), is_suspended(found)) == (None, None, False)
     assert not is_final(None)
     assert msgspec.json.encode(made(stored_source()))

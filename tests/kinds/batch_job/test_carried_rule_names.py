@@ -10,13 +10,14 @@ from doubles.apiserver import ApiServer
 from doubles.clock import FixedClock
 from doubles.jobs import as_object, condition, job
 
-from mirror.adapters import rule_names
-from mirror.adapters.job import Carrying, mirror_body
-from mirror.adapters.job_changes import changes
+from mirror.kinds.base import MirrorTransform
+from mirror.kinds.batch_job import rule_names
+from mirror.kinds.batch_job.body import mirror_body
+from mirror.kinds.batch_job.changes import changes
 from mirror.model import names
 
 AT = "2026-03-01T12:00:00Z"
-CARRYING = Carrying("origin-1")
+TRANSFORM = MirrorTransform("origin-1")
 MESSAGE = "Container main for pod default/p failed with exit code 42 matching FailJob rule at index 1"
 ON = {"onPodConditions": [{"type": "DisruptionTarget"}]}
 POLICY = {"rules": [{"action": "Ignore", **ON}, {"action": "FailJob", **ON}]}
@@ -30,7 +31,7 @@ def source(text: str | None = '{"1":"OutOfMemory"}', **more: Any) -> Json:
 
 
 def mirror_of(stored: Json) -> Json:
-    body = mirror_body(as_object(stored), namespace="default", carrying=CARRYING)
+    body = mirror_body(as_object(stored), namespace="default", transform=TRANSFORM)
     return ApiServer("east", FixedClock(AT)).put("jobs", copy.deepcopy(body))
 
 
@@ -74,19 +75,21 @@ def test_a_mirror_without_names_has_no_map(text: str | None) -> None:
 def test_where_the_server_knows_names_a_mirror_without_gets_indexes(text: str | None) -> None:
     """D17, RN1: as a Job that runs there; the worker's server may know nothing of it."""
     stored = source(text)
-    knowing = Carrying("origin-1", server_knows_rule_names=True)
-    body = mirror_body(as_object(stored), namespace="default", carrying=knowing)
+    knowing = MirrorTransform("origin-1", server_knows_rule_names=True)
+    body = mirror_body(as_object(stored), namespace="default", transform=knowing)
     mirror = ApiServer("east", FixedClock(AT)).put("jobs", copy.deepcopy(body))
 
     assert mirror["metadata"]["annotations"][names.RULE_NAMES] == "{}"
     assert reasons(mirror, failed()) == ["PodFailurePolicy_1"] * 2
-    assert changes(as_object(stored), as_object(mirror), carrying=knowing) is None
+    assert changes(as_object(stored), as_object(mirror), transform=knowing) is None
 
 
 def test_where_the_server_knows_names_other_jobs_get_no_map() -> None:
     """Without failure policy there is no rule."""
     stored = ApiServer("home", FixedClock(AT)).put("jobs", job())
-    body = mirror_body(as_object(stored), namespace="default", carrying=Carrying("o", server_knows_rule_names=True))
+    body = mirror_body(
+        as_object(stored), namespace="default", transform=MirrorTransform("o", server_knows_rule_names=True)
+    )
 
     assert names.RULE_NAMES not in body["metadata"]["annotations"]
 
@@ -97,7 +100,7 @@ def test_the_map_is_fixed_when_the_mirror_is_made() -> None:
     mirror = mirror_of(stored)
     stored["metadata"]["annotations"][names.RULE_NAMES] = '{"1":"Another"}'
 
-    assert changes(as_object(stored), as_object(mirror), carrying=CARRYING) is None
+    assert changes(as_object(stored), as_object(mirror), transform=TRANSFORM) is None
     assert reasons(mirror, failed()) == ["PodFailurePolicy_OutOfMemory"] * 2
 
 

@@ -11,9 +11,16 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
-from mirror.adapters.job_status import StoredJob, is_finished, lost_status, next_status, placed_status, suspended_status
-from mirror.adapters.job_status_stored import served
 from mirror.batch.status_rules import check_status_update
+from mirror.kinds.batch_job.status import (
+    StoredJob,
+    is_finished,
+    lost_status,
+    next_status,
+    placed_status,
+    suspended_status,
+)
+from mirror.kinds.batch_job.status_stored import served
 
 Json = dict[str, Any]
 

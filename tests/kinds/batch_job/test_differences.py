@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.adapters import job
-from mirror.adapters.differences import MOST_DIFFERENCES, BadDraft, Difference, before, between, draft
+from mirror.kinds.base import BadDraft, MirrorTransform
+from mirror.kinds.batch_job.body import mirror_body
+from mirror.kinds.batch_job.differences import MOST_DIFFERENCES, before, between, draft
+from mirror.kinds.report import Difference
 from mirror.kube.objects import Object, decode_object
 from mirror.model import names
 
-CARRYING = job.Carrying("origin", strip_labels=("team/*",), set_labels=(("queue", "batch"),))
+TRANSFORM = MirrorTransform("origin", strip_labels=("team/*",), set_labels=(("queue", "batch"),))
 
 
 def source(spec: dict[str, Any] | None = None, pod: dict[str, Any] | None = None, **metadata: Any) -> Object:
@@ -29,7 +31,7 @@ def source(spec: dict[str, Any] | None = None, pod: dict[str, Any] | None = None
 
 
 def mirror_of(found: Object, change: Any = lambda body: None) -> Object:
-    body = job.mirror_body(found, namespace="team", carrying=CARRYING)
+    body = mirror_body(found, namespace="team", transform=TRANSFORM)
     change(body)
     return decode_object(msgspec.json.encode(body))
 
@@ -43,7 +45,7 @@ def test_what_will_be_stripped_is_told_with_its_reason() -> None:
     found = by_path(
         before(
             source({"ttlSecondsAfterFinished": 5}, labels={"team/cost": "a", "app": "b"}, finalizers=["x/y"]),
-            carrying=CARRYING,
+            transform=TRANSFORM,
         ).differences
     )
     assert found["spec.managedBy"].kind == "stripped"
@@ -57,7 +59,7 @@ def test_what_will_be_stripped_is_told_with_its_reason() -> None:
 def test_a_mirror_as_it_should_be_differs_only_on_purpose() -> None:
     """Nothing of it is the worker's doing."""
     found = source()
-    report = between(found, mirror_of(found), carrying=CARRYING)
+    report = between(found, mirror_of(found), transform=TRANSFORM)
     assert {one.kind for one in report.differences} <= {"stripped", "ours"}
 
 
@@ -71,7 +73,7 @@ def test_what_was_done_on_the_worker_is_told_apart() -> None:
         del body["metadata"]["labels"]["app"]
 
     found = source(labels={"app": "b"})
-    told = by_path(between(found, mirror_of(found, change), carrying=CARRYING).differences)
+    told = by_path(between(found, mirror_of(found, change), transform=TRANSFORM).differences)
 
     assert told["spec.template.spec.containers[injected]"].kind == "worker"
     image = told["spec.template.spec.containers[main].image"]
@@ -83,7 +85,7 @@ def test_differences_are_bounded() -> None:
     """A mirror that was filled with thousands of labels is told to be cut."""
     found = source()
     full = mirror_of(found, lambda body: body["metadata"]["labels"].update({f"l{n}": "x" for n in range(1000)}))
-    report = between(found, full, carrying=CARRYING)
+    report = between(found, full, transform=TRANSFORM)
     assert (len(report.differences), report.is_cut) == (MOST_DIFFERENCES, True)
 
 
@@ -108,7 +110,7 @@ def test_differences_are_bounded() -> None:
 )
 def test_what_is_not_copied_is_told(pod: dict[str, Any], told: str) -> None:
     """Each reference with where it is."""
-    cautions = before(source(pod=pod), carrying=CARRYING).cautions
+    cautions = before(source(pod=pod), transform=TRANSFORM).cautions
     assert [one for one in cautions if told in one.text], cautions
 
 
@@ -116,12 +118,12 @@ def test_what_may_be_missing_is_no_caution() -> None:
     """An optional reference, the default account, a plain Job."""
     optional = {"name": "a", "envFrom": [{"secretRef": {"name": "s", "optional": True}}]}
     found = source(pod={"containers": [optional], "serviceAccountName": "default"})
-    assert before(found, carrying=CARRYING).cautions == ()
+    assert before(found, transform=TRANSFORM).cautions == ()
 
 
 def test_a_job_of_somebody_else_is_said_not_to_be_mirrored() -> None:
     """The commonest mistake."""
-    (caution,) = before(source({"managedBy": None}), carrying=CARRYING).cautions
+    (caution,) = before(source({"managedBy": None}), transform=TRANSFORM).cautions
     assert caution.path == "spec.managedBy"
 
 
@@ -151,7 +153,7 @@ def test_whatever_a_user_sends_is_compared_or_refused(spec: dict[str, Any], pod:
         found = source(spec, pod)
     except BadDraft:
         return
-    before(found, carrying=CARRYING)
+    before(found, transform=TRANSFORM)
 
 
 @given(JSON)

@@ -10,7 +10,7 @@ from doubles.patching import apply_json_patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.adapters.carrying import (
+from mirror.kinds.carried import (
     Carried,
     Part,
     carried_of,

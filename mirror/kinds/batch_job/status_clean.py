@@ -1,7 +1,7 @@
 """What a worker says about its Job, made safe: known fields only, typed, bounded (D7, D18).
 
 A worker is another party's API server: its answer may hold anything that is JSON. What passes here fits the API's types
-and is printable; whether it makes sense beside what is stored is decided in ``job_status``.
+and is printable; whether it makes sense beside what is stored is decided in ``status``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Stored conditions are kept as they are, in their order: other controllers on the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Self
 
 import msgspec
 
@@ -14,9 +14,8 @@ from mirror.batch import conditions, times, views
 from mirror.batch.conditions import COMPLETE, FAILED, SUSPENDED, TRUE, Condition, Verdict
 from mirror.batch.status_change import Spec, is_plain_progress
 from mirror.batch.status_rules import check_change
+from mirror.kinds.base import Status
 from mirror.model import names
-
-Status: TypeAlias = dict[str, Any]
 
 _COUNTERS = ("active", "succeeded", "failed")
 _TIMES = ("startTime", "completionTime")
@@ -39,7 +38,7 @@ class StoredJob(msgspec.Struct, frozen=True):
     """The types of the conditions that are True."""
 
     @classmethod
-    def of(cls, spec: Mapping[str, object], status: Mapping[str, object]) -> StoredJob:
+    def of(cls, spec: Mapping[str, object], status: Mapping[str, object]) -> Self:
         """From the parts of an object that the API served.
 
         Raises:
@@ -53,6 +52,14 @@ class StoredJob(msgspec.Struct, frozen=True):
         listed = tuple(shaped.get("conditions", ()))
         true = frozenset(one.get("type") for one in listed if one.get("status") == TRUE)
         return cls(spec, shaped, Spec.of(spec), listed, true)
+
+    @property
+    def is_suspended(self) -> bool:
+        return self.wanted.suspend
+
+    @property
+    def has_started(self) -> bool:
+        return has_started(self.status)
 
     @property
     def start(self) -> str | None:

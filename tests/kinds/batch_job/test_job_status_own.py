@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mirror.adapters.job_status import (
+from mirror.batch import conditions
+from mirror.kinds.batch_job.status import (
     StoredJob,
     has_started,
     is_finished,
@@ -17,7 +18,6 @@ from mirror.adapters.job_status import (
     suspended_status,
     verdict,
 )
-from mirror.batch import conditions
 
 Json = dict[str, Any]
 

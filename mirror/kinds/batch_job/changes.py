@@ -1,6 +1,6 @@
 """What of a Job's mirror is not as its source wants it, and the patch that brings it there (D9).
 
-Called by ``controllers``. Which parts there are is in ``job``; comparing them in ``carrying``.
+Called by ``controllers``. Which parts there are is in ``body``; comparing them in ``kinds.carried``.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from typing import Any
 
 import msgspec
 
-from mirror.adapters.carrying import (
+from mirror.batch import conditions
+from mirror.kinds.base import Changes, Json, MirrorTransform
+from mirror.kinds.batch_job.body import SUSPEND, mirror_body, part_values, parts_of
+from mirror.kinds.carried import (
     Carried,
     Cause,
     Difference,
-    Json,
     Sent,
     contains,
     differences,
@@ -22,35 +24,17 @@ from mirror.adapters.carrying import (
     patch_operations,
     read,
 )
-from mirror.adapters.job import SUSPEND, Carrying, mirror_body, part_values, parts_of
-from mirror.batch import conditions
 from mirror.kube.objects import Object
 from mirror.model import names
 
 
-class Changes(msgspec.Struct, frozen=True):
-    """What has to be written to a mirror so that it is as its source wants it."""
-
-    operations: tuple[Mapping[str, Any], ...] = ()
-    digest: str = ""
-    """Names this write, for telling a repeated attempt from a new one."""
-    reverted: tuple[str, ...] = ()
-    """Fields, where only such differ as were changed on the worker: not the user's change."""
-    only_note: bool = False
-    """The mirror is as it should be; only the note on it is not."""
-    overridden: tuple[str, ...] = ()
-    """Fields of the pod template that the worker has otherwise, and that are left so (D9)."""
-    must_wait_for_pods: bool = False
-    """The template changed and the mirror's pods are not gone yet (U4): its next status decides."""
-
-
-def changes(source: Object, mirror: Object, *, carrying: Carrying) -> Changes | None:
+def changes(source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
     """Compare a source with its mirror; None when there is nothing to write (D9).
 
     While the mirror's template is immutable, only a change of the user's is worth its pods: what was changed on the
     worker, or differs although nothing is known of what was carried, is left as it is and reported.
     """
-    want_body = mirror_body(source, namespace=mirror.metadata.namespace, carrying=carrying)
+    want_body = mirror_body(source, namespace=mirror.metadata.namespace, transform=transform)
     want_annotations = dict(want_body["metadata"]["annotations"])
     carried_text = want_annotations.pop(names.CARRIED)
     want_annotations.pop(names.RULE_NAMES, None)  # fixed when it was created (D17)
@@ -146,7 +130,7 @@ def _changes_of(
     )
 
 
-def is_as_sent(sent: dict[str, Json], created: Object) -> bool:
+def is_as_sent(sent: Mapping[str, Json], created: Object) -> bool:
     """Whether the worker has stored what was sent, all but additions."""
     carried = sent["metadata"]["annotations"].get(names.CARRIED)
     return created.annotations.get(names.CARRIED) == carried and _is_intact(sent, created)

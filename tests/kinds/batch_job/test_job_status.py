@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from mirror.adapters.job_status import Next, StoredJob, next_status
 from mirror.batch import conditions
+from mirror.kinds.base import NextStatus
+from mirror.kinds.batch_job.status import StoredJob, next_status
 
 Json = dict[str, Any]
 
@@ -36,7 +37,7 @@ ENDED_WELL = {"startTime": T1, "completionTime": T3, "succeeded": 3, "conditions
 ENDED_BADLY = {"startTime": T1, "failed": 2, "conditions": [TARGET, FAILED]}
 
 
-def following(spec: Json, stored: Json, mirror: object, **more: Any) -> Next:
+def following(spec: Json, stored: Json, mirror: object, **more: Any) -> NextStatus:
     return next_status(StoredJob.of(spec, stored), mirror, now=NOW, **more)
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from job_status_worlds import some_status
 from msgspec.structs import fields
 
-from mirror.adapters.job_status import Cleaned, clean
 from mirror.batch import indexes
+from mirror.kinds.batch_job.status import Cleaned, clean
 
 Json = dict[str, Any]
 AT = "2026-03-01T10:00:00Z"

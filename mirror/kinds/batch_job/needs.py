@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-import msgspec
-
-from mirror.adapters import rule_names
 from mirror.batch.rule_names import BadRuleNames
 from mirror.batch.views import items, mapping, text
+from mirror.kinds.batch_job import rule_names
+from mirror.kinds.report import Caution
 from mirror.kube.objects import Object
 from mirror.model import names
 
@@ -20,13 +19,6 @@ _KINDS = ("initContainers", "containers", "ephemeralContainers")
 _POD = "spec.template.spec"
 
 Json = Mapping[str, object]
-
-
-class Caution(msgspec.Struct, frozen=True):
-    """Something to look after, and where it comes from."""
-
-    path: str
-    text: str
 
 
 def cautions(source: Object, managed_by: str) -> tuple[Caution, ...]:

@@ -2,7 +2,7 @@
 
 The names that a source gives, in its spec or by annotation, are validated and go to the mirror when it is created: they
 are fixed from then on. What comes back from a worker whose controller knows no names gets the name of the rule that the
-message ends with; a reason that names one already passes. Pure; called by ``job``, ``observing`` and ``decide``.
+message ends with; a reason that names one already passes. Pure; called by ``body`` and ``kind``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Statuses of a source that no mirror dictates: suspended without one, failed by a loss, placed on a worker.
 
 Each is the whole status to write, made from what is stored so that the API accepts it, or None when there is nothing to
-write or nothing would be accepted. What follows from a mirror's status is in ``job_status``.
+write or nothing would be accepted. What follows from a mirror's status is in ``status``.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from mirror.adapters.job_status_clean import clean_message
-from mirror.adapters.job_status_stored import Status, StoredJob, served
 from mirror.batch import conditions, times, views
 from mirror.batch.conditions import COMPLETE, FAILED, FALSE, TRUE, Condition
+from mirror.kinds.base import Status
+from mirror.kinds.batch_job.status_clean import clean_message
+from mirror.kinds.batch_job.status_stored import StoredJob, served
 from mirror.model import names
 
 MIRROR_LOST = "MirrorLost"

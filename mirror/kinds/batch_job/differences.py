@@ -1,7 +1,7 @@
 """What a mirror has that its source has not, and the reverse; and what a Job needs that is not copied with it. Pure.
 
 Shown by ``mirror diff`` and by ``access``, also for a Job that does not exist yet. What is carried is decided in
-``job``; this module only compares, and says why.
+``body``; this module only compares, and says why.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from typing import Any
 
 import msgspec
 
-from mirror.adapters import job
-from mirror.adapters.needs import Caution, cautions
+from mirror.kinds.base import BadDraft, MirrorTransform
+from mirror.kinds.batch_job.body import mirror_body
+from mirror.kinds.batch_job.needs import cautions
+from mirror.kinds.report import OURS, PENDING, STRIPPED, WORKER, Caution, Difference, Report
 from mirror.kube.amounts import exceeds
 from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import JUNK, Object, decode_object
+from mirror.kube.resources import JOBS
 from mirror.model import names
 
 MOST_DIFFERENCES = 200
@@ -25,32 +28,6 @@ MOST_DRAFT_VALUES = 20_000
 """Lists, members and items of a Job that no API server has looked at."""
 MOST_DEPTH = 40
 LONGEST_VALUE = 1_000
-
-STRIPPED, OURS, WORKER, PENDING = "stripped", "ours", "worker", "pending"
-"""Kinds: not copied on purpose; set or changed by us on its way; set on the worker; not (or no longer) as it should."""
-
-
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One place where source and mirror differ. Values are JSON, cut; None: there is none."""
-
-    path: str
-    kind: str
-    source: str | None = None
-    mirror: str | None = None
-    because: str = ""
-
-
-class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """All that differs, and what to look after."""
-
-    differences: tuple[Difference, ...] = ()
-    cautions: tuple[Caution, ...] = ()
-    is_cut: bool = False
-    """There is more."""
-
-
-class BadDraft(ValueError):
-    """What should be a Job is none; the text says where."""
 
 
 class _DraftMeta(msgspec.Struct):
@@ -109,8 +86,8 @@ def draft(raw: bytes) -> Object:
     except (*JUNK, BadAnswer) as error:
         where = f": {error}" if isinstance(error, msgspec.DecodeError) else ""
         raise BadDraft(f"this is no Job{where}") from None
-    if (found.api_version, found.kind) != (job.RESOURCE.api_version, job.KIND):
-        raise BadDraft(f"this is no {job.RESOURCE.api_version} {job.KIND}")
+    if (found.api_version, found.kind) != (JOBS.api_version, JOBS.kind):
+        raise BadDraft(f"this is no {JOBS.api_version} {JOBS.kind}")
     return read
 
 
@@ -134,30 +111,30 @@ _BECAUSE: tuple[tuple[str, str], ...] = (
 )
 
 
-def before(source: Object, *, carrying: job.Carrying, managed_by: str = names.DEFAULT_MANAGED_BY) -> Report:
+def before(source: Object, *, transform: MirrorTransform, managed_by: str = names.DEFAULT_MANAGED_BY) -> Report:
     """What will differ once this Job is mirrored; it need not exist yet."""
-    body = job.mirror_body(source, namespace=source.metadata.namespace, carrying=carrying)
+    body = mirror_body(source, namespace=source.metadata.namespace, transform=transform)
     body["spec"].setdefault("suspend", False)
-    return _report(source, body, body, carrying, cautions(source, managed_by))
+    return _report(source, body, body, transform, cautions(source, managed_by))
 
 
 def between(
     source: Object,
     mirror: Object,
     *,
-    carrying: job.Carrying,
+    transform: MirrorTransform,
     managed_by: str = names.DEFAULT_MANAGED_BY,
 ) -> Report:
     """What differs now between a source and its mirror."""
-    expected = job.mirror_body(source, namespace=mirror.metadata.namespace, carrying=carrying)
-    return _report(source, expected, _tree(mirror), carrying, cautions(source, managed_by))
+    expected = mirror_body(source, namespace=mirror.metadata.namespace, transform=transform)
+    return _report(source, expected, _tree(mirror), transform, cautions(source, managed_by))
 
 
 def _report(
     source: Object,
     expected: Mapping[str, Any],
     there: Mapping[str, Any],
-    carrying: job.Carrying,
+    transform: MirrorTransform,
     told: tuple[Caution, ...],
 ) -> Report:
     found: list[Difference] = []
@@ -168,21 +145,21 @@ def _report(
             continue
         if len(found) >= MOST_DIFFERENCES:
             return Report(differences=tuple(found), cautions=told, is_cut=True)
-        found.append(_difference(path, here, want, have, carrying))
+        found.append(_difference(path, here, want, have, transform))
     return Report(differences=tuple(found), cautions=told)
 
 
-def _difference(path: str, here: object, want: object, have: object, carrying: job.Carrying) -> Difference:
-    kind, because = _judge(path, here, want, have, carrying)
+def _difference(path: str, here: object, want: object, have: object, transform: MirrorTransform) -> Difference:
+    kind, because = _judge(path, here, want, have, transform)
     return Difference(path=path[:LONGEST_VALUE], kind=kind, source=_shown(here), mirror=_shown(have), because=because)
 
 
-def _judge(path: str, here: object, want: object, have: object, carrying: job.Carrying) -> tuple[str, str]:
+def _judge(path: str, here: object, want: object, have: object, transform: MirrorTransform) -> tuple[str, str]:
     """The kind of a difference, and why it is there."""
     known = next((why for shape, why in _BECAUSE if re.fullmatch(shape, path, re.DOTALL)), "")
     if want == have or known:
         kind = STRIPPED if have is _MISSING else OURS
-        return kind, known or _setting(path, carrying)
+        return kind, known or _setting(path, transform)
     if want is _MISSING:
         return WORKER, "set on the worker, by its defaults or its admission"
     if have is _MISSING:
@@ -190,12 +167,12 @@ def _judge(path: str, here: object, want: object, have: object, carrying: job.Ca
     return PENDING, "changed on the worker, or about to be sent"
 
 
-def _setting(path: str, carrying: job.Carrying) -> str:
+def _setting(path: str, transform: MirrorTransform) -> str:
     found = re.fullmatch(r"metadata\.(labels|annotations)\[(.*)\]", path, re.DOTALL)
     if found is None:
         return "prepared for the worker"
     field, key = found.groups()
-    globs = carrying.strip_labels if field == "labels" else carrying.strip_annotations
+    globs = transform.strip_labels if field == "labels" else transform.strip_annotations
     return f"setting mirrors.{'strip' if any(fnmatchcase(key, glob) for glob in globs) else 'set'}.{field}"
 
 

@@ -10,8 +10,8 @@ from doubles.jobs import condition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.adapters.job_trace import Ended, ended_at, spans_of
 from mirror.batch import times
+from mirror.kinds.batch_job.trace import Ended, ended_at, spans_of
 from mirror.model import names
 from mirror.telemetry.spans import Span, span_id, trace_id
 

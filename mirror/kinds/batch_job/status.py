@@ -2,7 +2,7 @@
 
 Pure: called by the controllers with values and the time, answers with a whole status that the API accepts. A Job's
 status never goes back: verdicts and counters stay, and what a worker cannot know (a completion it forgot, a suspension
-nobody saw) is kept or supplied. Statuses that no mirror dictates are in ``job_status_own``.
+nobody saw) is kept or supplied. Statuses that no mirror dictates are in ``status_own``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ from functools import cached_property
 
 import msgspec
 
-from mirror.adapters.job_status_clean import MAX_INDEX_TEXT, Cleaned, clean
-from mirror.adapters.job_status_own import (
+from mirror.batch import conditions, indexes, times, views
+from mirror.batch.conditions import COMPLETE, FAILED, FALSE, SUSPENDED, TRUE, Condition, Verdict
+from mirror.batch.indexes import Intervals
+from mirror.kinds.base import NextStatus, Status
+from mirror.kinds.batch_job.status_clean import MAX_INDEX_TEXT, Cleaned, clean
+from mirror.kinds.batch_job.status_own import (
     lost_status,
     mirrored_status,
     placed_status,
@@ -22,8 +26,7 @@ from mirror.adapters.job_status_own import (
     waiting_status,
     with_conditions,
 )
-from mirror.adapters.job_status_stored import (
-    Status,
+from mirror.kinds.batch_job.status_stored import (
     StoredJob,
     has_started,
     is_finished,
@@ -31,13 +34,9 @@ from mirror.adapters.job_status_stored import (
     served,
     verdict,
 )
-from mirror.batch import conditions, indexes, times, views
-from mirror.batch.conditions import COMPLETE, FAILED, FALSE, SUSPENDED, TRUE, Condition, Verdict
-from mirror.batch.indexes import Intervals
 
 __all__ = [
     "Cleaned",
-    "Next",
     "StoredJob",
     "clean",
     "has_started",
@@ -55,22 +54,6 @@ __all__ = [
 MAX_CLOCK_OFFSET_SECONDS = 10.0
 
 
-class Next(msgspec.Struct, frozen=True):
-    """What to write now, and why."""
-
-    status: Status | None
-    """The whole status; None when nothing is to be written."""
-    because: str
-    more: bool = False
-    """Once this is stored, the same mirror status leads to another one: ask again."""
-    cut: int = 0
-    """How much of the worker's content was dropped or shortened."""
-    clock_skewed: bool = False
-    """The worker's clock is not ours; the final condition got our time."""
-    waits_for_pods: bool = False
-    """The mirror has ended but pods of it have not: the final condition is held back."""
-
-
 def next_status(
     stored: StoredJob,
     mirror_status: object,
@@ -79,7 +62,7 @@ def next_status(
     mirror_suspended: bool = False,
     clock_offset_seconds: float | None = None,
     settled: bool = False,
-) -> Next:
+) -> NextStatus:
     """Decide what the source shows next. Never raises, whatever the worker answered.
 
     Args:
@@ -92,7 +75,7 @@ def next_status(
             terminating, and then never count them down.
     """
     if stored.is_finished:
-        return Next(None, "finished: nothing of it changes any more")
+        return NextStatus(None, "finished: nothing of it changes any more")
     wanted = stored.wanted
     mirror = clean(mirror_status, completions=wanted.completions if wanted.is_indexed else None)
     skewed = abs(clock_offset_seconds or 0.0) > MAX_CLOCK_OFFSET_SECONDS or _is_ahead(mirror.newest_time, now)
@@ -100,7 +83,7 @@ def next_status(
     is_missing_step = _missed_a_suspension(seen)
     status = served(_suspended_before(seen) if is_missing_step else _following(seen))
     obstacle = "already stored" if status == stored.status else stored.refusal(status)
-    return Next(
+    return NextStatus(
         None if obstacle else status,
         obstacle or ("a suspension was missed and is shown first" if is_missing_step else _reason(seen)),
         more=is_missing_step and not obstacle,

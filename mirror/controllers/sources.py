@@ -1,0 +1,90 @@
+"""The sources of the management cluster: one store for each kind (D24). Filled by informers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from mirror.kinds.base import Kind
+from mirror.kinds.registry import Kinds
+from mirror.kube.objects import Object
+from mirror.model.keys import SourceKey
+from mirror.runtime.store import IndexFunction, Store
+
+# The index of sources that are recorded on a worker and not over, by worker: what counts as its load.
+BY_WORKER = "worker"
+# The index of sources that a CronJob made, that may run and have not started: the value is always the same.
+UNSTARTED = "unstarted"
+
+
+class Sources:
+    """All of them; a key says of which kind one is."""
+
+    def __init__(self, kinds: Kinds, *, on_load: Callable[[str], None] = lambda worker: None) -> None:
+        """``on_load`` is called with a worker whenever more or fewer sources count for it than before."""
+        self.kinds = kinds
+        self._on_load = on_load
+        self._stores = {kind.name: Store(indexes_of(kind), on_count=self._on_count) for kind in kinds}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._stores.values()))
+
+    def __iter__(self) -> Iterator[tuple[Kind, Object]]:
+        for kind in self.kinds:
+            for found in self._stores[kind.name]:
+                yield kind, found
+
+    def of(self, kind: Kind) -> Store:
+        """The sources of one kind."""
+        return self._stores[kind.name]
+
+    def get(self, key: SourceKey) -> Object | None:
+        return self._stores[key.kind].get(key.namespace, key.name)
+
+    def worker_of(self, key: SourceKey) -> str:
+        """Where it is recorded, over or not; empty when it is not, or does not exist."""
+        recorded = self._stores[key.kind].values(BY_WORKER, (key.namespace, key.name))
+        if recorded:
+            return recorded[0]
+        found = self.get(key)
+        return (self.kinds[key.kind].summary(found).placed if found is not None else None) or ""
+
+    def load_of(self, worker: str) -> int:
+        """How many sources count for a worker: suspended ones too, finished ones not (D21)."""
+        return sum(store.count(BY_WORKER, worker) for store in self._stores.values())
+
+    def counts_for_worker(self, key: SourceKey) -> bool:
+        return bool(self._stores[key.kind].values(BY_WORKER, (key.namespace, key.name)))
+
+    def keys_on(self, worker: str) -> Iterator[SourceKey]:
+        """Those that count for a worker."""
+        for kind, store in self._stores.items():
+            for namespace, name in store.names(BY_WORKER, worker):
+                yield SourceKey(kind, namespace, name)
+
+    def unstarted(self) -> list[Object]:
+        """Those that CronJobs wait for although nothing moves."""
+        stores = self._stores.values()
+        found = (store.get(*name) for store in stores for name in store.names(UNSTARTED, UNSTARTED))
+        return [one for one in found if one is not None]
+
+    def _on_count(self, index: str, value: str) -> None:
+        if index == BY_WORKER:
+            self._on_load(value)
+
+
+def source_key(kind: Kind, found: Object) -> SourceKey:
+    """The key of a source, or of a mirror's source in the same namespace."""
+    return SourceKey(kind.name, found.metadata.namespace, found.metadata.name)
+
+
+def indexes_of(kind: Kind) -> dict[str, IndexFunction]:
+    """How sources of this kind are found."""
+
+    def by_worker(found: Object) -> tuple[str, ...]:
+        summary = kind.summary(found)
+        return (summary.placed,) if summary.placed and not summary.is_finished else ()
+
+    def unstarted(found: Object) -> tuple[str, ...]:
+        return (UNSTARTED,) if kind.is_awaited_by_cron_job(found) else ()
+
+    return {BY_WORKER: by_worker, UNSTARTED: unstarted}

@@ -1,0 +1,309 @@
+"""What the rest of the manager needs of a kind of Job (D24). Pure; implemented by one module or package per kind.
+
+Nothing outside ``kinds`` knows where a kind keeps its ``managedBy``, what its status looks like, or when it is over: it
+takes the kind from the key, and asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from mirror.kinds.report import Report
+from mirror.kube.objects import Object
+from mirror.kube.resources import Resource
+from mirror.model import names
+from mirror.telemetry.spans import Span
+
+Json: TypeAlias = Any
+Status: TypeAlias = dict[str, Any]
+
+HELD = "true"
+"""The value of the annotation ``held``."""
+
+
+class BadAnnotation(ValueError):
+    """An annotation of a source is malformed, so it is not placed; the text names it and says why."""
+
+
+class BadDraft(ValueError):
+    """What should be an object of this kind is none; the text says where."""
+
+
+class MirrorTransform(msgspec.Struct, frozen=True):
+    """How sources are changed on their way (settings ``mirrors.strip`` and ``mirrors.set``)."""
+
+    origin: str
+    strip_labels: tuple[str, ...] = ()
+    strip_annotations: tuple[str, ...] = ()
+    set_labels: tuple[tuple[str, str], ...] = ()
+    set_annotations: tuple[tuple[str, str], ...] = ()
+    server_knows_rule_names: bool = False
+    """The management cluster's stores names of podFailurePolicy rules (D17)."""
+
+
+class StatusSummary(msgspec.Struct, frozen=True):
+    """What indexes and routes need of a status."""
+
+    placed: str | None
+    """The worker that is recorded (D5)."""
+    is_finished: bool
+    mirror_uid: str | None = None
+    """The uid of the mirror that is recorded (D1)."""
+
+
+class NextStatus(msgspec.Struct, frozen=True):
+    """What to write now, and why."""
+
+    status: Status | None
+    """The whole status; None when nothing is to be written."""
+    because: str
+    more: bool = False
+    """Once this is stored, the same mirror status leads to another one: ask again."""
+    cut: int = 0
+    """How much of the worker's content was dropped or shortened."""
+    clock_skewed: bool = False
+    """The worker's clock is not ours; the final condition got our time."""
+    waits_for_pods: bool = False
+    """The mirror has ended but pods of it have not: the final condition is held back."""
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """What has to be written to a mirror so that it is as its source wants it."""
+
+    operations: tuple[Mapping[str, Any], ...] = ()
+    digest: str = ""
+    """Names this write, for telling a repeated attempt from a new one."""
+    reverted: tuple[str, ...] = ()
+    """Fields, where only such differ as were changed on the worker: not the user's change."""
+    only_note: bool = False
+    """The mirror is as it should be; only the note on it is not."""
+    overridden: tuple[str, ...] = ()
+    """Fields of the pod template that the worker has otherwise, and that are left so (D9)."""
+    must_wait_for_pods: bool = False
+    """The template changed and the mirror's pods are not gone yet (U4): its next status decides."""
+
+
+class StoredSource(Protocol):
+    """A source's spec and status, decoded, and the statuses that follow from them.
+
+    A status that a method returns is the whole one, and such that the API server takes it.
+    """
+
+    @property
+    def status(self) -> Mapping[str, Any]: ...
+
+    @property
+    def is_suspended(self) -> bool: ...
+
+    @property
+    def is_finished(self) -> bool: ...
+
+    @property
+    def has_started(self) -> bool:
+        """Whether anything of it has run, or been decided (D11)."""
+        ...
+
+    @property
+    def placed_worker(self) -> str | None: ...
+
+    @property
+    def mirror_uid(self) -> str | None: ...
+
+    def next_status(
+        self,
+        mirror: Object,
+        *,
+        now: datetime,
+        mirror_suspended: bool = False,
+        clock_offset_seconds: float | None = None,
+        settled: bool = False,
+    ) -> NextStatus:
+        """What the source shows next; never raises but BadAnswer, whatever the worker answered (D7).
+
+        Args:
+            mirror: its mirror.
+            now: our time, aware.
+            mirror_suspended: the mirror is suspended by its spec, which its status follows only later.
+            clock_offset_seconds: the worker's clock minus ours, when it was measured.
+            settled: nothing of an ended mirror will change any more.
+        """
+        ...
+
+    def suspended_status(self, now: datetime) -> Status | None:
+        """For a suspended source that no worker can speak for; None: nothing is to be written (D3)."""
+        ...
+
+    def lost_status(self, now: datetime, *, message: str, reason: str) -> Status | None:
+        """End a source whose mirror is gone (D11)."""
+        ...
+
+    def placed_status(self, worker: str | None, now: datetime) -> Status | None:
+        """Record the worker on the source, or with None that it has none (D5)."""
+        ...
+
+    def mirrored_status(self, status: Mapping[str, Any] | None, mirror_uid: str, now: datetime) -> Status:
+        """A status, or the stored one, with the uid of the mirror recorded (D1)."""
+        ...
+
+    def waiting_status(self, status: Mapping[str, Any] | None, because: str, now: datetime) -> Status | None:
+        """Say that it has no worker, and why, in a status where annotations have no room (D22)."""
+        ...
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far an object is, as people see it. Times are RFC 3339, empty where there is none."""
+
+    end: str = ""
+    """The type of the final condition; empty while it goes on."""
+    ended_at: str = ""
+    started_at: str = ""
+    placed_at: str = ""
+    placed: str = ""
+    is_suspended: bool = False
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    completions: int | None = None
+
+
+class Kind(Protocol):
+    """One kind of Job. Objects are such as its API server has served, or a worker has: those may hold anything."""
+
+    @property
+    def resource(self) -> Resource: ...
+
+    @property
+    def name(self) -> str:
+        """As in keys, events and logs: ``Job``."""
+        ...
+
+    # -- what an object says -------------------------------------------------------------------------------------------
+
+    def managed_by(self, found: Object) -> str | None:
+        """Who runs it; None when nobody is named."""
+        ...
+
+    def is_suspended(self, found: Object) -> bool: ...
+
+    def summary(self, found: Object) -> StatusSummary:
+        """Where it is recorded, and whether it is over, without decoding the rest."""
+        ...
+
+    def stored(self, found: Object) -> StoredSource:
+        """A source, decoded.
+
+        Raises:
+            BadAnswer: it cannot be.
+        """
+        ...
+
+    def progress(self, found: Object) -> Progress:
+        """How far it is; whatever cannot be read is left out."""
+        ...
+
+    def check(self, found: Object) -> None:
+        """Look at this kind's own annotations on a source that is to be placed.
+
+        Raises:
+            BadAnnotation: one cannot be understood.
+        """
+        ...
+
+    def is_awaited_by_cron_job(self, found: Object) -> bool:
+        """Whether a CronJob counts it as active although nothing moves; that may keep its next one from being made."""
+        ...
+
+    # -- the mirror ----------------------------------------------------------------------------------------------------
+
+    def mirror_body(self, source: Object, *, namespace: str, transform: MirrorTransform) -> dict[str, Json]:
+        """The whole mirror of a source, as it is created (D4)."""
+        ...
+
+    def is_as_sent(self, body: Mapping[str, Json], created: Object) -> bool:
+        """Whether a worker has stored a new mirror as it was sent, as far as we compare it."""
+        ...
+
+    def changes(self, source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
+        """What of a mirror is not as its source wants it; None: nothing is to be done or said (D9)."""
+        ...
+
+    def set_suspended(self, value: bool) -> Mapping[str, Any]:
+        """The JSON Patch operation that suspends or resumes an object which says either."""
+        ...
+
+    # -- statuses ------------------------------------------------------------------------------------------------------
+
+    def is_final(self, status: Mapping[str, Any] | None) -> bool:
+        """Whether a status says that it is over."""
+        ...
+
+    def seconds_since_end(self, status: Mapping[str, object], now: datetime) -> float:
+        """Since the final condition of a status; 0 without one, or without a time that makes sense."""
+        ...
+
+    # -- for people ----------------------------------------------------------------------------------------------------
+
+    def describe(self, status: Mapping[str, Any]) -> tuple[str, str]:
+        """A status as an entry of a timeline: ``Finished`` or ``Status``, and a text."""
+        ...
+
+    def ended_at(self, status: Mapping[str, object]) -> int | None:
+        """When it ended, by its final status; nanoseconds since 1970."""
+        ...
+
+    def spans(self, source: Object, status: Mapping[str, object], *, stored_at: int | None) -> tuple[Span, ...]:
+        """The trace of a source whose final status this is, its root first.
+
+        Args:
+            source: the source.
+            status: its final status.
+            stored_at: when that was stored, nanoseconds since 1970; None where nobody knows any more.
+        """
+        ...
+
+    def draft(self, raw: bytes) -> Object:
+        """An object of this kind that no API server has seen yet, from its JSON.
+
+        Raises:
+            BadDraft: it is none.
+        """
+        ...
+
+    def differences_before(self, source: Object, *, transform: MirrorTransform, managed_by: str) -> Report:
+        """What will differ once this source is mirrored; it need not exist yet."""
+        ...
+
+    def differences_between(
+        self, source: Object, mirror: Object, *, transform: MirrorTransform, managed_by: str
+    ) -> Report:
+        """What differs now between a source and its mirror."""
+        ...
+
+
+def state(kind: Kind, found: Object) -> str:
+    """A mirror's state for metrics: running, suspended or finished."""
+    if kind.summary(found).is_finished:
+        return "finished"
+    return "suspended" if kind.is_suspended(found) else "running"
+
+
+def is_held(kind: Kind, found: Object) -> bool:
+    """Whether our webhook suspended it and nobody has released it since (D16).
+
+    A user who wants it to stay suspended takes the annotation away.
+    """
+    return found.annotations.get(names.HELD) == HELD and kind.is_suspended(found)
+
+
+def release_operations(kind: Kind, found: Object) -> list[Mapping[str, Any]]:
+    """The JSON Patch that unsuspends a source as it was seen, and takes the mark away."""
+    mark = names.HELD.replace("~", "~0").replace("/", "~1")
+    return [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": found.metadata.resource_version},
+        kind.set_suspended(False),
+        {"op": "remove", "path": f"/metadata/annotations/{mark}"},
+    ]

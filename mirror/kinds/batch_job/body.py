@@ -1,0 +1,124 @@
+"""The mirror of a batch/v1 Job: what is carried to a worker, and what of it follows later (D4, D9)."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from mirror.kinds.base import Json, MirrorTransform
+from mirror.kinds.batch_job import rule_names
+from mirror.kinds.carried import Part, carried_of, read, without
+from mirror.kube.objects import Object
+from mirror.kube.resources import JOBS
+from mirror.model import names
+
+GENERATED_LABELS = frozenset(
+    ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
+)
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_SCALARS = (
+    "parallelism",
+    "completions",
+    "backoffLimit",
+    "activeDeadlineSeconds",
+    "maxFailedIndexes",
+    "podReplacementPolicy",
+    "manualSelector",
+)
+_KEPT = frozenset((names.ORIGIN, names.SOURCE_UID))
+"""Labels of ours that are carried like a user's."""
+_POD = ("spec", "template", "spec")
+SUSPEND = Part("suspend", ("spec", "suspend"))
+_PARTS = (
+    SUSPEND,
+    *(Part(scalar, ("spec", scalar)) for scalar in _SCALARS),
+    Part("labels", ("metadata", "labels"), is_map=True),
+    Part("annotations", ("metadata", "annotations"), is_map=True),
+    Part("templateLabels", ("spec", "template", "metadata", "labels"), is_map=True, needs_mutable_template=True),
+    Part(
+        "templateAnnotations", ("spec", "template", "metadata", "annotations"), is_map=True, needs_mutable_template=True
+    ),
+    Part("nodeSelector", (*_POD, "nodeSelector"), is_map=True, needs_mutable_template=True),
+    Part("tolerations", (*_POD, "tolerations"), needs_mutable_template=True),
+    Part("schedulingGates", (*_POD, "schedulingGates"), needs_mutable_template=True),
+    Part("nodeAffinity", (*_POD, "affinity", "nodeAffinity"), needs_mutable_template=True),
+)
+
+
+def mirror_body(source: Object, *, namespace: str, transform: MirrorTransform) -> dict[str, Json]:
+    """The whole mirror of a source, as it is created (D4)."""
+    spec = source.spec_dict()
+    keep = _selected_labels(spec)
+    for key in ("managedBy", "ttlSecondsAfterFinished", *(() if spec.get("manualSelector") else ("selector",))):
+        spec.pop(key, None)
+    template_metadata = read(spec, ("template", "metadata")) or {}
+    labels = without(template_metadata.get("labels"), lambda key: key in GENERATED_LABELS - keep)
+    spec["template"] = {
+        **(spec.get("template") or {}),
+        "metadata": {key: template_metadata[key] for key in ("annotations",) if template_metadata.get(key)}
+        | ({"labels": labels} if labels else {}),
+    }
+    spec["suspend"] = bool(spec.get("suspend"))
+    body: dict[str, Json] = {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "metadata": {
+            "name": source.metadata.name,
+            "namespace": namespace,
+            "labels": _own_labels(source, transform),
+            "annotations": _own_annotations(source, transform),
+        },
+        "spec": spec,
+    }
+    parts = parts_of(body)
+    body["metadata"]["annotations"] = {
+        **body["metadata"]["annotations"],
+        names.CARRIED: carried_of(part_values(body, parts), parts).as_text(),
+        **rule_names.for_mirror(source, spec, server_knows_names=transform.server_knows_rule_names),
+    }
+    return body
+
+
+def parts_of(body: Json) -> tuple[Part, ...]:
+    """All parts of a Job, its containers' resources among them."""
+    containers = [
+        Part(f"{field}{i}", (*_POD, field, i, "resources"), needs_mutable_template=True)
+        for field in ("containers", "initContainers")
+        for i in range(len(read(body, (*_POD, field)) or ()))
+    ]
+    return (*_PARTS, *containers)
+
+
+def part_values(body: Json, parts: tuple[Part, ...]) -> dict[str, Json]:
+    values = {part.name: read(body, part.path) for part in parts}
+    for name, metadata in (("labels", "metadata"), ("annotations", "metadata")):
+        found = read(body, (metadata, name)) or {}
+        values[name] = {key: value for key, value in found.items() if not key.startswith(names.PREFIX) or key in _KEPT}
+    return values
+
+
+def _selected_labels(spec: Json) -> frozenset[str]:
+    """Labels that a kept, manual selector asks for: they must stay in the template."""
+    if not spec.get("manualSelector"):
+        return frozenset()
+    selector = spec.get("selector") or {}
+    expressions = (expression.get("key", "") for expression in selector.get("matchExpressions") or ())
+    return frozenset((*(selector.get("matchLabels") or {}), *expressions))
+
+
+def _own_labels(source: Object, transform: MirrorTransform) -> dict[str, str]:
+    def drop(key: str) -> bool:
+        return key in GENERATED_LABELS or key.startswith(names.PREFIX) or _any(key, transform.strip_labels)
+
+    ours = {names.ORIGIN: transform.origin, names.SOURCE_UID: source.metadata.uid}
+    return without(source.metadata.labels, drop) | dict(transform.set_labels) | ours
+
+
+def _own_annotations(source: Object, transform: MirrorTransform) -> dict[str, str]:
+    def drop(key: str) -> bool:
+        return key == LAST_APPLIED or key.startswith(names.PREFIX) or _any(key, transform.strip_annotations)
+
+    return without(source.metadata.annotations, drop) | dict(transform.set_annotations)
+
+
+def _any(key: str, globs: tuple[str, ...]) -> bool:
+    return bool(globs) and any(fnmatchcase(key, glob) for glob in globs)  # mostly there are none

@@ -1,0 +1,156 @@
+"""``base.Kind`` of batch/v1 Jobs: each method hands on to the module that knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from mirror.batch.rule_names import BadRuleNames
+from mirror.kinds.base import (
+    BadAnnotation,
+    Changes,
+    Json,
+    MirrorTransform,
+    NextStatus,
+    Progress,
+    Status,
+    StatusSummary,
+    is_held,
+)
+from mirror.kinds.batch_job import body, changes, differences, reading, rule_names, status_own, timeline, trace
+from mirror.kinds.batch_job.status import next_status
+from mirror.kinds.batch_job.status_stored import StoredJob
+from mirror.kinds.report import Report
+from mirror.kube.objects import Object
+from mirror.kube.resources import JOBS, Resource
+from mirror.model import names
+from mirror.telemetry.spans import Span
+
+
+class JobSource(StoredJob, frozen=True):
+    """``base.StoredSource`` of a Job."""
+
+    def next_status(
+        self,
+        mirror: Object,
+        *,
+        now: datetime,
+        mirror_suspended: bool = False,
+        clock_offset_seconds: float | None = None,
+        settled: bool = False,
+    ) -> NextStatus:
+        return next_status(
+            self,
+            rule_names.named(mirror, mirror.status_dict()),
+            now=now,
+            mirror_suspended=mirror_suspended,
+            clock_offset_seconds=clock_offset_seconds,
+            settled=settled,
+        )
+
+    def suspended_status(self, now: datetime) -> Status | None:
+        return status_own.suspended_status(self, now)
+
+    def lost_status(self, now: datetime, *, message: str, reason: str) -> Status | None:
+        return status_own.lost_status(self, now, message=message, reason=reason)
+
+    def placed_status(self, worker: str | None, now: datetime) -> Status | None:
+        return status_own.placed_status(self, worker, now)
+
+    def mirrored_status(self, status: Mapping[str, Any] | None, mirror_uid: str, now: datetime) -> Status:
+        return status_own.mirrored_status(self, status, mirror_uid, now)
+
+    def waiting_status(self, status: Mapping[str, Any] | None, because: str, now: datetime) -> Status | None:
+        return status_own.waiting_status(self, status, because, now)
+
+
+class BatchJob:
+    """See ``base.Kind``."""
+
+    resource: Resource = JOBS
+    name = JOBS.kind
+
+    # -- what an object says -------------------------------------------------------------------------------------------
+
+    def managed_by(self, found: Object) -> str | None:
+        return reading.managed_by(found)
+
+    def is_suspended(self, found: Object) -> bool:
+        return reading.is_suspended(found)
+
+    def summary(self, found: Object) -> StatusSummary:
+        return reading.summary(found)
+
+    def stored(self, found: Object) -> JobSource:
+        return JobSource.of(reading.deciding_spec(found), found.status_dict())
+
+    def progress(self, found: Object) -> Progress:
+        return reading.progress(found)
+
+    def check(self, found: Object) -> None:
+        try:
+            rule_names.check(found)
+        except BadRuleNames as error:
+            raise BadAnnotation(f"annotation {names.RULE_NAMES}: {error}") from error
+
+    def is_awaited_by_cron_job(self, found: Object) -> bool:
+        metadata = found.metadata
+        if not any(owner.kind == "CronJob" and owner.controller for owner in metadata.owner_references or ()):
+            return False
+        if metadata.deletion_timestamp is not None or b'"startTime"' in bytes(found.status):
+            return False
+        waits_for_user = self.is_suspended(found) and not is_held(self, found)
+        return not waits_for_user and not self.summary(found).is_finished
+
+    # -- the mirror ----------------------------------------------------------------------------------------------------
+
+    def mirror_body(self, source: Object, *, namespace: str, transform: MirrorTransform) -> dict[str, Json]:
+        return body.mirror_body(source, namespace=namespace, transform=transform)
+
+    def is_as_sent(self, body: Mapping[str, Json], created: Object) -> bool:
+        return changes.is_as_sent(body, created)
+
+    def changes(self, source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
+        return changes.changes(source, mirror, transform=transform)
+
+    def set_suspended(self, value: bool) -> Mapping[str, Any]:
+        return {"op": "replace", "path": "/spec/suspend", "value": value}
+
+    # -- statuses ------------------------------------------------------------------------------------------------------
+
+    def is_final(self, status: Mapping[str, Any] | None) -> bool:
+        return reading.is_final(status)
+
+    def seconds_since_end(self, status: Mapping[str, object], now: datetime) -> float:
+        return reading.seconds_since_end(status, now)
+
+    # -- for people ----------------------------------------------------------------------------------------------------
+
+    def describe(self, status: Mapping[str, Any]) -> tuple[str, str]:
+        return timeline.describe(status)
+
+    def ended_at(self, status: Mapping[str, object]) -> int | None:
+        return trace.ended_at(status)
+
+    def spans(self, source: Object, status: Mapping[str, object], *, stored_at: int | None) -> tuple[Span, ...]:
+        metadata = source.metadata
+        ended = trace.Ended(
+            uid=metadata.uid,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            created=metadata.creation_timestamp or "",
+            status=status,
+        )
+        return trace.spans_of(ended, stored_at=stored_at)
+
+    def draft(self, raw: bytes) -> Object:
+        return differences.draft(raw)
+
+    def differences_before(self, source: Object, *, transform: MirrorTransform, managed_by: str) -> Report:
+        return differences.before(source, transform=transform, managed_by=managed_by)
+
+    def differences_between(
+        self, source: Object, mirror: Object, *, transform: MirrorTransform, managed_by: str
+    ) -> Report:
+        return differences.between(source, mirror, transform=transform, managed_by=managed_by)

@@ -1,0 +1,153 @@
+"""What a batch/v1 Job says of itself, read without decoding what is not needed: a worker may answer anything (D7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypedDict, TypeVar
+
+import msgspec
+
+from mirror.kinds.base import Progress, StatusSummary
+from mirror.kube.objects import JUNK, Object
+from mirror.model import names
+
+T = TypeVar("T")
+
+
+class _Head(msgspec.Struct, rename="camel", gc=False):
+    managed_by: str | None = None
+    suspend: bool | None = None
+
+
+class _Condition(msgspec.Struct, gc=False):
+    type: str = ""
+    status: str = ""
+    message: str | None = None
+
+
+class _StatusHead(msgspec.Struct, gc=False):
+    conditions: list[_Condition] | None = None
+
+
+class _DatedCondition(_Condition, gc=False, rename="camel"):
+    last_transition_time: str | None = None
+
+
+class _Counts(msgspec.Struct, gc=False, rename="camel"):
+    conditions: list[_DatedCondition] | None = None
+    start_time: str | None = None
+    active: int | None = None
+    succeeded: int | None = None
+    failed: int | None = None
+
+    def true(self, *types: str) -> _DatedCondition | None:
+        """The first condition of these types that is True."""
+        return next((one for one in self.conditions or () if one.type in types and one.status == "True"), None)
+
+
+class _Size(msgspec.Struct, gc=False):
+    suspend: bool | None = None
+    completions: int | None = None
+
+
+class _Deciding(TypedDict, total=False):
+    suspend: Any
+    completions: Any
+    parallelism: Any
+    completionMode: Any
+    backoffLimitPerIndex: Any
+    successPolicy: Any
+
+
+_head = msgspec.json.Decoder(_Head | None)
+_deciding = msgspec.json.Decoder(_Deciding | None)
+_status_head = msgspec.json.Decoder(_StatusHead | None)
+_counts = msgspec.json.Decoder(_Counts | None)
+_size = msgspec.json.Decoder(_Size | None)
+
+
+_NOTHING = StatusSummary(placed=None, is_finished=False)
+
+
+def summary(found: Object) -> StatusSummary:
+    """Where it is recorded, and whether it is over, without decoding the rest."""
+    if b'"conditions"' not in bytes(found.status):
+        return _NOTHING
+    head = _skim(_status_head, found.status)
+    listed = (head.conditions if head else None) or ()
+    placed, is_finished, mirror_uid = None, False, None
+    for one in reversed(listed):
+        if one.status != "True":
+            continue
+        if one.type == names.PLACED:
+            placed = one.message
+        elif one.type == names.MIRRORED:
+            mirror_uid = one.message
+        elif one.type in ("Complete", "Failed"):
+            is_finished = True
+    return StatusSummary(placed, is_finished, mirror_uid)
+
+
+def is_final(status: Mapping[str, Any] | None) -> bool:
+    """Whether a status says that the Job is over."""
+    listed = (status or {}).get("conditions") or ()
+    return any(c.get("type") in ("Complete", "Failed") and c.get("status") == "True" for c in listed)
+
+
+def deciding_spec(found: Object) -> Mapping[str, Any]:
+    """Those fields of a spec that decide about statuses (``batch.status_change.Spec``), without decoding the rest."""
+    head = _skim(_deciding, found.spec)
+    return found.spec_dict() if head is None else head
+
+
+def progress(found: Object) -> Progress:
+    """How far it is; whatever cannot be read is left out."""
+    status, spec = _skim(_counts, found.status) or _Counts(), _skim(_size, found.spec) or _Size()
+    end, placed = status.true("Complete", "Failed"), status.true(names.PLACED)
+    return Progress(
+        end=end.type if end else "",
+        ended_at=(end.last_transition_time or "") if end else "",
+        started_at=status.start_time or "",
+        placed_at=(placed.last_transition_time or "") if placed else "",
+        placed=(placed.message or "") if placed else "",
+        is_suspended=bool(spec.suspend),
+        active=status.active or 0,
+        succeeded=status.succeeded or 0,
+        failed=status.failed or 0,
+        completions=spec.completions,
+    )
+
+
+def managed_by(found: Object) -> str | None:
+    """Who runs this Job; None when nobody is named."""
+    if b'"managedBy"' not in bytes(found.spec):
+        return None
+    head = _skim(_head, found.spec)
+    return head.managed_by if head else None
+
+
+def is_suspended(found: Object) -> bool:
+    head = _skim(_head, found.spec)
+    return bool(head and head.suspend)
+
+
+def _skim(decoder: msgspec.json.Decoder[T | None], part: msgspec.Raw) -> T | None:
+    """A part's head; None where there is none, or none of use: a worker may answer anything (D7)."""
+    try:
+        return decoder.decode(part)
+    except JUNK:
+        return None
+
+
+def seconds_since_end(status: Mapping[str, object], now: datetime) -> float:
+    """Since the terminal condition of a status; 0 without one, or without a time that makes sense."""
+    conditions = status.get("conditions")
+    for condition in conditions if isinstance(conditions, list) else ():
+        end = condition.get("lastTransitionTime") if isinstance(condition, dict) else None
+        if isinstance(end, str) and condition.get("type") in ("Complete", "Failed"):
+            try:
+                return (now - datetime.fromisoformat(end)).total_seconds()
+            except (ValueError, TypeError):
+                return 0.0
+    return 0.0
