@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, assert_never
 
+from msgspec.structs import replace
+
 from mirror.controllers.refusing import is_refusal, refusal_text
 from mirror.controllers.releasing import release
 from mirror.controllers.rereading import STALE, reread_source
@@ -106,17 +108,10 @@ class Applier:
     async def _send(self, seen: Seen, write: WriteSource) -> Object | None:
         """The source as it is stored after the write; None when it does not exist any more."""
         found, uid, t = seen.source.found, seen.source.uid, self._t
-        request = requests.json_patch(
-            seen.source.kind.resource,
-            seen.key.name,
-            _operations(found, write),
-            namespace=seen.key.namespace,
-            subresource="status",
-        )
         self.writing[uid] = 0
         written: Object | None = None
         try:
-            written = await t.management.send_object(request)
+            written = await self._patch(seen, found, write)
         except Invalid as error:
             worker = write.records or seen.source.placed or ""
             t.metrics.worker(worker).refused_status_writes.inc()
@@ -143,6 +138,20 @@ class Applier:
                 t.add(seen.key)  # somebody else's change came meanwhile
         self.unanswered.discard(uid)
         return written
+
+    async def _patch(self, seen: Seen, found: Object, write: WriteSource) -> Object:
+        """In one request, or in two where ``/status`` would drop the annotations: the status, which counts, first."""
+        kind, send = seen.source.kind, self._t.management.send_object
+        if kind.keeps_metadata_in_status:
+            return await send(_status_patch(seen, _operations(found, write)))
+        if write.status is not None:
+            found = await send(_status_patch(seen, _operations(found, replace(write, annotations=()))))
+        if write.annotations:
+            operations = _operations(found, replace(write, status=None))
+            found = await send(
+                requests.json_patch(kind.resource, seen.key.name, operations, namespace=seen.key.namespace)
+            )
+        return found
 
     def _give_back(self, seen: Seen, worker: str, error: ApiError) -> None:
         """The worker cannot be recorded, whichever it is: others get the place, and it is tried again later."""
@@ -205,6 +214,11 @@ class Applier:
         if t.registry.have_settled() and t.placing.why(waiter.wish, refusals) != told:
             t.add(seen.key)  # the workers have changed since it was looked at
         return False
+
+
+def _status_patch(seen: Seen, operations: list[Mapping[str, Any]]) -> requests.Request:
+    resource, key = seen.source.kind.resource, seen.key
+    return requests.json_patch(resource, key.name, operations, namespace=key.namespace, subresource="status")
 
 
 def _operations(found: Object, write: WriteSource) -> list[Mapping[str, Any]]:

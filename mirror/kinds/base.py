@@ -181,6 +181,11 @@ class Kind(Protocol):
         """As in keys, events and logs: ``Job``."""
         ...
 
+    @property
+    def keeps_metadata_in_status(self) -> bool:
+        """Whether annotations in a request to ``/status`` are stored; the API server drops a custom resource's."""
+        ...
+
     # -- what an object says -------------------------------------------------------------------------------------------
 
     def managed_by(self, found: Object) -> str | None:

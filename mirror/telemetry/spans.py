@@ -1,6 +1,6 @@
 """One stretch of a trace as a value, with ids that follow from what it is about, so that a repeat is the same span.
 
-Pure; made by ``adapters/job_trace``, sent by ``telemetry/otlp``, the only one who knows OpenTelemetry.
+Pure; made by kinds, sent by ``telemetry/otlp``, the only one who knows OpenTelemetry.
 """
 
 from __future__ import annotations

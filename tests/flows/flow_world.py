@@ -25,7 +25,6 @@ from mirror.embedded.neighbours import Settings
 from mirror.kinds.base import MirrorTransform
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError, Unreachable
-from mirror.kube.resources import JOBS
 from mirror.model import names
 from mirror.planes.api import Api, Json
 from mirror.planes.plane import ControlPlane
@@ -103,10 +102,11 @@ class FlowWorld:
     async def _run_manager(self) -> None:
         log = Log("mirror")
         management = self.management.client(peer=MANAGER)
-        around = RegistrySettings(HOME, self.origin, self.origin, (JOBS,))
+        settings = self._mirroring_settings()
+        around = RegistrySettings(HOME, self.origin, self.origin, settings.kinds)
         parts: dict[str, Any] = {"clock": self.clock, "log": log, "metrics": self.metrics}
         registry = self.registry = Registry(management, around, connector=self._connect, **parts)
-        mirroring = self.mirroring = Mirroring(management, registry, self._mirroring_settings(), **parts)
+        mirroring = self.mirroring = Mirroring(management, registry, settings, **parts)
         try:
             async with asyncio.TaskGroup() as scope:
                 for name, work in (("sources", mirroring.watch), ("workers", registry.run), ("lead", mirroring.lead)):

@@ -70,6 +70,7 @@ class BatchJob:
 
     resource: Resource = JOBS
     name = JOBS.kind
+    keeps_metadata_in_status = True
 
     # -- what an object says -------------------------------------------------------------------------------------------
 

@@ -129,7 +129,8 @@ def _some_indexes(random: Random, *, wild: bool) -> Any:
 def _some_uncounted(random: Random, *, wild: bool) -> Any:
     uids = random.sample(UIDS, random.randrange(4)) if random.random() < 0.5 else []
     if wild and random.random() < 0.3:
-        uids += random.choice((["u-1", "u-1"], ["", "x y"], [f"u-{i}" for i in range(700)], [None, 3]))
+        bad: tuple[list[Any], ...] = (["u-1", "u-1"], ["", "x y"], [f"u-{i}" for i in range(700)], [None, 3])
+        uids += random.choice(bad)
     half = random.randint(0, len(uids))
     return {name: part for name, part in (("succeeded", uids[:half]), ("failed", uids[half:])) if part or wild}
 

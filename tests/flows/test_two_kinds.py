@@ -1,0 +1,128 @@
+"""A second kind beside Jobs: the same names in the same namespaces, each with its own story (D24)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from doubles.drills import DRILLS, KINDS, definition, drill, run_drills
+from flow_invariants import Invariants
+from flow_settled import settle
+from flow_world import MANAGER, FlowWorld, flow_world, has_ended, placed
+
+from mirror.embedded import virtual
+from mirror.embedded.faults.kinds import Expiry
+from mirror.model import names
+
+Json = dict[str, Any]
+Flow = Callable[[FlowWorld], Awaitable[None]]
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def with_drills(flow: Flow) -> Callable[[], None]:
+    """A flow in a world of its own, in which Drills are served and run everywhere."""
+
+    async def main() -> None:
+        async with flow_world("east", "west", kinds=KINDS) as world:
+            laws = Invariants(world)
+            for plane in world.planes.values():
+                await plane.api.create(DEFINITIONS, definition())
+            await world.kill_manager()
+            world.start_manager()
+            async with asyncio.TaskGroup() as scope:
+                running = [scope.create_task(run_drills(plane.api)) for plane in world.planes.values()]
+                await asyncio.sleep(5)
+                await flow(world)
+                laws.check()
+                for task in running:
+                    task.cancel()
+            await settle(world, laws)
+
+    def run() -> None:
+        virtual.run(main())
+
+    run.__name__, run.__doc__ = flow.__name__, flow.__doc__
+    return run
+
+
+def conditions(found: Json | None) -> dict[str, Any]:
+    """Type to message of the True conditions."""
+    listed = ((found or {}).get("status") or {}).get("conditions") or ()
+    return {one["type"]: one["message"] for one in listed if one["status"] == "True"}
+
+
+async def stored(world: FlowWorld, cluster: str = "management", name: str = "train") -> Json | None:
+    """A Drill on a cluster."""
+    found = await world.planes[cluster].api.list(DRILLS.path("default"))
+    return next((one for one in found if one["metadata"]["name"] == name), None)
+
+
+async def has_succeeded(world: FlowWorld) -> bool:
+    return "Succeeded" in conditions(await stored(world))
+
+
+@with_drills
+async def test_both_kinds_run_under_one_name(world: FlowWorld) -> None:
+    """Each is placed, mirrored and followed to its end; deleting one leaves the other."""
+    await world.create(run_for="5s")
+    await world.management.api.create(DRILLS.path("default"), drill())
+
+    async def are_over() -> bool:
+        return has_ended(await world.source()) and await has_succeeded(world)
+
+    await world.until(are_over)
+    told = conditions(await stored(world))
+    mirror = await stored(world, told[names.PLACED])
+    assert mirror is not None
+    assert told[names.MIRRORED] == mirror["metadata"]["uid"]
+    source = await stored(world)
+    assert source is not None
+    assert source["status"]["rounds"] == 3
+    assert source["metadata"]["annotations"][names.ASSIGNED_WORKER] == told[names.PLACED]
+    await world.management.api.delete(DRILLS.path("default", "train"))
+
+    async def is_gone() -> bool:
+        return await stored(world, told[names.PLACED]) is None
+
+    await world.until(is_gone)
+    assert await world.mirror(placed(await world.source() or {}) or "") is not None
+
+
+@with_drills
+async def test_what_one_kind_lists_anew_leaves_the_other(world: FlowWorld) -> None:
+    """A watch that ends, and a manager that is killed: nothing of the other kind is taken for gone."""
+    await world.create(run_for="10m")
+    await world.management.api.create(DRILLS.path("default"), drill())
+    await world.until(lambda: has_succeeded(world))
+    for plane in world.planes.values():
+        plane.faults.expire_watches(Expiry.BY_EVENT, MANAGER)
+    await asyncio.sleep(60)
+    await world.kill_manager()
+    world.start_manager()
+    await asyncio.sleep(130)
+    source = await world.source()
+    assert source is not None
+    assert await world.mirrors() == [placed(source)]
+    assert not has_ended(source)
+    assert "MirrorLost" not in await world.events()
+    await world.delete()
+    await asyncio.sleep(5)
+    assert await world.mirrors() == []
+    assert await stored(world, conditions(await stored(world))[names.PLACED]) is not None
+
+
+@with_drills
+async def test_the_end_of_one_kind_says_nothing_of_the_other(world: FlowWorld) -> None:
+    """A Drill is paused, and resumed; the Job of its name runs on."""
+    await world.create(run_for="10m")
+    await world.management.api.create(DRILLS.path("default"), drill(paused=True))
+    await asyncio.sleep(10)
+    assert "Paused" in conditions(await stored(world))
+    resume = {"spec": {"run": {"paused": False}}}
+    await world.management.api.merge(DRILLS.path("default", "train"), resume)
+    await world.until(lambda: has_succeeded(world))
+    source = await world.source()
+    assert source is not None
+    assert not source["spec"].get("suspend")
+    assert not has_ended(source)
