@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from mirror.access.asking import Asked
 from mirror.access.bounds import Bounds
 from mirror.access.service import Access, Around
 from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
+from mirror.kinds.registry import JOB
 from mirror.model import names
 from mirror.planes.api import Json
 from mirror.telemetry.logs import Log
@@ -98,11 +100,12 @@ class AccessWorld(FlowWorld):
         known = self.mirroring.known()
         around = Around(
             management=self.management.client(),
-            sources=self.mirroring.sources,
+            kind=JOB,
+            sources=self.mirroring.sources.of(JOB),
             registry=self.registry,
             known=known,
-            lacks_of=known.lacks_of,
-            carrying=self.mirroring.carrying,
+            lacks_of=partial(known.lacks_of, JOB),
+            transform=self.mirroring.transform,
             managed_by=names.DEFAULT_MANAGED_BY,
         )
         self.access = Access(around, log=Log("access"), bounds=self.bounds)

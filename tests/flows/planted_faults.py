@@ -91,7 +91,7 @@ FAULTS = (
     PlantedFault(
         "an end that was seen is forgotten",
         "controllers/routes.py",
-        "if was is mirror or not job.brief(mirror).is_finished:",
+        "if was is mirror or not kind.summary(mirror).is_finished:",
         "if True:",
     ),
     PlantedFault(

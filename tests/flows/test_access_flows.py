@@ -19,7 +19,9 @@ from mirror.access.reviews import GUESSES_AT_ONCE_OF_PEER
 from mirror.controllers.mirroring import Mirroring
 from mirror.embedded.apiserver import failures
 from mirror.embedded.faults.targets import Which
+from mirror.kinds.registry import JOB
 from mirror.model import names
+from mirror.model.keys import SourceKey
 from mirror.planes.api import Json
 
 pytestmark = pytest.mark.looptime
@@ -329,7 +331,7 @@ async def test_a_new_manager_tells_the_beginning_from_the_source() -> None:
         world.start_manager()
         await asyncio.sleep(5)
         assert world.mirroring is not None
-        kinds = [moment.kind for moment in world.mirroring.known().timeline("default", "train")]
+        kinds = [moment.kind for moment in world.mirroring.known().timeline(SourceKey("Job", "default", "train"))]
 
         assert kinds == ["Created", "Placed", "Mirrored", "Status"]
 
@@ -529,7 +531,7 @@ async def test_a_mirror_that_cannot_be_read_is_no_defect_of_ours() -> None:
     async with access_world() as world:
         await world.running()
         assert world.registry is not None
-        found = world.registry.workers["east"].mirrors.get("default", "train")
+        found = world.registry.workers["east"].mirrors_of(JOB).get("default", "train")
         assert found is not None
         found.spec = msgspec.Raw(b"[" * 5000)
         assert [(await world.ask(f"train/{what}")).code for what in ("diff", "pods", "log")] == [502, 502, 502]

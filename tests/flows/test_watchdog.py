@@ -24,8 +24,9 @@ from doubles.jobs import job as job_body
 from mirror.access.answers import Refused
 from mirror.access.asking import Asked, read
 from mirror.controllers import observing
+from mirror.controllers.sources import indexes_of
 from mirror.decide.seen import Memory
-from mirror.kinds.base import MirrorTransform, state
+from mirror.kinds.base import BadAnnotation, MirrorTransform, state
 from mirror.kinds.batch_job.status import next_status
 from mirror.kinds.registry import JOB
 from mirror.kube.errors import KubeError
@@ -42,6 +43,7 @@ from mirror.workers.tokens import token_of, with_token
 
 Json = dict[str, Any]
 TRANSFORM = MirrorTransform(origin="o")
+INDEXES = indexes_of(JOB)
 MOST_SECONDS = 0.25
 MOST_BYTES = 3 * 2**20
 MOST_VALUES = 49_000
@@ -205,13 +207,13 @@ def test_no_source_holds_the_loop(name: str) -> None:
         fresh = decode_object(raw)
         JOB.managed_by(fresh)
         state(JOB, fresh)
-        observing.load_index(fresh)
-        observing.unstarted_index(fresh)
+        for index in INDEXES.values():
+            index(fresh)
 
     def look() -> None:
         observing.source_of(JOB, found)
-        with contextlib.suppress(observing.BadAnnotation):
-            observing.wish_of(found, Memory(uid="u-1"), 0.0)
+        with contextlib.suppress(BadAnnotation):
+            observing.wish_of(JOB, found, Memory(uid="u-1"), 0.0)
 
     assert hold_of(arrive) < MOST_SECONDS
     assert hold_of(look) < MOST_SECONDS
