@@ -37,7 +37,8 @@ class Command:
 def documents() -> list[Path]:
     """The files that are read: all that is written for readers rather than for maintainers of one folder."""
     return [
-        *(TOP / name for name in ("README.md", "deploy/README.md", "e2e/README.md")),
+        *sorted(TOP.glob("*.md")),
+        *(TOP / name for name in ("deploy/README.md", "e2e/README.md")),
         *sorted((TOP / "docs").glob("*.md")),
     ]
 
