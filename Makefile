@@ -12,7 +12,7 @@ section = @printf '\n== %s  %s\n' "$$(date -u +%H:%M:%S)" "$(1)"
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-real test check bench build-controlplane lock
+.PHONY: help demo demo-real test check bench dist build-controlplane lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ bench: $(READY) $(CONTROLPLANE) ## measure latency, throughput and cost on real 
 	$(PY) -m e2e.bench_jobs
 	$(call section,embedded control plane)
 	$(PY) -m e2e.bench_embedded
+
+dist: $(READY) ## build the wheel and the sdist into dist/
+	$(PY) -m hatchling build --clean
 
 build-controlplane: ## compile kube-apiserver, etcd and the rest with Go, once per version
 	$(call section,control-plane binaries)

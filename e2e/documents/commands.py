@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-_PROGRAMS = "kubectl|mirror|make|python3?|pytest|pip|helm|docker|kind|git|etcdutl|source"
+_PROGRAMS = "kubectl|mirror|make|python3?|pytest|pipx?|helm|docker|kind|git|etcdutl|source"
 _COMMAND = re.compile(rf"(?:[A-Z_]+=\S+ )*(?:\.venv/bin/|e2e/kind/)?(?:{_PROGRAMS}|run\.sh)(?: |$)")
 _FENCE = re.compile(r"\s*```")
 _INDENTED = re.compile(r"(?: {4}|\t)(?=\S|\s)")

@@ -36,6 +36,8 @@ PROVED: dict[str, str] = {
         "tests/cli/test_user_commands.py::test_a_port_forward_to_the_manager_works"
     ),
     "mirror run --config FILE": f"{_RESTART}::test_a_manager_that_is_told_to_stop_in_a_wave_ends_cleanly_and_soon",
+    "mirror --version": "tests/cli/test_cli_commands.py::test_version_is_printed",
+    "pipx install jobmirror": "tests/deploy/test_distribution.py::test_the_wheel_is_installed_with_all_of_its_commands",
     "mirror worker add --logs": "e2e/test_worker_commands.py::test_a_worker_from_the_first_command_to_the_last",
     "python -m e2e.api_differential": _DIFFERENTIAL,
     "python -m e2e.api_sequences --paths --seed N --count N": (
