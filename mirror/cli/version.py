@@ -19,7 +19,7 @@ def _print_and_exit(context: click.Context, _: click.Parameter, is_given: bool) 
         context.exit()
 
 
-# Not click.version_option: it fails in a checkout that was never installed, or needs the version at import, which is slow.
+# click.version_option fails in a checkout that was never installed, or reads the version at import, which is slow.
 version_option = click.option(
     "--version",
     is_flag=True,
