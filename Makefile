@@ -12,7 +12,7 @@ section = @printf '\n== %s  %s\n' "$$(date -u +%H:%M:%S)" "$(1)"
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-real test check bench dist build-controlplane lock
+.PHONY: help demo demo-real test check programs bench dist build-controlplane lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,11 +34,15 @@ check: $(READY) ## the quick proof, some minutes: format, lint, types, imports, 
 	$(call section,unit tests)
 	$(PY) -m pytest tests -q -m "not slow"
 
-test: check $(CONTROLPLANE) ## everything: check, long random flows, and the end-to-end tests on real control planes
+test: programs check $(CONTROLPLANE) ## everything: check, long random flows, and the end-to-end tests on real control planes
 	$(call section,long random flows)
 	$(PY) -m pytest tests -q -m slow
 	$(call section,end-to-end tests)
 	$(PY) -m pytest e2e -q
+
+programs: ## list the programs of the system that tests lack, and those tests (.ci/packages installs them)
+	$(call section,programs of the system)
+	@sh .ci/packages --check && echo 'all there' || true
 
 bench: $(READY) $(CONTROLPLANE) ## measure latency, throughput and cost on real control planes
 	$(call section,mirroring)

@@ -92,7 +92,7 @@ def go_toolchain() -> Go:
 def _go_build(go: Go, binary: Binary, directory: Path) -> None:
     unfinished = directory / f".{binary.name}.unfinished"
     flags = ["-buildvcs=false", "-trimpath", "-ldflags", f"-s -w {binary.ldflags}"]
-    command = [go.program, "build", *flags, "-o", unfinished, binary.package]
+    command = [str(go.program), "build", *flags, "-o", str(unfinished), binary.package]
     done = subprocess.run(command, cwd=GOMOD / binary.module, env=go.environment(), capture_output=True, text=True)
     if done.returncode:
         raise CannotBuild(f"go build {binary.package} failed:\n{done.stderr[-4000:]}")
