@@ -75,6 +75,9 @@ NOT_RUN: dict[str, str] = {
     "python -m e2e.without_rights": "takes every right away in turn; e2e/test_shipped_rights.py has its quick half",
     "python -m e2e.api_contract.record FILE": "writes what tests/embedded reads, from a real server",
     ".venv/bin/python deploy/generate.py": "writes into the tree; tests/deploy checks that there is nothing to write",
+    "kubectl krew install --manifest=mirror.yaml": (
+        "downloads an archive of a release; e2e/test_plugin_archive.py builds and runs such an archive"
+    ),
     "docker push REGISTRY/jobmirror:0.1.0": "needs a registry",
     "kubectl --namespace jobmirror-system rollout status deployment/jobmirror": (
         "waits for pods, and these control planes have no nodes for them; e2e/kind/run.sh does it"

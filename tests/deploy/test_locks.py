@@ -10,8 +10,9 @@ import pytest
 
 TOP = Path(__file__).parents[2]
 IMAGE = TOP / "deploy" / "image"
+KREW = TOP / "deploy" / "krew"
 IMAGE_LOCKS = tuple(sorted(IMAGE.glob("requirements-*.txt")))
-LOCKS = (TOP / "constraints.txt", *IMAGE_LOCKS, TOP / "e2e/controlplane/requirements-go.txt")
+LOCKS = (TOP / "constraints.txt", *IMAGE_LOCKS, TOP / "e2e/controlplane/requirements-go.txt", KREW / "requirements.txt")
 _HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
 
@@ -47,6 +48,15 @@ def test_locks_of_the_image_have_what_was_tested() -> None:
     }
 
 
+def test_the_plugin_is_built_of_what_was_tested() -> None:
+    """All that the package needs, in the same versions; beside it, only what builds it."""
+    tested, built = entries(TOP / "constraints.txt"), entries(KREW / "requirements.txt")
+    ours = [name for name in built if name in tested]
+    assert {name: tested[name] for name in ours} == {name: built[name] for name in ours}
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
+    assert {re.split(r"[<>=]", one, maxsplit=1)[0] for one in project["dependencies"]} <= set(ours)
+
+
 def test_everything_that_the_project_names_is_locked() -> None:
     """`make lock` was run after the last change of pyproject.toml."""
     project = tomllib.loads((TOP / "pyproject.toml").read_text())
@@ -58,8 +68,8 @@ def test_everything_that_the_project_names_is_locked() -> None:
 
 
 def test_nothing_is_installed_without_hashes() -> None:
-    """In the Makefile, in the image, and for Go: each other install fetches nothing."""
-    for file in (TOP / "Makefile", IMAGE / "install.sh"):
+    """In the Makefile, in the image and the plugin, and for Go: each other install fetches nothing."""
+    for file in (TOP / "Makefile", IMAGE / "install.sh", KREW / "build.sh"):
         text = file.read_text().replace("\\\n", " ")
         lines = [line for line in text.splitlines() if re.search(r"pip.* install ", line)]
         assert lines
