@@ -45,6 +45,7 @@ BINARIES = (
     ),
     Binary("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
     Binary("helm-template", "helm", "."),  # for e2e/test_manifests.py
+    Binary("actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint"),  # for e2e/test_workflows.py
 )
 
 
