@@ -68,6 +68,6 @@ def test_it_has_what_its_commands_import_and_read(plugin: Path, tmp_path: Path) 
     checked = called(plugin, "check-config", str(TOP / "config/mirror.yaml"))
 
     assert asked.returncode == 1
-    assert "127.0.0.1:1" in asked.stderr
+    assert "connection refused" in asked.stderr
     assert "Traceback" not in asked.stderr
     assert (checked.returncode, checked.stderr) == (0, "")

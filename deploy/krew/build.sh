@@ -25,8 +25,8 @@ system=$(uname -s | tr '[:upper:]' '[:lower:]')
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 "$python" -m venv "$work/venv"
-"$work/venv/bin/python" -m pip install --quiet --require-hashes -r "$source/deploy/krew/requirements.txt"
-"$work/venv/bin/python" -m pip install --quiet --no-deps --no-build-isolation "$source"
+"$work/venv/bin/python" -m pip install --quiet --no-compile --require-hashes -r "$source/deploy/krew/requirements.txt"
+"$work/venv/bin/python" -m pip install --quiet --no-compile --no-deps --no-build-isolation "$source"
 cat >"$work/kubectl-mirror.py" <<'END'
 from mirror.cli.user.plugin import main
 
