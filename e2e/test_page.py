@@ -6,8 +6,7 @@ The first test has a real manager on control planes in this process; the others 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,12 +39,9 @@ SCREENS = [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
 
 
 @pytest.fixture(autouse=True)
-def chromium() -> None:
+def chromium(required_program: Callable[..., Path]) -> None:
     """Without a browser these tests are skipped, unless the run is one that must have it."""
-    if CHROMIUM is None:
-        if os.environ.get("MIRROR_REQUIRE_TOOLS") == "1":
-            pytest.fail("MIRROR_REQUIRE_TOOLS=1, but there is no chromium", pytrace=False)
-        pytest.skip("there is no chromium (.ci/packages installs it)")
+    required_program("chromium", lambda _: CHROMIUM)
 
 
 @asynccontextmanager

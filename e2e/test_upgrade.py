@@ -7,7 +7,7 @@ stopped in the order of a rolling update, each with the configuration and the ac
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -31,9 +31,15 @@ OURS = Identity(NAMESPACE, names.DEFAULT_MANAGED_BY, "")
 
 @pytest.mark.usefixtures("binaries")
 async def test_an_upgrade_under_load_loses_nothing_and_restarts_no_job(
-    management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene, tmp_path: Path
+    management: ControlPlane,
+    east: ControlPlane,
+    west: ControlPlane,
+    scene: Scene,
+    tmp_path: Path,
+    required_program: Callable[..., Path],
 ) -> None:
     """200 Jobs around a rolling update: each ends, has one mirror in its life, and one pod."""
+    required_program("git")
     try:
         before = check_out(find_earlier(), tmp_path / "before")
     except NoHistory as reason:

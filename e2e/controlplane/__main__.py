@@ -15,6 +15,7 @@ from e2e.controlplane.assets import MissingBinaries
 from e2e.controlplane.audit import Level
 from e2e.controlplane.components import JOB_CONTROLLERS, Shape
 from e2e.controlplane.provider import Binaries, Planes, control_planes
+from e2e.controlplane.toolchain import CannotBuild
 
 _DIRECTORY = "build-output/control-planes"
 
@@ -27,7 +28,7 @@ def main() -> int:
             print(build.build())
         else:
             asyncio.run(_up(options))
-    except (build.CannotBuild, MissingBinaries) as problem:
+    except (CannotBuild, MissingBinaries) as problem:
         print(problem, file=sys.stderr)
         return 1
     return 0

@@ -1,23 +1,24 @@
 """Build the control-plane binaries from Go modules and cache them by version.
 
 ``python -m e2e.controlplane.build`` prints the directory that holds them. Uses only the standard library, so that it
-runs before anything is installed. The versions are pinned by the ``go.mod`` files beside it.
+runs before anything is installed. The versions are pinned by the ``go.mod`` files beside it. Not here: which Go does it
+(``toolchain``).
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from e2e.controlplane.toolchain import CannotBuild, Go, find_go
+
 GOMOD = Path(__file__).parent / "gomod"
 KUBERNETES, ETCD, KWOK = "1.36.3", "3.6.5", "0.8.0"
-GO_MINIMUM = (1, 26)
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,8 @@ BINARIES = (
     ),
     Binary("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
     Binary("helm-template", "helm", "."),  # for e2e/test_manifests.py
+    Binary("actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint"),  # for e2e/test_workflows.py
 )
-
-
-class CannotBuild(RuntimeError):
-    """The binaries cannot be built here; the text says what is missing."""
 
 
 def cache_directory() -> Path:
@@ -66,40 +64,37 @@ def build(directory: Path | None = None) -> Path:
     """Build what is missing and return the directory.
 
     Raises:
-        CannotBuild: Go is absent or too old, or a compilation failed.
+        CannotBuild: there is no Go and it cannot be installed, or a compilation failed.
     """
     directory = directory or cache_directory()
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for binary in missing(directory):
-            check_go()
+        if not (absent := missing(directory)):
+            return directory
+        go = go_toolchain()
+        for binary in absent:
             started = time.monotonic()
             print(f"building {binary.name} …", file=sys.stderr, flush=True)
-            _go_build(binary, directory)
+            _go_build(go, binary, directory)
             print(f"built {binary.name} in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
     return directory
 
 
-def check_go() -> None:
-    """See that Go is there.
+def go_toolchain() -> Go:
+    """The Go to compile with, installed beside the binaries where it is missing.
 
     Raises:
-        CannotBuild: it is absent or too old.
+        CannotBuild: there is none, and it cannot be installed.
     """
-    if shutil.which("go") is None:
-        raise CannotBuild("Go is not installed; install Go 1.26 or newer, or set KUBEBUILDER_ASSETS")
-    answer = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout.strip()
-    version = tuple(int(part) for part in answer.removeprefix("go").split(" ")[0].split(".")[:2])
-    if version < GO_MINIMUM:
-        raise CannotBuild(f"Go {answer} is too old; install Go 1.26 or newer, or set KUBEBUILDER_ASSETS")
+    return find_go(cache_directory().parent)
 
 
-def _go_build(binary: Binary, directory: Path) -> None:
+def _go_build(go: Go, binary: Binary, directory: Path) -> None:
     unfinished = directory / f".{binary.name}.unfinished"
-    command = ["go", "build", "-trimpath", "-ldflags", f"-s -w {binary.ldflags}", "-o", str(unfinished), binary.package]
-    environment = os.environ | {"CGO_ENABLED": "0"}
-    done = subprocess.run(command, cwd=GOMOD / binary.module, env=environment, capture_output=True, text=True)
+    flags = ["-buildvcs=false", "-trimpath", "-ldflags", f"-s -w {binary.ldflags}"]
+    command = [str(go.program), "build", *flags, "-o", str(unfinished), binary.package]
+    done = subprocess.run(command, cwd=GOMOD / binary.module, env=go.environment(), capture_output=True, text=True)
     if done.returncode:
         raise CannotBuild(f"go build {binary.package} failed:\n{done.stderr[-4000:]}")
     unfinished.rename(directory / binary.name)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-_PROGRAMS = "kubectl|mirror|make|python3?|pytest|pip|helm|docker|kind|git|etcdutl|source"
+_PROGRAMS = "kubectl|mirror|make|python3?|pytest|pipx?|helm|docker|kind|git|etcdutl|source"
 _COMMAND = re.compile(rf"(?:[A-Z_]+=\S+ )*(?:\.venv/bin/|e2e/kind/)?(?:{_PROGRAMS}|run\.sh)(?: |$)")
 _FENCE = re.compile(r"\s*```")
 _INDENTED = re.compile(r"(?: {4}|\t)(?=\S|\s)")
@@ -37,7 +37,8 @@ class Command:
 def documents() -> list[Path]:
     """The files that are read: all that is written for readers rather than for maintainers of one folder."""
     return [
-        *(TOP / name for name in ("README.md", "deploy/README.md", "e2e/README.md")),
+        *sorted(TOP.glob("*.md")),
+        *(TOP / name for name in ("deploy/README.md", "e2e/README.md")),
         *sorted((TOP / "docs").glob("*.md")),
     ]
 

@@ -36,6 +36,8 @@ PROVED: dict[str, str] = {
         "tests/cli/test_user_commands.py::test_a_port_forward_to_the_manager_works"
     ),
     "mirror run --config FILE": f"{_RESTART}::test_a_manager_that_is_told_to_stop_in_a_wave_ends_cleanly_and_soon",
+    "mirror --version": "tests/cli/test_cli_commands.py::test_version_is_printed",
+    "pipx install jobmirror": "tests/deploy/test_distribution.py::test_the_wheel_is_installed_with_all_of_its_commands",
     "mirror worker add --logs": "e2e/test_worker_commands.py::test_a_worker_from_the_first_command_to_the_last",
     "python -m e2e.api_differential": _DIFFERENTIAL,
     "python -m e2e.api_sequences --paths --seed N --count N": (
@@ -73,6 +75,9 @@ NOT_RUN: dict[str, str] = {
     "python -m e2e.without_rights": "takes every right away in turn; e2e/test_shipped_rights.py has its quick half",
     "python -m e2e.api_contract.record FILE": "writes what tests/embedded reads, from a real server",
     ".venv/bin/python deploy/generate.py": "writes into the tree; tests/deploy checks that there is nothing to write",
+    "kubectl krew install --manifest=mirror.yaml": (
+        "downloads an archive of a release; e2e/test_plugin_archive.py builds and runs such an archive"
+    ),
     "docker push REGISTRY/jobmirror:0.1.0": "needs a registry",
     "kubectl --namespace jobmirror-system rollout status deployment/jobmirror": (
         "waits for pods, and these control planes have no nodes for them; e2e/kind/run.sh does it"

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from e2e.controlplane.assets import MissingBinaries, find_binaries
-from e2e.controlplane.build import CannotBuild
 from e2e.controlplane.process import Program, installed_mirror
 from e2e.controlplane.scratch import Scratch
+from e2e.controlplane.toolchain import CannotBuild
 from e2e.ports import reserved_port
 from e2e.upstream_jobs.building import Suite, build_suite
 

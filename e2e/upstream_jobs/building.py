@@ -7,7 +7,6 @@ Nothing of upstream's is kept here: it is copied to our cache, and compiled ther
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from e2e.controlplane import build
+from e2e.controlplane.toolchain import CannotBuild, Go
 
 _OURS = Path(__file__).parent / "ours"
 _SUITE = "test/integration/job"
@@ -46,17 +46,17 @@ def build_suite(*, theirs: bool = False) -> Suite:
     """Compile the suite, unmodified for ``theirs``: some minutes for the first time, seconds afterwards.
 
     Raises:
-        CannotBuild: Go is absent, a compilation failed, or the suite is not the one that we know.
+        CannotBuild: there is no Go, a compilation failed, or the suite is not the one that we know.
     """
-    build.check_go()
+    go = build.go_toolchain()
     root = build.cache_directory() / "upstream-jobs"
     package = root / ("theirs" if theirs else "ours")
     shutil.rmtree(package, ignore_errors=True)
     package.mkdir(parents=True)
     for name in ("go.mod", "go.sum"):
         shutil.copy(build.GOMOD / "kubernetes" / name, root / name)
-    modules = Path(_go(root, "env", "GOMODCACHE").strip())
-    _go(root, "mod", "download", "k8s.io/kubernetes")
+    modules = Path(_go(go, root, "env", "GOMODCACHE").strip())
+    _go(go, root, "mod", "download", "k8s.io/kubernetes")
     source = modules / "k8s.io" / f"kubernetes@v{build.KUBERNETES}" / _SUITE
     for file in source.glob("*_test.go"):
         text = file.read_text()
@@ -65,7 +65,7 @@ def build_suite(*, theirs: bool = False) -> Suite:
         for file in _OURS.glob("*.go"):
             shutil.copy(file, package / file.name)
     program = package / "suite"
-    _go(root, "test", "-mod=mod", "-trimpath", "-c", "-o", str(program), f"./{package.name}")
+    _go(go, root, "test", "-mod=mod", "-trimpath", "-c", "-o", str(program), f"./{package.name}")
     return Suite(program, package, modules)
 
 
@@ -73,7 +73,7 @@ def _replaced(text: str) -> str:
     for name in _CUT:
         text, count = re.subn(rf"(?ms)^func {name}\(.*?^}}\n", "", text)
         if count != 1:
-            raise build.CannotBuild(f"this version of the suite has {count} functions {name}")
+            raise CannotBuild(f"this version of the suite has {count} functions {name}")
     for old, new in _RENAMED.items():
         text = text.replace(old, new)
     for line in _UNUSED:
@@ -81,9 +81,9 @@ def _replaced(text: str) -> str:
     return text
 
 
-def _go(directory: Path, *arguments: str) -> str:
-    environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"}
-    done = subprocess.run(["go", *arguments], cwd=directory, env=environment, capture_output=True, text=True)
+def _go(go: Go, directory: Path, *arguments: str) -> str:
+    environment = go.environment() | {"GOFLAGS": "-buildvcs=false"}
+    done = subprocess.run([go.program, *arguments], cwd=directory, env=environment, capture_output=True, text=True)
     if done.returncode:
-        raise build.CannotBuild(f"go {' '.join(arguments)} failed:\n{done.stderr[-4000:]}")
+        raise CannotBuild(f"go {' '.join(arguments)} failed:\n{done.stderr[-4000:]}")
     return done.stdout

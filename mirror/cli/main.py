@@ -13,11 +13,12 @@ from mirror.cli.run import run
 from mirror.cli.sections import Sections
 from mirror.cli.user import commands as user
 from mirror.cli.user.completion import completion
-from mirror.cli.version import print_version
+from mirror.cli.version import print_version, version_option
 from mirror.cli.worker.commands import worker
 
 
 @click.group(cls=Sections, context_settings={"help_option_names": ["-h", "--help"]})
+@version_option
 def main() -> None:
     """Run Kubernetes Jobs on worker clusters and mirror their status back."""
 

@@ -9,6 +9,7 @@ which is most of what an idle hour costs.)
 from __future__ import annotations
 
 import asyncio
+import math
 import selectors
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
@@ -72,8 +73,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._virtual = _Selector()
         super().__init__(self._virtual)
-        # A timer must not go off before its time: who then waits for the rest of it would do so without end.
-        self._clock_resolution = TICK_SECONDS / 1000
+
+    @property
+    def _clock_resolution(self) -> float:
+        """What asyncio adds to the time when it looks for timers that are due: the least that changes it.
+
+        With more, a timer would go off before its time, and who then waits for the rest of it would do so without end;
+        with less, one that is due now never would.
+        """
+        return math.ulp(self._virtual.now)
+
+    @_clock_resolution.setter
+    def _clock_resolution(self, _: float) -> None:
+        """asyncio sets that of the machine's clock."""
 
     def time(self) -> float:
         return self._virtual.now

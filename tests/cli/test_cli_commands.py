@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -31,11 +32,19 @@ def test_every_command_explains_itself(command: str) -> None:
     assert main.commands[command].help
 
 
-def test_version_is_printed() -> None:
-    """One line, name and version."""
-    result = CliRunner().invoke(main, ["version"])
+@pytest.mark.parametrize("argument", ["version", "--version"])
+def test_version_is_printed(argument: str) -> None:
+    """One line, name and version; as a command, and as the option that most programs have."""
+    result = CliRunner().invoke(main, [argument])
 
     assert (result.exit_code, result.output) == (0, f"mirror {version()}\n")
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    """Installed from this tree, so nothing else than what pyproject.toml says."""
+    project = tomllib.loads((SHIPPED.parents[1] / "pyproject.toml").read_text())["project"]
+
+    assert CliRunner().invoke(main, ["--version"]).output == f"mirror {project['version']}\n"
 
 
 def test_good_settings_are_fine() -> None:

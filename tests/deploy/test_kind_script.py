@@ -3,6 +3,7 @@
 import os
 import shlex
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -20,7 +21,14 @@ case "$(basename "$0") $*" in
 "$FAILS"*) exit 3 ;;
 esac
 """
+pytestmark = pytest.mark.usefixtures("bash")
 NAMES = ["jobmirror-management", "jobmirror-east", "jobmirror-west"]
+
+
+@pytest.fixture
+def bash(required_program: Callable[..., Path]) -> None:
+    """What the script is written in."""
+    required_program("bash")
 
 
 def played(folder: Path, *arguments: str, fails: str = "nothing", **environment: str) -> tuple[int, list[str]]:

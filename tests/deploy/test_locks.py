@@ -10,7 +10,9 @@ import pytest
 
 TOP = Path(__file__).parents[2]
 IMAGE = TOP / "deploy" / "image"
-LOCKS = (TOP / "constraints.txt", *sorted(IMAGE.glob("requirements-*.txt")))
+KREW = TOP / "deploy" / "krew"
+IMAGE_LOCKS = tuple(sorted(IMAGE.glob("requirements-*.txt")))
+LOCKS = (TOP / "constraints.txt", *IMAGE_LOCKS, TOP / "e2e/controlplane/requirements-go.txt", KREW / "requirements.txt")
 _HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
 
@@ -39,11 +41,20 @@ def test_every_package_is_pinned_with_the_hashes_of_its_files(lock: Path) -> Non
 def test_locks_of_the_image_have_what_was_tested() -> None:
     """The same versions and hashes, and the extras by which the Dockerfile names them."""
     tested = entries(TOP / "constraints.txt")
-    for lock in LOCKS[1:]:
+    for lock in IMAGE_LOCKS:
         assert {name: tested.get(name) for name in entries(lock)} == entries(lock), lock.name
     assert {"requirements-speed.txt", "requirements-speed,otel.txt", "requirements-build.txt"} == {
-        lock.name for lock in LOCKS[1:]
+        lock.name for lock in IMAGE_LOCKS
     }
+
+
+def test_the_plugin_is_built_of_what_was_tested() -> None:
+    """All that the package needs, in the same versions; beside it, only what builds it."""
+    tested, built = entries(TOP / "constraints.txt"), entries(KREW / "requirements.txt")
+    ours = [name for name in built if name in tested]
+    assert {name: tested[name] for name in ours} == {name: built[name] for name in ours}
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
+    assert {re.split(r"[<>=]", one, maxsplit=1)[0] for one in project["dependencies"]} <= set(ours)
 
 
 def test_everything_that_the_project_names_is_locked() -> None:
@@ -57,11 +68,13 @@ def test_everything_that_the_project_names_is_locked() -> None:
 
 
 def test_nothing_is_installed_without_hashes() -> None:
-    """In the Makefile and in the image: each other install fetches nothing."""
-    for file in (TOP / "Makefile", IMAGE / "install.sh"):
+    """In the Makefile, in the image and the plugin, and for Go: each other install fetches nothing."""
+    for file in (TOP / "Makefile", IMAGE / "install.sh", KREW / "build.sh"):
         text = file.read_text().replace("\\\n", " ")
         lines = [line for line in text.splitlines() if re.search(r"pip.* install ", line)]
         assert lines
         assert all("--require-hashes" in line or "--no-deps" in line for line in lines), file.name
+    toolchain = (TOP / "e2e/controlplane/toolchain.py").read_text()
+    assert toolchain.count('"-m", "pip"') == toolchain.count('"--require-hashes"') == 1
     dockerfile = (IMAGE / "Dockerfile").read_text()
     assert "deploy/image/install.sh" in dockerfile

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
-import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +68,10 @@ def generator() -> Any:
     return module
 
 
-def promtool() -> str:
-    """Prometheus' own judge; its absence is said, or is a failure where CI has installed it."""
-    found = shutil.which("promtool")
-    if found is None and os.environ.get("MIRROR_REQUIRE_TOOLS") == "1":
-        pytest.fail("MIRROR_REQUIRE_TOOLS=1, but there is no promtool", pytrace=False)
-    if found is None:
-        pytest.skip("promtool is not installed (.ci/packages does it)")
-    return found
+@pytest.fixture
+def promtool(required_program: Callable[..., Path]) -> Path:
+    """Prometheus' own judge."""
+    return required_program("promtool")
 
 
 def test_the_table_of_metrics_is_the_registry() -> None:
@@ -120,21 +114,21 @@ def test_every_alert_is_shown_firing() -> None:
     assert fires == {rule["alert"] for rule in rules()}
 
 
-def test_prometheus_accepts_the_rules() -> None:
+def test_prometheus_accepts_the_rules(promtool: Path) -> None:
     """As promtool reads them, the way Prometheus does."""
     checked = subprocess.run(
-        [promtool(), "check", "rules", HERE / "alerts.yaml"], capture_output=True, text=True, timeout=120, check=False
+        [promtool, "check", "rules", HERE / "alerts.yaml"], capture_output=True, text=True, timeout=120, check=False
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 @pytest.mark.timeout(300)
-def test_rules_fire_when_they_should_and_only_then() -> None:
+def test_rules_fire_when_they_should_and_only_then(promtool: Path) -> None:
     """deploy/observability/tests, played by promtool."""
     files = sorted((HERE / "tests").glob("*.yaml"))
     assert files
     played = subprocess.run(
-        [promtool(), "test", "rules", *files], capture_output=True, text=True, timeout=120, check=False
+        [promtool, "test", "rules", *files], capture_output=True, text=True, timeout=120, check=False
     )
     assert played.returncode == 0, played.stdout + played.stderr
 

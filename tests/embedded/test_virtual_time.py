@@ -82,3 +82,29 @@ def test_clocks_go_by_the_loop() -> None:
         assert wrong.monotonic() == clock.monotonic() == pytest.approx(30)
 
     virtual.run(main())
+
+
+@pytest.mark.parametrize("late", [0.0, 3600.0, 16692.502007320305, 1e9])
+def test_a_timer_that_is_due_now_goes_off(late: float) -> None:
+    """However late it is: the loop does not turn without end because no time is left until then."""
+
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(late)
+        done = loop.create_future()
+        now = loop.time()
+        loop.call_at(now, done.set_result, None)
+        turns = 0
+        select = loop._selector.select  # type: ignore[attr-defined]
+
+        def count(timeout: float | None = None) -> object:
+            nonlocal turns
+            turns += 1
+            assert turns < 1000, "the loop turns without end"
+            return select(timeout)
+
+        loop._selector.select = count  # type: ignore[attr-defined]
+        await done
+        return loop.time() - now
+
+    assert virtual.run(main()) == 0
