@@ -9,6 +9,10 @@ import msgspec
 
 from mirror.kube.objects import JUNK, Object
 
+FORMER = "_former."
+"""Before the uid of a cluster that is no worker any more: the name of an entry, as no Secret can have it."""
+MOST_FORMER = 100
+
 
 class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One worker: its cluster's uid, its state, and since when. Times are RFC 3339."""
@@ -63,6 +67,20 @@ class Book:
 
     def without(self, worker: str) -> Book:
         return replace(self, entries={name: entry for name, entry in self.entries.items() if name != worker})
+
+    def forget(self, worker: str) -> Book:
+        """Without a worker, but for where the mirrors live that may be left on its cluster (D19)."""
+        entry, entries = self.entry(worker), dict(self.without(worker).entries)
+        if entry.uid:
+            entries[FORMER + entry.uid] = Entry(namespace_prefix=entry.namespace_prefix)
+            for oldest in [name for name in entries if name.startswith(FORMER)][:-MOST_FORMER]:
+                del entries[oldest]
+        return replace(self, entries=entries)
+
+    def former_prefix(self, uid: str) -> str | None:
+        """The namespace prefix that was in use on a cluster which is no worker any more; None: it never was one."""
+        known = self.entries.get(FORMER + uid)
+        return known.namespace_prefix if known is not None else None
 
     def check_identity(self, worker: str, uid: str, *, management_uid: str, has_prefix: bool) -> None:
         """Whether this worker may be this cluster.

@@ -24,7 +24,7 @@ from mirror.runtime.store import Store
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.telemetry.metrics import Metrics
-from mirror.workers.book import Book, encode
+from mirror.workers.book import FORMER, Book, encode
 from mirror.workers.connection import Connection, State
 from mirror.workers.spec import SECRET_SELECTOR, BadSecret, WorkerSpec, read_spec
 from mirror.workers.worker import Worker
@@ -206,7 +206,7 @@ class Registry:
                 del self.workers[name]
                 if task := self._tasks.pop(name, None):
                     task.cancel()
-                self._book = self._book.without(name)
+                self._book = self._book.forget(name)
                 self._book_changed.set()
                 self._metrics.forget_worker(name)
                 self.users.on_worker_forgotten(name)
@@ -279,11 +279,11 @@ class Registry:
         # The prefix in use is the recorded one, whatever the Secret says meanwhile; the first contact records it. It
         # stays that of a cluster which gets another name: its mirrors are still there.
         recorded = self._book.prefix_of(worker.name)
-        if recorded is None and renamed is not None:
-            recorded = self._book.prefix_of(renamed)
+        if recorded is None:
+            recorded = self._book.prefix_of(renamed) if renamed is not None else self._book.former_prefix(uid)
         wanted = worker.spec.namespace_prefix if worker.spec else ""
         prefix = wanted if recorded is None else recorded
-        book = self._book.without(renamed) if renamed is not None else self._book
+        book = self._book.without(FORMER + uid if renamed is None else renamed)
         management_uid = self._settings.management_uid
         book.check_identity(worker.name, uid, management_uid=management_uid, has_prefix=bool(prefix))
         worker.uid, self._book = uid, book

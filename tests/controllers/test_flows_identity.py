@@ -322,7 +322,7 @@ async def test_a_worker_that_gets_another_name_and_prefix_keeps_the_mirrors_of_f
         assert world.mirror("east", "train", f"{before}default") is not None
 
 
-@pytest.mark.parametrize("goes", ["before", "while"])
+@pytest.mark.parametrize("goes", ["before", "while", "once it is forgotten"])
 @pytest.mark.parametrize(("before", "after"), [("b-", ""), ("", "b-"), ("a-", "b-")])
 async def test_a_worker_that_gets_another_name_and_prefix_loses_what_has_no_source(
     before: str, after: str, goes: str
@@ -337,10 +337,14 @@ async def test_a_worker_that_gets_another_name_and_prefix_loses_what_has_no_sour
         await manager.settle()
         world.controller("east").complete("train", namespace=f"{before}default")
         await manager.settle()
-    world.management.server.remove("secrets", "east", HOME)
-    world.register("north", leads_to="east", annotations={"namespace-prefix": after} if after else {})
+        world.management.server.remove("secrets", "east", HOME)
+        if goes == "once it is forgotten":
+            world.delete()
+            await manager.settle(130)
+            assert "east" not in world.record()
     if goes == "before":
         world.delete()
+    world.register("north", leads_to="east", annotations={"namespace-prefix": after} if after else {})
     async with manager_of(world) as manager:
         await manager.settle(10)
         if goes == "while":
@@ -350,3 +354,4 @@ async def test_a_worker_that_gets_another_name_and_prefix_loses_what_has_no_sour
         world.create(job())
         await manager.settle()
         assert world.mirror("east", "train", f"{after}default") is not None
+        assert list(world.record()) == ["north"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from doubles.jobs import as_object
 
-from mirror.workers.book import Book, Entry, IdentityRefused, encode
+from mirror.workers.book import MOST_FORMER, Book, Entry, IdentityRefused, encode
 
 BOOK = Book({"east": Entry(uid="e"), "west": Entry(uid="w"), "new": Entry(state="Lost")})
 
@@ -52,3 +52,14 @@ def test_a_book_is_changed_by_making_another() -> None:
     assert "east" not in BOOK.without("east").entries
     assert BOOK.entry("south") == Entry()
     assert "east" in BOOK.entries
+
+
+def test_a_forgotten_cluster_leaves_its_prefix() -> None:
+    """Mirrors may be there; bounded, the oldest goes first."""
+    book = Book({"east": Entry(uid="e", namespace_prefix="a-"), "new": Entry(state="Lost")})
+    book = book.forget("east").forget("new")
+    assert (book.former_prefix("e"), book.former_prefix("new"), book.registered_as("north", "e")) == ("a-", None, None)
+    assert Book.of(as_object({"metadata": {}, "data": {key: encode(one) for key, one in book.entries.items()}})) == book
+    for number in range(MOST_FORMER):
+        book = book.with_entry("east", Entry(uid=f"u{number}")).forget("east")
+    assert (len(book.entries), book.former_prefix("e"), book.former_prefix("u0")) == (MOST_FORMER, None, "")
