@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,10 @@ LINES = "echo one; echo two; echo three"
 
 
 @pytest.fixture(scope="module")
-def planes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UserFleet]:
+def planes(tmp_path_factory: pytest.TempPathFactory, required_program: Callable[..., Path]) -> Iterator[UserFleet]:
     """Everything, with a finished Job ``done`` of two pods, one that waits, one that runs until it is deleted."""
+    for program in ("sleep", "seq"):
+        required_program(program)
     with user_fleet(tmp_path_factory.mktemp("fleet")) as found:
         found.create("done", LINES, completions=2, parallelism=2, completionMode="Indexed")
         found.create("waits", LINES, annotations={"jobmirror.io/worker-selector": "region=mars"})

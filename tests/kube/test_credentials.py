@@ -338,9 +338,11 @@ async def test_a_plugin_that_is_not_there_is_no_identity() -> None:
 
 @pytest.mark.parametrize("give_up", ["by deadline", "by cancellation"])
 async def test_a_plugin_that_hangs_dies_with_everything_it_started(
-    tmp_path: Path, give_up: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, give_up: str, monkeypatch: pytest.MonkeyPatch, required_program: Callable[..., Path]
 ) -> None:
     """Scripts wait for other programs; none of them is left behind."""
+    for program in ("mv", "sleep"):
+        required_program(program)
     pid_file = tmp_path / "pid"
     script = f"sleep 600 & echo $! > {shlex.quote(str(pid_file))}.part; mv {pid_file}.part {pid_file}; wait"
     plugin = Plugin(ExecPlugin("/bin/sh", ("-c", script)), Cluster("https://east.example"))

@@ -26,6 +26,13 @@ from mirror.runtime.clock import SystemClock
 SECRETS = "/api/v1/namespaces/default/secrets"
 
 
+@pytest.fixture(autouse=True)
+def programs(required_program: Callable[..., Path]) -> None:
+    """What the containers run."""
+    for program in ("sleep", "setsid"):
+        required_program(program)
+
+
 @asynccontextmanager
 async def machine(folder: Path) -> AsyncIterator[World]:
     async with world("scheduler", "kubelet", clock=SystemClock(), pods="process", folder=folder) as here:
