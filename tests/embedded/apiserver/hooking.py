@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeAlias
 
-from asking import Asking
-
 from mirror.batch import times
 from mirror.embedded.apiserver.strategy import Context
 from mirror.embedded.apiserver.webhooks import configurations
 from mirror.embedded.apiserver.webhooks.admission import Admission
 from mirror.embedded.apiserver.webhooks.calling import CallFailed
 from mirror.embedded.clocks import LoopClock
+from tests.embedded.apiserver.asking import Asking
 
 Json: TypeAlias = dict[str, Any]
 Answering: TypeAlias = Callable[[Json], Json]

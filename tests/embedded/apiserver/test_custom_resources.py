@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import MERGE, Asking
 
 from mirror.embedded.apiserver.storage import Storage
+from tests.embedded.apiserver.asking import MERGE, Asking
 
 pytestmark = pytest.mark.looptime
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asking import MAPS
-from hooking import HOOKS, Hooked, allow, configuration, rule
+
+from tests.embedded.apiserver.asking import MAPS
+from tests.embedded.apiserver.hooking import HOOKS, Hooked, allow, configuration, rule
 
 pytestmark = pytest.mark.looptime
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asking import JOBS, MAPS, MERGE, job
-from hooking import HOOKS, Hooked, Json, allow, configuration, label, patch, rule
 
 from mirror.embedded.apiserver.webhooks.calling import CallFailed
+from tests.embedded.apiserver.asking import JOBS, MAPS, MERGE, job
+from tests.embedded.apiserver.hooking import HOOKS, Hooked, Json, allow, configuration, label, patch, rule
 
 pytestmark = pytest.mark.looptime
 

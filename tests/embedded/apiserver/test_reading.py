@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from asking import JOBS, MAPS, MERGE, Asking, job
 
 from mirror.embedded.apiserver.messages import Response, Stream
+from tests.embedded.apiserver.asking import JOBS, MAPS, MERGE, Asking, job
 
 pytestmark = pytest.mark.looptime
 

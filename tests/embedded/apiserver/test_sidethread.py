@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
 import pytest
-from asking import MAPS, MERGE, Asking
 
 from mirror.embedded.apiserver.sidethread import LARGE_BYTES, MOST_WAITING, SideThread
 from mirror.planes.plane import control_plane
 from mirror.planes.serving import served
 from mirror.planes.shape import NONE, Shape
+from tests.embedded.apiserver.asking import MAPS, MERGE, Asking
 
 T = TypeVar("T")
 LAST = 6

@@ -11,13 +11,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from asking import MAPS, Asking
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.embedded.apiserver.records import Event, Gone, Moved, Record
 from mirror.embedded.apiserver.sqlite import SqliteJournal, Unusable
 from mirror.embedded.apiserver.storage import Storage
+from tests.embedded.apiserver.asking import MAPS, Asking
 
 
 def write(storage: Storage, name: str, text: str = "", namespace: str = "n", kind: str = "maps") -> Record:

@@ -7,10 +7,10 @@ import json
 from typing import Any
 
 import pytest
-from asking import JOBS, MAPS, MERGE, PODS, Asking, Json, job
 
 from mirror.embedded.apiserver.changes import generated_name
 from mirror.embedded.apiserver.messages import Response
+from tests.embedded.apiserver.asking import JOBS, MAPS, MERGE, PODS, Asking, Json, job
 
 pytestmark = pytest.mark.looptime
 
