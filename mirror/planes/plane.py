@@ -20,9 +20,9 @@ from mirror.embedded import neighbours
 from mirror.embedded.apiserver.messages import ADMIN, AUTHENTICATED_GROUP, MASTERS_GROUP, Answer, Request, User
 from mirror.embedded.apiserver.resources.expiry import Expiry as EventExpiry
 from mirror.embedded.apiserver.server import ApiServer, build
-from mirror.embedded.apiserver.sidethread import SideThread
-from mirror.embedded.apiserver.sqlite import SqliteJournal
-from mirror.embedded.apiserver.storage import Storage
+from mirror.embedded.apiserver.side_thread import SideThread
+from mirror.embedded.apiserver.storage.mvcc import Storage
+from mirror.embedded.apiserver.storage.sqlite import SqliteJournal
 from mirror.embedded.clocks import SkewedClock
 from mirror.embedded.faults.kinds import Dropped, Expiry
 from mirror.embedded.faults.ways import Faults
@@ -115,7 +115,7 @@ class ControlPlane:
     # -- its life ------------------------------------------------------------------------------------------------------
 
     def use_thread(self, thread: SideThread | None) -> None:
-        """Work on large requests beside the event loop, see ``apiserver.sidethread``; None: in it."""
+        """Work on large requests beside the event loop, see ``apiserver.side_thread``; None: in it."""
         self._side_thread = thread
         if self._server is not None:
             self._server.use_thread(thread)

@@ -19,9 +19,9 @@ from mirror.embedded.apiserver import changes, objects
 from mirror.embedded.apiserver.failures import failure
 from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream
-from mirror.embedded.apiserver.records import Record
 from mirror.embedded.apiserver.server import build
-from mirror.embedded.apiserver.subscriptions import Subscription
+from mirror.embedded.apiserver.storage.records import Record
+from mirror.embedded.apiserver.storage.subscriptions import Subscription
 from mirror.planes.api import Api
 from mirror.runtime.clock import Clock
 

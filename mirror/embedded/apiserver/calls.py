@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from mirror.embedded.apiserver import sidethread
+from mirror.embedded.apiserver import side_thread
 from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Request, User
 from mirror.embedded.apiserver.negotiation import Format
-from mirror.embedded.apiserver.sidethread import SideThread
+from mirror.embedded.apiserver.side_thread import SideThread
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.strategy import Update
@@ -43,7 +43,7 @@ class Call:
         """
         if self.thread is None:
             return step()
-        return await sidethread.pure(self.thread, sidethread.size_of(self.request) + sum(map(len, more)), step)
+        return await side_thread.pure(self.thread, side_thread.size_of(self.request) + sum(map(len, more)), step)
 
     @property
     def user_agent(self) -> str:

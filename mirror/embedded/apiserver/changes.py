@@ -16,7 +16,7 @@ from mirror.embedded.apiserver import objects
 from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.failures import Json, Refused, bad_request, failure, invalid
 from mirror.embedded.apiserver.kinds import Kind
-from mirror.embedded.apiserver.records import Record
+from mirror.embedded.apiserver.storage.records import Record
 from mirror.embedded.apiserver.strategy import Context, Strategy
 
 if TYPE_CHECKING:

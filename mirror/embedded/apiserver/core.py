@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from mirror.batch.gates import ALL_ON, ApiGates
-from mirror.embedded.apiserver import answers, changes, deleting, health, listing, sidethread, watching, writing
+from mirror.embedded.apiserver import answers, changes, deleting, health, listing, side_thread, watching, writing
 from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.decoding.text import MOST_VALUES, is_crowded
 from mirror.embedded.apiserver.failures import Refused, bad_request, internal, too_large, too_many_requests
@@ -17,9 +17,9 @@ from mirror.embedded.apiserver.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
 from mirror.embedded.apiserver.negotiation import PLAIN, format_of, format_of_errors
 from mirror.embedded.apiserver.paths import RequestInfo, Target, request_info, target_of
-from mirror.embedded.apiserver.records import Unwritable
-from mirror.embedded.apiserver.sidethread import LARGE_BYTES, SideThread, size_of
-from mirror.embedded.apiserver.storage import Storage
+from mirror.embedded.apiserver.side_thread import LARGE_BYTES, SideThread, size_of
+from mirror.embedded.apiserver.storage.mvcc import Storage
+from mirror.embedded.apiserver.storage.records import Unwritable
 from mirror.embedded.apiserver.strategy import Context
 from mirror.embedded.apiserver.verbs import ActionKey, action_of, check_served, nowhere, verb_of
 from mirror.runtime.clock import Clock
@@ -101,7 +101,7 @@ class ApiServer:
     async def _answer(self, request: Request) -> Answer:
         try:
             thread = self.side_thread
-            info = await sidethread.pure(thread, len(request.query), lambda: request_info(request))
+            info = await side_thread.pure(thread, len(request.query), lambda: request_info(request))
             user = self.access.identify(request, info)
             self.access.check_request(user, info)
             target = target_of(info, self.registry)
@@ -127,7 +127,7 @@ class ApiServer:
         thread, size = self.side_thread, len(request.body)
         if thread is not None and thread.is_full and size_of(request) >= LARGE_BYTES:
             raise too_many_requests("there are too many large requests, please try again later")
-        if await sidethread.pure(thread, size, lambda: is_crowded(request.body)):
+        if await side_thread.pure(thread, size, lambda: is_crowded(request.body)):
             raise too_large(f"Request entity too large: limit is {MOST_VALUES} values")
         key = action_of(request, target, self.actions)
         if key is not None:
@@ -156,7 +156,7 @@ class ApiServer:
         """Why it was not done; conflicts may be many."""
         form = format_of_errors(request)
         size = 0 if form.is_as_stored else len(refused.status.get("message", ""))
-        return await sidethread.pure(self.side_thread, size, lambda: answers.of_refusal(refused, form, warnings))
+        return await side_thread.pure(self.side_thread, size, lambda: answers.of_refusal(refused, form, warnings))
 
     async def _done(self, call: Call, *, is_watch_path: bool) -> Answer:
         match call.verb:

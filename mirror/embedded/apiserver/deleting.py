@@ -16,7 +16,7 @@ from mirror.embedded.apiserver.deletions import DeleteOptions, delete_options
 from mirror.embedded.apiserver.failures import Json, Refused, conflict, not_found
 from mirror.embedded.apiserver.marking import Step, step_of
 from mirror.embedded.apiserver.messages import Response
-from mirror.embedded.apiserver.records import Moved, Record
+from mirror.embedded.apiserver.storage.records import Moved, Record
 from mirror.embedded.apiserver.strategy import Context
 from mirror.embedded.apiserver.webhooks.attributes import Attributes
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver import answers, objects, options, selectors, sidethread
+from mirror.embedded.apiserver import answers, objects, options, selectors, side_thread
 from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.failures import Json, Refused, bad_request, failure, gone, not_found
 from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Response
 from mirror.embedded.apiserver.options import EXACT, ListOptions
-from mirror.embedded.apiserver.records import Gone, Record
-from mirror.embedded.apiserver.storage import Storage
+from mirror.embedded.apiserver.storage.mvcc import Storage
+from mirror.embedded.apiserver.storage.records import Gone, Record
 from mirror.embedded.apiserver.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ async def page_of(storage: Storage, call: Call, predicate: Predicate, wanted: Li
     snapshot = list(found)
     conditions = len(predicate.labels) + len(predicate.fields)
     work = conditions * len(snapshot) + (sum(len(one.raw) for one in snapshot) if predicate.fields else 0)
-    return await sidethread.pure(
+    return await side_thread.pure(
         call.thread, work, lambda: _page(kind, predicate, wanted, iter(snapshot), meta, shown_version)
     )
 

@@ -12,7 +12,7 @@ import msgspec
 
 from mirror.embedded.apiserver.failures import Json
 from mirror.embedded.apiserver.kinds import Kind
-from mirror.embedded.apiserver.records import Record
+from mirror.embedded.apiserver.storage.records import Record
 
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode

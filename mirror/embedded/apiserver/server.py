@@ -18,7 +18,7 @@ from mirror.embedded.apiserver.kinds import Registry
 from mirror.embedded.apiserver.messages import User
 from mirror.embedded.apiserver.resources import priorityclasses
 from mirror.embedded.apiserver.resources.actions import ACTIONS
-from mirror.embedded.apiserver.storage import Storage
+from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.strategy import Context
 from mirror.embedded.apiserver.webhooks import configurations
 from mirror.embedded.apiserver.webhooks.admission import Admission

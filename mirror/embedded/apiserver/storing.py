@@ -1,7 +1,7 @@
 """From a new object to a stored one: admission, the rules of its kind, and the write.
 
 Nothing is awaited between reading a record and writing it but admission and the pure steps of large requests
-(``sidethread``), after which storage finds out whether the record is still the same; if it is not, the write starts
+(``side_thread``), after which storage finds out whether the record is still the same; if it is not, the write starts
 over with what is there now. ``writing`` calls this for the verbs, actions on subresources for themselves.
 """
 
@@ -19,7 +19,7 @@ from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.failures import Json, Refused, already_exists, conflict, failure, invalid, not_found
 from mirror.embedded.apiserver.marking import is_to_go
 from mirror.embedded.apiserver.options import WriteOptions
-from mirror.embedded.apiserver.records import Moved, Record
+from mirror.embedded.apiserver.storage.records import Moved, Record
 from mirror.embedded.apiserver.strategy import Context, Strategy
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from mirror.embedded.apiserver.listing import Predicate
 from mirror.embedded.apiserver.messages import Stream
 from mirror.embedded.apiserver.negotiation import PARTIAL, PARTIAL_LIST, TABLE
 from mirror.embedded.apiserver.options import ListOptions
-from mirror.embedded.apiserver.records import Event, Gone, Record
-from mirror.embedded.apiserver.subscriptions import Subscription
+from mirror.embedded.apiserver.storage.records import Event, Gone, Record
+from mirror.embedded.apiserver.storage.subscriptions import Subscription
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.server import ApiServer

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from mirror.embedded.apiserver.messages import ADMIN, Answer, Request, Response, Stream
 from mirror.embedded.apiserver.server import ApiServer, build
-from mirror.embedded.apiserver.storage import Storage
+from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.clocks import LoopClock
 
 Json: TypeAlias = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mirror.embedded.apiserver.storage import Storage
+from mirror.embedded.apiserver.storage.mvcc import Storage
 from tests.embedded.apiserver.asking import MERGE, Asking
 
 pytestmark = pytest.mark.looptime

@@ -14,7 +14,7 @@ from mirror.embedded.apiserver.access.rules import Rule
 from mirror.embedded.apiserver.failures import Json
 
 if TYPE_CHECKING:
-    from mirror.embedded.apiserver.storage import Storage
+    from mirror.embedded.apiserver.storage.mvcc import Storage
 
 _AGGREGATE = f"{GROUP}/aggregate-to-"
 _LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}

@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Literal
 
 from mirror.batch import times
-from mirror.embedded.apiserver.access import bootstrap, impersonating, keys, requests, reviews, strategies
+from mirror.embedded.apiserver.access import bootstrap, impersonating, requests, reviews, strategies
 from mirror.embedded.apiserver.access.policy import Held, Policy, RoleRef
 from mirror.embedded.apiserver.access.rules import FULL, Attributes, Rule
 from mirror.embedded.apiserver.access.tokens import ISSUER, Refusal, Tokens, Verified
@@ -27,11 +27,12 @@ from mirror.embedded.apiserver.messages import (
     User,
 )
 from mirror.embedded.apiserver.paths import RequestInfo
+from mirror.embedded.apiserver.storage import keys
 from mirror.runtime.clock import Clock
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.access.reviews import Action
-    from mirror.embedded.apiserver.storage import Storage
+    from mirror.embedded.apiserver.storage.mvcc import Storage
 
 Authorization = Literal["AlwaysAllow", "RBAC"]
 

@@ -17,7 +17,7 @@ from mirror.embedded.apiserver.failures import Refused, not_found
 from mirror.embedded.apiserver.messages import User
 
 if TYPE_CHECKING:
-    from mirror.embedded.apiserver.storage import Storage
+    from mirror.embedded.apiserver.storage.mvcc import Storage
 
 GROUP = "rbac.authorization.k8s.io"
 ROLES, CLUSTER_ROLES = f"roles.{GROUP}", f"clusterroles.{GROUP}"

@@ -20,7 +20,7 @@ from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
 from mirror.embedded.apiserver.resources.base import Builtin
 from mirror.embedded.apiserver.resources.goprint import go_json
-from mirror.embedded.apiserver.sidethread import pure, size_of
+from mirror.embedded.apiserver.side_thread import pure, size_of
 from mirror.embedded.apiserver.strategy import Context
 
 if TYPE_CHECKING:

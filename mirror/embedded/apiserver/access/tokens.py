@@ -24,8 +24,8 @@ from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
 from mirror.runtime.clock import Clock
 
 if TYPE_CHECKING:
-    from mirror.embedded.apiserver.records import Record
-    from mirror.embedded.apiserver.storage import Storage
+    from mirror.embedded.apiserver.storage.mvcc import Storage
+    from mirror.embedded.apiserver.storage.records import Record
 
 ISSUER = "https://kubernetes.default.svc"
 _CLAIMS = "authentication.kubernetes.io"

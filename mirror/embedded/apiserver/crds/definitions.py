@@ -16,7 +16,7 @@ from mirror.embedded.apiserver.crds import naming, scaling
 from mirror.embedded.apiserver.crds.custom import Custom
 from mirror.embedded.apiserver.failures import Json
 from mirror.embedded.apiserver.kinds import Kind
-from mirror.embedded.apiserver.records import Moved, Record
+from mirror.embedded.apiserver.storage.records import Moved, Record
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.core import ApiServer

@@ -13,7 +13,7 @@ from mirror.embedded.apiserver import objects
 from mirror.embedded.apiserver.failures import Json, Refused, failure, forbidden
 
 if TYPE_CHECKING:
-    from mirror.embedded.apiserver.storage import Storage
+    from mirror.embedded.apiserver.storage.mvcc import Storage
     from mirror.embedded.apiserver.webhooks.attributes import Attributes
 
 _CLASSES = "priorityclasses.scheduling.k8s.io"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mirror.embedded.apiserver import objects
 from mirror.embedded.apiserver.failures import forbidden, not_found
-from mirror.embedded.apiserver.storage import Storage
+from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.webhooks.attributes import Attributes
 
 _IMMORTAL = ("default", "kube-system", "kube-public")

@@ -11,9 +11,9 @@ from mirror.embedded.apiserver import changes, objects, schemas
 from mirror.embedded.apiserver.failures import Json, Refused, bad_request, conflict, failure
 from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Answer, Request
-from mirror.embedded.apiserver.records import Moved, Record
 from mirror.embedded.apiserver.resources.actions import common
-from mirror.embedded.apiserver.sidethread import pure
+from mirror.embedded.apiserver.side_thread import pure
+from mirror.embedded.apiserver.storage.records import Moved, Record
 from mirror.embedded.apiserver.strategy import Context
 
 if TYPE_CHECKING:

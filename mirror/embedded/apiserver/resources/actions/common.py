@@ -12,8 +12,8 @@ from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Answer, Request, Response
 from mirror.embedded.apiserver.negotiation import format_of
 from mirror.embedded.apiserver.options import WriteOptions
-from mirror.embedded.apiserver.records import Record
-from mirror.embedded.apiserver.sidethread import pure, size_of
+from mirror.embedded.apiserver.side_thread import pure, size_of
+from mirror.embedded.apiserver.storage.records import Record
 from mirror.embedded.apiserver.strategy import Context
 from mirror.embedded.apiserver.verbs import check_segment
 from mirror.embedded.apiserver.webhooks.attributes import Attributes

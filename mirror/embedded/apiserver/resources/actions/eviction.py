@@ -13,9 +13,9 @@ from mirror.embedded.apiserver.failures import Json, Refused, bad_request, confl
 from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import JSON_TYPE, Answer, Request
 from mirror.embedded.apiserver.negotiation import format_of
-from mirror.embedded.apiserver.records import Moved, Record
 from mirror.embedded.apiserver.resources.actions import common
-from mirror.embedded.apiserver.sidethread import pure
+from mirror.embedded.apiserver.side_thread import pure
+from mirror.embedded.apiserver.storage.records import Moved, Record
 from mirror.embedded.apiserver.strategy import Context
 
 if TYPE_CHECKING:

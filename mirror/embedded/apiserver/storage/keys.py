@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from mirror.embedded.apiserver.storage import Storage
+    from mirror.embedded.apiserver.storage.mvcc import Storage
 
 _STORED_AS = "-keys"
 """No kind is stored under a name like this."""

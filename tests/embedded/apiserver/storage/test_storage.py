@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.embedded.apiserver.records import Event, Gone, Moved, Record
-from mirror.embedded.apiserver.sqlite import SqliteJournal, Unusable
-from mirror.embedded.apiserver.storage import Storage
+from mirror.embedded.apiserver.storage.mvcc import Storage
+from mirror.embedded.apiserver.storage.records import Event, Gone, Moved, Record
+from mirror.embedded.apiserver.storage.sqlite import SqliteJournal, Unusable
 from tests.embedded.apiserver.asking import MAPS, Asking
 
 
@@ -327,8 +327,8 @@ _WRITER = """
 import sys
 from contextlib import closing
 from pathlib import Path
-from mirror.embedded.apiserver.sqlite import SqliteJournal
-from mirror.embedded.apiserver.storage import Storage
+from mirror.embedded.apiserver.storage.mvcc import Storage
+from mirror.embedded.apiserver.storage.sqlite import SqliteJournal
 storage = Storage(SqliteJournal(Path(sys.argv[1])))
 for number in range(100_000):
     made = b'{"metadata":{"uid":"u"},"text":"%d"}' % number

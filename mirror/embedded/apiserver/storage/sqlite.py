@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from mirror.embedded.apiserver.records import Record, Unusable, Unwritable
+from mirror.embedded.apiserver.storage.records import Record, Unusable, Unwritable
 
 __all__ = ["SqliteJournal", "Unusable"]
 

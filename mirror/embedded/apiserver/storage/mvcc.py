@@ -2,7 +2,7 @@
 
 The verbs write and read here; nothing in it knows what is in an object beside its name, uid and labels. Everything is
 synchronous: who reads and writes without awaiting in between has a transaction. What outlives the process is in
-``sqlite``.
+``storage.sqlite``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Protocol
 
 import msgspec
 
-from mirror.embedded.apiserver.records import Event, Gone, Moved, Record, Unusable
-from mirror.embedded.apiserver.subscriptions import Shared, Subscription, Waiters
+from mirror.embedded.apiserver.storage.records import Event, Gone, Moved, Record, Unusable
+from mirror.embedded.apiserver.storage.subscriptions import Shared, Subscription, Waiters
 
 _MOST_HISTORY_BYTES = 64 * 2**20
 _ENCODED_EVENTS = 1024
@@ -55,7 +55,7 @@ _decode_body = msgspec.json.Decoder(_Body).decode
 
 
 class _Collection:
-    """All objects of one kind. ``keys`` are those of ``records``, sorted; ``events`` are sorted by version."""
+    """All objects of one kind. ``keys`` are those of ``storage.records``, sorted; ``events`` are sorted by version."""
 
     __slots__ = (
         "bytes",

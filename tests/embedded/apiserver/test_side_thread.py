@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from mirror.embedded.apiserver.sidethread import LARGE_BYTES, MOST_WAITING, SideThread
+from mirror.embedded.apiserver.side_thread import LARGE_BYTES, MOST_WAITING, SideThread
 from mirror.planes.plane import control_plane
 from mirror.planes.serving import served
 from mirror.planes.shape import NONE, Shape

@@ -1,6 +1,7 @@
 """Reading a collection's events as they come: a cursor for each watcher in the one history that all share.
 
-``storage`` makes them, ``watching`` reads them. A watcher holds nothing but a version, so a slow one costs nothing.
+``storage.mvcc`` makes them, ``watching`` reads them. A watcher holds nothing but a version, so a slow one costs
+nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Hashable
 from typing import Protocol
 
-from mirror.embedded.apiserver.records import Event
+from mirror.embedded.apiserver.storage.records import Event
 
 _MOST_EVENTS, _MOST_BYTES = 256, 2**20
 """That are looked at at a stretch: of a history of thousands, each is read to see whether a watcher means it."""

@@ -1,6 +1,6 @@
 """What storage keeps of an object, what happened to it, and how storage refuses.
 
-``storage`` makes them; what a watcher has encoded of an event is all that others add.
+``storage.mvcc`` makes them; what a watcher has encoded of an event is all that others add.
 """
 
 from __future__ import annotations
