@@ -12,7 +12,7 @@ from mirror.batch.canonical import served
 from mirror.batch.gates import ApiGates
 from mirror.batch.violations import Violation
 from mirror.batch.warnings import warnings_of
-from mirror.embedded.apiserver.failures import invalid
+from mirror.embedded.apiserver.apimachinery.errors import invalid
 
 _UNKNOWN_UID = "00000000-0000-4000-8000-000000000000"
 _SOME_SUFFIX = "bcdfg"

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.messages import ADMIN, JSON_TYPE, Answer, Request, Response, User
 from mirror.embedded.faults.targets import INSIDER
 from mirror.embedded.memory import Server

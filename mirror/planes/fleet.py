@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.model import names
 from mirror.planes.plane import control_plane
 from mirror.planes.serving import Served, served

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from mirror.access.telling import LOOK_SECONDS, TELL_AGAIN_SECONDS, Telling
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.clocks import LoopClock
 from mirror.model import names
 from mirror.planes.plane import ControlPlane, control_plane

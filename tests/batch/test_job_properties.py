@@ -13,7 +13,7 @@ from mirror.batch.job_rules import check_create, check_status_write, check_updat
 from mirror.batch.schema import STRUCTS
 from mirror.batch.strategy import prepare_create, prepare_status_update, prepare_update
 from mirror.batch.warnings import warnings_of
-from mirror.embedded.apiserver.failures import invalid
+from mirror.embedded.apiserver.apimachinery.errors import invalid
 from tests.batch.jobs import NOW, UID, Json
 
 WORDS = (

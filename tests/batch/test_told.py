@@ -6,7 +6,7 @@ import pytest
 
 from mirror.batch.violations import Violation
 from mirror.batch.warnings import warnings_of
-from mirror.embedded.apiserver.failures import invalid
+from mirror.embedded.apiserver.apimachinery.errors import invalid
 from tests.batch.jobs import Json, changed, created, job, stored
 
 ONE = Violation("spec.a", "FieldValueRequired", "Required value")

@@ -21,7 +21,7 @@ from mirror.cli.main import main
 from mirror.cli.user.failures import Failure
 from mirror.cli.worker import add, check, emptying, listing
 from mirror.cli.worker.clusters import Where
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.model import names
 from mirror.planes.api import Api
 from mirror.planes.plane import ControlPlane, control_plane

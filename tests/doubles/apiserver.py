@@ -15,9 +15,10 @@ from typing import Any
 
 import msgspec
 
-from mirror.embedded.apiserver import changes, objects
-from mirror.embedded.apiserver.failures import failure
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver import changes
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import failure
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream
 from mirror.embedded.apiserver.server import build
 from mirror.embedded.apiserver.storage.records import Record

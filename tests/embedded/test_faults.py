@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from mirror.embedded import virtual
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream
 from mirror.embedded.clocks import LoopClock, SkewedClock
 from mirror.embedded.faults.kinds import (

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from mirror.adapters import job as jobs
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
 from mirror.decide.seen import Policy
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.clocks import LoopClock
 from mirror.embedded.neighbours import Settings
 from mirror.kube.client import Client

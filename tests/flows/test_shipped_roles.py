@@ -23,7 +23,7 @@ from mirror.batch.violations import forbidden
 from mirror.embedded import virtual
 from mirror.embedded.apiserver.access.rules import Attributes, Rule, allows
 from mirror.embedded.apiserver.access.tokens import account_user
-from mirror.embedded.apiserver.failures import Refused, invalid
+from mirror.embedded.apiserver.apimachinery.errors import Refused, invalid
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
 from mirror.embedded.clocks import LoopClock
 from mirror.jobcontroller.metrics import JobMetrics

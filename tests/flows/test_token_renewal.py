@@ -170,7 +170,7 @@ async def world_of(scope: asyncio.TaskGroup, files: tuple[str, ...], is_enabled:
 
 
 async def tolerant(work: Awaitable[Any]) -> Any:
-    from mirror.embedded.apiserver.failures import Refused
+    from mirror.embedded.apiserver.apimachinery.errors import Refused
 
     try:
         return await work

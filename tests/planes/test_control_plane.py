@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mirror.embedded import virtual
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.clocks import LoopClock
 from mirror.embedded.faults.kinds import Expiry
 from mirror.jobcontroller.decide.values import Gates

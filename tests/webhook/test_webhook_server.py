@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from webhook_asking import UID, review
 
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.model import names
 from mirror.planes.api import Api
 from mirror.serving import https

@@ -9,10 +9,11 @@ from datetime import datetime
 import msgspec
 import yaml
 
-from mirror.embedded.apiserver import objects, tables
+from mirror.embedded.apiserver import tables
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, not_acceptable
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.calls import Call
-from mirror.embedded.apiserver.failures import Json, Refused, not_acceptable
-from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import JSON_TYPE, Response
 from mirror.embedded.apiserver.negotiation import PARTIAL, PARTIAL_LIST, PLAIN, TABLE, YAML_TYPE, Format
 

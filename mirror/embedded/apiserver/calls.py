@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from mirror.embedded.apiserver import side_thread
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.messages import Request, User
 from mirror.embedded.apiserver.negotiation import Format
 from mirror.embedded.apiserver.side_thread import SideThread
 
 if TYPE_CHECKING:
-    from mirror.embedded.apiserver.strategy import Update
+    from mirror.embedded.apiserver.apimachinery.strategy import Update
 
 T = TypeVar("T")
 

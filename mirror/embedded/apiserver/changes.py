@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from mirror.batch import meta_rules, times
 from mirror.batch.syntax import segment_problems
 from mirror.batch.violations import Violation, invalid_text, invalid_texts, required
-from mirror.embedded.apiserver import objects
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, failure, invalid
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
 from mirror.embedded.apiserver.calls import Call
-from mirror.embedded.apiserver.failures import Json, Refused, bad_request, failure, invalid
-from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.storage.records import Record
-from mirror.embedded.apiserver.strategy import Context, Strategy
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.server import ApiServer

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from mirror.batch.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver import answers, changes, deleting, health, listing, side_thread, watching, writing
+from mirror.embedded.apiserver.apimachinery.decoding.text import MOST_VALUES, is_crowded
+from mirror.embedded.apiserver.apimachinery.errors import Refused, bad_request, internal, too_large, too_many_requests
+from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.calls import Call
-from mirror.embedded.apiserver.decoding.text import MOST_VALUES, is_crowded
-from mirror.embedded.apiserver.failures import Refused, bad_request, internal, too_large, too_many_requests
-from mirror.embedded.apiserver.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
 from mirror.embedded.apiserver.negotiation import PLAIN, format_of, format_of_errors
 from mirror.embedded.apiserver.paths import RequestInfo, Target, request_info, target_of
 from mirror.embedded.apiserver.side_thread import LARGE_BYTES, SideThread, size_of
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Unwritable
-from mirror.embedded.apiserver.strategy import Context
 from mirror.embedded.apiserver.verbs import ActionKey, action_of, check_served, nowhere, verb_of
 from mirror.runtime.clock import Clock
 

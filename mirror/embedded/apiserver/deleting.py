@@ -10,14 +10,15 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mirror.embedded.apiserver import answers, changes, listing, objects, options
+from mirror.embedded.apiserver import answers, changes, listing, options
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, conflict, not_found
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.deletions import DeleteOptions, delete_options
-from mirror.embedded.apiserver.failures import Json, Refused, conflict, not_found
 from mirror.embedded.apiserver.marking import Step, step_of
 from mirror.embedded.apiserver.messages import Response
 from mirror.embedded.apiserver.storage.records import Moved, Record
-from mirror.embedded.apiserver.strategy import Context
 from mirror.embedded.apiserver.webhooks.attributes import Attributes
 
 if TYPE_CHECKING:

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, invalid_text, not_supported
-from mirror.embedded.apiserver import bodies
-from mirror.embedded.apiserver.decoding import names, syntax, text, typed, yamls
-from mirror.embedded.apiserver.failures import Json, bad_request, invalid
+from mirror.embedded.apiserver.apimachinery.decoding import bodies, names, syntax, text, typed, yamls
+from mirror.embedded.apiserver.apimachinery.errors import Json, bad_request, invalid
+from mirror.embedded.apiserver.apimachinery.schemas import versions
 from mirror.embedded.apiserver.messages import Request
 from mirror.embedded.apiserver.options import META_GROUP, dry_run_problems, flag, integer
-from mirror.embedded.apiserver.schemas import versions
 
 _KIND = "DeleteOptions"
 _POLICIES = ("Foreground", "Background", "Orphan")

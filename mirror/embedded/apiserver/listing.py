@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver import answers, objects, options, selectors, side_thread
+from mirror.embedded.apiserver import answers, options, side_thread
+from mirror.embedded.apiserver.apimachinery import objects, selectors
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, failure, gone, not_found
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.calls import Call
-from mirror.embedded.apiserver.failures import Json, Refused, bad_request, failure, gone, not_found
-from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Response
 from mirror.embedded.apiserver.options import EXACT, ListOptions
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Gone, Record
-from mirror.embedded.apiserver.strategy import Strategy
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.server import ApiServer

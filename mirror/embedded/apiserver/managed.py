@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-from mirror.embedded.apiserver import schemas
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery import schemas
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.ownership import sets, shapes, validating
 from mirror.embedded.apiserver.ownership.comparing import Comparison, Unownable, compared
 from mirror.embedded.apiserver.ownership.sets import Set

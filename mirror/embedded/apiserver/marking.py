@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from mirror.batch import times
+from mirror.embedded.apiserver.apimachinery.errors import Json
+from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
 from mirror.embedded.apiserver.deletions import DeleteOptions
-from mirror.embedded.apiserver.failures import Json
-from mirror.embedded.apiserver.strategy import Context, Strategy
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 

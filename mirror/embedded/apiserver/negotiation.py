@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from mirror.embedded.apiserver.failures import Refused, not_acceptable
+from mirror.embedded.apiserver.apimachinery.errors import Refused, not_acceptable
 from mirror.embedded.apiserver.messages import Request
 
 YAML_TYPE = "application/yaml"

@@ -9,9 +9,9 @@ from typing import Any
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, forbidden, invalid_text, not_supported, not_supported_text, required
-from mirror.embedded.apiserver import selectors
-from mirror.embedded.apiserver.bodies import Validation
-from mirror.embedded.apiserver.failures import bad_request, invalid
+from mirror.embedded.apiserver.apimachinery import selectors
+from mirror.embedded.apiserver.apimachinery.decoding.bodies import Validation
+from mirror.embedded.apiserver.apimachinery.errors import bad_request, invalid
 from mirror.embedded.apiserver.messages import Request
 
 META_GROUP = "meta.k8s.io"

@@ -12,9 +12,10 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from mirror.batch.syntax import segment_problems
-from mirror.embedded.apiserver import options, selectors
-from mirror.embedded.apiserver.failures import Refused, bad_request, failure
-from mirror.embedded.apiserver.kinds import Kind, Registry
+from mirror.embedded.apiserver import options
+from mirror.embedded.apiserver.apimachinery import selectors
+from mirror.embedded.apiserver.apimachinery.errors import Refused, bad_request, failure
+from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Request, malformed_escape
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

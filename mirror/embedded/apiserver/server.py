@@ -11,15 +11,15 @@ from mirror.batch import times
 from mirror.batch.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver import changes, discovery, resources
 from mirror.embedded.apiserver.access import Access
+from mirror.embedded.apiserver.apimachinery.errors import Json
+from mirror.embedded.apiserver.apimachinery.kinds import Registry
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.core import ApiServer
 from mirror.embedded.apiserver.crds.definitions import Definitions
-from mirror.embedded.apiserver.failures import Json
-from mirror.embedded.apiserver.kinds import Registry
 from mirror.embedded.apiserver.messages import User
 from mirror.embedded.apiserver.resources import priorityclasses
 from mirror.embedded.apiserver.resources.actions import ACTIONS
 from mirror.embedded.apiserver.storage.mvcc import Storage
-from mirror.embedded.apiserver.strategy import Context
 from mirror.embedded.apiserver.webhooks import configurations
 from mirror.embedded.apiserver.webhooks.admission import Admission
 from mirror.runtime.clock import Clock

@@ -13,14 +13,23 @@ from typing import TYPE_CHECKING
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver import changes, managed, objects
+from mirror.embedded.apiserver import changes, managed
 from mirror.embedded.apiserver.admitting import CREATE, UPDATE, attributes_of
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import (
+    Json,
+    Refused,
+    already_exists,
+    conflict,
+    failure,
+    invalid,
+    not_found,
+)
+from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
 from mirror.embedded.apiserver.calls import Call
-from mirror.embedded.apiserver.failures import Json, Refused, already_exists, conflict, failure, invalid, not_found
 from mirror.embedded.apiserver.marking import is_to_go
 from mirror.embedded.apiserver.options import WriteOptions
 from mirror.embedded.apiserver.storage.records import Moved, Record
-from mirror.embedded.apiserver.strategy import Context, Strategy
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.server import ApiServer

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver import objects
-from mirror.embedded.apiserver.failures import Json, bad_request
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import Json, bad_request
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Column
 from mirror.embedded.apiserver.negotiation import PARTIAL, PARTIAL_LIST
-from mirror.embedded.apiserver.strategy import Column
 
 _NAME = Column(
     "Name",

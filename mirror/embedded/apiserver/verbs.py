@@ -11,7 +11,7 @@ from typing import TypeAlias
 from mirror.batch.quoting import quoted
 from mirror.batch.syntax import segment_problems
 from mirror.embedded.apiserver import patches
-from mirror.embedded.apiserver.failures import (
+from mirror.embedded.apiserver.apimachinery.errors import (
     Refused,
     bad_request,
     failure,
@@ -20,7 +20,7 @@ from mirror.embedded.apiserver.failures import (
     not_found,
     qualified,
 )
-from mirror.embedded.apiserver.kinds import Kind, Registry
+from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Request, Response
 from mirror.embedded.apiserver.paths import OF_ALL_NAMESPACES, Target
 

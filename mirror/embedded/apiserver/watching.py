@@ -11,9 +11,10 @@ import math
 from collections.abc import AsyncGenerator, Iterator
 from typing import TYPE_CHECKING
 
-from mirror.embedded.apiserver import listing, objects, options, tables
+from mirror.embedded.apiserver import listing, options, tables
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, failure, gone, internal, not_acceptable
 from mirror.embedded.apiserver.calls import Call
-from mirror.embedded.apiserver.failures import Json, Refused, failure, gone, internal, not_acceptable
 from mirror.embedded.apiserver.listing import Predicate
 from mirror.embedded.apiserver.messages import Stream
 from mirror.embedded.apiserver.negotiation import PARTIAL, PARTIAL_LIST, TABLE

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mirror.embedded.apiserver import answers, bodies, changes, managed, objects, options, patches
+from mirror.embedded.apiserver import answers, changes, managed, options, patches
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.decoding import bodies
+from mirror.embedded.apiserver.apimachinery.errors import Json, conflict, not_found
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.calls import Call
-from mirror.embedded.apiserver.failures import Json, conflict, not_found
-from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Response
 from mirror.embedded.apiserver.options import WriteOptions
 from mirror.embedded.apiserver.storing import Change, changed, created
-from mirror.embedded.apiserver.strategy import Context
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.server import ApiServer

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeAlias
 
-from mirror.embedded.apiserver.failures import MODIFIED, Refused, failure
+from mirror.embedded.apiserver.apimachinery.errors import MODIFIED, Refused, failure
 from mirror.embedded.apiserver.messages import Answer, Request
 
 

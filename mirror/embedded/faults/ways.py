@@ -16,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from mirror.embedded.apiserver.failures import Refused, gone
+from mirror.embedded.apiserver.apimachinery.errors import Refused, gone
 from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream
 from mirror.embedded.faults.kinds import Dropped, Expiry, Fault, Loss, Slow, conflict
 from mirror.embedded.faults.targets import EVERYBODY, INSIDER, Target, Which

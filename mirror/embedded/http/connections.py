@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
 from typing import Any, Protocol, cast
 
-from mirror.embedded.apiserver.failures import Refused, failure
+from mirror.embedded.apiserver.apimachinery.errors import Refused, failure
 from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream, User
 from mirror.embedded.faults.kinds import Dropped
 from mirror.embedded.http import writing

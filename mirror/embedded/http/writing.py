@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from mirror.embedded.apiserver.failures import Json, Refused
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused
 from mirror.embedded.apiserver.messages import Response, Stream
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 from mirror.batch import times
-from mirror.embedded.apiserver.strategy import Context
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.webhooks import configurations
 from mirror.embedded.apiserver.webhooks.admission import Admission
 from mirror.embedded.apiserver.webhooks.calling import CallFailed

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.crds import checking, formats, kind, paths, patterns, values
 from mirror.embedded.apiserver.crds.schema_rules import check_schema
-from mirror.embedded.apiserver.strategy import Context
 
 TEXT, NUMBER, ANYTHING = {"type": "string"}, {"type": "integer"}, {"x-kubernetes-preserve-unknown-fields": True}
 

@@ -10,10 +10,10 @@ import pytest
 
 from mirror.batch.gates import ALL_ON
 from mirror.embedded.apiserver import discovery, resources
-from mirror.embedded.apiserver.failures import Refused
-from mirror.embedded.apiserver.kinds import Kind, Registry
+from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
+from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.messages import Request, Response
-from mirror.embedded.apiserver.strategy import Strategy
 
 AGGREGATED = f"{discovery.AGGREGATED_TYPE},application/json"
 

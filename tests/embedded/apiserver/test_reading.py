@@ -253,7 +253,7 @@ async def test_a_watch_that_breaks_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     """In an event, and ends; the log gets the rest."""
     api = Asking()
     async with api.watch(f"{MAPS}?watch=1&resourceVersion={record_version(api)}") as watch:
-        monkeypatch.setattr("mirror.embedded.apiserver.objects.shown", None)
+        monkeypatch.setattr("mirror.embedded.apiserver.apimachinery.objects.shown", None)
         made = api.server.storage.get("configmaps", "default", "a")
         assert made is None
         api.server.storage.write(

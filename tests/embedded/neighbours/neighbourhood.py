@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any, ParamSpec
 
 from mirror.embedded import memory, neighbours, virtual
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.server import build
 from mirror.embedded.clocks import LoopClock
 from mirror.embedded.faults.ways import Faults

@@ -10,7 +10,7 @@ import pytest
 from neighbourhood import JOBS, Json, World, in_virtual_time, world
 
 from mirror.embedded import schedules
-from mirror.embedded.apiserver import failures
+from mirror.embedded.apiserver.apimachinery import errors
 from mirror.embedded.neighbours.cronjobs import timing
 from mirror.embedded.neighbours.cronjobs.timing import Missed, Timing
 
@@ -291,7 +291,7 @@ async def test_a_refused_job_is_reported_and_tried_again() -> None:
 
         async def refuse(request: Any) -> None:
             if request.method == "POST" and request.path.endswith("/jobs"):
-                raise failures.bad_request("no more of these")
+                raise errors.bad_request("no more of these")
 
         before, here.faults.before = here.faults.before, refuse  # type: ignore[method-assign]
         await asyncio.sleep(70)

@@ -11,7 +11,7 @@ import msgspec
 from mirror.embedded.apiserver.access import bootstrap_roles
 from mirror.embedded.apiserver.access.policy import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, GROUP
 from mirror.embedded.apiserver.access.rules import Rule
-from mirror.embedded.apiserver.failures import Json
+from mirror.embedded.apiserver.apimachinery.errors import Json
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.storage.mvcc import Storage

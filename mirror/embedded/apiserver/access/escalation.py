@@ -22,7 +22,7 @@ from mirror.embedded.apiserver.access.rules import (
     list_of,
     missing,
 )
-from mirror.embedded.apiserver.failures import Json, Refused, failure, forbidden, not_found
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, failure, forbidden, not_found
 from mirror.embedded.apiserver.messages import MASTERS_GROUP, User
 
 _AGGREGATION = "must have cluster-admin privileges to use the aggregationRule"

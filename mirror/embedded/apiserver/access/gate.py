@@ -16,8 +16,8 @@ from mirror.embedded.apiserver.access import bootstrap, impersonating, requests,
 from mirror.embedded.apiserver.access.policy import Held, Policy, RoleRef
 from mirror.embedded.apiserver.access.rules import FULL, Attributes, Rule
 from mirror.embedded.apiserver.access.tokens import ISSUER, Refusal, Tokens, Verified
-from mirror.embedded.apiserver.failures import unauthorized
-from mirror.embedded.apiserver.kinds import Kind, Registry
+from mirror.embedded.apiserver.apimachinery.errors import unauthorized
+from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import (
     ANONYMOUS,
     AUTHENTICATED_GROUP,

@@ -16,7 +16,7 @@ from mirror.batch.syntax import subdomain_problems
 from mirror.embedded.apiserver.access import requests
 from mirror.embedded.apiserver.access.policy import account_of
 from mirror.embedded.apiserver.access.rules import Attributes
-from mirror.embedded.apiserver.failures import Refused, bad_request
+from mirror.embedded.apiserver.apimachinery.errors import Refused, bad_request
 from mirror.embedded.apiserver.messages import (
     ANONYMOUS,
     AUTHENTICATED_GROUP,

@@ -13,7 +13,7 @@ import msgspec
 
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.access.rules import Attributes, Rule, allows
-from mirror.embedded.apiserver.failures import Refused, not_found
+from mirror.embedded.apiserver.apimachinery.errors import Refused, not_found
 from mirror.embedded.apiserver.messages import User
 
 if TYPE_CHECKING:

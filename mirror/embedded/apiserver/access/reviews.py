@@ -12,16 +12,18 @@ import msgspec
 
 from mirror.batch.syntax import label_value_problems, qualified_name_problems
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, invalid_texts, required
-from mirror.embedded.apiserver import answers, bodies, failures, managed, negotiation, options
+from mirror.embedded.apiserver import answers, managed, negotiation, options
 from mirror.embedded.apiserver.access.rules import Attributes
 from mirror.embedded.apiserver.access.tokens import Refusal
-from mirror.embedded.apiserver.failures import Json, bad_request
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery import errors
+from mirror.embedded.apiserver.apimachinery.decoding import bodies
+from mirror.embedded.apiserver.apimachinery.errors import Json, bad_request
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
 from mirror.embedded.apiserver.resources.base import Builtin
 from mirror.embedded.apiserver.resources.goprint import go_json
 from mirror.embedded.apiserver.side_thread import pure, size_of
-from mirror.embedded.apiserver.strategy import Context
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.access.gate import Access
@@ -177,7 +179,7 @@ def _what_may_i(access: Access, body: Json, namespace: str, context: Context) ->
     where = (body.get("spec") or {}).get("namespace", "")
     if not where:
         raise bad_request("no namespace on request")
-    rules, errors, is_complete = access.all_rules(context.user, where)
+    rules, evaluation_error, is_complete = access.all_rules(context.user, where)
     status: Json = {"resourceRules": [], "nonResourceRules": [], "incomplete": not is_complete}
     for rule in rules:
         shown = msgspec.to_builtins(rule)
@@ -187,8 +189,8 @@ def _what_may_i(access: Access, body: Json, namespace: str, context: Context) ->
             status["nonResourceRules"].append(
                 {name: shown[name] for name in ("verbs", "nonResourceURLs") if name in shown}
             )
-    if errors:
-        status["evaluationError"] = errors
+    if evaluation_error:
+        status["evaluationError"] = evaluation_error
     return {**_head(body), "metadata": {}, "spec": {}, "status": status}
 
 
@@ -289,4 +291,4 @@ def _check_empty(body: Json, *, but: tuple[str, ...] = ()) -> list[Violation]:
 def _refuse(violations: list[Violation]) -> None:
     if violations:
         # What the server has decoded does not know its kind any more.
-        raise failures.invalid("", _AUTHORIZATION, "", violations)
+        raise errors.invalid("", _AUTHORIZATION, "", violations)

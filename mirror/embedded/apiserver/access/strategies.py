@@ -11,11 +11,11 @@ from mirror.batch.syntax import segment_problems, subdomain_problems
 from mirror.batch.violations import Violation, invalid, invalid_texts, not_supported_text, required
 from mirror.embedded.apiserver.access.escalation import Rights, check_binding, check_role
 from mirror.embedded.apiserver.access.policy import GROUP
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.resources import cells
 from mirror.embedded.apiserver.resources.base import Builtin
 from mirror.embedded.apiserver.resources.texts import TEXTS
-from mirror.embedded.apiserver.strategy import Column, Context, Json
 
 _URLS_OF_NAMESPACE = "namespaced rules cannot apply to non-resource URLs"
 _BOTH = "rules cannot apply to both regular resources and non-resource URLs"

@@ -19,7 +19,7 @@ import msgspec
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.access.policy import ACCOUNT_PREFIX
 from mirror.embedded.apiserver.access.rules import list_of
-from mirror.embedded.apiserver.failures import Json
+from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
 from mirror.runtime.clock import Clock
 

@@ -10,12 +10,12 @@ from typing import Any
 from mirror.batch.quoting import quoted
 from mirror.batch.syntax import subdomain_problems
 from mirror.batch.violations import Violation, invalid
-from mirror.embedded.apiserver import schemas
+from mirror.embedded.apiserver.apimachinery import schemas
+from mirror.embedded.apiserver.apimachinery.decoding import goprint
+from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json, Strategy, Update
 from mirror.embedded.apiserver.crds import checking, paths, values
-from mirror.embedded.apiserver.decoding import goprint
 from mirror.embedded.apiserver.ownership import shapes
 from mirror.embedded.apiserver.resources import cells, meta
-from mirror.embedded.apiserver.strategy import Column, Context, Json, Strategy, Update
 
 _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 _META = ("apiVersion", "kind", "metadata")

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mirror.batch import times
-from mirror.embedded.apiserver import changes, objects
+from mirror.embedded.apiserver import changes
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import Json
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.crds import kind as crd
 from mirror.embedded.apiserver.crds import naming, scaling
 from mirror.embedded.apiserver.crds.custom import Custom
-from mirror.embedded.apiserver.failures import Json
-from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.storage.records import Moved, Record
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import Any
 from mirror.batch.canonical import same
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.crds import definition_rules, patterns
 from mirror.embedded.apiserver.crds.schema_words import unrecognized_formats
-from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.resources import cells, meta
 from mirror.embedded.apiserver.resources.base import Builtin, status_update
 from mirror.embedded.apiserver.resources.texts import TEXTS
-from mirror.embedded.apiserver.strategy import Column, Context, Json
 
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"

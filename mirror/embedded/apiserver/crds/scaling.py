@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import invalid
-from mirror.embedded.apiserver import answers, bodies, changes, managed, objects, options, patches, schemas, storing
+from mirror.embedded.apiserver import answers, changes, managed, options, patches, storing
+from mirror.embedded.apiserver.apimachinery import objects, schemas
+from mirror.embedded.apiserver.apimachinery.decoding import bodies
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, failure, internal, not_found
+from mirror.embedded.apiserver.apimachinery.errors import invalid as refused
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.crds import paths
-from mirror.embedded.apiserver.failures import Json, Refused, bad_request, failure, internal, not_found
-from mirror.embedded.apiserver.failures import invalid as refused
-from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import Answer, Request
 from mirror.embedded.apiserver.negotiation import PLAIN
 from mirror.embedded.apiserver.resources.actions import common
 from mirror.embedded.apiserver.resources.base import Builtin
-from mirror.embedded.apiserver.strategy import Context
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.core import Action, ActionKey, ApiServer

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
-from mirror.embedded.apiserver.schemas import merging
-from mirror.embedded.apiserver.schemas.dropped import KNOWN
+from mirror.embedded.apiserver.apimachinery.schemas import merging
+from mirror.embedded.apiserver.apimachinery.schemas.dropped import KNOWN
 
 SCALARS: Mapping[str, str] = {"s": "string", "i": "numeric", "f": "numeric", "b": "boolean", "y": "string"}
 """What a scalar must be; others may be any scalar."""

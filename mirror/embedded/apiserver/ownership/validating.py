@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mirror.embedded.apiserver.decoding import goprint
+from mirror.embedded.apiserver.apimachinery.decoding import goprint
 from mirror.embedded.apiserver.ownership.comparing import element_of
 from mirror.embedded.apiserver.ownership.sets import shown
 from mirror.embedded.apiserver.ownership.shapes import Items, Scalar, Shape, Struct, Whole

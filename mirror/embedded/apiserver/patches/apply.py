@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver import failures, managed
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver import managed
+from mirror.embedded.apiserver.apimachinery import errors
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.managed import Manager, Managers, Owned
 from mirror.embedded.apiserver.ownership import comparing, merging, sets, shapes, validating
 from mirror.embedded.apiserver.ownership.comparing import Unownable
@@ -51,7 +52,7 @@ def apply(
     return found
 
 
-def _untracked(live: Json, kind: Kind, shape: shapes.Struct) -> failures.Refused:
+def _untracked(live: Json, kind: Kind, shape: shapes.Struct) -> errors.Refused:
     """500: the object that is there has something that nobody can own."""
     wrong = validating.told(validating.problems(live, shape, allows_duplicates=True))
     if live["metadata"].get("managedFields"):
@@ -82,13 +83,13 @@ def _check_identity(patch: Json, kind: Kind) -> None:
     if own_version == kind.api_version and own_kind == kind.kind:
         meta = patch.get("metadata")
         if isinstance(meta, dict) and meta.get("managedFields") is not None:
-            raise failures.bad_request("metadata.managedFields must be nil")
+            raise errors.bad_request("metadata.managedFields must be nil")
         return
     own_version, own_kind = (one if isinstance(one, str) else "" for one in (own_version, own_kind))
     if own_version.count("/") > 1:
         own_version = own_kind = ""
     group, _, version = own_version.rpartition("/")
-    raise failures.bad_request(f"invalid object type: {group}/{version}, Kind={own_kind}")
+    raise errors.bad_request(f"invalid object type: {group}/{version}, Kind={own_kind}")
 
 
 class _Applying:
@@ -193,7 +194,7 @@ class _Conflicts(Exception):
         super().__init__(f"{len(found)} conflicts")
         self.found = found
 
-    def refused(self) -> failures.Refused:
+    def refused(self) -> errors.Refused:
         """409 with a cause for every conflict."""
         causes = [
             {"reason": "FieldManagerConflict", "message": f"conflict with {_told(owner)}", "field": sets.shown(path)}
@@ -208,7 +209,7 @@ class _Conflicts(Exception):
                 lines.append(f"conflicts with {_told(owner)}:")
                 lines.extend(f"- {sets.shown(path)}" for one, path in self.found if one == owner)
             message = f"Apply failed with {len(self.found)} conflicts: " + "\n".join(lines)
-        return failures.Refused(failures.failure(409, "Conflict", message, {"causes": causes}))
+        return errors.Refused(errors.failure(409, "Conflict", message, {"causes": causes}))
 
 
 def _identity(manager: Manager) -> str:
@@ -281,6 +282,6 @@ def described(patch: Json, kind: Kind) -> str:
     return f"{namespace}/{name}; {kind.group}/{kind.version}, Kind={kind.kind}"
 
 
-def internal(message: str) -> failures.Refused:
+def internal(message: str) -> errors.Refused:
     """500, as the server answers where it did not think of a better code."""
-    return failures.Refused(failures.failure(500, "", message))
+    return errors.Refused(errors.failure(500, "", message))

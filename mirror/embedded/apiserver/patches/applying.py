@@ -6,12 +6,18 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from mirror.embedded.apiserver import failures
-from mirror.embedded.apiserver.bodies import Decoded, Validation, custom_metadata, unreadable, warnings_of
-from mirror.embedded.apiserver.decoding import fast, typed, yamls
-from mirror.embedded.apiserver.decoding.goprint import type_of
-from mirror.embedded.apiserver.decoding.text import is_shallow
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery import errors
+from mirror.embedded.apiserver.apimachinery.decoding import fast, typed, yamls
+from mirror.embedded.apiserver.apimachinery.decoding.bodies import (
+    Decoded,
+    Validation,
+    custom_metadata,
+    unreadable,
+    warnings_of,
+)
+from mirror.embedded.apiserver.apimachinery.decoding.goprint import type_of
+from mirror.embedded.apiserver.apimachinery.decoding.text import is_shallow
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.patches import apply, converting
 
 Json: TypeAlias = dict[str, Any]
@@ -38,7 +44,7 @@ def applied(
     wanted, complaints = _read(patch)
     found = apply.apply(wanted, current, kind, manager=manager, force=force, subresource=subresource, now=now)
     if complaints and validation == "Strict":
-        raise failures.bad_request(f"error strict decoding YAML: {complaints[0]}")
+        raise errors.bad_request(f"error strict decoding YAML: {complaints[0]}")
     if kind.strategy.struct:
         try:
             found, _ = converting.converted(found, kind.strategy.struct)
@@ -64,17 +70,17 @@ def _read(patch: bytes) -> tuple[Json, list[str]]:
         try:
             data, twice = yamls.to_json(patch)
         except yamls.NotYaml as error:
-            raise failures.bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from error
+            raise errors.bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from error
         found = msgspec.json.decode(data)
         complaints = [f"error converting YAML to JSON: {one}" for one in twice]
     if found is None:
         found = {}
     if not isinstance(found, dict):
         kind = {"[]interface {}": "array", "int64": "number", "float64": "number"}.get(type_of(found), type_of(found))
-        raise failures.bad_request(
+        raise errors.bad_request(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: "
             f"json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
         )
     if not is_shallow(found):
-        raise failures.bad_request("error decoding YAML: error unmarshaling JSON: exceeded max depth")
+        raise errors.bad_request("error decoding YAML: error unmarshaling JSON: exceeded max depth")
     return found, complaints

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from mirror.embedded.apiserver.decoding import fast, scalars
-from mirror.embedded.apiserver.decoding.goprint import type_of
-from mirror.embedded.apiserver.schemas import gotypes
-from mirror.embedded.apiserver.schemas.dropped import KNOWN, drop
+from mirror.embedded.apiserver.apimachinery.decoding import fast, scalars
+from mirror.embedded.apiserver.apimachinery.decoding.goprint import type_of
+from mirror.embedded.apiserver.apimachinery.schemas import gotypes
+from mirror.embedded.apiserver.apimachinery.schemas.dropped import KNOWN, drop
 
 _GO_KINDS = {"s": "string", "b": "bool", "i": "int32", "f": "float64"}
 

@@ -14,13 +14,19 @@ import msgspec
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import invalid_text
-from mirror.embedded.apiserver import failures
-from mirror.embedded.apiserver.bodies import Decoded, Validation, custom_metadata, keep_reset, unknown_fields
-from mirror.embedded.apiserver.decoding import fast, goprint, names, syntax, typed
-from mirror.embedded.apiserver.decoding.text import Members, NotJson, Number, is_shallow, parse, plain
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery import errors
+from mirror.embedded.apiserver.apimachinery.decoding import fast, goprint, names, syntax, typed
+from mirror.embedded.apiserver.apimachinery.decoding.bodies import (
+    Decoded,
+    Validation,
+    custom_metadata,
+    keep_reset,
+    unknown_fields,
+)
+from mirror.embedded.apiserver.apimachinery.decoding.text import Members, NotJson, Number, is_shallow, parse, plain
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.schemas import versions
 from mirror.embedded.apiserver.patches import converting, json_patch, merge_patch, printed, strategic
-from mirror.embedded.apiserver.schemas import versions
 
 Json: TypeAlias = dict[str, Any]
 
@@ -47,9 +53,9 @@ def type_of(content_type: str, kind: Kind) -> str:
     found = content_type.partition(";")[0] if content_type.find(";") > 0 else content_type
     if found not in accepted(kind):
         if kind.strategy.struct:
-            raise failures.unsupported_media_type("415: Unsupported Media Type")
+            raise errors.unsupported_media_type("415: Unsupported Media Type")
         known = ", ".join(accepted(kind))
-        raise failures.unsupported_media_type(
+        raise errors.unsupported_media_type(
             f"the body of the request was in an unknown format - accepted media types include: {known}"
         )
     return found
@@ -90,13 +96,13 @@ def _operations(patch: bytes, validation: Validation) -> tuple[list[Json], list[
         return [], []
     type_name = "jsonpatch.Patch" if validation == "Ignore" else "[]handlers.jsonPatchOp"
     if not isinstance(members, list) or isinstance(members, Members):
-        raise failures.bad_request(f"{prefix}json: cannot unmarshal {_word(members)} into Go value of type {type_name}")
+        raise errors.bad_request(f"{prefix}json: cannot unmarshal {_word(members)} into Go value of type {type_name}")
     complaints: list[str] = []
     operations = []
     for position, one in enumerate(members):
         operations.append({} if one is None else _operation(one, position, prefix, complaints))
     if len(operations) > _MOST_OPERATIONS:
-        raise failures.too_large(
+        raise errors.too_large(
             "Request entity too large: The allowed maximum operations in a JSON patch is "
             f"{_MOST_OPERATIONS}, got {len(operations)}"
         )
@@ -105,7 +111,7 @@ def _operations(patch: bytes, validation: Validation) -> tuple[list[Json], list[
 
 def _operation(members: Any, position: int, prefix: str, complaints: list[str]) -> Json:
     if not isinstance(members, Members):
-        raise failures.bad_request(
+        raise errors.bad_request(
             f"{prefix}json: cannot unmarshal {_word(members)} into Go value of type handlers.jsonPatchOp"
         )
     found: Json = {}
@@ -120,7 +126,7 @@ def _operation(members: Any, position: int, prefix: str, complaints: list[str]) 
             complaints.extend(typed.duplicates(value, path))
         elif value is not None and not isinstance(value, str):
             where = f"struct field jsonPatchOp.{name}"
-            raise failures.bad_request(f"{prefix}json: cannot unmarshal {_word(value)} into Go {where} of type string")
+            raise errors.bad_request(f"{prefix}json: cannot unmarshal {_word(value)} into Go {where} of type string")
         found[name] = plain(value)
     return found
 
@@ -129,14 +135,14 @@ def _merge(patch: bytes, validation: Validation) -> tuple[Json, list[str]]:
     is_checked = validation != "Ignore"
     try:
         members = _parsed(patch, "error decoding patch: ")
-    except failures.Refused:
+    except errors.Refused:
         if is_checked:
             raise
-        raise failures.bad_request("Invalid JSON Patch") from None
+        raise errors.bad_request("Invalid JSON Patch") from None
     if members is None or not (isinstance(members, Members) or is_checked):
-        raise failures.bad_request("Invalid JSON Patch")
+        raise errors.bad_request("Invalid JSON Patch")
     if not isinstance(members, Members):
-        raise failures.bad_request(
+        raise errors.bad_request(
             f"error decoding patch: json: cannot unmarshal {_word(members)} into Go value of type {_MAP}"
         )
     return plain(members), typed.duplicates(members) if is_checked else []
@@ -147,11 +153,11 @@ def _strategic(patch: bytes, current: Json, kind: Kind, validation: Validation) 
     try:
         found = strategic.patched(current, wanted, kind.strategy.struct)
     except strategic.BadPatch as error:
-        raise failures.bad_request(str(error)) from error
+        raise errors.bad_request(str(error)) from error
     except strategic.Unmergeable:
         raise _rejected() from None
     except strategic.CannotMerge as error:
-        raise failures.Refused(failures.failure(500, "", str(error))) from error
+        raise errors.Refused(errors.failure(500, "", str(error))) from error
     try:
         body, unknown = converting.converted(found, kind.strategy.struct)
     except converting.Unconvertible as error:
@@ -167,7 +173,7 @@ def _strategic_patch(patch: bytes, validation: Validation) -> tuple[Json, list[s
         return wanted, []
     members = _parsed(patch, "")
     if members is not None and not isinstance(members, Members):
-        raise failures.bad_request(f"json: cannot unmarshal {_word(members)} into Go value of type {_MAP}")
+        raise errors.bad_request(f"json: cannot unmarshal {_word(members)} into Go value of type {_MAP}")
     return plain(members) or {}, [] if validation == "Ignore" else typed.duplicates(members)
 
 
@@ -229,7 +235,7 @@ def _decoded_custom(body: Any, complaints: list[str], kind: Kind, validation: Va
         raise _invalid(shown, str(refusal)) from None
     if not own_version:
         why = "Object 'apiVersion' is missing in 'object has no apiVersion field'"
-        raise failures.internal(why)
+        raise errors.internal(why)
     names.check_custom(own_version, own_kind, metadata.get("name") or "", kind, b"")
     body = {**msgspec.json.decode(shown), "metadata": metadata}
     unknown += unknown_fields(body, kind)
@@ -253,17 +259,17 @@ def _parsed(patch: bytes, prefix: str) -> Any:
         return parse(patch)
     except NotJson:
         why = syntax.complaint(patch) or "invalid character '[' exceeded max depth"
-        raise failures.bad_request(prefix + why) from None
+        raise errors.bad_request(prefix + why) from None
 
 
-def _invalid(shown: str, why: str) -> failures.Refused:
-    return failures.invalid("", "", "", [invalid_text("patch", shown, why)])
+def _invalid(shown: str, why: str) -> errors.Refused:
+    return errors.invalid("", "", "", [invalid_text("patch", shown, why)])
 
 
-def _rejected() -> failures.Refused:
-    status = failures.failure(422, "Invalid", _REJECTED)
+def _rejected() -> errors.Refused:
+    status = errors.failure(422, "Invalid", _REJECTED)
     status["details"] = {}
-    return failures.Refused(status)
+    return errors.Refused(status)
 
 
 def _word(value: Any) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS
 from mirror.embedded.apiserver.ownership import sets
-from mirror.embedded.apiserver.schemas import STRUCTS
 
 _MARKUP = re.compile("[<>&\u2028\u2029]")
 _FIRST = ("kind", "apiVersion")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver import objects
-from mirror.embedded.apiserver.failures import Json, Refused, failure, forbidden
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, failure, forbidden
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.storage.mvcc import Storage

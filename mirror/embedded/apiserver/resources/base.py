@@ -12,9 +12,9 @@ from typing import ClassVar
 from mirror.batch.canonical import same
 from mirror.batch.syntax import subdomain_problems
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver import schemas
+from mirror.embedded.apiserver.apimachinery import schemas
+from mirror.embedded.apiserver.apimachinery.strategy import Context, Json, Strategy, Update
 from mirror.embedded.apiserver.resources import meta, storage_form
-from mirror.embedded.apiserver.strategy import Context, Json, Strategy, Update
 
 CORE_REFUSAL = "field label not supported: {label}"
 """How kinds of core say that they do not have a field selector."""

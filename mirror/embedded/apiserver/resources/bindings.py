@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.resources.base import Builtin
 
 

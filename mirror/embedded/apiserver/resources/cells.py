@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from mirror.batch import times
+from mirror.embedded.apiserver.apimachinery.strategy import Column
 from mirror.embedded.apiserver.resources.texts import TEXTS
-from mirror.embedded.apiserver.strategy import Column
 
 UNKNOWN, NONE, UNSET = "<unknown>", "<none>", "<unset>"
 

@@ -8,12 +8,12 @@ from datetime import datetime
 from mirror.batch.quoting import quoted
 from mirror.batch.syntax import config_key_problems, size
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_texts, too_long
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.resources import cells
 from mirror.embedded.apiserver.resources.base import Builtin
 from mirror.embedded.apiserver.resources.bytes64 import canonical, length
 from mirror.embedded.apiserver.resources.texts import TEXTS
-from mirror.embedded.apiserver.strategy import Column, Context, Json
 
 LARGEST = 1024 * 1024
 """Bytes of all values of a ConfigMap or a Secret together."""

@@ -20,11 +20,11 @@ from mirror.batch.violations import (
     required,
 )
 from mirror.embedded import schedules
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.resources import cells, meta
 from mirror.embedded.apiserver.resources.base import Builtin, status_update
 from mirror.embedded.apiserver.resources.texts import TEXTS
-from mirror.embedded.apiserver.strategy import Column, Context, Json
 
 _LONGEST_NAME = 52
 """Names of its Jobs are eleven characters longer, and at most 63."""

@@ -13,13 +13,13 @@ from mirror.batch.canonical import same
 from mirror.batch.quoting import json_text
 from mirror.batch.syntax import qualified_name_problems, size, subdomain_problems
 from mirror.batch.violations import IMMUTABLE, Violation, invalid, invalid_text, invalid_texts, required
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.resources import cells, meta
 from mirror.embedded.apiserver.resources.base import CORE_REFUSAL, Builtin
 from mirror.embedded.apiserver.resources.goprint import go_json
 from mirror.embedded.apiserver.resources.storage_form import micro
 from mirror.embedded.apiserver.resources.texts import TEXTS
-from mirror.embedded.apiserver.strategy import Column, Context, Json
 
 _LONGEST, _LONGEST_NOTE = 128, 1024
 _TYPES = ("Normal", "Warning")

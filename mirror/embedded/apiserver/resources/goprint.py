@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mirror.batch import printing
-from mirror.embedded.apiserver.schemas import STRUCTS
+from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS
 
 
 def go_json(value: Any, kind: str) -> str:

@@ -9,11 +9,11 @@ from types import MappingProxyType
 from mirror.batch import canonical, conditions, defaults, job_rules, meta_rules, strategy, warnings
 from mirror.batch.times import BadTime
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver import failures
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery import errors
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json, Strategy, Update
 from mirror.embedded.apiserver.resources import cells, storage_form
 from mirror.embedded.apiserver.resources.texts import TEXTS
-from mirror.embedded.apiserver.strategy import Column, Context, Json, Strategy, Update
 
 ORPHANED = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them"
@@ -130,7 +130,7 @@ def _check_status(new: Json, old: Json, context: Context) -> Sequence[Violation]
         found = job_rules.check_status_write(new, old)
     except BadTime as error:
         # Decoding has refused what is no time; years beyond 9999 in UTC remain.
-        raise failures.bad_request(f"parsing time {error}") from error
+        raise errors.bad_request(f"parsing time {error}") from error
     return _without_generic(found, new, old)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from mirror.batch.violations import NEGATIVE, Violation, invalid
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.resources import cells, meta
 from mirror.embedded.apiserver.resources.base import Builtin
 from mirror.embedded.apiserver.resources.texts import TEXTS
-from mirror.embedded.apiserver.strategy import Column, Context, Json
 
 _COORDINATED = ("strategy", "preferredHolder")
 """Of coordinated leader election, whose gate is off."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from mirror.batch import meta_rules
 from mirror.batch.syntax import subdomain_problems
 from mirror.batch.violations import Violation, forbidden, invalid_texts, required
-from mirror.embedded.apiserver.strategy import Json
+from mirror.embedded.apiserver.apimachinery.strategy import Json
 
 _ANY_NAMESPACE = "any"
 

@@ -12,10 +12,10 @@ from types import MappingProxyType
 from mirror.batch.quoting import json_text
 from mirror.batch.syntax import label_problems, qualified_name_problems
 from mirror.batch.violations import Violation, invalid, invalid_text, invalid_texts
-from mirror.embedded.apiserver.kinds import ALL_VERBS, Kind
+from mirror.embedded.apiserver.apimachinery.kinds import ALL_VERBS, Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json, Update
 from mirror.embedded.apiserver.resources import cells, meta
 from mirror.embedded.apiserver.resources.base import CORE_REFUSAL, Builtin, keep, status_update
-from mirror.embedded.apiserver.strategy import Column, Context, Json, Update
 
 KUBERNETES = "kubernetes"
 NAME_LABEL = "kubernetes.io/metadata.name"

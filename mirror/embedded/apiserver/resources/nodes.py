@@ -23,13 +23,13 @@ from mirror.batch.violations import (
     not_supported,
     required,
 )
-from mirror.embedded.apiserver.decoding.syntax import complaint
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.decoding.syntax import complaint
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.resources import cells, cidrs, meta
 from mirror.embedded.apiserver.resources.base import CORE_REFUSAL, Builtin, status_update
 from mirror.embedded.apiserver.resources.goprint import go_json
 from mirror.embedded.apiserver.resources.texts import TEXTS
-from mirror.embedded.apiserver.strategy import Column, Context, Json
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TAINTS = "scheduler.alpha.kubernetes.io/taints"

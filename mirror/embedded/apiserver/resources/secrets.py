@@ -9,15 +9,15 @@ from types import MappingProxyType
 from mirror.batch.quoting import json_text
 from mirror.batch.syntax import config_key_problems
 from mirror.batch.violations import IMMUTABLE, Violation, invalid, invalid_texts, required, too_long
-from mirror.embedded.apiserver.decoding.syntax import complaint
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.decoding.syntax import complaint
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.resources import cells
 from mirror.embedded.apiserver.resources.base import CORE_REFUSAL, Builtin
 from mirror.embedded.apiserver.resources.bytes64 import canonical, decoded, encoded, length
 from mirror.embedded.apiserver.resources.configmaps import LARGEST, check_immutable
 from mirror.embedded.apiserver.resources.key_pairs import mismatch
 from mirror.embedded.apiserver.resources.texts import TEXTS
-from mirror.embedded.apiserver.strategy import Column, Context, Json
 
 OPAQUE, TLS = "Opaque", "kubernetes.io/tls"
 TOKEN = "kubernetes.io/service-account-token"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Context, Json
 from mirror.embedded.apiserver.resources import cells
 from mirror.embedded.apiserver.resources.base import Builtin
-from mirror.embedded.apiserver.strategy import Context, Json
 
 _MOUNTABLE = "kubernetes.io/enforce-mountable-secrets"
 

@@ -10,8 +10,8 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from mirror.batch import times
-from mirror.embedded.apiserver.schemas import STRUCTS
-from mirror.embedded.apiserver.strategy import Json
+from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS
+from mirror.embedded.apiserver.apimachinery.strategy import Json
 
 _Change: TypeAlias = Callable[[Any], Any]
 

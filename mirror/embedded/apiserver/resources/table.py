@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirror.batch.gates import ALL_ON, ApiGates
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.resources import (
     bindings,
     configmaps,

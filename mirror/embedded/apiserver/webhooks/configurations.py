@@ -7,10 +7,10 @@ from datetime import datetime
 
 from mirror.batch.canonical import same
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.resources import cells, meta
 from mirror.embedded.apiserver.resources.base import Builtin
-from mirror.embedded.apiserver.strategy import Column, Context, Json
 from mirror.embedded.apiserver.webhooks import rules
 
 GROUP, VERSION = "admissionregistration.k8s.io", "v1"

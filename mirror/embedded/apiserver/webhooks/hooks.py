@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mirror.batch import selectors
-from mirror.embedded.apiserver import objects
-from mirror.embedded.apiserver.failures import Json, not_found
-from mirror.embedded.apiserver.kinds import Kind, Registry
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import Json, not_found
+from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.webhooks.attributes import Attributes
 from mirror.embedded.apiserver.webhooks.configurations import GROUP

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mirror.embedded.apiserver import objects
-from mirror.embedded.apiserver.failures import forbidden, not_found
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import forbidden, not_found
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.webhooks.attributes import Attributes
 

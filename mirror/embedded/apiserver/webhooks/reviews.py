@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver.failures import Json, Refused
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.webhooks.attributes import Attributes
 from mirror.embedded.apiserver.webhooks.hooks import Hook
 

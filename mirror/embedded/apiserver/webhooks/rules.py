@@ -19,7 +19,7 @@ from mirror.batch.violations import (
     not_supported_text,
     required,
 )
-from mirror.embedded.apiserver.failures import Json
+from mirror.embedded.apiserver.apimachinery.errors import Json
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES = ("*", "Cluster", "Namespaced")

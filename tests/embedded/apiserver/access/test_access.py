@@ -11,12 +11,12 @@ from mirror.embedded.apiserver.access import Access
 from mirror.embedded.apiserver.access.policy import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, GROUP, ROLE_BINDINGS, ROLES
 from mirror.embedded.apiserver.access.rules import Attributes
 from mirror.embedded.apiserver.access.tokens import Refusal, account_user
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import ADMIN, AUTHENTICATED_GROUP, Request, User
 from mirror.embedded.apiserver.paths import request_info
 from mirror.embedded.apiserver.storage import keys
 from mirror.embedded.apiserver.storage.mvcc import Storage
-from mirror.embedded.apiserver.strategy import Context
 
 JANE = User("jane", ("dev", AUTHENTICATED_GROUP))
 CONTEXT = Context(now="2026-11-21T12:00:00Z", user=JANE)

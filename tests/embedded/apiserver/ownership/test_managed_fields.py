@@ -9,9 +9,9 @@ import pytest
 
 from mirror.batch.gates import ALL_ON
 from mirror.embedded.apiserver import managed, resources
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
 from mirror.embedded.apiserver.ownership import shapes
-from mirror.embedded.apiserver.strategy import Context, Strategy
 
 Json = dict[str, Any]
 KINDS = {kind.kind: kind for kind in resources.builtin(ALL_ON)}

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from mirror.batch.gates import ALL_ON
 from mirror.embedded.apiserver import managed, patches, resources
-from mirror.embedded.apiserver.failures import Refused
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.patches.apply import LAST_APPLIED
-from mirror.embedded.apiserver.strategy import Context
 
 Json = dict[str, Any]
 KINDS = {kind.kind: kind for kind in resources.builtin(ALL_ON)}

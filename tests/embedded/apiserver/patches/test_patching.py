@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from mirror.batch.gates import ALL_ON
 from mirror.embedded.apiserver import patches, resources
-from mirror.embedded.apiserver.failures import Refused
-from mirror.embedded.apiserver.kinds import Kind
-from mirror.embedded.apiserver.strategy import Strategy
+from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 
 Json = dict[str, Any]
 POD = next(kind for kind in resources.builtin(ALL_ON) if kind.kind == "Pod")

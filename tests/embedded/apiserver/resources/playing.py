@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mirror.batch.gates import ALL_ON, ApiGates
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.resources import builtin
-from mirror.embedded.apiserver.strategy import Context
 
 Json = dict[str, Any]
 

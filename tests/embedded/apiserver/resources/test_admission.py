@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.messages import ADMIN
 from mirror.embedded.apiserver.resources import admission
 from mirror.embedded.apiserver.server import ApiServer, build

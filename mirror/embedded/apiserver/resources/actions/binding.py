@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, not_supported_text, required
-from mirror.embedded.apiserver import changes, objects, schemas
-from mirror.embedded.apiserver.failures import Json, Refused, bad_request, conflict, failure
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver import changes
+from mirror.embedded.apiserver.apimachinery import objects, schemas
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, conflict, failure
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import Answer, Request
 from mirror.embedded.apiserver.resources.actions import common
 from mirror.embedded.apiserver.side_thread import pure
 from mirror.embedded.apiserver.storage.records import Moved, Record
-from mirror.embedded.apiserver.strategy import Context
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.server import ApiServer

@@ -6,15 +6,17 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
-from mirror.embedded.apiserver import answers, bodies, objects, options, schemas
-from mirror.embedded.apiserver.failures import Json, Refused, bad_request, not_found
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver import answers, options
+from mirror.embedded.apiserver.apimachinery import objects, schemas
+from mirror.embedded.apiserver.apimachinery.decoding import bodies
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, not_found
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import Answer, Request, Response
 from mirror.embedded.apiserver.negotiation import format_of
 from mirror.embedded.apiserver.options import WriteOptions
 from mirror.embedded.apiserver.side_thread import pure, size_of
 from mirror.embedded.apiserver.storage.records import Record
-from mirror.embedded.apiserver.strategy import Context
 from mirror.embedded.apiserver.verbs import check_segment
 from mirror.embedded.apiserver.webhooks.attributes import Attributes
 

@@ -6,17 +6,18 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror.embedded.apiserver import changes, deleting, objects, schemas
+from mirror.embedded.apiserver import changes, deleting
+from mirror.embedded.apiserver.apimachinery import objects, schemas
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, conflict, failure
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.deletions import DeleteOptions, delete_options
-from mirror.embedded.apiserver.failures import Json, Refused, bad_request, conflict, failure
-from mirror.embedded.apiserver.kinds import Kind
 from mirror.embedded.apiserver.messages import JSON_TYPE, Answer, Request
 from mirror.embedded.apiserver.negotiation import format_of
 from mirror.embedded.apiserver.resources.actions import common
 from mirror.embedded.apiserver.side_thread import pure
 from mirror.embedded.apiserver.storage.records import Moved, Record
-from mirror.embedded.apiserver.strategy import Context
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.server import ApiServer

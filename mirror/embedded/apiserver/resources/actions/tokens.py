@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, invalid, invalid_text
-from mirror.embedded.apiserver import objects
 from mirror.embedded.apiserver.access.tokens import ISSUER
-from mirror.embedded.apiserver.failures import Json, Refused, bad_request, conflict
-from mirror.embedded.apiserver.failures import invalid as refused_as_invalid
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, conflict
+from mirror.embedded.apiserver.apimachinery.errors import invalid as refused_as_invalid
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import Answer, Request
 from mirror.embedded.apiserver.resources.actions import common
-from mirror.embedded.apiserver.strategy import Context
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.server import ApiServer

@@ -10,10 +10,10 @@ from mirror.batch.canonical import same
 from mirror.batch.pods import scheduling
 from mirror.batch.printing import labels_text
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, required
+from mirror.embedded.apiserver.apimachinery.strategy import Json
 from mirror.embedded.apiserver.resources.goprint import go_json
 from mirror.embedded.apiserver.resources.pods import rules
 from mirror.embedded.apiserver.resources.pods.rules import MIRROR
-from mirror.embedded.apiserver.strategy import Json
 
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _LARGEST = 2**31 - 1

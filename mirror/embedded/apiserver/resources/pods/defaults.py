@@ -5,7 +5,7 @@ from __future__ import annotations
 from mirror.batch import pod_defaults
 from mirror.batch.pod_defaults import round_amounts
 from mirror.batch.pods.resources import needed_by
-from mirror.embedded.apiserver.strategy import Json
+from mirror.embedded.apiserver.apimachinery.strategy import Json
 
 _HUGE_PAGES = "hugepages-"
 _OF_PODS = ("cpu", "memory")

@@ -17,7 +17,7 @@ from mirror.batch.violations import (
     required,
     too_long,
 )
-from mirror.embedded.apiserver.strategy import Json
+from mirror.embedded.apiserver.apimachinery.strategy import Json
 
 _HEALTHS = ("Healthy", "Unhealthy", "Unknown")
 _LONGEST_MESSAGE = 1024

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from mirror.batch.canonical import same
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, forbidden
+from mirror.embedded.apiserver.apimachinery.strategy import Context, Json
 from mirror.embedded.apiserver.resources import meta
 from mirror.embedded.apiserver.resources.base import keep
 from mirror.embedded.apiserver.resources.pods import changes, rules
-from mirror.embedded.apiserver.strategy import Context, Json
 
 _FIELD = "spec.ephemeralContainers"
 KEPT_METADATA = ("deletionTimestamp", "generation", "labels", "annotations", "finalizers", "ownerReferences")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirror.batch import quantities
-from mirror.embedded.apiserver.strategy import Json
+from mirror.embedded.apiserver.apimachinery.strategy import Json
 
 GUARANTEED, BURSTABLE, BEST_EFFORT = "Guaranteed", "Burstable", "BestEffort"
 _COUNTED = ("cpu", "memory")

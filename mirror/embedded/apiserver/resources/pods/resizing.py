@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from mirror.batch.canonical import same
 from mirror.batch.quoting import json_text
 from mirror.batch.violations import Violation, forbidden, invalid
+from mirror.embedded.apiserver.apimachinery.strategy import Context, Json
 from mirror.embedded.apiserver.resources import meta
 from mirror.embedded.apiserver.resources.base import keep
 from mirror.embedded.apiserver.resources.pods import quality, rules
 from mirror.embedded.apiserver.resources.pods.ephemeral import KEPT_METADATA
-from mirror.embedded.apiserver.strategy import Context, Json
 
 _RESIZED = ("cpu", "memory")
 _KINDS = ("containers", "initContainers")

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from mirror.batch import times
+from mirror.embedded.apiserver.apimachinery.strategy import Column, Json
 from mirror.embedded.apiserver.resources import cells
 from mirror.embedded.apiserver.resources.texts import TEXTS
-from mirror.embedded.apiserver.strategy import Column, Json
 
 _Status: TypeAlias = Mapping[str, Any]
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from mirror.batch.pods import template
 from mirror.batch.violations import Violation, forbidden, invalid_text
+from mirror.embedded.apiserver.apimachinery.strategy import Json
 from mirror.embedded.apiserver.resources import meta
-from mirror.embedded.apiserver.strategy import Json
 
 MIRROR, DELETION_COST = "kubernetes.io/config.mirror", "controller.kubernetes.io/pod-deletion-cost"
 _TEMPLATE, _OF_TEMPLATES = "spec.template.", "spec.template.spec.ephemeralContainers"

@@ -16,13 +16,13 @@ from mirror.batch.violations import (
     invalid_text,
     invalid_texts,
 )
+from mirror.embedded.apiserver.apimachinery.strategy import Context, Json
 from mirror.embedded.apiserver.resources import meta
 from mirror.embedded.apiserver.resources.base import keep
 from mirror.embedded.apiserver.resources.cidrs import internal_error
 from mirror.embedded.apiserver.resources.goprint import go_json
 from mirror.embedded.apiserver.resources.pods import changes, devices
 from mirror.embedded.apiserver.resources.pods.defaults import fill_addresses
-from mirror.embedded.apiserver.strategy import Context, Json
 
 _OWN = ("PodScheduled", "Ready", "Initialized")
 _NOT_NEGATIVE = "must be a non-negative integer"

@@ -10,11 +10,11 @@ from mirror.batch.canonical import same
 from mirror.batch.pods.warnings import template_warnings
 from mirror.batch.syntax import label_problems
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Context, Json, Update
 from mirror.embedded.apiserver.resources import meta
 from mirror.embedded.apiserver.resources.base import CORE_REFUSAL, Builtin
 from mirror.embedded.apiserver.resources.pods import changes, defaults, ephemeral, quality, resizing, row, rules, status
-from mirror.embedded.apiserver.strategy import Context, Json, Update
 
 PENDING, ENDED = "Pending", ("Succeeded", "Failed")
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

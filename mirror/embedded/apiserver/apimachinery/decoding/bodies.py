@@ -13,12 +13,12 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver import failures
-from mirror.embedded.apiserver.decoding import fast, names, protobuf, syntax, typed, yamls
-from mirror.embedded.apiserver.decoding.protobuf import PROTOBUF_TYPE
-from mirror.embedded.apiserver.decoding.text import NotJson, parse, plain
-from mirror.embedded.apiserver.kinds import Kind
-from mirror.embedded.apiserver.schemas import canonical, versions
+from mirror.embedded.apiserver.apimachinery import errors
+from mirror.embedded.apiserver.apimachinery.decoding import fast, names, protobuf, syntax, typed, yamls
+from mirror.embedded.apiserver.apimachinery.decoding.protobuf import PROTOBUF_TYPE
+from mirror.embedded.apiserver.apimachinery.decoding.text import NotJson, parse, plain
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.schemas import canonical, versions
 
 Json: TypeAlias = dict[str, Any]
 Validation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
@@ -98,16 +98,16 @@ def media_type_of(content_type: str) -> str:
     return media_type
 
 
-def _unknown_format() -> failures.Refused:
-    return failures.unsupported_media_type(
+def _unknown_format() -> errors.Refused:
+    return errors.unsupported_media_type(
         f"the body of the request was in an unknown format - accepted media types include: {_ACCEPTED}"
     )
 
 
-def unreadable(api_version: str, kind: str, why: str) -> failures.Refused:
+def unreadable(api_version: str, kind: str, why: str) -> errors.Refused:
     """400: the version and the kind are known, the rest cannot be read."""
     version = api_version.rpartition("/")[2]
-    return failures.bad_request(f"{kind} in version {quoted(version)} cannot be handled as a {kind}: {why}")
+    return errors.bad_request(f"{kind} in version {quoted(version)} cannot be handled as a {kind}: {why}")
 
 
 def told(complaints: list[str], api_version: str, kind: str, validation: Validation) -> list[str]:
@@ -133,7 +133,7 @@ def warnings_of(complaints: list[str]) -> list[str]:
 
 
 def parsed(data: bytes, kind: str) -> Any:
-    """What was written, as ``decoding.text`` has it.
+    """What was written, as ``text`` has it.
 
     Raises:
         Refused: 400, it is no JSON.
@@ -259,7 +259,7 @@ def unknown_fields(body: Json, kind: Kind) -> list[str]:
     return [] if prune is None else list(prune(body))
 
 
-def _unrecognized(data: bytes, kind: str, why: str) -> failures.Refused:
-    return failures.bad_request(
+def _unrecognized(data: bytes, kind: str, why: str) -> errors.Refused:
+    return errors.bad_request(
         f"the object provided is unrecognized (must be of type {kind}): {why} ({names.summary(data)})"
     )

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirror.batch.schema import read
-from mirror.embedded.apiserver.schemas.fields import STRUCTS
+from mirror.embedded.apiserver.apimachinery.schemas.fields import STRUCTS
 
 _FIELDS = read("""
 PodSpec: schedulingGroup=*PodSchedulingGroup

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from mirror.embedded.apiserver.failures import Json
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.errors import Json
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.storage.records import Record
 
 _encode = msgspec.json.Encoder().encode

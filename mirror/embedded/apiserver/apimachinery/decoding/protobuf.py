@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from mirror.batch import times
-from mirror.embedded.apiserver.schemas import STRUCTS, gotypes, numbers
+from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS, gotypes, numbers
 
 Json: TypeAlias = dict[str, Any]
 

@@ -5,6 +5,6 @@
 costs an import of the typed client.
 """
 
-from mirror.embedded.apiserver.schemas.fields import STRUCTS, canonical
+from mirror.embedded.apiserver.apimachinery.schemas.fields import STRUCTS, canonical
 
 __all__ = ["STRUCTS", "canonical"]

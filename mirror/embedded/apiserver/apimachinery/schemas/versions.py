@@ -5,7 +5,7 @@ Also knows kinds that are not served here, since a server has other words for a 
 
 from __future__ import annotations
 
-from mirror.embedded.apiserver.schemas.fields import STRUCTS
+from mirror.embedded.apiserver.apimachinery.schemas.fields import STRUCTS
 
 _KINDS = """
 v1: Binding ComponentStatus ConfigMap Endpoints Event LimitRange Namespace Node PersistentVolume PersistentVolumeClaim

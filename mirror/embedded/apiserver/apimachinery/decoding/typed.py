@@ -9,10 +9,10 @@ import base64
 from typing import Any, TypeAlias
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver.decoding import scalars
-from mirror.embedded.apiserver.decoding.text import Members, Number, clean, plain
-from mirror.embedded.apiserver.schemas import gotypes
-from mirror.embedded.apiserver.schemas.dropped import KNOWN, drop
+from mirror.embedded.apiserver.apimachinery.decoding import scalars
+from mirror.embedded.apiserver.apimachinery.decoding.text import Members, Number, clean, plain
+from mirror.embedded.apiserver.apimachinery.schemas import gotypes
+from mirror.embedded.apiserver.apimachinery.schemas.dropped import KNOWN, drop
 
 Json: TypeAlias = dict[str, Any]
 

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 from mirror.batch.schema import STRUCTS as BATCH
 from mirror.batch.schema import read
-from mirror.embedded.apiserver.schemas import access, core, extensions, gotypes, merging, models
-from mirror.embedded.apiserver.schemas.dropped import KNOWN, PARTS
-from mirror.embedded.apiserver.schemas.texts import TEXTS
+from mirror.embedded.apiserver.apimachinery.schemas import access, core, extensions, gotypes, merging, models
+from mirror.embedded.apiserver.apimachinery.schemas.dropped import KNOWN, PARTS
+from mirror.embedded.apiserver.apimachinery.schemas.texts import TEXTS
 
 Json: TypeAlias = dict[str, Any]
 

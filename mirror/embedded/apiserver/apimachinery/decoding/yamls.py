@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from mirror.embedded.apiserver.decoding.text import MOST_VALUES
+from mirror.embedded.apiserver.apimachinery.decoding.text import MOST_VALUES
 
 _MERGE = "tag:yaml.org,2002:merge"
 _DEEPEST = 200

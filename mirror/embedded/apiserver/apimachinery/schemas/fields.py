@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from mirror.batch.canonical import Json, Structs
 from mirror.batch.schema import STRUCTS as BATCH
 from mirror.batch.schema import read
-from mirror.embedded.apiserver.schemas import access, core, extensions, machinery, others
+from mirror.embedded.apiserver.apimachinery.schemas import access, core, extensions, machinery, others
 
 STRUCTS: Mapping[str, Mapping[str, str]] = {
     **BATCH,

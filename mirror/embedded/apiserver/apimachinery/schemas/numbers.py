@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from mirror.embedded.apiserver.schemas.fields import STRUCTS
+from mirror.embedded.apiserver.apimachinery.schemas.fields import STRUCTS
 
 _NUMBERS = """
 JobSpec: 1 2 3 11 16 7 12 13 4 5 6 8 9 10 14 15

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.batch.gates import ALL_ON
-from mirror.embedded.apiserver import bodies, resources
-from mirror.embedded.apiserver.decoding import fast, text, typed
-from mirror.embedded.apiserver.failures import Refused
-from mirror.embedded.apiserver.kinds import Kind
-from mirror.embedded.apiserver.schemas import STRUCTS, canonical
-from mirror.embedded.apiserver.strategy import Strategy
+from mirror.embedded.apiserver import resources
+from mirror.embedded.apiserver.apimachinery.decoding import bodies, fast, text, typed
+from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS, canonical
+from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 
 KINDS = {kind.kind: kind for kind in resources.builtin(ALL_ON)}
 JOB, MAP = KINDS["Job"], KINDS["ConfigMap"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.embedded.apiserver.decoding import scalars, syntax, text
+from mirror.embedded.apiserver.apimachinery.decoding import scalars, syntax, text
 
 
 @pytest.mark.parametrize(

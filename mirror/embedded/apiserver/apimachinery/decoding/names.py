@@ -6,11 +6,11 @@ from typing import Any
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import invalid_text
-from mirror.embedded.apiserver import failures
-from mirror.embedded.apiserver.decoding.text import Members, clean
-from mirror.embedded.apiserver.decoding.typed import Refusal
-from mirror.embedded.apiserver.kinds import Kind
-from mirror.embedded.apiserver.schemas import versions
+from mirror.embedded.apiserver.apimachinery import errors
+from mirror.embedded.apiserver.apimachinery.decoding.text import Members, clean
+from mirror.embedded.apiserver.apimachinery.decoding.typed import Refusal
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.schemas import versions
 
 _SHOWN = 30
 """Bytes of a body that a refusal shows."""
@@ -58,12 +58,12 @@ def unexpected(api_version: str) -> str:
     return f"unexpected GroupVersion string: {api_version}"
 
 
-def refused(why: str, own_version: str, own_kind: str, api_version: str, kind: str) -> failures.Refused:
+def refused(why: str, own_version: str, own_kind: str, api_version: str, kind: str) -> errors.Refused:
     """400 for a ``problem``."""
     if why.startswith(_DIFFERENT):
-        return failures.bad_request(why)
+        return errors.bad_request(why)
     version = (own_version or api_version).rpartition("/")[2]
-    return failures.bad_request(f"{own_kind or kind} in version {quoted(version)} cannot be handled as a {kind}: {why}")
+    return errors.bad_request(f"{own_kind or kind} in version {quoted(version)} cannot be handled as a {kind}: {why}")
 
 
 def problem(own_version: str, own_kind: str, api_version: str, kind: str) -> str:
@@ -94,7 +94,7 @@ def check_custom(own_version: str, own_kind: str, name: str, kind: Kind, data: b
     if not own_kind:
         text = data.decode(errors="replace")
         why = f"Object 'Kind' is missing in '{text}'"
-        raise failures.bad_request(
+        raise errors.bad_request(
             f"the object provided is unrecognized (must be of type {kind.kind}): {why} ({summary(data)})"
         )
     wrong = [
@@ -103,13 +103,13 @@ def check_custom(own_version: str, own_kind: str, name: str, kind: Kind, data: b
         if own != expected
     ]
     if wrong:
-        raise failures.invalid(own_kind, kind.group, name, wrong)
+        raise errors.invalid(own_kind, kind.group, name, wrong)
 
 
-def of_other_version(own_version: str, kind: Kind, warnings: list[str]) -> failures.Refused:
+def of_other_version(own_version: str, kind: Kind, warnings: list[str]) -> errors.Refused:
     """400 for a custom resource that says it is of another version, whose fields nobody knows."""
     expected = f"does not match the expected API version ({kind.api_version})"
-    refused = failures.bad_request(f"{_DIFFERENT} ({own_version}) {expected}")
+    refused = errors.bad_request(f"{_DIFFERENT} ({own_version}) {expected}")
     refused.headers = tuple(("Warning", f"299 - {quoted(one)}") for one in warnings)
     return refused
 

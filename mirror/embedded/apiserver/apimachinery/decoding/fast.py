@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypedDict
 
 import msgspec
 
-from mirror.embedded.apiserver.schemas import STRUCTS, gotypes
+from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS, gotypes
 
 _QUOTE, _ESCAPED_QUOTE = b'"', b"\\u0022"
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from mirror.batch.quoting import quoted
 from mirror.batch.syntax import label_value_problems, qualified_name_problems
-from mirror.embedded.apiserver.failures import bad_request
+from mirror.embedded.apiserver.apimachinery.errors import bad_request
 
 Fields: TypeAlias = Callable[[str], str]
 """The value of a field of an object, by the field's name."""
