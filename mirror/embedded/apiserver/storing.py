@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver import changes, managed
+from mirror.embedded.apiserver import changes
 from mirror.embedded.apiserver.admitting import CREATE, UPDATE, attributes_of
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import (
@@ -27,6 +27,7 @@ from mirror.embedded.apiserver.apimachinery.errors import (
 )
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
 from mirror.embedded.apiserver.calls import Call
+from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.marking import is_to_go
 from mirror.embedded.apiserver.options import WriteOptions
 from mirror.embedded.apiserver.storage.records import Moved, Record
@@ -113,7 +114,7 @@ def _made(call: Call, change: Change, context: Context, record: Record) -> tuple
     old = objects.body_of(kind, record)
     new = change.make(objects.body_of(kind, record), context)
     if change.tracks_fields:
-        managed.track(new, old, kind, manager=change.manager, subresource=call.subresource, now=context.now)
+        field_manager.track(new, old, kind, manager=change.manager, subresource=call.subresource, now=context.now)
     return new, old
 
 
@@ -230,7 +231,7 @@ async def _created_by_update(server: ApiServer, call: Call, change: Change, cont
     server.access.check(call.user, "create", call.kind, call.subresource, call.namespace, call.name)
     if change.tracks_fields:
         kind, manager, now = call.kind, change.manager, context.now
-        await call.pure(lambda: managed.track(body, None, kind, manager=manager, subresource="", now=now))
+        await call.pure(lambda: field_manager.track(body, None, kind, manager=manager, subresource="", now=now))
     try:
         return await created(server, call, body, context, change.options)
     except Refused as refused:

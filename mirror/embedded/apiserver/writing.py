@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mirror.embedded.apiserver import answers, changes, managed, options, patches
+from mirror.embedded.apiserver import answers, changes, options, patches
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, conflict, not_found
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.calls import Call
+from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Response
 from mirror.embedded.apiserver.options import WriteOptions
 from mirror.embedded.apiserver.storing import Change, changed, created
@@ -38,7 +39,7 @@ def _complete(call: Call, body: Json, context: Context, wanted: WriteOptions) ->
     changes.match_namespace(call, meta)
     changes.drop_repeated_owners(meta, call.warnings, is_after_admission=False)
     manager = options.manager_of(wanted, call.user_agent)
-    managed.track(body, None, call.kind, manager=manager, subresource=call.subresource, now=context.now)
+    field_manager.track(body, None, call.kind, manager=manager, subresource=call.subresource, now=context.now)
 
 
 async def update(server: ApiServer, call: Call) -> Response:

@@ -12,7 +12,7 @@ import msgspec
 
 from mirror.batch.syntax import label_value_problems, qualified_name_problems
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, invalid_texts, required
-from mirror.embedded.apiserver import answers, managed, negotiation, options
+from mirror.embedded.apiserver import answers, negotiation, options
 from mirror.embedded.apiserver.access.rules import Attributes
 from mirror.embedded.apiserver.access.tokens import Refusal
 from mirror.embedded.apiserver.apimachinery import errors
@@ -20,6 +20,7 @@ from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, bad_request
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
+from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
 from mirror.embedded.apiserver.resources.base import Builtin
 from mirror.embedded.apiserver.resources.goprint import go_json
@@ -107,7 +108,7 @@ def _read(request: Request, kind: Kind, namespace: str, context: Context) -> tup
     body["apiVersion"], body["kind"] = kind.api_version, kind.kind
     _settle_namespace(kind, body["metadata"], namespace)
     manager = options.manager_of(wanted, request.headers.get("user-agent", ""))
-    managed.track(body, None, kind, manager=manager, subresource="", now=context.now)
+    field_manager.track(body, None, kind, manager=manager, subresource="", now=context.now)
     return body, decoded.warnings
 
 

@@ -14,7 +14,7 @@ from mirror.embedded.apiserver.apimachinery import schemas
 from mirror.embedded.apiserver.apimachinery.decoding import goprint
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json, Strategy, Update
 from mirror.embedded.apiserver.crds import checking, paths, values
-from mirror.embedded.apiserver.ownership import shapes
+from mirror.embedded.apiserver.managedfields import shapes
 from mirror.embedded.apiserver.resources import cells, meta
 
 _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")

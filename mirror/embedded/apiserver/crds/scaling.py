@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import invalid
-from mirror.embedded.apiserver import answers, changes, managed, options, patches, storing
+from mirror.embedded.apiserver import answers, changes, options, patches, storing
 from mirror.embedded.apiserver.apimachinery import objects, schemas
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, failure, internal, not_found
@@ -17,6 +17,7 @@ from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.crds import paths
+from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Answer, Request
 from mirror.embedded.apiserver.negotiation import PLAIN
 from mirror.embedded.apiserver.resources.actions import common
@@ -74,7 +75,7 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
             wished = _patched(call, content_type, wanted.validation, current, scale) if sent is None else sent
             old = deepcopy(current)
             new = _scaled(current, wished, call, scale)
-            managed.track(new, old, kind, manager=manager, subresource="scale", now=None)
+            field_manager.track(new, old, kind, manager=manager, subresource="scale", now=None)
             return new
 
         manager = options.manager_of(wanted, call.user_agent)

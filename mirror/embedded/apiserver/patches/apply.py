@@ -1,7 +1,7 @@
 """Server-side apply: an object says which fields it wants, and so owns them.
 
 What its applier wanted before and no longer does goes, unless somebody else owns it; what somebody else owns and would
-be changed is a conflict, unless it is forced. The rules are those of structured-merge-diff (``ownership``).
+be changed is a conflict, unless it is forced. The rules are those of structured-merge-diff (``managedfields``).
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from typing import Any, TypeAlias
 import msgspec
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver import managed
 from mirror.embedded.apiserver.apimachinery import errors
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
-from mirror.embedded.apiserver.managed import Manager, Managers, Owned
-from mirror.embedded.apiserver.ownership import comparing, merging, sets, shapes, validating
-from mirror.embedded.apiserver.ownership.comparing import Unownable
-from mirror.embedded.apiserver.ownership.sets import Set
+from mirror.embedded.apiserver.managedfields import comparing, field_manager, merging, sets, shapes, validating
+from mirror.embedded.apiserver.managedfields.comparing import Unownable
+from mirror.embedded.apiserver.managedfields.field_manager import Manager, Managers, Owned
+from mirror.embedded.apiserver.managedfields.sets import Set
 from mirror.embedded.apiserver.patches.copying import copied
 
 Json: TypeAlias = dict[str, Any]
@@ -97,7 +96,7 @@ class _Applying:
 
     def __init__(self, kind: Kind, subresource: str, now: str) -> None:
         self.kind, self._subresource, self._now = kind, subresource, now
-        self.shape = managed.shape_of(kind)
+        self.shape = field_manager.shape_of(kind)
 
     def run(self, patch: Json, current: Json | None, name: str, *, force: bool) -> Json:
         """The object and its managers.
@@ -105,17 +104,17 @@ class _Applying:
         Raises:
             _Conflicts: others own what would be changed, and it is not forced.
         """
-        live = _without_managers(current) if current is not None else managed.empty(self.kind)
+        live = _without_managers(current) if current is not None else field_manager.empty(self.kind)
         managers = self._managers(current)
         wrong = validating.problems(patch, self.shape)
         if wrong:
             who = described(patch, self.kind)
             raise internal(f"failed to create typed patch object ({who}): {validating.told(wrong)}")
-        me = Manager(name or "unknown", managed.APPLY, "", self._subresource)
+        me = Manager(name or "unknown", field_manager.APPLY, "", self._subresource)
         found = merging.merged(live, patch, self.shape)
         last = managers.get(me)
         fields = comparing.fields_of(patch, self.shape)
-        for path in managed.resets(self.kind, self._subresource):
+        for path in field_manager.resets(self.kind, self._subresource):
             fields = sets.without(fields, path)
         managers[me] = Owned(fields, last.time if last else None, self.kind.api_version)
         if last is not None and last.fields:
@@ -123,12 +122,12 @@ class _Applying:
         managers = self._taken(live, found, managers, me, force=force)
         is_changed = not comparing.same(live, found)
         mine = managers.pop(me, None)
-        own = managed.without_unowned(fields)
+        own = field_manager.without_unowned(fields)
         if own:
             time = self._now if is_changed or mine is None else mine.time
             managers[me] = Owned(own, time, self.kind.api_version)
         result: Json = copied(found if is_changed else live)
-        entries = managed.entries_of(managers)
+        entries = field_manager.entries_of(managers)
         if entries:
             result["metadata"] = {**(result.get("metadata") or {}), "managedFields": entries}
         return result
@@ -137,16 +136,16 @@ class _Applying:
         if current is None:
             return {}
         try:
-            managers = managed.managers_of(current["metadata"].get("managedFields"))
-        except managed.BadEntries as error:
+            managers = field_manager.managers_of(current["metadata"].get("managedFields"))
+        except field_manager.BadEntries as error:
             raise internal(f"failed to decode managed fields: {error}") from error
         if managers:
             return managers
-        difference = managed.differences(None, current, self.kind)
-        difference = managed.filtered(difference, managed.resets(self.kind, self._subresource))
+        difference = field_manager.differences(None, current, self.kind)
+        difference = field_manager.filtered(difference, field_manager.resets(self.kind, self._subresource))
         if not difference.added and not difference.modified:
             return {}
-        before = Manager(BEFORE_FIRST_APPLY, managed.UPDATE, self.kind.api_version, self._subresource)
+        before = Manager(BEFORE_FIRST_APPLY, field_manager.UPDATE, self.kind.api_version, self._subresource)
         return {before: Owned(difference.written, self._now, self.kind.api_version)}
 
     def _pruned(self, merged: Json, last: Set, managers: Managers) -> Json:
@@ -174,7 +173,7 @@ class _Applying:
             _Conflicts: it is others', and not forced.
         """
         difference = comparing.compared(live, found, self.shape)
-        difference = managed.filtered(difference, managed.resets(self.kind, self._subresource))
+        difference = field_manager.filtered(difference, field_manager.resets(self.kind, self._subresource))
         others = {one: owned for one, owned in managers.items() if one != me}
         written = difference.written
         conflicts = [
@@ -184,7 +183,7 @@ class _Applying:
         ]
         if conflicts and not force:
             raise _Conflicts(conflicts)
-        return {**managed.take(others, difference), me: managers[me]}
+        return {**field_manager.take(others, difference), me: managers[me]}
 
 
 class _Conflicts(Exception):
@@ -223,7 +222,7 @@ def _told(manager: Manager) -> str:
     text = quoted(manager.name)
     if manager.subresource:
         text += f" with subresource {quoted(manager.subresource)}"
-    return f"{text} using {manager.api_version}" if manager.operation == managed.UPDATE else text
+    return f"{text} using {manager.api_version}" if manager.operation == field_manager.UPDATE else text
 
 
 def _allowed(current: Json | None, kind: Kind, shape: shapes.Struct) -> Set | None:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS
-from mirror.embedded.apiserver.ownership import sets
+from mirror.embedded.apiserver.managedfields import sets
 
 _MARKUP = re.compile("[<>&\u2028\u2029]")
 _FIRST = ("kind", "apiVersion")

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.batch.gates import ALL_ON
-from mirror.embedded.apiserver import managed, patches, resources
+from mirror.embedded.apiserver import patches, resources
 from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
+from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.patches.apply import LAST_APPLIED
 
 Json = dict[str, Any]
@@ -108,7 +109,7 @@ def test_a_field_of_an_updater_is_a_conflict_that_names_its_version() -> None:
     body = applied(wanted(data={"k": "v"}), by="one")
     new = msgspec.json.decode(msgspec.json.encode(body))
     new["data"]["k"] = "x"
-    managed.track(new, body, MAP, manager="edit", subresource="", now=LATER)
+    field_manager.track(new, body, MAP, manager="edit", subresource="", now=LATER)
     with pytest.raises(Refused, match=r'conflict with "edit" using v1: \.data\.k'):
         applied(wanted(data={"k": "v"}), new, by="one")
 

@@ -1,8 +1,8 @@
 """Fields that a server knows, and drops: those of gates that are off in 1.36.
 
 They are read, so that a wrong type or an unknown field in them is refused; they can be applied, and are described;
-nothing is ever stored in them. Readers of bodies, ``ownership`` and ``components`` use ``KNOWN``; everybody else has to
-do with ``STRUCTS``, which lacks them.
+nothing is ever stored in them. Readers of bodies, ``managedfields`` and ``components`` use ``KNOWN``;
+everybody else has to do with ``STRUCTS``, which lacks them.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mirror.embedded.apiserver.ownership.sets import (
+from mirror.embedded.apiserver.managedfields.sets import (
     LEAF,
     SELF,
     Set,
@@ -14,7 +14,7 @@ from mirror.embedded.apiserver.ownership.sets import (
     union,
     value_element,
 )
-from mirror.embedded.apiserver.ownership.shapes import Items, Scalar, Shape, Struct, Whole
+from mirror.embedded.apiserver.managedfields.shapes import Items, Scalar, Shape, Struct, Whole
 
 _ABSENT: Any = object()
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from mirror.batch.gates import ALL_ON
-from mirror.embedded.apiserver import managed, resources
+from mirror.embedded.apiserver import resources
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
-from mirror.embedded.apiserver.ownership import shapes
+from mirror.embedded.apiserver.managedfields import field_manager, shapes
 
 Json = dict[str, Any]
 KINDS = {kind.kind: kind for kind in resources.builtin(ALL_ON)}
@@ -23,7 +23,7 @@ def made(kind: Kind = MAP, *, by: str = "kubectl", **fields: Any) -> Json:
     body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "a"}, **fields}
     new = kind.strategy.decode(body)
     kind.strategy.default(new, Context(now=NOON))
-    managed.track(new, None, kind, manager=by, subresource="", now=NOON)
+    field_manager.track(new, None, kind, manager=by, subresource="", now=NOON)
     return new
 
 
@@ -32,7 +32,7 @@ def changed(
 ) -> Json:
     new = deepcopy({**old, **fields})
     new["metadata"] |= meta or {}
-    managed.track(new, old, kind, manager=by, subresource=subresource, now=LATER)
+    field_manager.track(new, old, kind, manager=by, subresource=subresource, now=LATER)
     return new
 
 

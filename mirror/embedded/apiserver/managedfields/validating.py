@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mirror.embedded.apiserver.apimachinery.decoding import goprint
-from mirror.embedded.apiserver.ownership.comparing import element_of
-from mirror.embedded.apiserver.ownership.sets import shown
-from mirror.embedded.apiserver.ownership.shapes import Items, Scalar, Shape, Struct, Whole
+from mirror.embedded.apiserver.managedfields.comparing import element_of
+from mirror.embedded.apiserver.managedfields.sets import shown
+from mirror.embedded.apiserver.managedfields.shapes import Items, Scalar, Shape, Struct, Whole
 
 _DUPLICATE = "duplicate entries for key"
 

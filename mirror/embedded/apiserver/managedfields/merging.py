@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mirror.embedded.apiserver.ownership.comparing import element_of
-from mirror.embedded.apiserver.ownership.sets import LEAF, SELF, Set, is_member
-from mirror.embedded.apiserver.ownership.shapes import Items, Shape, Struct, Whole
+from mirror.embedded.apiserver.managedfields.comparing import element_of
+from mirror.embedded.apiserver.managedfields.sets import LEAF, SELF, Set, is_member
+from mirror.embedded.apiserver.managedfields.shapes import Items, Shape, Struct, Whole
 
 _ABSENT: Any = object()
 _WHOLE = Whole()

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from mirror.embedded.apiserver.apimachinery import schemas
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
-from mirror.embedded.apiserver.ownership import sets, shapes, validating
-from mirror.embedded.apiserver.ownership.comparing import Comparison, Unownable, compared
-from mirror.embedded.apiserver.ownership.sets import Set
+from mirror.embedded.apiserver.managedfields import sets, shapes, validating
+from mirror.embedded.apiserver.managedfields.comparing import Comparison, Unownable, compared
+from mirror.embedded.apiserver.managedfields.sets import Set
 
 Json: TypeAlias = dict[str, Any]
 
