@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from mirror.batch.quoting import quoted
 from mirror.batch.syntax import segment_problems
-from mirror.embedded.apiserver import patches
 from mirror.embedded.apiserver.apimachinery.errors import (
     Refused,
     bad_request,
@@ -22,6 +21,7 @@ from mirror.embedded.apiserver.apimachinery.errors import (
 )
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Request, Response
+from mirror.embedded.apiserver.patch import patching
 from mirror.embedded.apiserver.paths import OF_ALL_NAMESPACES, Target
 
 ActionKey: TypeAlias = tuple[str, str, str]
@@ -81,7 +81,7 @@ def check_served(
     else:
         _check_built_in(target, verb)
     if verb == "patch" and not _is_custom(kind):
-        patches.type_of(content_type, kind)
+        patching.type_of(content_type, kind)
     _check_names(target, verb)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mirror.embedded.apiserver import answers, changes, options, patches
+from mirror.embedded.apiserver import answers, changes, options
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, conflict, not_found
@@ -14,6 +14,7 @@ from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Response
 from mirror.embedded.apiserver.options import WriteOptions
+from mirror.embedded.apiserver.patch import applying, patching
 from mirror.embedded.apiserver.storing import Change, changed, created
 
 if TYPE_CHECKING:
@@ -75,15 +76,15 @@ def _replacing(call: Call, wanted: WriteOptions) -> tuple[Json, bytes]:
 
 async def patch(server: ApiServer, call: Call) -> Response:
     """Change the stored object; by server-side apply, or create it. Raises: Refused."""
-    content_type = patches.type_of(call.request.headers.get("content-type", ""), call.kind)
-    is_apply = content_type == patches.APPLY_PATCH
+    content_type = patching.type_of(call.request.headers.get("content-type", ""), call.kind)
+    is_apply = content_type == patching.APPLY_PATCH
     wanted = options.write_options(call.request, is_patch=True, is_apply=is_apply)
     manager = options.manager_of(wanted, call.user_agent)
     data, kind, warnings = call.request.body, call.kind, call.warnings
 
     def make(current: Json | None, context: Context) -> Json:
         if is_apply:
-            decoded = patches.applied(
+            decoded = applying.applied(
                 data,
                 current,
                 kind,
@@ -96,7 +97,7 @@ async def patch(server: ApiServer, call: Call) -> Response:
         elif current is None:
             raise not_found(kind.plural, kind.group, call.name)
         else:
-            decoded = patches.patched(content_type, data, current, kind, wanted.validation)
+            decoded = patching.patched(content_type, data, current, kind, wanted.validation)
         warnings.extend(one for one in decoded.warnings if one not in warnings)
         body = _typed(kind, decoded.body)
         fill_in = kind.strategy.default_applied if is_apply else kind.strategy.default

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import invalid
-from mirror.embedded.apiserver import answers, changes, options, patches, storing
+from mirror.embedded.apiserver import answers, changes, options, storing
 from mirror.embedded.apiserver.apimachinery import objects, schemas
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, failure, internal, not_found
@@ -20,6 +20,7 @@ from mirror.embedded.apiserver.crds import paths
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Answer, Request
 from mirror.embedded.apiserver.negotiation import PLAIN
+from mirror.embedded.apiserver.patch import patching
 from mirror.embedded.apiserver.resources.actions import common
 from mirror.embedded.apiserver.resources.base import Builtin
 
@@ -64,8 +65,8 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
         call = Call(request, context.user, "update", kind, namespace, name, "", PLAIN, thread=thread)
         content_type, is_patch = request.headers.get("content-type", ""), request.method == "PATCH"
         if is_patch:
-            content_type = patches.type_of(content_type, kind)
-        is_apply = content_type == patches.APPLY_PATCH
+            content_type = patching.type_of(content_type, kind)
+        is_apply = content_type == patching.APPLY_PATCH
         wanted = options.write_options(request, is_patch=is_patch, is_apply=is_apply)
 
         def make(current: Json | None, context: Context) -> Json:
@@ -105,7 +106,7 @@ def _sent(call: Call, content_type: str, validation: bodies.Validation) -> Json:
 def _patched(call: Call, content_type: str, validation: bodies.Validation, current: Json, scale: Json) -> Json:
     """The scale of an object, as the patch makes it."""
     before = scale_of(current, scale, none=_NO_REPLICAS)
-    return _placed(call, patches.patched(content_type, call.request.body, before, _SCALE, validation))
+    return _placed(call, patching.patched(content_type, call.request.body, before, _SCALE, validation))
 
 
 def _placed(call: Call, decoded: bodies.Decoded) -> Json:

@@ -1,6 +1,6 @@
 """``metadata.managedFields``: who wrote which field of an object, kept with every write.
 
-``track`` is for all writes but server-side apply, which is ``patches.apply``. Entries are what clients see; what a
+``track`` is for all writes but server-side apply, which is ``patch.apply``. Entries are what clients see; what a
 write changes belongs to its manager alone from then on.
 """
 

@@ -16,7 +16,7 @@ from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, internal
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Context
-from mirror.embedded.apiserver.patches import json_patch
+from mirror.embedded.apiserver.patch import json_patch
 from mirror.embedded.apiserver.resources import admission as built_in
 from mirror.embedded.apiserver.side_thread import LARGE_BYTES, SideThread, pure
 from mirror.embedded.apiserver.storage.mvcc import Storage

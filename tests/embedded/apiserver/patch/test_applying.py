@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.batch.gates import ALL_ON
-from mirror.embedded.apiserver import patches, resources
+from mirror.embedded.apiserver import resources
 from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.managedfields import field_manager
-from mirror.embedded.apiserver.patches.apply import LAST_APPLIED
+from mirror.embedded.apiserver.patch import applying
+from mirror.embedded.apiserver.patch.apply import LAST_APPLIED
 
 Json = dict[str, Any]
 KINDS = {kind.kind: kind for kind in resources.builtin(ALL_ON)}
@@ -33,7 +34,7 @@ def applied(
 ) -> Json:
     data = patch if isinstance(patch, bytes) else msgspec.json.encode(patch)
     how = {"subresource": "", "now": NOON, "validation": "Warn", **how}
-    found = patches.applied(data, current, kind, manager=by, force=force, **how)
+    found = applying.applied(data, current, kind, manager=by, force=force, **how)
     body = kind.strategy.decode(found.body)
     kind.strategy.default(body, Context(now=NOON))
     return body
@@ -196,10 +197,10 @@ def test_yaml_that_says_something_twice_is_warned_of_or_refused() -> None:
     """As in other bodies."""
     data = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}\ndata: {k: w}"
     how: Json = {"manager": "one", "force": False, "subresource": "", "now": NOON}
-    found = patches.applied(data, None, MAP, validation="Warn", **how)
+    found = applying.applied(data, None, MAP, validation="Warn", **how)
     assert found.warnings == ['line 5: key "data" already set in map']
     with pytest.raises(Refused, match="error strict decoding YAML"):
-        patches.applied(data, None, MAP, validation="Strict", **how)
+        applying.applied(data, None, MAP, validation="Strict", **how)
 
 
 _DATA = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xy"), max_size=3)

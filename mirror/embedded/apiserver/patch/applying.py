@@ -18,7 +18,7 @@ from mirror.embedded.apiserver.apimachinery.decoding.bodies import (
 from mirror.embedded.apiserver.apimachinery.decoding.goprint import type_of
 from mirror.embedded.apiserver.apimachinery.decoding.text import is_shallow
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
-from mirror.embedded.apiserver.patches import apply, converting
+from mirror.embedded.apiserver.patch import apply, converting
 
 Json: TypeAlias = dict[str, Any]
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import pytest
 
 from mirror.embedded.apiserver.crds.definition_rules import check_definition
-from mirror.embedded.apiserver.patches import printed, strategic
-from mirror.embedded.apiserver.patches.ordering import Places
+from mirror.embedded.apiserver.patch import printed, strategic
+from mirror.embedded.apiserver.patch.ordering import Places
 
 ITEMS = 1_000
 

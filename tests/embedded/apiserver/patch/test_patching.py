@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.batch.gates import ALL_ON
-from mirror.embedded.apiserver import patches, resources
+from mirror.embedded.apiserver import resources
 from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
+from mirror.embedded.apiserver.patch import patching
 
 Json = dict[str, Any]
 POD = next(kind for kind in resources.builtin(ALL_ON) if kind.kind == "Pod")
@@ -39,7 +40,7 @@ def patched(content: str, patch: object, *, validation: str = "Warn", kind: Kind
     data = patch if isinstance(patch, bytes) else json.dumps(patch).encode()
     before = deepcopy(current)
     try:
-        return patches.patched(content, data, current, kind, validation)  # type: ignore[arg-type]
+        return patching.patched(content, data, current, kind, validation)  # type: ignore[arg-type]
     finally:
         assert current == before
 

@@ -14,11 +14,11 @@ import msgspec
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.apimachinery import errors
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.objects import copied
 from mirror.embedded.apiserver.managedfields import comparing, field_manager, merging, sets, shapes, validating
 from mirror.embedded.apiserver.managedfields.comparing import Unownable
 from mirror.embedded.apiserver.managedfields.field_manager import Manager, Managers, Owned
 from mirror.embedded.apiserver.managedfields.sets import Set
-from mirror.embedded.apiserver.patches.copying import copied
 
 Json: TypeAlias = dict[str, Any]
 

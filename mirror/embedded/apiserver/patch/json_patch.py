@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from mirror.embedded.apiserver.patches.copying import copied
+from mirror.embedded.apiserver.apimachinery.objects import copied
 
 _MOST_COPIED = 3 * 2**20
 

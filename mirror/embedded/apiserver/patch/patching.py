@@ -26,7 +26,7 @@ from mirror.embedded.apiserver.apimachinery.decoding.bodies import (
 from mirror.embedded.apiserver.apimachinery.decoding.text import Members, NotJson, Number, is_shallow, parse, plain
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.schemas import versions
-from mirror.embedded.apiserver.patches import converting, json_patch, merge_patch, printed, strategic
+from mirror.embedded.apiserver.patch import converting, json_patch, merge_patch, printed, strategic
 
 Json: TypeAlias = dict[str, Any]
 

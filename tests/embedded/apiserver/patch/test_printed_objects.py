@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror.embedded.apiserver.patches import printed
+from mirror.embedded.apiserver.patch import printed
 
 
 @pytest.mark.parametrize(

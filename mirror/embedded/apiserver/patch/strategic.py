@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from mirror.embedded.apiserver.apimachinery.decoding import goprint
+from mirror.embedded.apiserver.apimachinery.objects import copied
 from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS
 from mirror.embedded.apiserver.apimachinery.schemas.merging import MERGE_KEYS
-from mirror.embedded.apiserver.patches.copying import copied
-from mirror.embedded.apiserver.patches.ordering import Places, merged_order
+from mirror.embedded.apiserver.patch.ordering import Places, merged_order
 
 _DIRECTIVE, _RETAIN = "$patch", "$retainKeys"
 _DELETE_FROM, _ORDER = "$deleteFromPrimitiveList", "$setElementOrder"
