@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mirror.embedded.apiserver.apimachinery.errors import Json
-from mirror.embedded.apiserver.calls import Call
-from mirror.embedded.apiserver.options import WriteOptions
+from mirror.embedded.apiserver.request.options import WriteOptions
+from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.webhooks.attributes import Attributes
 
 CREATE, UPDATE = "CREATE", "UPDATE"

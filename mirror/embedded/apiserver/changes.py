@@ -16,7 +16,7 @@ from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, failure, invalid
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
-from mirror.embedded.apiserver.calls import Call
+from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.storage.records import Record
 
 if TYPE_CHECKING:

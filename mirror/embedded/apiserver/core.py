@@ -9,19 +9,20 @@ from random import Random
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from mirror.batch.gates import ALL_ON, ApiGates
-from mirror.embedded.apiserver import answers, changes, deleting, health, listing, side_thread, watching, writing
+from mirror.embedded.apiserver import changes, deleting, health, listing, side_thread, watching, writing
 from mirror.embedded.apiserver.apimachinery.decoding.text import MOST_VALUES, is_crowded
 from mirror.embedded.apiserver.apimachinery.errors import Refused, bad_request, internal, too_large, too_many_requests
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Context
-from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
-from mirror.embedded.apiserver.negotiation import PLAIN, format_of, format_of_errors
-from mirror.embedded.apiserver.paths import RequestInfo, Target, request_info, target_of
+from mirror.embedded.apiserver.request import responses
+from mirror.embedded.apiserver.request.info import RequestInfo, Target, request_info, target_of
+from mirror.embedded.apiserver.request.negotiation import PLAIN, format_of, format_of_errors
+from mirror.embedded.apiserver.request.routing import ActionKey, action_of, check_served, nowhere, verb_of
+from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.side_thread import LARGE_BYTES, SideThread, size_of
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Unwritable
-from mirror.embedded.apiserver.verbs import ActionKey, action_of, check_served, nowhere, verb_of
 from mirror.runtime.clock import Clock
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class ApiServer:
             await self.faults.before(request)
             return await self.faults.after(request, await self._answer(request))
         except Refused as refused:
-            return answers.of_refusal(refused, PLAIN, ())
+            return responses.of_refusal(refused, PLAIN, ())
 
     async def _answer(self, request: Request) -> Answer:
         try:
@@ -112,13 +113,13 @@ class ApiServer:
             return await self._refusal(request, refused, ())
         except Unwritable as error:
             _log.error("nothing was stored method=%s path=%s: %s", request.method, request.path, error)
-            return answers.of_status(internal(str(error)).status)
+            return responses.of_status(internal(str(error)).status)
         except RecursionError:
             # Some hundred levels; nothing is stored before all of it could be walked through.
-            return answers.of_status(bad_request("the object is nested too deeply").status)
+            return responses.of_status(bad_request("the object is nested too deeply").status)
         except Exception:  # noqa: BLE001 - whatever a request does to us, its client gets an answer
             _log.exception("request failed method=%s path=%s", request.method, request.path)
-            return answers.of_status(internal("unexpected error; the server's log has the details").status)
+            return responses.of_status(internal("unexpected error; the server's log has the details").status)
 
     async def _of_objects(self, request: Request, info: RequestInfo, target: Target, user: User) -> Answer:
         verb = verb_of(request, info.verb, target)
@@ -156,7 +157,7 @@ class ApiServer:
         """Why it was not done; conflicts may be many."""
         form = format_of_errors(request)
         size = 0 if form.is_as_stored else len(refused.status.get("message", ""))
-        return await side_thread.pure(self.side_thread, size, lambda: answers.of_refusal(refused, form, warnings))
+        return await side_thread.pure(self.side_thread, size, lambda: responses.of_refusal(refused, form, warnings))
 
     async def _done(self, call: Call, *, is_watch_path: bool) -> Answer:
         match call.verb:

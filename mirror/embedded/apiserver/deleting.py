@@ -10,14 +10,15 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mirror.embedded.apiserver import answers, changes, listing, options
+from mirror.embedded.apiserver import changes, listing
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, conflict, not_found
 from mirror.embedded.apiserver.apimachinery.strategy import Context
-from mirror.embedded.apiserver.calls import Call
-from mirror.embedded.apiserver.deletions import DeleteOptions, delete_options
 from mirror.embedded.apiserver.marking import Step, step_of
 from mirror.embedded.apiserver.messages import Response
+from mirror.embedded.apiserver.request import options, responses
+from mirror.embedded.apiserver.request.delete_options import DeleteOptions, delete_options
+from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.storage.records import Moved, Record
 from mirror.embedded.apiserver.webhooks.attributes import Attributes
 
@@ -48,11 +49,11 @@ async def delete(server: ApiServer, call: Call) -> Response:
     outcome = await deleted(server, call, wanted)
     if outcome.raw:
         is_accepted = not outcome.is_gone and wanted.orphan is False
-        return await answers.showing(call, outcome.raw, server.clock.now(), status=202 if is_accepted else 200)
+        return await responses.showing(call, outcome.raw, server.clock.now(), status=202 if is_accepted else 200)
     status: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     details = {"name": outcome.record.name, "group": call.kind.group, "kind": call.kind.plural}
     status["details"] = {name: value for name, value in details.items() if value} | {"uid": outcome.record.uid}
-    return answers.of_status(status, call.format, answers.warning_headers(call.warnings))
+    return responses.of_status(status, call.format, responses.warning_headers(call.warnings))
 
 
 async def delete_collection(server: ApiServer, call: Call) -> Response:

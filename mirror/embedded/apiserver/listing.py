@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver import answers, options, side_thread
+from mirror.embedded.apiserver import side_thread
 from mirror.embedded.apiserver.apimachinery import objects, selectors
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, failure, gone, not_found
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
-from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.messages import Response
-from mirror.embedded.apiserver.options import EXACT, ListOptions
+from mirror.embedded.apiserver.request import options, responses
+from mirror.embedded.apiserver.request.options import EXACT, ListOptions
+from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Gone, Record
 
@@ -76,7 +77,7 @@ async def get(server: ApiServer, call: Call) -> Response:
     if record is None:
         raise not_found(call.kind.plural, call.kind.group, call.name)
     raw = record.raw if not call.kind.strategy.is_converted else objects.shown(call.kind, record)
-    return await answers.showing(call, raw, server.clock.now())
+    return await responses.showing(call, raw, server.clock.now())
 
 
 async def list_objects(server: ApiServer, call: Call) -> Response:
@@ -92,7 +93,7 @@ async def listed(call: Call, page: Page, now: datetime) -> Response:
     kind, records = call.kind, page.records
 
     def answer() -> Response:
-        return answers.of_list(call, (objects.shown(kind, one) for one in records), page.meta, now)
+        return responses.of_list(call, (objects.shown(kind, one) for one in records), page.meta, now)
 
     if call.format.is_as_stored and not kind.strategy.is_converted:
         return answer()

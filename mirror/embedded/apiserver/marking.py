@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mirror.batch import times
 from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
-from mirror.embedded.apiserver.deletions import DeleteOptions
+from mirror.embedded.apiserver.request.delete_options import DeleteOptions
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 

@@ -26,10 +26,10 @@ from mirror.embedded.apiserver.apimachinery.errors import (
     not_found,
 )
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
-from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.marking import is_to_go
-from mirror.embedded.apiserver.options import WriteOptions
+from mirror.embedded.apiserver.request.options import WriteOptions
+from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.storage.records import Moved, Record
 
 if TYPE_CHECKING:

@@ -11,14 +11,15 @@ import math
 from collections.abc import AsyncGenerator, Iterator
 from typing import TYPE_CHECKING
 
-from mirror.embedded.apiserver import listing, options, tables
+from mirror.embedded.apiserver import listing
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, failure, gone, internal, not_acceptable
-from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.listing import Predicate
 from mirror.embedded.apiserver.messages import Stream
-from mirror.embedded.apiserver.negotiation import PARTIAL, PARTIAL_LIST, TABLE
-from mirror.embedded.apiserver.options import ListOptions
+from mirror.embedded.apiserver.request import options, tables
+from mirror.embedded.apiserver.request.negotiation import PARTIAL, PARTIAL_LIST, TABLE
+from mirror.embedded.apiserver.request.options import ListOptions
+from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.storage.records import Event, Gone, Record
 from mirror.embedded.apiserver.storage.subscriptions import Subscription
 

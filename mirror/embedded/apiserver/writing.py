@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mirror.embedded.apiserver import answers, changes, options
+from mirror.embedded.apiserver import changes
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, conflict, not_found
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
-from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Response
-from mirror.embedded.apiserver.options import WriteOptions
 from mirror.embedded.apiserver.patch import applying, patching
+from mirror.embedded.apiserver.request import options, responses
+from mirror.embedded.apiserver.request.options import WriteOptions
+from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.storing import Change, changed, created
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ async def create(server: ApiServer, call: Call) -> Response:
     context = changes.context_of(server, call, is_dry_run=wanted.is_dry_run)
     await call.pure(lambda: _complete(call, body, context, wanted))
     made = await created(server, call, body, context, wanted)
-    return await answers.showing(call, made, server.clock.now(), status=201)
+    return await responses.showing(call, made, server.clock.now(), status=201)
 
 
 def _complete(call: Call, body: Json, context: Context, wanted: WriteOptions) -> None:
@@ -61,7 +62,7 @@ async def update(server: ApiServer, call: Call) -> Response:
         uid=body["metadata"].get("uid", ""),
     )
     made, status = await changed(server, call, change)
-    return await answers.showing(call, made, server.clock.now(), status=status)
+    return await responses.showing(call, made, server.clock.now(), status=status)
 
 
 def _replacing(call: Call, wanted: WriteOptions) -> tuple[Json, bytes]:
@@ -113,7 +114,7 @@ async def patch(server: ApiServer, call: Call) -> Response:
     allows_create = is_apply and not call.subresource
     change = Change(make, wanted, manager, allows_create=allows_create, tracks_fields=not is_apply)
     made, status = await changed(server, call, change)
-    return await answers.showing(call, made, server.clock.now(), status=status)
+    return await responses.showing(call, made, server.clock.now(), status=status)
 
 
 def _decoded(call: Call, wanted: WriteOptions) -> Json:

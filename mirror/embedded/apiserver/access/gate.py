@@ -26,7 +26,7 @@ from mirror.embedded.apiserver.messages import (
     Request,
     User,
 )
-from mirror.embedded.apiserver.paths import RequestInfo
+from mirror.embedded.apiserver.request.info import RequestInfo
 from mirror.embedded.apiserver.storage import keys
 from mirror.runtime.clock import Clock
 

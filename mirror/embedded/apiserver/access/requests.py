@@ -10,7 +10,7 @@ from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.access.rules import Attributes
 from mirror.embedded.apiserver.apimachinery.errors import Refused, failure, qualified
 from mirror.embedded.apiserver.messages import User
-from mirror.embedded.apiserver.paths import RequestInfo
+from mirror.embedded.apiserver.request.info import RequestInfo
 
 _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 

@@ -12,7 +12,6 @@ import msgspec
 
 from mirror.batch.syntax import label_value_problems, qualified_name_problems
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, invalid_texts, required
-from mirror.embedded.apiserver import answers, negotiation, options
 from mirror.embedded.apiserver.access.rules import Attributes
 from mirror.embedded.apiserver.access.tokens import Refusal
 from mirror.embedded.apiserver.apimachinery import errors
@@ -22,6 +21,7 @@ from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
+from mirror.embedded.apiserver.request import negotiation, options, responses
 from mirror.embedded.apiserver.resources.base import Builtin
 from mirror.embedded.apiserver.resources.goprint import go_json
 from mirror.embedded.apiserver.side_thread import pure, size_of
@@ -90,10 +90,10 @@ def _action(access: Access, answer: Callable[[Access, Json, str, Context], Json]
         thread, size = server.side_thread, size_of(request)
         body, warnings = await pure(thread, size, lambda: _read(request, kind, namespace, context))
         form = negotiation.format_of(request)
-        headers = answers.warning_headers(warnings) if warnings else ()
+        headers = responses.warning_headers(warnings) if warnings else ()
         raw = _encode(answer(access, body, namespace, context))
         return await pure(
-            thread, 0 if form.is_as_stored else len(raw), lambda: answers.written(raw, form, 201, headers)
+            thread, 0 if form.is_as_stored else len(raw), lambda: responses.written(raw, form, 201, headers)
         )
 
     return act

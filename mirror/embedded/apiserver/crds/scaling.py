@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import invalid
-from mirror.embedded.apiserver import answers, changes, options, storing
+from mirror.embedded.apiserver import changes, storing
 from mirror.embedded.apiserver.apimachinery import objects, schemas
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, failure, internal, not_found
 from mirror.embedded.apiserver.apimachinery.errors import invalid as refused
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
-from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.crds import paths
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Answer, Request
-from mirror.embedded.apiserver.negotiation import PLAIN
 from mirror.embedded.apiserver.patch import patching
+from mirror.embedded.apiserver.request import options, responses
+from mirror.embedded.apiserver.request.negotiation import PLAIN
+from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.resources.actions import common
 from mirror.embedded.apiserver.resources.base import Builtin
 
@@ -56,7 +57,7 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
         body, path = objects.body_of(kind, record), scale["specReplicasPath"]
         if not paths.find(body, path):
             raise internal(f"the spec replicas field {quoted(path)} does not exist")
-        return answers.written(objects.encode(scale_of(body, scale)), PLAIN)
+        return responses.written(objects.encode(scale_of(body, scale)), PLAIN)
 
     async def write(
         server: ApiServer, _: Kind, namespace: str, name: str, request: Request, context: Context
@@ -86,7 +87,7 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
             change = storing.Change(make, wanted, manager, uid=uid, tracks_fields=False)
             raw, status = await storing.changed(server, call, change)
         made = scale_of(objects.decode(raw), scale)
-        return answers.written(objects.encode(made), PLAIN, status, answers.warning_headers(call.warnings))
+        return responses.written(objects.encode(made), PLAIN, status, responses.warning_headers(call.warnings))
 
     key = f"{kind.plural}.{kind.group}"
     return {(key, "scale", "GET"): read, (key, "scale", "PUT"): write, (key, "scale", "PATCH"): write}

@@ -1,7 +1,7 @@
 """What the built-in kinds have in common: decoding by their struct, metadata rules, generation.
 
 A kind names its struct and replaces the hooks in which it differs. The order of causes is upstream's: rules of the
-metadata, then of the kind; ``verbs`` puts the generic rules of updates before them.
+metadata, then of the kind; the generic rules of updates come before them.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def _check_status(new: Json, old: Json, context: Context) -> Sequence[Violation]
 
 
 def _without_generic(found: list[Violation], new: Json, old: Json) -> Sequence[Violation]:
-    """Without the rules of every update, with which the lists of ``mirror.batch`` begin and which ``verbs`` adds."""
+    """Without the rules of every update, with which the lists of ``mirror.batch`` begin and which every update has."""
     if not found:
         return found
     meta, old_meta = new["metadata"], old["metadata"]

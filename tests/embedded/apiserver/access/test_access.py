@@ -14,7 +14,7 @@ from mirror.embedded.apiserver.access.tokens import Refusal, account_user
 from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import ADMIN, AUTHENTICATED_GROUP, Request, User
-from mirror.embedded.apiserver.paths import request_info
+from mirror.embedded.apiserver.request.info import request_info
 from mirror.embedded.apiserver.storage import keys
 from mirror.embedded.apiserver.storage.mvcc import Storage
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mirror.embedded.apiserver.access import requests
 from mirror.embedded.apiserver.access.rules import FULL, Attributes, Rule, TooManyParts, allows, described, missing
 from mirror.embedded.apiserver.messages import Request, User
-from mirror.embedded.apiserver.paths import request_info
+from mirror.embedded.apiserver.request.info import request_info
 
 PODS = Rule(verbs=("get", "list"), api_groups=("",), resources=("pods",))
 LOGS = Rule(verbs=("get",), api_groups=("",), resources=("*/log",))

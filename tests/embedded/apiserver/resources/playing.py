@@ -1,4 +1,4 @@
-"""Objects taken through the hooks of their kind as ``verbs`` does it, without a server."""
+"""Objects taken through the hooks of their kind as the registry does it, without a server."""
 
 from __future__ import annotations
 

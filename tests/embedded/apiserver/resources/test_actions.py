@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mirror.embedded.apiserver.messages import ADMIN, Request, Response, Stream
-from mirror.embedded.apiserver.paths import request_info
+from mirror.embedded.apiserver.request.info import request_info
 from mirror.embedded.apiserver.server import ApiServer, build
 from mirror.embedded.podlogs import ContainerLog, PodLogs
 

@@ -50,7 +50,7 @@ def test_a_copy_made_on_the_way_ends_the_sharing() -> None:
 
 
 def test_causes_of_an_update_come_without_those_of_every_update() -> None:
-    """E3: the server's other causes are put before them by ``verbs``."""
+    """E3: the server's other causes are put before them by the registry."""
     old = stored("Job", job(), group="batch")
     found = update("Job", old, {"spec": {"completions": 4, "parallelism": -1}}, group="batch").causes
 

@@ -6,18 +6,18 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
-from mirror.embedded.apiserver import answers, options
 from mirror.embedded.apiserver.apimachinery import objects, schemas
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, not_found
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import Answer, Request, Response
-from mirror.embedded.apiserver.negotiation import format_of
-from mirror.embedded.apiserver.options import WriteOptions
+from mirror.embedded.apiserver.request import options, responses
+from mirror.embedded.apiserver.request.negotiation import format_of
+from mirror.embedded.apiserver.request.options import WriteOptions
+from mirror.embedded.apiserver.request.routing import check_segment
 from mirror.embedded.apiserver.side_thread import pure, size_of
 from mirror.embedded.apiserver.storage.records import Record
-from mirror.embedded.apiserver.verbs import check_segment
 from mirror.embedded.apiserver.webhooks.attributes import Attributes
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def telling(warnings: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except Refused as refused:
-        refused.headers = (*refused.headers, *answers.warning_headers(warnings))
+        refused.headers = (*refused.headers, *responses.warning_headers(warnings))
         raise
 
 
@@ -106,12 +106,12 @@ def found(server: ApiServer, plural: str, namespace: str, name: str) -> Record:
 def success(request: Request, warnings: list[str]) -> Response:
     """201 and a Status, as for all that is posted and not stored."""
     status: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-    return answers.of_status(status, format_of(request), answers.warning_headers(warnings))
+    return responses.of_status(status, format_of(request), responses.warning_headers(warnings))
 
 
 def created(request: Request, body: Json, warnings: list[str]) -> Response:
     """201 and what was made of the body."""
-    return answers.written(objects.encode(body), format_of(request), 201, answers.warning_headers(warnings))
+    return responses.written(objects.encode(body), format_of(request), 201, responses.warning_headers(warnings))
 
 
 def set_condition(status: Json, condition: Json, now: str) -> None:

@@ -11,10 +11,10 @@ from mirror.embedded.apiserver.apimachinery import objects, schemas
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, conflict, failure
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
-from mirror.embedded.apiserver.calls import Call
-from mirror.embedded.apiserver.deletions import DeleteOptions, delete_options
 from mirror.embedded.apiserver.messages import JSON_TYPE, Answer, Request
-from mirror.embedded.apiserver.negotiation import format_of
+from mirror.embedded.apiserver.request.delete_options import DeleteOptions, delete_options
+from mirror.embedded.apiserver.request.negotiation import format_of
+from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.resources.actions import common
 from mirror.embedded.apiserver.side_thread import pure
 from mirror.embedded.apiserver.storage.records import Moved, Record

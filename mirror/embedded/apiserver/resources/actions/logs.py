@@ -9,13 +9,13 @@ from mirror.batch import times
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, forbidden, invalid, not_negative
 from mirror.embedded import podlogs
-from mirror.embedded.apiserver import options
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, bad_request, not_found
 from mirror.embedded.apiserver.apimachinery.errors import invalid as refused_as_invalid
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream
+from mirror.embedded.apiserver.request import options
 from mirror.embedded.apiserver.resources.actions import common
 
 if TYPE_CHECKING:

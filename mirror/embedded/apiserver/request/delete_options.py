@@ -10,7 +10,7 @@ from mirror.embedded.apiserver.apimachinery.decoding import bodies, names, synta
 from mirror.embedded.apiserver.apimachinery.errors import Json, bad_request, invalid
 from mirror.embedded.apiserver.apimachinery.schemas import versions
 from mirror.embedded.apiserver.messages import Request
-from mirror.embedded.apiserver.options import META_GROUP, dry_run_problems, flag, integer
+from mirror.embedded.apiserver.request.options import META_GROUP, dry_run_problems, flag, integer
 
 _KIND = "DeleteOptions"
 _POLICIES = ("Foreground", "Background", "Orphan")

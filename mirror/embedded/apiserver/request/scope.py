@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from mirror.embedded.apiserver import side_thread
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.messages import Request, User
-from mirror.embedded.apiserver.negotiation import Format
+from mirror.embedded.apiserver.request.negotiation import Format
 from mirror.embedded.apiserver.side_thread import SideThread
 
 if TYPE_CHECKING:

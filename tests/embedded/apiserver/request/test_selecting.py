@@ -8,17 +8,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mirror.embedded.apiserver import options
 from mirror.embedded.apiserver.access.requests import attributes_of
 from mirror.embedded.apiserver.apimachinery import selectors
 from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
-from mirror.embedded.apiserver.deletions import delete_options
 from mirror.embedded.apiserver.messages import Request
-from mirror.embedded.apiserver.negotiation import PLAIN, Format, format_of, format_of_errors
-from mirror.embedded.apiserver.paths import request_info, target_of
-from mirror.embedded.apiserver.verbs import action_of, verb_of
+from mirror.embedded.apiserver.request import options
+from mirror.embedded.apiserver.request.delete_options import delete_options
+from mirror.embedded.apiserver.request.info import request_info, target_of
+from mirror.embedded.apiserver.request.negotiation import PLAIN, Format, format_of, format_of_errors
+from mirror.embedded.apiserver.request.routing import action_of, verb_of
 
 ACTIONS = {("pods", "status", "POST"): None, ("pods", "status", "GET"): None, ("pods", "", "POST"): None}
 BUILT_IN = Strategy()

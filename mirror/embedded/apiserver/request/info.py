@@ -1,7 +1,7 @@
 """What the method, path and query of a request ask for, and which kind that is. Pure.
 
 ``request_info`` is the only reader of paths: ``access`` judges what it says, ``target_of`` finds the kind for it, and
-``verbs`` serves the verb that was judged. So nothing is served as anything else than what was allowed. The grammar is
+``routing`` serves the verb that was judged. So nothing is served as anything else than what was allowed. The grammar is
 that of kube-apiserver's ``RequestInfo``: ``/api/v1`` and ``/apis/GROUP/VERSION``, then resources, with or without a
 namespace; ``watch`` or ``proxy`` may stand before them, as in old clients, and are the verb then, whatever the method.
 """
@@ -12,11 +12,11 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from mirror.batch.syntax import segment_problems
-from mirror.embedded.apiserver import options
 from mirror.embedded.apiserver.apimachinery import selectors
 from mirror.embedded.apiserver.apimachinery.errors import Refused, bad_request, failure
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Request, malformed_escape
+from mirror.embedded.apiserver.request import options
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 OF_ALL_NAMESPACES = ("list", "watch")

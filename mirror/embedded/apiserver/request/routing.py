@@ -22,7 +22,7 @@ from mirror.embedded.apiserver.apimachinery.errors import (
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Request, Response
 from mirror.embedded.apiserver.patch import patching
-from mirror.embedded.apiserver.paths import OF_ALL_NAMESPACES, Target
+from mirror.embedded.apiserver.request.info import OF_ALL_NAMESPACES, Target
 
 ActionKey: TypeAlias = tuple[str, str, str]
 """The plural with its group, the subresource (empty: the object itself), and the HTTP method."""

@@ -9,13 +9,13 @@ from datetime import datetime
 import msgspec
 import yaml
 
-from mirror.embedded.apiserver import tables
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, not_acceptable
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
-from mirror.embedded.apiserver.calls import Call
 from mirror.embedded.apiserver.messages import JSON_TYPE, Response
-from mirror.embedded.apiserver.negotiation import PARTIAL, PARTIAL_LIST, PLAIN, TABLE, YAML_TYPE, Format
+from mirror.embedded.apiserver.request import tables
+from mirror.embedded.apiserver.request.negotiation import PARTIAL, PARTIAL_LIST, PLAIN, TABLE, YAML_TYPE, Format
+from mirror.embedded.apiserver.request.scope import Call
 
 _MOST_WARNED, _LONGEST_CUT = 4096, 256
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -16,7 +16,7 @@ from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, bad_request
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Column
-from mirror.embedded.apiserver.negotiation import PARTIAL, PARTIAL_LIST
+from mirror.embedded.apiserver.request.negotiation import PARTIAL, PARTIAL_LIST
 
 _NAME = Column(
     "Name",
