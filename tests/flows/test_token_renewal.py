@@ -20,7 +20,7 @@ from flow_world import HOME, FlowWorld, has_ended, listening, repeatable
 from prometheus_client.parser import text_string_to_metric_families
 
 from mirror.embedded import virtual
-from mirror.embedded.apiserver.access.tokens import account_user
+from mirror.embedded.apiserver.authn.tokens import account_user
 from mirror.embedded.faults.kinds import Loss
 from mirror.embedded.faults.targets import Which
 from mirror.kube.client import Client

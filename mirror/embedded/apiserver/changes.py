@@ -34,14 +34,9 @@ _DUPLICATE_OWNERS = (
 def context_of(server: ApiServer, call: Call, *, is_dry_run: bool) -> Context:
     """What rules may know, at this moment."""
     now = times.of(server.clock.now())
-    return Context(now=now, uid=new_uid(server), user=call.user, gates=server.gates, is_dry_run=is_dry_run)
-
-
-def new_uid(server: ApiServer) -> str:
-    """A random (version 4) UUID."""
-    digits = f"{server.random.getrandbits(128):032x}"
-    variant = "89ab"[int(digits[16], 16) & 3]
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+    return Context(
+        now=now, uid=objects.new_uid(server.random), user=call.user, gates=server.gates, is_dry_run=is_dry_run
+    )
 
 
 def generated_name(server: ApiServer, prefix: str) -> str:

@@ -14,6 +14,8 @@ from mirror.embedded.apiserver.apimachinery.decoding.text import MOST_VALUES, is
 from mirror.embedded.apiserver.apimachinery.errors import Refused, bad_request, internal, too_large, too_many_requests
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Context
+from mirror.embedded.apiserver.authn.authenticator import Authenticator
+from mirror.embedded.apiserver.authz.authorizer import Authorizer
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
 from mirror.embedded.apiserver.request import responses
 from mirror.embedded.apiserver.request.info import RequestInfo, Target, request_info, target_of
@@ -26,7 +28,6 @@ from mirror.embedded.apiserver.storage.records import Unwritable
 from mirror.runtime.clock import Clock
 
 if TYPE_CHECKING:
-    from mirror.embedded.apiserver.access import Access
     from mirror.embedded.apiserver.webhooks.admission import Admission
     from mirror.embedded.podlogs import PodLogs
 
@@ -55,7 +56,8 @@ class ApiServer:
         *,
         registry: Registry,
         storage: Storage,
-        access: Access,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
         admission: Admission,
         clock: Clock,
         random: Random,
@@ -65,7 +67,8 @@ class ApiServer:
     ) -> None:
         self.registry = registry
         self.storage = storage
-        self.access = access
+        self.authenticator = authenticator
+        self.authorizer = authorizer
         self.admission = admission
         self.clock = clock
         self.random = random
@@ -103,8 +106,8 @@ class ApiServer:
         try:
             thread = self.side_thread
             info = await side_thread.pure(thread, len(request.query), lambda: request_info(request))
-            user = self.access.identify(request, info)
-            self.access.check_request(user, info)
+            user = self.authorizer.impersonated(self.authenticator.authenticate(request), request.headers, info)
+            self.authorizer.check_request(user, info)
             target = target_of(info, self.registry)
             if target is None:
                 return self._other(request, info)

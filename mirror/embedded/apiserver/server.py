@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from random import Random
-from typing import Literal
 
 from mirror.batch import times
 from mirror.batch.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver import changes, discovery, resources
-from mirror.embedded.apiserver.access import Access
+from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.kinds import Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Context
+from mirror.embedded.apiserver.authn.authenticator import Authenticator
+from mirror.embedded.apiserver.authz import bootstrap
+from mirror.embedded.apiserver.authz.authorizer import Authorization, Authorizer
 from mirror.embedded.apiserver.core import ApiServer
 from mirror.embedded.apiserver.crds.definitions import Definitions
 from mirror.embedded.apiserver.messages import User
+from mirror.embedded.apiserver.registry.resources import rbac, reviews
 from mirror.embedded.apiserver.resources import priorityclasses
 from mirror.embedded.apiserver.resources.actions import ACTIONS
 from mirror.embedded.apiserver.storage.mvcc import Storage
@@ -35,14 +38,17 @@ def build(
     random: Random,
     gates: ApiGates = ALL_ON,
     storage: Storage | None = None,
-    authorization: Literal["AlwaysAllow", "RBAC"] = "AlwaysAllow",
+    authorization: Authorization = "AlwaysAllow",
     tokens: Mapping[str, User] | None = None,
 ) -> ApiServer:
     """An API server with everything there is. ``tokens`` are bearer tokens and whose they are."""
     storage = storage if storage is not None else Storage()
     registry = Registry()
-    access = Access(storage=storage, clock=clock, random=random, authorization=authorization, tokens=tokens or {})
-    for kind in (*resources.builtin(gates), *access.kinds(), *configurations.kinds()):
+    authenticator = Authenticator(
+        storage=storage, clock=clock, random=random, tokens=tokens or {}, allows_anonymous=authorization == "RBAC"
+    )
+    authorizer = Authorizer(storage=storage, authorization=authorization)
+    for kind in (*resources.builtin(gates), *reviews.kinds(), *rbac.kinds(authorizer), *configurations.kinds()):
         registry.add(kind)
 
     def context() -> Context:
@@ -51,19 +57,20 @@ def build(
     server = ApiServer(
         registry=registry,
         storage=storage,
-        access=access,
+        authenticator=authenticator,
+        authorizer=authorizer,
         admission=Admission(storage=storage, registry=registry, random=random, context=context),
         clock=clock,
         random=random,
         gates=gates,
-        actions={**ACTIONS, **access.actions},
+        actions={**ACTIONS, **reviews.actions(authenticator, authorizer)},
         discover=partial(discovery.answer, gates=gates),
     )
     definitions = Definitions(server)
     definitions.start()
     server.at_its_end.append(definitions.stop)
     create_first_objects(server)
-    access.bootstrap()
+    bootstrap.store(storage, now=times.of(clock.now()), new_uid=lambda: objects.new_uid(random))
     return server
 
 
@@ -74,7 +81,7 @@ def create_first_objects(server: ApiServer) -> None:
         kind = server.registry.by_kind(body["apiVersion"], body["kind"])
         assert kind is not None
         if server.storage.get(kind.stored_as, "", body["metadata"]["name"]) is None:
-            body["metadata"]["uid"] = changes.new_uid(server)
+            body["metadata"]["uid"] = objects.new_uid(server.random)
             body["metadata"]["creationTimestamp"] = times.of(server.clock.now())
             changes.store(server, kind, body, replacing=None)
 

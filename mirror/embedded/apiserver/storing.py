@@ -228,7 +228,7 @@ async def _created_by_update(server: ApiServer, call: Call, change: Change, cont
     forgotten = changes.SYSTEM_FIELDS if change.options.is_dry_run else (*changes.SYSTEM_FIELDS, "resourceVersion")
     for name in forgotten:
         body["metadata"].pop(name, None)
-    server.access.check(call.user, "create", call.kind, call.subresource, call.namespace, call.name)
+    server.authorizer.check(call.user, "create", call.kind, call.subresource, call.namespace, call.name)
     if change.tracks_fields:
         kind, manager, now = call.kind, change.manager, context.now
         await call.pure(lambda: field_manager.track(body, None, kind, manager=manager, subresource="", now=now))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from random import Random
 from typing import Any
 
 import msgspec
@@ -131,3 +132,10 @@ def metadata_of(raw: bytes) -> msgspec.Raw:
 def copied(value: Any) -> Any:
     """A deep copy of what came from JSON: through its text, ten times quicker than ``copy.deepcopy``."""
     return _decode(_encode(value)) if isinstance(value, dict | list) else value
+
+
+def new_uid(random: Random) -> str:
+    """A random (version 4) UUID."""
+    digits = f"{random.getrandbits(128):032x}"
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.storage.mvcc import Storage
+from mirror.embedded.apiserver.storage.mvcc import Storage
 
 _STORED_AS = "-keys"
 """No kind is stored under a name like this."""

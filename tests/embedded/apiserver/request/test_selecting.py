@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mirror.embedded.apiserver.access.requests import attributes_of
 from mirror.embedded.apiserver.apimachinery import selectors
 from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
+from mirror.embedded.apiserver.authz.attributes import attributes_of
 from mirror.embedded.apiserver.messages import Request
 from mirror.embedded.apiserver.request import options
 from mirror.embedded.apiserver.request.delete_options import delete_options

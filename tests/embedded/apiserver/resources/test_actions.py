@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from mirror.embedded.apiserver.messages import ADMIN, Request, Response, Stream
-from mirror.embedded.apiserver.request.info import request_info
 from mirror.embedded.apiserver.server import ApiServer, build
 from mirror.embedded.podlogs import ContainerLog, PodLogs
 
@@ -254,7 +253,7 @@ async def test_a_token_is_issued(ask: Asking) -> None:
     assert answer["status"]["expirationTimestamp"] == "2026-11-21T12:10:00Z"
     headers = {"authorization": f"Bearer {answer['status']['token']}"}
     request = Request("GET", "/api", headers=headers)
-    user = ask.server.access.identify(request, request_info(request))
+    user = ask.server.authenticator.authenticate(request)
     assert user.name == "system:serviceaccount:default:robot"
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, invalid, invalid_text
-from mirror.embedded.apiserver.access.tokens import ISSUER
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, conflict
 from mirror.embedded.apiserver.apimachinery.errors import invalid as refused_as_invalid
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
+from mirror.embedded.apiserver.authn.tokens import ISSUER
 from mirror.embedded.apiserver.messages import Answer, Request
 from mirror.embedded.apiserver.resources.actions import common
 
@@ -51,7 +51,7 @@ async def issue(server: ApiServer, kind: Kind, namespace: str, name: str, reques
         warnings += await server.admission.validate(admitted)
         ref = spec.setdefault("boundObjectRef", None)
         bound = _bound(server, namespace, name, ref) if ref is not None else None
-        token, expires = server.access.tokens.issue(
+        token, expires = server.authenticator.tokens.issue(
             namespace=namespace, name=name, uid=account.uid, audiences=spec["audiences"], seconds=seconds, bound=bound
         )
         body["status"] = {"token": token, "expirationTimestamp": expires}

@@ -10,19 +10,18 @@ from typing import Protocol
 
 import msgspec
 
-from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver.access.policy import CLUSTER_ROLES, GROUP, ROLES, Held, RoleRef
-from mirror.embedded.apiserver.access.rules import (
+from mirror.batch.quoting import quoted, quoted_list
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, failure, forbidden, not_found
+from mirror.embedded.apiserver.authz.policy import CLUSTER_ROLES, GROUP, ROLES, Held, RoleRef
+from mirror.embedded.apiserver.authz.rules import (
     FULL,
     MOST_PARTS,
     Attributes,
     Rule,
     TooManyParts,
     described,
-    list_of,
     missing,
 )
-from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, failure, forbidden, not_found
 from mirror.embedded.apiserver.messages import MASTERS_GROUP, User
 
 _AGGREGATION = "must have cluster-admin privileges to use the aggregationRule"
@@ -30,7 +29,7 @@ _OF_GARBAGE_COLLECTION = ("ownerReferences", "finalizers", "managedFields")
 
 
 class Rights(Protocol):
-    """What must be known of users and roles: ``access.Access``."""
+    """What must be known of users and roles: ``authorizer.Authorizer``."""
 
     def may(self, user: User, wanted: Attributes) -> bool:
         """Whether the user may do it."""
@@ -91,7 +90,7 @@ def check_binding(rights: Rights, user: User, new: Json, old: Json | None, *, is
 
 
 def _confirm(rights: Rights, user: User, namespace: str, given: Sequence[Rule], plural: str, name: str) -> None:
-    who = f"user {quoted(user.name)} (groups={list_of(user.groups)})"
+    who = f"user {quoted(user.name)} (groups={quoted_list(user.groups)})"
     try:
         lacking = missing(_held(rights, user, namespace), given)
     except TooManyParts:

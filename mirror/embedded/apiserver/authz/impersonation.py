@@ -13,10 +13,10 @@ from urllib.parse import unquote
 
 from mirror.batch.quoting import quoted
 from mirror.batch.syntax import subdomain_problems
-from mirror.embedded.apiserver.access import requests
-from mirror.embedded.apiserver.access.policy import account_of
-from mirror.embedded.apiserver.access.rules import Attributes
 from mirror.embedded.apiserver.apimachinery.errors import Refused, bad_request
+from mirror.embedded.apiserver.authn.tokens import account_of
+from mirror.embedded.apiserver.authz.attributes import refusal
+from mirror.embedded.apiserver.authz.rules import Attributes
 from mirror.embedded.apiserver.messages import (
     ANONYMOUS,
     AUTHENTICATED_GROUP,
@@ -154,15 +154,15 @@ def _needed(user: User, wanted: User, mode: _Mode) -> Iterator[Attributes]:
         yield Attributes(mode.verb, _GROUP, "uids", name=wanted.uid)
     groups = Attributes(mode.verb, group, "groups")
     if mode.name and "" in wanted.groups:
-        raise requests.refusal(user, groups, "impersonating the empty string group is not allowed")
+        raise refusal(user, groups, "impersonating the empty string group is not allowed")
     if mode.name and MASTERS_GROUP in wanted.groups:
         told = f"impersonating the {MASTERS_GROUP} group is not allowed"
-        raise requests.refusal(user, replace(groups, name=MASTERS_GROUP), told)
+        raise refusal(user, replace(groups, name=MASTERS_GROUP), told)
     for name in wanted.groups:
         yield replace(groups, name=name)
     extra = Attributes(mode.verb, _GROUP, "userextras")
     if mode.name and (problem := next(_extra_problems(wanted.extra), "")):
-        raise requests.refusal(user, extra, problem)
+        raise refusal(user, extra, problem)
     for key, values in wanted.extra.items():
         for value in values:
             yield replace(extra, subresource=key, name=value)

@@ -7,8 +7,8 @@ the same 403 as for what is.
 from __future__ import annotations
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver.access.rules import Attributes
 from mirror.embedded.apiserver.apimachinery.errors import Refused, failure, qualified
+from mirror.embedded.apiserver.authz.rules import Attributes
 from mirror.embedded.apiserver.messages import User
 from mirror.embedded.apiserver.request.info import RequestInfo
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mirror.batch.quoting import quoted
+from mirror.batch.quoting import quoted_list
 
 ALL = "*"
 MOST_PARTS = 10_000
@@ -126,11 +126,6 @@ def described(rules: Iterable[Rule]) -> str:
     return "\n".join(sorted(lines))
 
 
-def list_of(values: Iterable[str]) -> str:
-    """Texts as Go prints a slice of them, each quoted."""
-    return "[" + " ".join(map(quoted, values)) + "]"
-
-
 def _count(rule: Rule) -> int:
     """How many parts it has."""
     named = len(rule.api_groups) * len(rule.resources) * max(1, len(rule.resource_names))
@@ -186,4 +181,4 @@ def _line(rule: Rule) -> str:
         ("ResourceNames", rule.resource_names),
         ("Verbs", rule.verbs),
     )
-    return "{" + ", ".join(f"{name}:{list_of(values)}" for name, values in fields if values) + "}"
+    return "{" + ", ".join(f"{name}:{quoted_list(values)}" for name, values in fields if values) + "}"

@@ -2,18 +2,22 @@
 
 from datetime import UTC, datetime, timedelta
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 
-from mirror.embedded.apiserver.access import Access
-from mirror.embedded.apiserver.access.policy import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, GROUP, ROLE_BINDINGS, ROLES
-from mirror.embedded.apiserver.access.rules import Attributes
-from mirror.embedded.apiserver.access.tokens import Refusal, account_user
 from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.objects import new_uid
 from mirror.embedded.apiserver.apimachinery.strategy import Context
+from mirror.embedded.apiserver.authn.authenticator import Authenticator
+from mirror.embedded.apiserver.authn.tokens import Refusal, account_user
+from mirror.embedded.apiserver.authz import bootstrap
+from mirror.embedded.apiserver.authz.authorizer import Authorizer
+from mirror.embedded.apiserver.authz.policy import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, GROUP, ROLE_BINDINGS, ROLES
+from mirror.embedded.apiserver.authz.rules import Attributes
 from mirror.embedded.apiserver.messages import ADMIN, AUTHENTICATED_GROUP, Request, User
+from mirror.embedded.apiserver.registry.resources import rbac
 from mirror.embedded.apiserver.request.info import request_info
 from mirror.embedded.apiserver.storage import keys
 from mirror.embedded.apiserver.storage.mvcc import Storage
@@ -45,11 +49,21 @@ def clock() -> Stopped:
     return Stopped()
 
 
+class Access(NamedTuple):
+    """Who asks, and who may."""
+
+    authenticator: Authenticator
+    authorizer: Authorizer
+
+
 @pytest.fixture
 def access(storage: Storage, clock: Stopped) -> Access:
-    made = Access(storage=storage, clock=clock, random=Random(1), authorization="RBAC", tokens={"secret": JANE})
-    made.bootstrap()
-    return made
+    random = Random(1)
+    bootstrap.store(storage, now=CONTEXT.now, new_uid=lambda: new_uid(random))
+    authenticator = Authenticator(
+        storage=storage, clock=clock, random=random, tokens={"secret": JANE}, allows_anonymous=True
+    )
+    return Access(authenticator, Authorizer(storage=storage, authorization="RBAC"))
 
 
 def put(storage: Storage, stored_as: str, namespace: str, name: str, **body: Any) -> None:
@@ -83,7 +97,8 @@ def get(path: str = "/api/v1/namespaces/ns/pods/a", **headers: str) -> Request:
 
 
 def identify(access: Access, request: Request) -> User:
-    return access.identify(request, request_info(request))
+    user = access.authenticator.authenticate(request)
+    return access.authorizer.impersonated(user, request.headers, request_info(request))
 
 
 # Who asks.
@@ -107,18 +122,21 @@ def test_who_shows_no_token_is_anonymous(access: Access, header: str) -> None:
     """And may look at little more than health."""
     nobody = identify(access, get(authorization=header))
     assert nobody.name == "system:anonymous"
-    access.check_request(nobody, request_info(get("/healthz")))
+    access.authorizer.check_request(nobody, request_info(get("/healthz")))
     with pytest.raises(Refused):
-        access.check_request(nobody, request_info(get("/api")))
+        access.authorizer.check_request(nobody, request_info(get("/api")))
 
 
 def test_where_all_is_allowed_nobody_is_anonymous(storage: Storage, clock: Stopped) -> None:
     """As with kube-apiserver's AlwaysAllow."""
-    access = Access(storage=storage, clock=clock, random=Random(1), tokens={"secret": JANE})
+    authenticator = Authenticator(
+        storage=storage, clock=clock, random=Random(1), tokens={"secret": JANE}, allows_anonymous=False
+    )
+    access = Access(authenticator, Authorizer(storage=storage))
     with pytest.raises(Refused) as refused:
         identify(access, get())
     assert refused.value.code == 401
-    access.check_request(identify(access, get(authorization="Bearer secret")), request_info(get()))
+    access.authorizer.check_request(identify(access, get(authorization="Bearer secret")), request_info(get()))
 
 
 def test_a_certificate_goes_before_a_token(access: Access) -> None:
@@ -130,14 +148,14 @@ def test_a_certificate_goes_before_a_token(access: Access) -> None:
 def test_a_service_account_is_known_by_its_token(access: Access, storage: Storage, clock: Stopped) -> None:
     """For as long as it says, and as long as the account is the same."""
     put(storage, "serviceaccounts", "ns", "robot")
-    token, expires = access.tokens.issue(namespace="ns", name="robot", uid="uid-robot", seconds=600)
+    token, expires = access.authenticator.tokens.issue(namespace="ns", name="robot", uid="uid-robot", seconds=600)
     user = identify(access, get(authorization=f"Bearer {token}"))
     assert user.name == "system:serviceaccount:ns:robot"
     assert set(account_user("ns", "robot").groups) == set(user.groups)
     assert expires == "2026-11-21T12:10:00Z"
     clock.time += timedelta(seconds=700)
     with pytest.raises(Refusal, match="expired"):
-        access.verify(token)
+        access.authenticator.verify(token)
     clock.time -= timedelta(seconds=700)
     remove(storage, "serviceaccounts", "ns", "robot")
     put(storage, "serviceaccounts", "ns", "robot", metadata={"uid": "another"})
@@ -150,22 +168,24 @@ def test_a_bound_token_ends_with_its_pod(access: Access, storage: Storage) -> No
     put(storage, "serviceaccounts", "ns", "robot")
     put(storage, "pods", "ns", "p")
     bound = {"kind": "Pod", "name": "p", "uid": "uid-p"}
-    token, _ = access.tokens.issue(namespace="ns", name="robot", uid="uid-robot", bound=bound)
-    found = access.verify(token)
+    token, _ = access.authenticator.tokens.issue(namespace="ns", name="robot", uid="uid-robot", bound=bound)
+    found = access.authenticator.verify(token)
     assert found is not None
     assert found.user.extra["authentication.kubernetes.io/pod-name"] == ("p",)
     remove(storage, "pods", "ns", "p")
     with pytest.raises(Refusal, match="invalidated"):
-        access.verify(token)
+        access.authenticator.verify(token)
 
 
 def test_a_token_for_others_is_none_for_us(access: Access, storage: Storage) -> None:
     """Reviewers may ask for their audience."""
     put(storage, "serviceaccounts", "ns", "robot")
-    token, _ = access.tokens.issue(namespace="ns", name="robot", uid="uid-robot", audiences=("vault", "db"))
+    token, _ = access.authenticator.tokens.issue(
+        namespace="ns", name="robot", uid="uid-robot", audiences=("vault", "db")
+    )
     with pytest.raises(Refusal, match=r'token audiences \["vault" "db"\] is invalid for the target audiences'):
-        access.verify(token)
-    found = access.verify(token, ("db", "other"))
+        access.authenticator.verify(token)
+    found = access.authenticator.verify(token, ("db", "other"))
     assert found is not None
     assert found.audiences == ("db",)
 
@@ -181,7 +201,7 @@ def test_keys_are_kept_with_the_data(storage: Storage) -> None:
 def test_nobody_may_what_no_role_says(access: Access) -> None:
     """Of those whom bootstrap roles say nothing about."""
     with pytest.raises(Refused) as refused:
-        access.check_request(JANE, request_info(get()))
+        access.authorizer.check_request(JANE, request_info(get()))
     assert refused.value.status["message"] == (
         'pods "a" is forbidden: User "jane" cannot get resource "pods" in API group "" in the namespace "ns"'
     )
@@ -190,38 +210,38 @@ def test_nobody_may_what_no_role_says(access: Access) -> None:
 def test_roles_hold_as_soon_as_they_change(access: Access, storage: Storage) -> None:
     """And no longer."""
     give(storage, "ns", rule("get", "", "pods"))
-    access.check_request(JANE, request_info(get()))
+    access.authorizer.check_request(JANE, request_info(get()))
     give(storage, "ns", rule("list", "", "pods"))
     with pytest.raises(Refused):
-        access.check_request(JANE, request_info(get()))
+        access.authorizer.check_request(JANE, request_info(get()))
 
 
 def test_roles_of_a_namespace_hold_there(access: Access, storage: Storage) -> None:
     """Those of the cluster everywhere."""
     give(storage, "ns", rule("get", "", "pods"))
     with pytest.raises(Refused):
-        access.check_request(JANE, request_info(get("/api/v1/namespaces/other/pods/a")))
+        access.authorizer.check_request(JANE, request_info(get("/api/v1/namespaces/other/pods/a")))
     give(storage, "", rule("get", "", "pods"))
-    access.check_request(JANE, request_info(get("/api/v1/namespaces/other/pods/a")))
+    access.authorizer.check_request(JANE, request_info(get("/api/v1/namespaces/other/pods/a")))
 
 
 def test_nothing_is_kept_of_what_anybody_asks(access: Access) -> None:
     """Namespaces that are in nobody's binding are all the same, whatever their names."""
     nobody = identify(access, get())
     for number in range(50):
-        assert not access.may(nobody, Attributes("get", "", "pods", namespace=f"{number}" * 1000))
-    assert len(access._policy._remembered) == 1
+        assert not access.authorizer.may(nobody, Attributes("get", "", "pods", namespace=f"{number}" * 1000))
+    assert len(access.authorizer._policy._remembered) == 1
 
 
 def test_reasons_are_told(access: Access, storage: Storage) -> None:
     """What allows it; or which binding has no role."""
     give(storage, "ns", rule("get", "", "pods"))
-    assert access.decide(JANE, Attributes("get", "", "pods", namespace="ns")) == (
+    assert access.authorizer.decide(JANE, Attributes("get", "", "pods", namespace="ns")) == (
         True,
         'RBAC: allowed by RoleBinding "given/ns" of Role "given" to User "jane"',
     )
     remove(storage, ROLES, "ns", "given")
-    assert access.decide(JANE, Attributes("get", "", "pods", namespace="ns")) == (
+    assert access.authorizer.decide(JANE, Attributes("get", "", "pods", namespace="ns")) == (
         False,
         'RBAC: role.rbac.authorization.k8s.io "given" not found',
     )
@@ -242,7 +262,7 @@ def test_reasons_are_told(access: Access, storage: Storage) -> None:
 )
 def test_bootstrap_roles(access: Access, is_allowed: bool, user: User, wanted: Attributes) -> None:
     """What everybody, and what each component, may do."""
-    assert is_allowed == access.may(user, wanted)
+    assert is_allowed == access.authorizer.may(user, wanted)
 
 
 def test_aggregated_roles_have_the_rules_of_their_parts(access: Access, storage: Storage) -> None:
@@ -250,12 +270,12 @@ def test_aggregated_roles_have_the_rules_of_their_parts(access: Access, storage:
     ref = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "admin"}
     put(storage, ROLE_BINDINGS, "ns", "admins", roleRef=ref, subjects=[{"kind": "Group", "name": "dev"}])
     wanted = Attributes("get", "example.com", "widgets", namespace="ns")
-    assert access.may(JANE, Attributes("create", "batch", "jobs", namespace="ns"))
-    assert not access.may(JANE, wanted)
+    assert access.authorizer.may(JANE, Attributes("create", "batch", "jobs", namespace="ns"))
+    assert not access.authorizer.may(JANE, wanted)
     labels = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
     rules = [rule("get", "example.com", "widgets")]
     put(storage, CLUSTER_ROLES, "", "widgets", metadata={"labels": labels}, rules=rules)
-    assert access.may(JANE, wanted)
+    assert access.authorizer.may(JANE, wanted)
 
 
 # On whose behalf.
@@ -330,7 +350,7 @@ def binding(kind: str, name: str) -> dict[str, Any]:
 
 
 def strategy(access: Access, name: str) -> Any:
-    return next(kind.strategy for kind in access.kinds() if kind.kind == name)
+    return next(kind.strategy for kind in rbac.kinds(access.authorizer) if kind.kind == name)
 
 
 def test_nobody_gives_rights_that_he_lacks(access: Access, storage: Storage) -> None:

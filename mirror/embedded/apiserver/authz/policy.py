@@ -7,22 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver.access.rules import Attributes, Rule, allows
 from mirror.embedded.apiserver.apimachinery.errors import Refused, not_found
+from mirror.embedded.apiserver.authn.tokens import ACCOUNT_PREFIX
+from mirror.embedded.apiserver.authz.rules import Attributes, Rule, allows
 from mirror.embedded.apiserver.messages import User
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.storage.mvcc import Storage
+from mirror.embedded.apiserver.storage.mvcc import Storage
 
 GROUP = "rbac.authorization.k8s.io"
 ROLES, CLUSTER_ROLES = f"roles.{GROUP}", f"clusterroles.{GROUP}"
 ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS = f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}"
-ACCOUNT_PREFIX = "system:serviceaccount:"
 _KINDS = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
 _MOST_REMEMBERED = 4096
 
@@ -181,14 +178,6 @@ class Policy:
             if any(_selects(selector, one.metadata.labels) for selector in role.aggregation_rule.cluster_role_selectors)
         ]
         return tuple(dict.fromkeys(rule for one in others for rule in self._rules(one, (*within, name))))
-
-
-def account_of(user_name: str) -> tuple[str, str] | None:
-    """The namespace and name of the service account that a user name names."""
-    namespace, found, name = user_name.removeprefix(ACCOUNT_PREFIX).partition(":")
-    if not (user_name.startswith(ACCOUNT_PREFIX) and found and namespace and name) or ":" in name:
-        return None
-    return namespace, name
 
 
 def _is_meant(user: User, subject: _Subject, namespace: str) -> bool:

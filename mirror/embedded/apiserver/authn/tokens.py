@@ -1,6 +1,6 @@
 """Tokens of service accounts: JSON web tokens that we sign and that nobody else can make.
 
-The ``token`` subresource issues them, ``authenticating`` verifies them with every request, ``TokenReview`` for others.
+The ``token`` subresource issues them, ``authenticator`` verifies them with every request, ``TokenReview`` for others.
 A token is good for as long as it says, as long as its account and whatever else it is bound to are there.
 """
 
@@ -12,21 +12,17 @@ import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver.access.policy import ACCOUNT_PREFIX
-from mirror.embedded.apiserver.access.rules import list_of
+from mirror.batch.quoting import quoted, quoted_list
 from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
+from mirror.embedded.apiserver.storage.mvcc import Storage
+from mirror.embedded.apiserver.storage.records import Record
 from mirror.runtime.clock import Clock
 
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.storage.mvcc import Storage
-    from mirror.embedded.apiserver.storage.records import Record
-
+ACCOUNT_PREFIX = "system:serviceaccount:"
 ISSUER = "https://kubernetes.default.svc"
 _CLAIMS = "authentication.kubernetes.io"
 _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
@@ -147,7 +143,9 @@ class Tokens:
         wanted = tuple(audiences) or (ISSUER,)
         meant = tuple(one for one in payload.aud if one in wanted)
         if not meant:
-            told = f"token audiences {list_of(payload.aud)} is invalid for the target audiences {list_of(wanted)}"
+            told = (
+                f"token audiences {quoted_list(payload.aud)} is invalid for the target audiences {quoted_list(wanted)}"
+            )
             raise Refusal(told)
         now = self._clock.now().timestamp()
         if now > payload.exp + _LEEWAY_SECONDS:
@@ -205,6 +203,14 @@ class Tokens:
     def _key_id(self) -> str:
         self._key = self._key or self._get_key()
         return _text(hashlib.sha256(b"id of " + self._key).digest()[:16])
+
+
+def account_of(user_name: str) -> tuple[str, str] | None:
+    """The namespace and name of the service account that a user name names."""
+    namespace, found, name = user_name.removeprefix(ACCOUNT_PREFIX).partition(":")
+    if not (user_name.startswith(ACCOUNT_PREFIX) and found and namespace and name) or ":" in name:
+        return None
+    return namespace, name
 
 
 def account_user(

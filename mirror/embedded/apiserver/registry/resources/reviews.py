@@ -6,19 +6,21 @@ They are created like objects and stored nowhere: each is an action in place of 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
 from mirror.batch.syntax import label_value_problems, qualified_name_problems
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, invalid_texts, required
-from mirror.embedded.apiserver.access.rules import Attributes
-from mirror.embedded.apiserver.access.tokens import Refusal
 from mirror.embedded.apiserver.apimachinery import errors
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, bad_request
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
+from mirror.embedded.apiserver.authn.authenticator import Authenticator
+from mirror.embedded.apiserver.authn.tokens import Refusal
+from mirror.embedded.apiserver.authz.authorizer import Authorizer
+from mirror.embedded.apiserver.authz.rules import Attributes
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
 from mirror.embedded.apiserver.request import negotiation, options, responses
@@ -27,7 +29,6 @@ from mirror.embedded.apiserver.resources.goprint import go_json
 from mirror.embedded.apiserver.side_thread import pure, size_of
 
 if TYPE_CHECKING:
-    from mirror.embedded.apiserver.access.gate import Access
     from mirror.embedded.apiserver.server import ApiServer
 
 Action: TypeAlias = Callable[["ApiServer", Kind, str, str, Request, Context], Awaitable[Answer]]
@@ -36,6 +37,13 @@ _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io
 _encode = msgspec.json.Encoder().encode
 _NEITHER = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 _BOTH = "cannot be specified in combination with resourceAttributes"
+
+
+class _Auth(NamedTuple):
+    """Who answers."""
+
+    authenticator: Authenticator
+    authorizer: Authorizer
 
 
 class _Review(Builtin):
@@ -70,9 +78,10 @@ def kinds() -> list[Kind]:
     ]
 
 
-def actions(access: Access) -> Mapping[tuple[str, str, str], Action]:
+def actions(authenticator: Authenticator, authorizer: Authorizer) -> Mapping[tuple[str, str, str], Action]:
     """The answers, by resource, subresource (none) and method."""
-    all_answers: dict[str, Callable[[Access, Json, str, Context], Json]] = {
+    auth = _Auth(authenticator, authorizer)
+    all_answers: dict[str, Callable[[_Auth, Json, str, Context], Json]] = {
         f"selfsubjectreviews.{_AUTHENTICATION}": _who_am_i,
         f"tokenreviews.{_AUTHENTICATION}": _whose_token,
         f"localsubjectaccessreviews.{_AUTHORIZATION}": _may_somebody_here,
@@ -80,10 +89,10 @@ def actions(access: Access) -> Mapping[tuple[str, str, str], Action]:
         f"selfsubjectrulesreviews.{_AUTHORIZATION}": _what_may_i,
         f"subjectaccessreviews.{_AUTHORIZATION}": _may_somebody,
     }
-    return {(resource, "", "POST"): _action(access, answer) for resource, answer in all_answers.items()}
+    return {(resource, "", "POST"): _action(auth, answer) for resource, answer in all_answers.items()}
 
 
-def _action(access: Access, answer: Callable[[Access, Json, str, Context], Json]) -> Action:
+def _action(auth: _Auth, answer: Callable[[_Auth, Json, str, Context], Json]) -> Action:
     async def act(
         server: ApiServer, kind: Kind, namespace: str, name: str, request: Request, context: Context
     ) -> Response:
@@ -91,7 +100,7 @@ def _action(access: Access, answer: Callable[[Access, Json, str, Context], Json]
         body, warnings = await pure(thread, size, lambda: _read(request, kind, namespace, context))
         form = negotiation.format_of(request)
         headers = responses.warning_headers(warnings) if warnings else ()
-        raw = _encode(answer(access, body, namespace, context))
+        raw = _encode(answer(auth, body, namespace, context))
         return await pure(
             thread, 0 if form.is_as_stored else len(raw), lambda: responses.written(raw, form, 201, headers)
         )
@@ -121,19 +130,19 @@ def _settle_namespace(kind: Kind, meta: Json, namespace: str) -> None:
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
-def _who_am_i(access: Access, body: Json, namespace: str, context: Context) -> Json:
+def _who_am_i(auth: _Auth, body: Json, namespace: str, context: Context) -> Json:
     meta = {"creationTimestamp": context.now}
     return {**_head(body), "metadata": meta, "status": {"userInfo": user_info(context.user)}}
 
 
-def _whose_token(access: Access, body: Json, namespace: str, context: Context) -> Json:
+def _whose_token(auth: _Auth, body: Json, namespace: str, context: Context) -> Json:
     spec = body.get("spec") or {}
     token = spec.get("token", "")
     if not token:
         raise bad_request("token is required for TokenReview in authentication")
     status: Json
     try:
-        found = access.verify(token, tuple(spec.get("audiences") or ()))
+        found = auth.authenticator.verify(token, tuple(spec.get("audiences") or ()))
     except Refusal as refusal:
         status = {"user": {}, "error": f"[invalid bearer token, {refusal}]"}
     else:
@@ -148,19 +157,19 @@ def _whose_token(access: Access, body: Json, namespace: str, context: Context) -
     return {**_asked(body), "status": status}
 
 
-def _may_i(access: Access, body: Json, namespace: str, context: Context) -> Json:
+def _may_i(auth: _Auth, body: Json, namespace: str, context: Context) -> Json:
     spec = body.get("spec") or {}
     _refuse([*_check_spec(spec), *_check_empty(body)])
-    return {**_asked(body), "status": _decided(access, context.user, spec)}
+    return {**_asked(body), "status": _decided(auth, context.user, spec)}
 
 
-def _may_somebody(access: Access, body: Json, namespace: str, context: Context) -> Json:
+def _may_somebody(auth: _Auth, body: Json, namespace: str, context: Context) -> Json:
     spec = body.get("spec") or {}
     _refuse([*_check_spec(spec, needs_user=True), *_check_empty(body)])
-    return {**_asked(body), "status": _decided(access, _named_user(spec), spec)}
+    return {**_asked(body), "status": _decided(auth, _named_user(spec), spec)}
 
 
-def _may_somebody_here(access: Access, body: Json, namespace: str, context: Context) -> Json:
+def _may_somebody_here(auth: _Auth, body: Json, namespace: str, context: Context) -> Json:
     spec, meta = body.get("spec") or {}, body.get("metadata") or {}
     found = [*_check_spec(spec, needs_user=True), *_check_empty(body, but=("namespace",))]
     wanted = spec.get("resourceAttributes")
@@ -173,14 +182,14 @@ def _may_somebody_here(access: Access, body: Json, namespace: str, context: Cont
     _refuse(found)
     if namespace != (meta.get("namespace") or ""):
         raise bad_request(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
-    return {**_asked(body), "status": _decided(access, _named_user(spec), spec)}
+    return {**_asked(body), "status": _decided(auth, _named_user(spec), spec)}
 
 
-def _what_may_i(access: Access, body: Json, namespace: str, context: Context) -> Json:
+def _what_may_i(auth: _Auth, body: Json, namespace: str, context: Context) -> Json:
     where = (body.get("spec") or {}).get("namespace", "")
     if not where:
         raise bad_request("no namespace on request")
-    rules, evaluation_error, is_complete = access.all_rules(context.user, where)
+    rules, evaluation_error, is_complete = auth.authorizer.all_rules(context.user, where)
     status: Json = {"resourceRules": [], "nonResourceRules": [], "incomplete": not is_complete}
     for rule in rules:
         shown = msgspec.to_builtins(rule)
@@ -215,8 +224,8 @@ def _asked(body: Json) -> Json:
     return {**_head(body), "metadata": body.get("metadata") or {}, "spec": body.get("spec") or {}}
 
 
-def _decided(access: Access, user: User, spec: Json) -> Json:
-    is_allowed, reason = access.decide(user, _attributes(spec))
+def _decided(auth: _Auth, user: User, spec: Json) -> Json:
+    is_allowed, reason = auth.authorizer.decide(user, _attributes(spec))
     return {"allowed": is_allowed, **({"reason": reason} if reason else {})}
 
 

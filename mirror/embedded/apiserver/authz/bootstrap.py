@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from mirror.embedded.apiserver.access import bootstrap_roles
-from mirror.embedded.apiserver.access.policy import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, GROUP
-from mirror.embedded.apiserver.access.rules import Rule
 from mirror.embedded.apiserver.apimachinery.errors import Json
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.storage.mvcc import Storage
+from mirror.embedded.apiserver.authz import bootstrap_roles
+from mirror.embedded.apiserver.authz.policy import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, GROUP
+from mirror.embedded.apiserver.authz.rules import Rule
+from mirror.embedded.apiserver.storage.mvcc import Storage
 
 _AGGREGATE = f"{GROUP}/aggregate-to-"
 _LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}
