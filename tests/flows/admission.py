@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from mirror.embedded.apiserver.webhooks.attributes import Attributes
+from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.model import names
 from mirror.planes.api import Json
 from mirror.planes.plane import ControlPlane

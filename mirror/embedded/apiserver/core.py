@@ -28,7 +28,7 @@ from mirror.embedded.apiserver.storage.records import Unwritable
 from mirror.runtime.clock import Clock
 
 if TYPE_CHECKING:
-    from mirror.embedded.apiserver.webhooks.admission import Admission
+    from mirror.embedded.apiserver.admission.chain import Admission
     from mirror.embedded.podlogs import PodLogs
 
 __all__ = ["Action", "ActionKey", "ApiServer"]

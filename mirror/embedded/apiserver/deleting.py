@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mirror.embedded.apiserver import changes, listing
+from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, conflict, not_found
 from mirror.embedded.apiserver.apimachinery.strategy import Context
@@ -20,7 +21,6 @@ from mirror.embedded.apiserver.request import options, responses
 from mirror.embedded.apiserver.request.delete_options import DeleteOptions, delete_options
 from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.storage.records import Moved, Record
-from mirror.embedded.apiserver.webhooks.attributes import Attributes
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.server import ApiServer

@@ -9,6 +9,7 @@ from random import Random
 from mirror.batch import times
 from mirror.batch.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver import changes, discovery, resources
+from mirror.embedded.apiserver.admission.chain import Admission
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.kinds import Registry
@@ -19,12 +20,10 @@ from mirror.embedded.apiserver.authz.authorizer import Authorization, Authorizer
 from mirror.embedded.apiserver.core import ApiServer
 from mirror.embedded.apiserver.crds.definitions import Definitions
 from mirror.embedded.apiserver.messages import User
-from mirror.embedded.apiserver.registry.resources import rbac, reviews
+from mirror.embedded.apiserver.registry.resources import rbac, reviews, webhook_configurations
 from mirror.embedded.apiserver.resources import priorityclasses
 from mirror.embedded.apiserver.resources.actions import ACTIONS
 from mirror.embedded.apiserver.storage.mvcc import Storage
-from mirror.embedded.apiserver.webhooks import configurations
-from mirror.embedded.apiserver.webhooks.admission import Admission
 from mirror.runtime.clock import Clock
 
 __all__ = ["ApiServer", "build"]
@@ -48,7 +47,7 @@ def build(
         storage=storage, clock=clock, random=random, tokens=tokens or {}, allows_anonymous=authorization == "RBAC"
     )
     authorizer = Authorizer(storage=storage, authorization=authorization)
-    for kind in (*resources.builtin(gates), *reviews.kinds(), *rbac.kinds(authorizer), *configurations.kinds()):
+    for kind in (*resources.builtin(gates), *reviews.kinds(), *rbac.kinds(authorizer), *webhook_configurations.kinds()):
         registry.add(kind)
 
     def context() -> Context:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation
 from mirror.embedded.apiserver import changes
-from mirror.embedded.apiserver.admitting import CREATE, UPDATE, attributes_of
+from mirror.embedded.apiserver.admission.attributes import CREATE, UPDATE, attributes_of
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import (
     Json,

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
+from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.apimachinery import objects, schemas
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, not_found
@@ -18,7 +19,6 @@ from mirror.embedded.apiserver.request.options import WriteOptions
 from mirror.embedded.apiserver.request.routing import check_segment
 from mirror.embedded.apiserver.side_thread import pure, size_of
 from mirror.embedded.apiserver.storage.records import Record
-from mirror.embedded.apiserver.webhooks.attributes import Attributes
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.server import ApiServer

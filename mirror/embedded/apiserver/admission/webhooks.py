@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mirror.batch import selectors
+from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, not_found
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.storage.mvcc import Storage
-from mirror.embedded.apiserver.webhooks.attributes import Attributes
-from mirror.embedded.apiserver.webhooks.configurations import GROUP
 
+GROUP = "admissionregistration.k8s.io"
+MUTATING, VALIDATING = f"mutatingwebhookconfigurations.{GROUP}", f"validatingwebhookconfigurations.{GROUP}"
+"""Where configurations are stored."""
 _ANY = "*"
 
 
@@ -56,9 +58,9 @@ class Hook:
 class Hooks:
     """The webhooks of one kind of configuration; read from the store anew when one of them has changed."""
 
-    def __init__(self, storage: Storage, configurations: Kind) -> None:
+    def __init__(self, storage: Storage, stored_as: str) -> None:
         self._storage = storage
-        self._of = configurations.stored_as
+        self._of = stored_as
         self._read_at = 0
         self._hooks: list[Hook] = []
 

@@ -1,20 +1,50 @@
-"""Built-in admission of the kinds of this room: priorities and tolerations of pods, the default priority class.
+"""Built-in admission plugins: NamespaceLifecycle, Priority, DefaultTolerationSeconds, RuntimeClass.
 
-``webhooks.admission`` calls ``mutate`` before and ``validate`` after webhooks have had their say; both look at the
-object itself, never at subresources.
+``chain`` calls ``check_namespace`` and ``mutate`` before webhooks, ``validate`` before validating ones. They look at
+objects themselves, never at subresources.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mirror.batch.quoting import quoted
+from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.apimachinery import objects
-from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, failure, forbidden
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, failure, forbidden, not_found
+from mirror.embedded.apiserver.storage.mvcc import Storage
 
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.storage.mvcc import Storage
-    from mirror.embedded.apiserver.webhooks.attributes import Attributes
+_IMMORTAL = ("default", "kube-system", "kube-public")
+
+
+def check_namespace(storage: Storage, attributes: Attributes) -> None:
+    """Let pass what a namespace allows.
+
+    Raises:
+        Refused: 404 or 403.
+    """
+    kind = attributes.kind
+    if attributes.is_of_namespaces:
+        if attributes.operation == "DELETE" and attributes.name in _IMMORTAL:
+            raise forbidden(kind.plural, kind.group, attributes.name, "this namespace may not be deleted")
+        return
+    if not attributes.namespace or attributes.operation == "DELETE" or kind.group == "authorization.k8s.io":
+        return
+    record = storage.get("namespaces", "", attributes.namespace)
+    if record is None:
+        raise not_found("namespaces", "", attributes.namespace)
+    if attributes.operation != "CREATE" or b'"Terminating"' not in record.raw:
+        return
+    if objects.decode(record.raw).get("status", {}).get("phase") != "Terminating":
+        return
+    why = f"unable to create new content in namespace {attributes.namespace} because it is being terminated"
+    refused = forbidden(kind.plural, kind.group, attributes.name, why)
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": f"namespace {attributes.namespace} is being terminated",
+        "field": "metadata.namespace",
+    }
+    refused.status["details"]["causes"] = [cause]
+    raise refused
+
 
 _CLASSES = "priorityclasses.scheduling.k8s.io"
 _NO_EXECUTE, _TOLERATION_SECONDS = "NoExecute", 300

@@ -10,10 +10,10 @@ from random import Random
 from typing import Any, TypeAlias
 
 from mirror.batch import times
+from mirror.embedded.apiserver.admission.calling import CallFailed
+from mirror.embedded.apiserver.admission.chain import Admission
 from mirror.embedded.apiserver.apimachinery.strategy import Context
-from mirror.embedded.apiserver.webhooks import configurations
-from mirror.embedded.apiserver.webhooks.admission import Admission
-from mirror.embedded.apiserver.webhooks.calling import CallFailed
+from mirror.embedded.apiserver.registry.resources import webhook_configurations
 from mirror.embedded.clocks import LoopClock
 from tests.embedded.apiserver.asking import Asking
 
@@ -82,7 +82,7 @@ class Hooked(Asking):
         super().__init__()
         self.functions = Functions()
         self.services: dict[tuple[str, str, int], str] = {}
-        for kind in configurations.kinds():
+        for kind in webhook_configurations.kinds():
             self.server.registry.add(kind)
         clock = LoopClock()
         self.server.admission = Admission(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mirror.embedded.apiserver.webhooks.calling import CallFailed
+from mirror.embedded.apiserver.admission.calling import CallFailed
+from tests.embedded.apiserver.admission.hooking import HOOKS, Hooked, Json, allow, configuration, label, patch, rule
 from tests.embedded.apiserver.asking import JOBS, MAPS, MERGE, job
-from tests.embedded.apiserver.hooking import HOOKS, Hooked, Json, allow, configuration, label, patch, rule
 
 pytestmark = pytest.mark.looptime
 

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from mirror.batch.quoting import quoted
+from mirror.embedded.apiserver.admission.attributes import Attributes
+from mirror.embedded.apiserver.admission.webhooks import Hook
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
-from mirror.embedded.apiserver.webhooks.attributes import Attributes
-from mirror.embedded.apiserver.webhooks.hooks import Hook
 
 _VERSIONS = ("v1", "v1beta1")
 _JSON_PATCH = "JSONPatch"

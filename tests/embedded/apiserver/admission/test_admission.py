@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from mirror.embedded.apiserver.admission import plugins
+from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.messages import ADMIN
-from mirror.embedded.apiserver.resources import admission
 from mirror.embedded.apiserver.server import ApiServer, build
-from mirror.embedded.apiserver.webhooks.attributes import Attributes
 from tests.embedded.apiserver.resources.playing import CONTAINERS, Json, kind_of
 from tests.embedded.apiserver.resources.test_actions import Asking, Still
 
@@ -28,8 +28,8 @@ def pod(server: ApiServer, *, operation: str = "CREATE", old: Json | None = None
     """The spec of a pod after admission."""
     body = {"metadata": {"name": "p"}, "spec": {**CONTAINERS, **spec}}
     asked = Attributes(operation, kind_of("Pod"), "", "default", "p", body, old, ADMIN)
-    admission.mutate(server.storage, asked)
-    admission.validate(server.storage, asked)
+    plugins.mutate(server.storage, asked)
+    plugins.validate(server.storage, asked)
     assert asked.body is not None
     return dict(asked.body["spec"])
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.embedded.apiserver.admission.hooking import HOOKS, Hooked, allow, configuration, rule
 from tests.embedded.apiserver.asking import MAPS
-from tests.embedded.apiserver.hooking import HOOKS, Hooked, allow, configuration, rule
 
 pytestmark = pytest.mark.looptime
 

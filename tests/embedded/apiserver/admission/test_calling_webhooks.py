@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 from aiohttp import web
 
-from mirror.embedded.apiserver.webhooks.calling import LARGEST_ANSWER, CallFailed, HttpsCaller
+from mirror.embedded.apiserver.admission.calling import LARGEST_ANSWER, CallFailed, HttpsCaller
 from mirror.serving.x509 import Authority, server_context
 
 NAME = "hook.team.svc"
@@ -104,6 +104,6 @@ async def test_nobody_is_there(authority: Authority) -> None:
 
 def test_nothing_but_https_is_trusted() -> None:
     """The context checks names and certificates."""
-    from mirror.embedded.apiserver.webhooks.calling import _trust
+    from mirror.embedded.apiserver.admission.calling import _trust
 
     assert (_trust(b"").check_hostname, _trust(b"").verify_mode) == (True, ssl.CERT_REQUIRED)

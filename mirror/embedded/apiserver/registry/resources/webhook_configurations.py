@@ -7,13 +7,14 @@ from datetime import datetime
 
 from mirror.batch.canonical import same
 from mirror.batch.violations import Violation
+from mirror.embedded.apiserver.admission.webhooks import GROUP
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.resources import cells, meta
 from mirror.embedded.apiserver.resources.base import Builtin
-from mirror.embedded.apiserver.webhooks import rules
+from mirror.embedded.apiserver.validation import webhooks
 
-GROUP, VERSION = "admissionregistration.k8s.io", "v1"
+VERSION = "v1"
 _TIMEOUT_SECONDS, _PORT = 10, 443
 
 
@@ -65,7 +66,7 @@ class Configurations(Builtin):
         return [*self.check_meta(new), *self.check(new, context)]
 
     def check(self, body: Json, context: Context) -> Iterator[Violation]:
-        yield from rules.check_webhooks(body.get("webhooks") or (), is_mutating=self._is_mutating)
+        yield from webhooks.check_webhooks(body.get("webhooks") or (), is_mutating=self._is_mutating)
 
     def cells(self, body: Json, now: datetime) -> list[object]:
         return [body["metadata"]["name"], len(body.get("webhooks") or ()), cells.age(body, now)]

@@ -13,18 +13,16 @@ from random import Random
 from uuid import UUID
 
 from mirror.batch.quoting import quoted
+from mirror.embedded.apiserver.admission import plugins, reviews
+from mirror.embedded.apiserver.admission.attributes import Attributes
+from mirror.embedded.apiserver.admission.calling import Caller, CallFailed, HttpsCaller
+from mirror.embedded.apiserver.admission.webhooks import MUTATING, VALIDATING, Hook, Hooks, kind_for
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, internal
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.patch import json_patch
-from mirror.embedded.apiserver.resources import admission as built_in
 from mirror.embedded.apiserver.side_thread import LARGE_BYTES, SideThread, pure
 from mirror.embedded.apiserver.storage.mvcc import Storage
-from mirror.embedded.apiserver.webhooks import lifecycle, reviews
-from mirror.embedded.apiserver.webhooks.attributes import Attributes
-from mirror.embedded.apiserver.webhooks.calling import Caller, CallFailed, HttpsCaller
-from mirror.embedded.apiserver.webhooks.configurations import MUTATING, VALIDATING
-from mirror.embedded.apiserver.webhooks.hooks import Hook, Hooks, kind_for
 
 __all__ = ["Admission", "Attributes"]
 
@@ -60,7 +58,7 @@ class Admission:
 
     def check_namespace(self, attributes: Attributes) -> None:
         """Whether its namespace still takes a new object, once nothing is awaited any more. Raises: Refused."""
-        lifecycle.check(self._storage, attributes)
+        plugins.check_namespace(self._storage, attributes)
 
     async def mutate(self, attributes: Attributes) -> list[str]:
         """Let everybody change what will be stored; gives warnings.
@@ -68,7 +66,7 @@ class Admission:
         Raises:
             Refused: somebody objects, or cannot be asked.
         """
-        lifecycle.check(self._storage, attributes)
+        plugins.check_namespace(self._storage, attributes)
         self._complete(attributes)
         hooks = self._mutating.all()
         if not hooks:
@@ -87,7 +85,7 @@ class Admission:
             Refused: somebody objects, or cannot be asked.
         """
         if attributes.body is not None:
-            built_in.validate(self._storage, attributes)
+            plugins.validate(self._storage, attributes)
         hooks = self._validating.all()
         if not hooks:
             return []
@@ -104,7 +102,7 @@ class Admission:
 
     def _complete(self, attributes: Attributes) -> None:
         if attributes.body is not None:
-            built_in.mutate(self._storage, attributes)
+            plugins.mutate(self._storage, attributes)
 
     async def _one_after_the_other(self, attributes: Attributes, hooks: list[Hook], warnings: list[str]) -> set[str]:
         """Ask mutating webhooks; gives those that want to be asked again, since later ones have changed something."""
