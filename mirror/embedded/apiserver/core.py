@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from mirror.batch.gates import ALL_ON, ApiGates
-from mirror.embedded.apiserver import changes, deleting, health, listing, side_thread, watching, writing
+from mirror.embedded.apiserver import health, side_thread, watching
 from mirror.embedded.apiserver.apimachinery.decoding.text import MOST_VALUES, is_crowded
 from mirror.embedded.apiserver.apimachinery.errors import Refused, bad_request, internal, too_large, too_many_requests
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
@@ -17,6 +17,7 @@ from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.authn.authenticator import Authenticator
 from mirror.embedded.apiserver.authz.authorizer import Authorizer
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
+from mirror.embedded.apiserver.registry import deletion, listing, object_meta, writes
 from mirror.embedded.apiserver.request import responses
 from mirror.embedded.apiserver.request.info import RequestInfo, Target, request_info, target_of
 from mirror.embedded.apiserver.request.negotiation import PLAIN, format_of, format_of_errors
@@ -169,21 +170,21 @@ class ApiServer:
             case "watch":
                 return await watching.watch(self, call, is_watch_path=is_watch_path)
             case "create":
-                return await writing.create(self, call)
+                return await writes.create(self, call)
             case "update":
-                return await writing.update(self, call)
+                return await writes.update(self, call)
             case "patch":
-                return await writing.patch(self, call)
+                return await writes.patch(self, call)
             case "delete":
-                return await deleting.delete(self, call)
+                return await deletion.delete(self, call)
             case _:
-                return await deleting.delete_collection(self, call)
+                return await deletion.delete_collection(self, call)
 
     async def _act(self, action: Action, request: Request, target: Target, user: User) -> Answer:
         """A subresource, or an object, that is not just read and written."""
         call = Call(request, user, "", target.kind, target.namespace, target.name, target.subresource, PLAIN)
         is_dry_run = "All" in request.all_parameters.get("dryRun", ())
-        context = changes.context_of(self, call, is_dry_run=is_dry_run)
+        context = object_meta.context_of(self, call, is_dry_run=is_dry_run)
         return await action(self, target.kind, target.namespace, target.name, request, context)
 
     def _other(self, request: Request, info: RequestInfo) -> Response:

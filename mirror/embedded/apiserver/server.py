@@ -8,7 +8,7 @@ from random import Random
 
 from mirror.batch import times
 from mirror.batch.gates import ALL_ON, ApiGates
-from mirror.embedded.apiserver import changes, discovery, resources
+from mirror.embedded.apiserver import discovery
 from mirror.embedded.apiserver.admission.chain import Admission
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json
@@ -20,9 +20,10 @@ from mirror.embedded.apiserver.authz.authorizer import Authorization, Authorizer
 from mirror.embedded.apiserver.core import ApiServer
 from mirror.embedded.apiserver.crds.definitions import Definitions
 from mirror.embedded.apiserver.messages import User
-from mirror.embedded.apiserver.registry.resources import rbac, reviews, webhook_configurations
-from mirror.embedded.apiserver.resources import priorityclasses
-from mirror.embedded.apiserver.resources.actions import ACTIONS
+from mirror.embedded.apiserver.registry import object_meta
+from mirror.embedded.apiserver.registry.resources import priorityclasses, rbac, reviews, webhook_configurations
+from mirror.embedded.apiserver.registry.resources.table import builtin
+from mirror.embedded.apiserver.registry.subresources.table import ACTIONS
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.runtime.clock import Clock
 
@@ -47,7 +48,7 @@ def build(
         storage=storage, clock=clock, random=random, tokens=tokens or {}, allows_anonymous=authorization == "RBAC"
     )
     authorizer = Authorizer(storage=storage, authorization=authorization)
-    for kind in (*resources.builtin(gates), *reviews.kinds(), *rbac.kinds(authorizer), *webhook_configurations.kinds()):
+    for kind in (*builtin(gates), *reviews.kinds(), *rbac.kinds(authorizer), *webhook_configurations.kinds()):
         registry.add(kind)
 
     def context() -> Context:
@@ -82,7 +83,7 @@ def create_first_objects(server: ApiServer) -> None:
         if server.storage.get(kind.stored_as, "", body["metadata"]["name"]) is None:
             body["metadata"]["uid"] = objects.new_uid(server.random)
             body["metadata"]["creationTimestamp"] = times.of(server.clock.now())
-            changes.store(server, kind, body, replacing=None)
+            object_meta.store(server, kind, body, replacing=None)
 
 
 def _namespace(name: str) -> Json:

@@ -11,11 +11,11 @@ import math
 from collections.abc import AsyncGenerator, Iterator
 from typing import TYPE_CHECKING
 
-from mirror.embedded.apiserver import listing
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, failure, gone, internal, not_acceptable
-from mirror.embedded.apiserver.listing import Predicate
 from mirror.embedded.apiserver.messages import Stream
+from mirror.embedded.apiserver.registry import listing
+from mirror.embedded.apiserver.registry.listing import Predicate
 from mirror.embedded.apiserver.request import options, tables
 from mirror.embedded.apiserver.request.negotiation import PARTIAL, PARTIAL_LIST, TABLE
 from mirror.embedded.apiserver.request.options import ListOptions

@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from mirror.batch.gates import ALL_ON
-from mirror.embedded.apiserver import discovery, resources
+from mirror.embedded.apiserver import discovery
 from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.messages import Request, Response
+from mirror.embedded.apiserver.registry.resources.table import builtin
 
 AGGREGATED = f"{discovery.AGGREGATED_TYPE},application/json"
 
@@ -30,7 +31,7 @@ class Own(Strategy):
 @pytest.fixture(scope="module")
 def registry() -> Registry:
     registry = Registry()
-    for kind in resources.builtin(ALL_ON):
+    for kind in builtin(ALL_ON):
         registry.add(kind)
     for version in ("v1alpha1", "v2", "v1", "v1beta1", "other"):
         registry.add(Kind("example.com", version, "Widget", "widgets", Own(), short_names=("wd",)))

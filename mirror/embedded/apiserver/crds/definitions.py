@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mirror.batch import times
-from mirror.embedded.apiserver import changes
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.crds import kind as crd
 from mirror.embedded.apiserver.crds import naming, scaling
 from mirror.embedded.apiserver.crds.custom import Custom
+from mirror.embedded.apiserver.registry import object_meta
 from mirror.embedded.apiserver.storage.records import Moved, Record
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Definitions:
             status = naming.settled(body, others, now)
             if status != body.get("status"):
                 bodies[record.name] = body = body | {"status": status}
-                changes.store(self._server, crd.KIND, body, replacing=record)
+                object_meta.store(self._server, crd.KIND, body, replacing=record)
         self._serve(list(bodies.values()))
 
     def _serve(self, definitions: list[Json]) -> None:
@@ -142,20 +142,20 @@ class Definitions:
         if left:
             if left != body["metadata"].get("finalizers"):
                 body["metadata"]["finalizers"] = left
-                changes.store(self._server, crd.KIND, body, replacing=record)
+                object_meta.store(self._server, crd.KIND, body, replacing=record)
             return False
-        changes.remove(self._server, crd.KIND, record)
+        object_meta.remove(self._server, crd.KIND, record)
         return True
 
     def _delete_all(self, kind: Kind, collection: str) -> None:
         for record in list(self._server.storage.records(collection, None)):
             body = objects.decode(record.raw)
             if not body["metadata"].get("finalizers"):
-                changes.remove(self._server, kind, record)
+                object_meta.remove(self._server, kind, record)
             elif "deletionTimestamp" not in body["metadata"]:
                 body["metadata"]["deletionTimestamp"] = times.of(self._server.clock.now())
                 body["metadata"]["deletionGracePeriodSeconds"] = 0
-                changes.store(self._server, kind, body, replacing=record)
+                object_meta.store(self._server, kind, body, replacing=record)
 
 
 def _kind_of(definition: Json, version: Json) -> Kind:

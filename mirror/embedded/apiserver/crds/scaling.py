@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import invalid
-from mirror.embedded.apiserver import changes, storing
 from mirror.embedded.apiserver.apimachinery import objects, schemas
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, failure, internal, not_found
@@ -19,11 +18,12 @@ from mirror.embedded.apiserver.crds import paths
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Answer, Request
 from mirror.embedded.apiserver.patch import patching
+from mirror.embedded.apiserver.registry import object_meta, store
+from mirror.embedded.apiserver.registry.builtin import Builtin
+from mirror.embedded.apiserver.registry.subresources import common
 from mirror.embedded.apiserver.request import options, responses
 from mirror.embedded.apiserver.request.negotiation import PLAIN
 from mirror.embedded.apiserver.request.scope import Call
-from mirror.embedded.apiserver.resources.actions import common
-from mirror.embedded.apiserver.resources.base import Builtin
 
 if TYPE_CHECKING:
     from mirror.embedded.apiserver.core import Action, ActionKey, ApiServer
@@ -84,8 +84,8 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
         with common.telling(call.warnings):
             sent = None if is_patch else await call.pure(lambda: _sent(call, content_type, wanted.validation))
             uid = sent["metadata"].get("uid", "") if sent is not None else ""
-            change = storing.Change(make, wanted, manager, uid=uid, tracks_fields=False)
-            raw, status = await storing.changed(server, call, change)
+            change = store.Change(make, wanted, manager, uid=uid, tracks_fields=False)
+            raw, status = await store.changed(server, call, change)
         made = scale_of(objects.decode(raw), scale)
         return responses.written(objects.encode(made), PLAIN, status, responses.warning_headers(call.warnings))
 
@@ -115,8 +115,8 @@ def _placed(call: Call, decoded: bodies.Decoded) -> Json:
     call.warnings.extend(one for one in decoded.warnings if one not in call.warnings)
     wished = schemas.canonical(decoded.body, "Scale")
     meta = wished.setdefault("metadata", {})
-    changes.match_namespace(call, meta)
-    changes.match_name(call, meta)
+    object_meta.match_namespace(call, meta)
+    object_meta.match_name(call, meta)
     return wished
 
 

@@ -12,8 +12,8 @@ from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.messages import ADMIN
 from mirror.embedded.apiserver.server import ApiServer, build
-from tests.embedded.apiserver.resources.playing import CONTAINERS, Json, kind_of
-from tests.embedded.apiserver.resources.test_actions import Asking, Still
+from tests.embedded.apiserver.registry.resources.playing import CONTAINERS, Json, kind_of
+from tests.embedded.apiserver.registry.test_subresources import Asking, Still
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"

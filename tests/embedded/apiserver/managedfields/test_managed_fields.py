@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from mirror.batch.gates import ALL_ON
-from mirror.embedded.apiserver import resources
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
 from mirror.embedded.apiserver.managedfields import field_manager, shapes
+from mirror.embedded.apiserver.registry.resources.table import builtin
 
 Json = dict[str, Any]
-KINDS = {kind.kind: kind for kind in resources.builtin(ALL_ON)}
+KINDS = {kind.kind: kind for kind in builtin(ALL_ON)}
 MAP, JOB, NODE, ACCOUNT = KINDS["ConfigMap"], KINDS["Job"], KINDS["Node"], KINDS["ServiceAccount"]
 NOON, LATER = "2026-11-21T12:00:00Z", "2026-11-21T12:00:01Z"
 

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.batch.gates import ALL_ON
-from mirror.embedded.apiserver import resources
 from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.patch import applying
 from mirror.embedded.apiserver.patch.apply import LAST_APPLIED
+from mirror.embedded.apiserver.registry.resources.table import builtin
 
 Json = dict[str, Any]
-KINDS = {kind.kind: kind for kind in resources.builtin(ALL_ON)}
+KINDS = {kind.kind: kind for kind in builtin(ALL_ON)}
 MAP, CRON, NODE = KINDS["ConfigMap"], KINDS["CronJob"], KINDS["Node"]
 NOON, LATER = "2026-11-21T12:00:00Z", "2026-11-21T12:00:01Z"
 

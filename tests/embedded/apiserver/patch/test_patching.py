@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.batch.gates import ALL_ON
-from mirror.embedded.apiserver import resources
 from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.patch import patching
+from mirror.embedded.apiserver.registry.resources.table import builtin
 
 Json = dict[str, Any]
-POD = next(kind for kind in resources.builtin(ALL_ON) if kind.kind == "Pod")
+POD = next(kind for kind in builtin(ALL_ON) if kind.kind == "Pod")
 CUSTOM = Kind("example.com", "v1", "Widget", "widgets", Strategy())
 JSON_PATCH, MERGE, STRATEGIC = (
     f"application/{kind}+json" for kind in ("json-patch", "merge-patch", "strategic-merge-patch")

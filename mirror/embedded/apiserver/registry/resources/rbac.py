@@ -13,9 +13,9 @@ from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.authz.escalation import Rights, check_binding, check_role
 from mirror.embedded.apiserver.authz.policy import GROUP
-from mirror.embedded.apiserver.resources import cells
-from mirror.embedded.apiserver.resources.base import Builtin
-from mirror.embedded.apiserver.resources.texts import TEXTS
+from mirror.embedded.apiserver.registry import printers
+from mirror.embedded.apiserver.registry.builtin import Builtin
+from mirror.embedded.apiserver.registry.printers import TEXTS
 
 _URLS_OF_NAMESPACE = "namespaced rules cannot apply to non-resource URLs"
 _BOTH = "rules cannot apply to both regular resources and non-resource URLs"
@@ -26,7 +26,7 @@ def _columns(where: str, about: str) -> tuple[Column, ...]:
     told = f"RoleRef {about} in the global namespace."
     unresolved = "If the RoleRef cannot be resolved, the Authorizer must return an error."
     more = (Column(name, description=f"{name} in the {where}", priority=1) for name in _SUBJECTS.values())
-    return (cells.NAME, Column("Role", description=f"{told} {unresolved}"), cells.AGE, *more)
+    return (printers.NAME, Column("Role", description=f"{told} {unresolved}"), printers.AGE, *more)
 
 
 class _Access(Builtin):
@@ -42,7 +42,7 @@ class Roles(_Access):
     """What may be done."""
 
     struct = "Role"
-    columns = (cells.NAME, Column("Created At", "date", description=TEXTS["CREATED"]))
+    columns = (printers.NAME, Column("Created At", "date", description=TEXTS["CREATED"]))
 
     def prepare_create(self, body: Json, context: Context) -> Json:
         check_role(self._rights, context.user, body, None, is_cluster=not self.is_namespaced)
@@ -147,7 +147,7 @@ class Bindings(_Access):
 
     def cells(self, body: Json, now: datetime) -> list[object]:
         ref, subjects = body.get("roleRef") or {}, body.get("subjects") or ()
-        row: list[object] = [body["metadata"]["name"], f"{ref.get('kind')}/{ref.get('name')}", cells.age(body, now)]
+        row: list[object] = [body["metadata"]["name"], f"{ref.get('kind')}/{ref.get('name')}", printers.age(body, now)]
         for kind in _SUBJECTS:
             names = (one for one in subjects if one.get("kind") == kind)
             row.append(", ".join(_shown(one) for one in names))

@@ -23,9 +23,9 @@ from mirror.embedded.apiserver.authz.authorizer import Authorizer
 from mirror.embedded.apiserver.authz.rules import Attributes
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
+from mirror.embedded.apiserver.registry.builtin import Builtin
+from mirror.embedded.apiserver.registry.resources.goprint import go_json
 from mirror.embedded.apiserver.request import negotiation, options, responses
-from mirror.embedded.apiserver.resources.base import Builtin
-from mirror.embedded.apiserver.resources.goprint import go_json
 from mirror.embedded.apiserver.side_thread import pure, size_of
 
 if TYPE_CHECKING:

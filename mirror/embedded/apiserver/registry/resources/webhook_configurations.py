@@ -10,9 +10,9 @@ from mirror.batch.violations import Violation
 from mirror.embedded.apiserver.admission.webhooks import GROUP
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
-from mirror.embedded.apiserver.resources import cells, meta
-from mirror.embedded.apiserver.resources.base import Builtin
-from mirror.embedded.apiserver.validation import webhooks
+from mirror.embedded.apiserver.registry import printers
+from mirror.embedded.apiserver.registry.builtin import Builtin
+from mirror.embedded.apiserver.validation import metadata, webhooks
 
 VERSION = "v1"
 _TIMEOUT_SECONDS, _PORT = 10, 443
@@ -25,13 +25,13 @@ class Configurations(Builtin):
     has_generation = True
     allows_unconditional_update = False
     columns = (
-        cells.NAME,
+        printers.NAME,
         Column(
             "Webhooks",
             "integer",
             description="Webhooks indicates the number of webhooks registered in this configuration",
         ),
-        cells.AGE,
+        printers.AGE,
     )
 
     def __init__(self, struct: str, *, is_mutating: bool) -> None:
@@ -60,7 +60,7 @@ class Configurations(Builtin):
         return new
 
     def check_meta(self, body: Json) -> Iterator[Violation]:
-        yield from meta.check_meta(body["metadata"], is_namespaced=False, is_core=False)
+        yield from metadata.check_meta(body["metadata"], is_namespaced=False, is_core=False)
 
     def check_update(self, new: Json, old: Json, context: Context) -> Sequence[Violation]:
         return [*self.check_meta(new), *self.check(new, context)]
@@ -69,7 +69,7 @@ class Configurations(Builtin):
         yield from webhooks.check_webhooks(body.get("webhooks") or (), is_mutating=self._is_mutating)
 
     def cells(self, body: Json, now: datetime) -> list[object]:
-        return [body["metadata"]["name"], len(body.get("webhooks") or ()), cells.age(body, now)]
+        return [body["metadata"]["name"], len(body.get("webhooks") or ()), printers.age(body, now)]
 
 
 MUTATING = Kind(

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.batch.gates import ALL_ON
-from mirror.embedded.apiserver import resources
 from mirror.embedded.apiserver.apimachinery.decoding import bodies, fast, text, typed
 from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS, canonical
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
+from mirror.embedded.apiserver.registry.resources.table import builtin
 
-KINDS = {kind.kind: kind for kind in resources.builtin(ALL_ON)}
+KINDS = {kind.kind: kind for kind in builtin(ALL_ON)}
 JOB, MAP = KINDS["Job"], KINDS["ConfigMap"]
 CUSTOM = Kind("example.com", "v1", "Widget", "widgets", Strategy())
 UNREADABLE = 'Job in version "v1" cannot be handled as a Job: '

@@ -1,0 +1,300 @@
+"""From a new object to a stored one: admission, the rules of its kind, and the write.
+
+Nothing is awaited between reading a record and writing it but admission and the pure steps of large requests
+(``side_thread``), after which storage finds out whether the record is still the same; if it is not, the write starts
+over with what is there now. ``writes`` calls this for the verbs, actions on subresources for themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mirror.batch.quoting import quoted
+from mirror.batch.violations import Violation
+from mirror.embedded.apiserver.admission.attributes import CREATE, UPDATE, attributes_of
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import (
+    Json,
+    Refused,
+    already_exists,
+    conflict,
+    failure,
+    invalid,
+    not_found,
+)
+from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
+from mirror.embedded.apiserver.managedfields import field_manager
+from mirror.embedded.apiserver.registry import object_meta
+from mirror.embedded.apiserver.registry.graceful_deletion import is_to_go
+from mirror.embedded.apiserver.request.options import WriteOptions
+from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.storage.records import Moved, Record
+
+if TYPE_CHECKING:
+    from mirror.embedded.apiserver.server import ApiServer
+
+_GENERATED_TRIES = 8
+_MOST_RETRIES = 5
+"""Of writes that did not say which version they replace, when others write the same object meanwhile."""
+_LONGEST_NUMBER = 19
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A wanted change of one object."""
+
+    make: Callable[[Json | None, Context], Json]
+    """The new object, decoded and with defaults, made of the one that is there (a copy), if there is one."""
+    options: WriteOptions
+    manager: str
+    allows_create: bool = False
+    uid: str = ""
+    """The object must have it, if given."""
+    tracks_fields: bool = True
+    """Whether managedFields are still to be written."""
+
+
+async def changed(server: ApiServer, call: Call, change: Change) -> tuple[bytes, int]:
+    """Make the change; the object as it is served then, and 200 or 201. Also for actions on subresources.
+
+    Raises:
+        Refused: 404, 409, 422, and what admission says.
+    """
+    kind = call.kind
+    for _ in range(_MOST_RETRIES + 1):
+        context = object_meta.context_of(server, call, is_dry_run=change.options.is_dry_run)
+        record = server.storage.get(kind.stored_as, call.namespace, call.name)
+        if record is None and not change.allows_create:
+            raise not_found(kind.plural, kind.group, call.name)
+        if change.uid and (record.uid if record else "") != change.uid:
+            raise conflict(kind.plural, kind.group, call.name, _uid_differs(call, change, record))
+        try:
+            if record is not None:
+                return await _replaced(server, call, change, context, record), 200
+            return await _created_by_update(server, call, change, context), 201
+        except Moved:
+            continue
+    raise conflict(kind.plural, kind.group, call.name)
+
+
+async def _replaced(server: ApiServer, call: Call, change: Change, context: Context, record: Record) -> bytes:
+    """Raises: Moved if it is not what is stored any more."""
+    kind, strategy = call.kind, call.kind.strategy
+    new, old = await call.pure(lambda: _made(call, change, context, record), record.raw)
+    attributes = attributes_of(call, UPDATE, new, old, change.options)
+    call.warnings.extend(await server.admission.mutate(attributes))
+    new = attributes.body or new
+    object_meta.drop_repeated_owners(new["metadata"], call.warnings, is_after_admission=True)
+    _check_version(call, new["metadata"], record, strategy)
+    object_meta.match_namespace(call, new["metadata"])
+    object_meta.keep_system_fields(new["metadata"], old["metadata"])
+    new["apiVersion"], new["kind"] = kind.api_version, kind.kind
+    new = await _judged_update(call, new, old, context, record)
+    attributes = attributes_of(call, UPDATE, new, old, change.options)
+    call.warnings.extend(await server.admission.validate(attributes))
+    asked = new
+    new, is_same = await call.pure(lambda: _outcome(strategy, asked, old, record), record.raw)
+    if is_to_go(strategy, new, old):
+        return _gone(server, call, change, asked | {"metadata": new["metadata"]}, record)
+    if is_same:
+        # Nobody may think that somebody else has written in the meantime.
+        if server.storage.get(kind.stored_as, call.namespace, call.name) is not record:
+            raise Moved
+        return objects.shown(kind, record)
+    if change.options.is_dry_run:
+        return objects.encoded(kind, new)
+    return objects.shown(kind, object_meta.store(server, kind, new, replacing=record))
+
+
+def _made(call: Call, change: Change, context: Context, record: Record) -> tuple[Json, Json]:
+    """The new object with its managed fields, and the one that is there."""
+    kind = call.kind
+    old = objects.body_of(kind, record)
+    new = change.make(objects.body_of(kind, record), context)
+    if change.tracks_fields:
+        field_manager.track(new, old, kind, manager=change.manager, subresource=call.subresource, now=context.now)
+    return new, old
+
+
+async def _judged_update(call: Call, new: Json, old: Json, context: Context, record: Record) -> Json:
+    """The object as the rules of its kind make it. Raises: Refused 422."""
+    way, strategy = call.way, call.kind.strategy
+
+    def prepare() -> Json:
+        return way.prepare(new, old, context) if way else strategy.prepare_update(new, old, context)
+
+    def judge(prepared: Json) -> None:
+        found = way.check(prepared, old, context) if way else strategy.check_update(prepared, old, context)
+        object_meta.check_updated(call, prepared, old, found)
+        if not way:
+            call.warnings.extend(strategy.warnings(prepared, old, context))
+
+    prepared = prepare() if strategy.looks_at_rights else await call.pure(prepare, record.raw)
+    await call.pure(lambda: judge(prepared), record.raw)
+    return prepared
+
+
+def _outcome(strategy: Strategy, new: Json, old: Json, record: Record) -> tuple[Json, bool]:
+    """The object as it will be shown, and whether that is what is there."""
+    new = object_meta.served(strategy, new)
+    new["metadata"]["resourceVersion"] = str(record.version)
+    return new, object_meta.same_but_for_times(new, old)
+
+
+def _gone(server: ApiServer, call: Call, change: Change, new: Json, record: Record) -> bytes:
+    """The last finalizer went, and with it the object; ``new`` never saw storage, and is shown as it was asked for."""
+    new["metadata"]["resourceVersion"] = str(record.version)
+    if not change.options.is_dry_run:
+        object_meta.remove(server, call.kind, record)
+    return objects.encoded(call.kind, new)
+
+
+async def created(server: ApiServer, call: Call, body: Json, context: Context, wanted: WriteOptions) -> bytes:
+    """Store a new object, decoded, with defaults and managed fields; the object as it is served then.
+
+    Raises:
+        Refused: 409 if there is such an object already, 422, and what admission says.
+    """
+    kind = call.kind
+    attributes = attributes_of(call, CREATE, body, None, wanted)
+    call.warnings.extend(await server.admission.mutate(attributes))
+    body = attributes.body or body
+    object_meta.drop_repeated_owners(body["metadata"], call.warnings, is_after_admission=True)
+    prefix = body["metadata"].get("generateName", "")
+    if body["metadata"].get("name") or not prefix:
+        return await _stored(server, call, body, context, wanted)
+    raw = objects.encode(body)
+    for tries_left in reversed(range(_GENERATED_TRIES)):
+        attempt: Json = objects.decode(raw)
+        attempt["metadata"]["name"] = object_meta.generated_name(server, prefix)
+        if tries_left and server.storage.get(kind.stored_as, call.namespace, attempt["metadata"]["name"]) is not None:
+            continue
+        try:
+            return await _stored(server, call, attempt, context, wanted)
+        except Refused as refused:
+            if refused.reason != "AlreadyExists" or not tries_left:
+                raise
+    raise AssertionError("the last try ends it")
+
+
+async def _stored(server: ApiServer, call: Call, body: Json, context: Context, wanted: WriteOptions) -> bytes:
+    kind, strategy, meta = call.kind, call.kind.strategy, body["metadata"]
+    version = meta.pop("resourceVersion", "")
+    meta["uid"], meta["creationTimestamp"] = context.uid, context.now
+    body["apiVersion"], body["kind"] = kind.api_version, kind.kind
+    object_meta.match_namespace(call, meta)
+    body = await _judged_create(call, body, context)
+    attributes = attributes_of(call, CREATE, body, None, wanted)
+    call.warnings.extend(await server.admission.validate(attributes))
+    judged = body
+    body = await call.pure(lambda: object_meta.served(strategy, judged))
+    server.admission.check_namespace(attributes)
+    name = body["metadata"]["name"]
+    existing = server.storage.get(kind.stored_as, body["metadata"].get("namespace", ""), name)
+    if existing is not None:
+        raise _exists(call, body, existing)
+    if wanted.is_dry_run:
+        if version:
+            body["metadata"]["resourceVersion"] = version
+        return objects.encoded(kind, body)
+    if object_meta.is_version(version):
+        raise object_meta.version_on_create()
+    return objects.shown(kind, object_meta.store(server, kind, body, replacing=None))
+
+
+async def _judged_create(call: Call, body: Json, context: Context) -> Json:
+    """The object as the rules of its kind make it. Raises: Refused 422."""
+    strategy = call.kind.strategy
+
+    def judge(prepared: Json) -> None:
+        object_meta.check_created(call, prepared, strategy.check_create(prepared, context))
+        call.warnings.extend(strategy.warnings(prepared, None, context))
+
+    if strategy.looks_at_rights:
+        prepared = strategy.prepare_create(body, context)
+    else:
+        prepared = await call.pure(lambda: strategy.prepare_create(body, context))
+    await call.pure(lambda: judge(prepared))
+    return prepared
+
+
+async def _created_by_update(server: ApiServer, call: Call, change: Change, context: Context) -> bytes:
+    """Raises: Moved if somebody else was quicker."""
+    body = await call.pure(lambda: change.make(None, context))
+    _check_number(body["metadata"].get("resourceVersion", ""))
+    # A dry run shows the version that was sent, as that of a create does.
+    forgotten = (
+        object_meta.SYSTEM_FIELDS if change.options.is_dry_run else (*object_meta.SYSTEM_FIELDS, "resourceVersion")
+    )
+    for name in forgotten:
+        body["metadata"].pop(name, None)
+    server.authorizer.check(call.user, "create", call.kind, call.subresource, call.namespace, call.name)
+    if change.tracks_fields:
+        kind, manager, now = call.kind, change.manager, context.now
+        await call.pure(lambda: field_manager.track(body, None, kind, manager=manager, subresource="", now=now))
+    try:
+        return await created(server, call, body, context, change.options)
+    except Refused as refused:
+        if refused.reason == "AlreadyExists":
+            raise Moved(call.name) from refused
+        raise
+
+
+def _check_version(call: Call, meta: Json, record: Record, strategy: Strategy) -> None:
+    kind, version = call.kind, meta.get("resourceVersion", "")
+    if version in ("", "0"):
+        if not strategy.allows_unconditional_update:
+            problem = Violation(
+                "metadata.resourceVersion",
+                "FieldValueInvalid",
+                "Invalid value: 0: must be specified for an update",
+            )
+            raise invalid(kind.plural, kind.refused_group, call.name, [problem])
+        meta["resourceVersion"] = str(record.version)
+        return
+    _check_number(version)
+    if int(version) != record.version:
+        raise conflict(kind.plural, kind.group, call.name)
+
+
+def _check_number(version: str) -> None:
+    """Raises: Refused 500 for what is no version at all, as upstream does."""
+    if not version:
+        return
+    if not (version.isascii() and version.isdigit()):
+        raise Refused(failure(500, "", f"strconv.ParseUint: parsing {quoted(version)}: invalid syntax"))
+    if len(version) > _LONGEST_NUMBER:
+        raise Refused(failure(500, "", f"strconv.ParseUint: parsing {quoted(version)}: value out of range"))
+
+
+def _exists(call: Call, body: Json, existing: Record) -> Refused:
+    kind, meta = call.kind, body["metadata"]
+    is_generated = bool(meta.get("generateName"))
+    refused = already_exists(kind.plural, kind.refused_group if is_generated else kind.group, meta["name"])
+    if is_generated:
+        status = refused.status
+        status["message"] += ", the server was not able to generate a unique name for the object"
+        status["details"]["retryAfterSeconds"] = 1
+    if "deletionTimestamp" in objects.decode(existing.raw)["metadata"]:
+        refused.status["message"] = f"object is being deleted: {refused.status['message']}"
+    return refused
+
+
+def _uid_differs(call: Call, change: Change, record: Record | None) -> str:
+    key = storage_key(call) if not change.options.is_dry_run else storage_key(call).removeprefix("/registry")
+    found = record.uid if record else ""
+    return (
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+        f"Precondition failed: UID in precondition: {change.uid}, UID in object meta: {found}"
+    )
+
+
+def storage_key(call: Call) -> str:
+    """Where upstream keeps it in etcd; some messages show it."""
+    kind = call.kind
+    plural = "minions" if (kind.group, kind.plural) == ("", "nodes") else kind.plural
+    is_custom = not kind.strategy.struct or kind.group == "apiextensions.k8s.io"
+    place = f"{kind.group}/{plural}" if is_custom else plural
+    return "/".join(filter(None, ("/registry", place, call.namespace, call.name)))

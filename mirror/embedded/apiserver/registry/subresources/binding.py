@@ -1,0 +1,127 @@
+"""``pods/binding``, and ``bindings``, the old way to it: a scheduler says on which node a pod runs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mirror.batch.quoting import quoted
+from mirror.batch.violations import Violation, not_supported_text, required
+from mirror.embedded.apiserver.apimachinery import objects, schemas
+from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, conflict, failure
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Context
+from mirror.embedded.apiserver.messages import Answer, Request
+from mirror.embedded.apiserver.registry import object_meta
+from mirror.embedded.apiserver.registry.builtin import Builtin
+from mirror.embedded.apiserver.registry.subresources import common
+from mirror.embedded.apiserver.side_thread import pure
+from mirror.embedded.apiserver.storage.records import Moved, Record
+
+if TYPE_CHECKING:
+    from mirror.embedded.apiserver.server import ApiServer
+
+
+async def bind(server: ApiServer, kind: Kind, namespace: str, name: str, request: Request, context: Context) -> Answer:
+    """Answer a POST to a pod's ``binding``.
+
+    Raises:
+        Refused: 400, 404, 409 if the pod cannot be bound (any more), 500 for a target that is none.
+    """
+    return await _bind(server, kind, "binding", (namespace, name), request, context)
+
+
+async def bind_named_by_body(
+    server: ApiServer, kind: Kind, namespace: str, _: str, request: Request, context: Context
+) -> Answer:
+    """Answer a POST to ``bindings``, the old way, in which the body names the pod. Raises: as ``bind``."""
+    return await _bind(server, kind, "", (namespace, ""), request, context)
+
+
+async def _bind(
+    server: ApiServer, kind: Kind, subresource: str, place: tuple[str, str], request: Request, context: Context
+) -> Answer:
+    namespace, name = place
+    pods = server.registry.find("", "v1", "pods")
+    assert pods is not None
+    body, _, warnings = await common.read(server, request, "v1", "Binding", namespace=namespace)
+    with common.telling(warnings):
+        name = name or body["metadata"].get("name", "")
+        admitted, body, more = await common.mutated(server, kind, subresource, (namespace, name), body, context)
+        warnings += more
+        if body["metadata"].get("name", "") != name:
+            raise bad_request("name in URL does not match name in Binding object")
+        if problems := _problems(body["target"]):
+            told = [f"{one.field}: {one.message}" for one in problems]
+            raise Refused(failure(500, "", told[0] if len(told) == 1 else f"[{', '.join(told)}]"))
+        warnings += await server.admission.validate(admitted)
+        while True:
+            record = common.found(server, "pods", namespace, name)
+            pod = await pure(server.side_thread, len(record.raw), partial(_bound, record, body, context.now))
+            if context.is_dry_run:
+                break
+            try:
+                object_meta.store(server, pods, pod, replacing=record)
+            except Moved:
+                continue
+            break
+        return common.success(request, warnings)
+
+
+def _problems(target: Json) -> list[Violation]:
+    found = []
+    if target.get("kind", "Node") != "Node":
+        found.append(not_supported_text("target.kind", target["kind"], ("Node", "<empty>")))
+    if not target.get("name"):
+        found.append(required("target.name"))
+    return found
+
+
+def _bound(record: Record, binding: Json, now: str) -> Json:
+    """The pod on its node."""
+    pod: Json = schemas.canonical(objects.decode(record.raw), "Pod")
+    meta, spec, wanted = pod["metadata"], pod["spec"], binding["metadata"]
+    _check_preconditions(record, wanted)
+    name, why = record.name, ""
+    if "deletionTimestamp" in meta:
+        why = f"pod {name} is being deleted, cannot be assigned to a host"
+    elif spec.get("nodeName"):
+        why = f"pod {name} is already assigned to node {quoted(spec['nodeName'])}"
+    elif spec.get("schedulingGates"):
+        why = f"pod {name} has non-empty .spec.schedulingGates"
+    if why:
+        raise conflict("pods/binding", "", name, why)
+    spec["nodeName"] = binding["target"]["name"]
+    pod["status"].pop("nominatedNodeName", None)
+    for part in ("annotations", "labels"):
+        if wanted.get(part):
+            meta[part] = meta.get(part, {}) | wanted[part]
+    common.set_condition(pod["status"], {"type": "PodScheduled", "status": "True"}, now)
+    return pod
+
+
+def _check_preconditions(record: Record, wanted: Json) -> None:
+    """The uid and the version of a binding are those of the pod, if they are there."""
+    told = ""
+    if wanted.get("uid") and wanted["uid"] != record.uid:
+        told = f"UID in precondition: {wanted['uid']}, UID in object meta: {record.uid}"
+    elif wanted.get("resourceVersion") and wanted["resourceVersion"] != str(record.version):
+        told = (
+            f"ResourceVersion in precondition: {wanted['resourceVersion']}, "
+            f"ResourceVersion in object meta: {record.version}"
+        )
+    if told:
+        key = f"/registry/pods/{record.namespace}/{record.name}"
+        error = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+        raise conflict("pods", "", record.name, f"{error}Precondition failed: {told}")
+
+
+class Bindings(Builtin):
+    """Only its fields matter."""
+
+    struct = "Binding"
+
+
+def kind() -> Kind:
+    """``v1`` ``bindings``."""
+    return Kind("", "v1", "Binding", "bindings", Bindings(), singular="binding", verbs=("create",))

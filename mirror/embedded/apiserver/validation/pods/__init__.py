@@ -1,0 +1,1 @@
+"""Rules of pods and of their templates."""
