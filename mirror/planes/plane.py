@@ -17,9 +17,10 @@ import msgspec
 
 from mirror.batch.gates import ApiGates
 from mirror.embedded import neighbours
+from mirror.embedded.apiserver.build import build
 from mirror.embedded.apiserver.messages import ADMIN, AUTHENTICATED_GROUP, MASTERS_GROUP, Answer, Request, User
 from mirror.embedded.apiserver.registry.event_expiry import Expiry as EventExpiry
-from mirror.embedded.apiserver.server import ApiServer, build
+from mirror.embedded.apiserver.server import ApiServer
 from mirror.embedded.apiserver.side_thread import SideThread
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.sqlite import SqliteJournal

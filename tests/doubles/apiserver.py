@@ -18,9 +18,9 @@ import msgspec
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import failure
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.build import build
 from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream
 from mirror.embedded.apiserver.registry import object_meta
-from mirror.embedded.apiserver.server import build
 from mirror.embedded.apiserver.storage.records import Record
 from mirror.embedded.apiserver.storage.subscriptions import Subscription
 from mirror.planes.api import Api

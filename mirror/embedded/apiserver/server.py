@@ -1,96 +1,193 @@
-"""A whole API server, put together: every kind, its rules, who may do what, and the namespaces that always exist."""
+"""The API server: who asks, for what, may they, and who answers. Knows no transport."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from mirror.batch import times
 from mirror.batch.gates import ALL_ON, ApiGates
-from mirror.embedded.apiserver import discovery
-from mirror.embedded.apiserver.admission.chain import Admission
-from mirror.embedded.apiserver.apimachinery import objects
-from mirror.embedded.apiserver.apimachinery.errors import Json
-from mirror.embedded.apiserver.apimachinery.kinds import Registry
+from mirror.embedded.apiserver import side_thread, watch
+from mirror.embedded.apiserver.apimachinery.decoding.text import MOST_VALUES, is_crowded
+from mirror.embedded.apiserver.apimachinery.errors import Refused, bad_request, internal, too_large, too_many_requests
+from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.authn.authenticator import Authenticator
-from mirror.embedded.apiserver.authz import bootstrap
-from mirror.embedded.apiserver.authz.authorizer import Authorization, Authorizer
-from mirror.embedded.apiserver.core import ApiServer
-from mirror.embedded.apiserver.crds.definitions import Definitions
-from mirror.embedded.apiserver.messages import User
-from mirror.embedded.apiserver.registry import object_meta
-from mirror.embedded.apiserver.registry.resources import priorityclasses, rbac, reviews, webhook_configurations
-from mirror.embedded.apiserver.registry.resources.table import builtin
-from mirror.embedded.apiserver.registry.subresources.table import ACTIONS
+from mirror.embedded.apiserver.authz.authorizer import Authorizer
+from mirror.embedded.apiserver.discovery import health
+from mirror.embedded.apiserver.messages import Answer, Request, Response, User
+from mirror.embedded.apiserver.registry import deletion, listing, object_meta, writes
+from mirror.embedded.apiserver.request import responses
+from mirror.embedded.apiserver.request.info import RequestInfo, Target, request_info, target_of
+from mirror.embedded.apiserver.request.negotiation import PLAIN, format_of, format_of_errors
+from mirror.embedded.apiserver.request.routing import ActionKey, action_of, check_served, nowhere, verb_of
+from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.side_thread import LARGE_BYTES, SideThread, size_of
 from mirror.embedded.apiserver.storage.mvcc import Storage
+from mirror.embedded.apiserver.storage.records import Unwritable
 from mirror.runtime.clock import Clock
 
-__all__ = ["ApiServer", "build"]
+if TYPE_CHECKING:
+    from mirror.embedded.apiserver.admission.chain import Admission
+    from mirror.embedded.podlogs import PodLogs
 
-NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_log = logging.getLogger(__name__)
 
+LARGEST_BODY = 3 * 2**20
 
-def build(
-    *,
-    clock: Clock,
-    random: Random,
-    gates: ApiGates = ALL_ON,
-    storage: Storage | None = None,
-    authorization: Authorization = "AlwaysAllow",
-    tokens: Mapping[str, User] | None = None,
-) -> ApiServer:
-    """An API server with everything there is. ``tokens`` are bearer tokens and whose they are."""
-    storage = storage if storage is not None else Storage()
-    registry = Registry()
-    authenticator = Authenticator(
-        storage=storage, clock=clock, random=random, tokens=tokens or {}, allows_anonymous=authorization == "RBAC"
-    )
-    authorizer = Authorizer(storage=storage, authorization=authorization)
-    for kind in (*builtin(gates), *reviews.kinds(), *rbac.kinds(authorizer), *webhook_configurations.kinds()):
-        registry.add(kind)
-
-    def context() -> Context:
-        return Context(now=times.of(clock.now()), gates=gates)
-
-    server = ApiServer(
-        registry=registry,
-        storage=storage,
-        authenticator=authenticator,
-        authorizer=authorizer,
-        admission=Admission(storage=storage, registry=registry, random=random, context=context),
-        clock=clock,
-        random=random,
-        gates=gates,
-        actions={**ACTIONS, **reviews.actions(authenticator, authorizer)},
-        discover=partial(discovery.answer, gates=gates),
-    )
-    definitions = Definitions(server)
-    definitions.start()
-    server.at_its_end.append(definitions.stop)
-    create_first_objects(server)
-    bootstrap.store(storage, now=times.of(clock.now()), new_uid=lambda: objects.new_uid(random))
-    return server
+Action: TypeAlias = "Callable[[ApiServer, Kind, str, str, Request, Context], Awaitable[Answer]]"
 
 
-def create_first_objects(server: ApiServer) -> None:
-    """Those that every cluster has, unless they are there."""
-    bodies = [_namespace(name) for name in NAMESPACES] + priorityclasses.system()
-    for body in bodies:
-        kind = server.registry.by_kind(body["apiVersion"], body["kind"])
-        assert kind is not None
-        if server.storage.get(kind.stored_as, "", body["metadata"]["name"]) is None:
-            body["metadata"]["uid"] = objects.new_uid(server.random)
-            body["metadata"]["creationTimestamp"] = times.of(server.clock.now())
-            object_meta.store(server, kind, body, replacing=None)
+class Hook(Protocol):
+    """Faults: what may happen to a request before and after it is answered."""
+
+    async def before(self, request: Request) -> None: ...
+
+    async def after(self, request: Request, answer: Answer) -> Answer: ...
 
 
-def _namespace(name: str) -> Json:
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-        "spec": {"finalizers": ["kubernetes"]},
-        "status": {"phase": "Active"},
-    }
+class ApiServer:
+    """Answers requests about everything that is in the registry."""
+
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        storage: Storage,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        admission: Admission,
+        clock: Clock,
+        random: Random,
+        gates: ApiGates = ALL_ON,
+        actions: Mapping[ActionKey, Action] | None = None,
+        discover: Callable[[Request, Registry], Response | None] = lambda request, registry: None,
+    ) -> None:
+        self.registry = registry
+        self.storage = storage
+        self.authenticator = authenticator
+        self.authorizer = authorizer
+        self.admission = admission
+        self.clock = clock
+        self.random = random
+        self.gates = gates
+        self.actions = dict(actions or {})
+        self.faults: Hook | None = None
+        self.at_its_end: list[Callable[[], None]] = []
+        """Done by ``close``."""
+        self.logs: PodLogs | None = None
+        """What containers have written; None: nobody runs any."""
+        self.side_thread: SideThread | None = None
+        """Where pure steps of large requests run, see ``use_thread``; None: in the loop."""
+        self._discover = discover
+
+    def close(self) -> None:
+        """Leave the storage alone from now on; another server may serve it."""
+        for end in self.at_its_end:
+            end()
+
+    def use_thread(self, thread: SideThread | None) -> None:
+        """Let large requests be worked on beside the event loop; not for virtual time, which waits for no thread."""
+        self.side_thread = self.admission.side_thread = thread
+
+    async def handle(self, request: Request) -> Answer:
+        """Answer a request; what is wrong with it, or with us, is a ``Status``."""
+        try:
+            if self.faults is None:
+                return await self._answer(request)
+            await self.faults.before(request)
+            return await self.faults.after(request, await self._answer(request))
+        except Refused as refused:
+            return responses.of_refusal(refused, PLAIN, ())
+
+    async def _answer(self, request: Request) -> Answer:
+        try:
+            thread = self.side_thread
+            info = await side_thread.pure(thread, len(request.query), lambda: request_info(request))
+            user = self.authorizer.impersonated(self.authenticator.authenticate(request), request.headers, info)
+            self.authorizer.check_request(user, info)
+            target = target_of(info, self.registry)
+            if target is None:
+                return self._other(request, info)
+            return await self._of_objects(request, info, target, user)
+        except Refused as refused:
+            return await self._refusal(request, refused, ())
+        except Unwritable as error:
+            _log.error("nothing was stored method=%s path=%s: %s", request.method, request.path, error)
+            return responses.of_status(internal(str(error)).status)
+        except RecursionError:
+            # Some hundred levels; nothing is stored before all of it could be walked through.
+            return responses.of_status(bad_request("the object is nested too deeply").status)
+        except Exception:  # noqa: BLE001 - whatever a request does to us, its client gets an answer
+            _log.exception("request failed method=%s path=%s", request.method, request.path)
+            return responses.of_status(internal("unexpected error; the server's log has the details").status)
+
+    async def _of_objects(self, request: Request, info: RequestInfo, target: Target, user: User) -> Answer:
+        verb = verb_of(request, info.verb, target)
+        if len(request.body) > LARGEST_BODY:
+            raise too_large(f"Request entity too large: limit is {LARGEST_BODY}")
+        thread, size = self.side_thread, len(request.body)
+        if thread is not None and thread.is_full and size_of(request) >= LARGE_BYTES:
+            raise too_many_requests("there are too many large requests, please try again later")
+        if await side_thread.pure(thread, size, lambda: is_crowded(request.body)):
+            raise too_large(f"Request entity too large: limit is {MOST_VALUES} values")
+        key = action_of(request, target, self.actions)
+        if key is not None:
+            return await self._act(self.actions[key], request, target, user)
+        content_type = request.headers.get("content-type", "")
+        check_served(target, verb, self.actions, selected_name=info.selected_name, content_type=content_type)
+        call = Call(
+            request,
+            user,
+            verb,
+            target.kind,
+            target.namespace,
+            target.name,
+            target.subresource,
+            format_of(request),
+            thread=thread,
+        )
+        if verb == "get":
+            return await listing.get(self, call)
+        try:
+            return await self._done(call, is_watch_path=target.is_watch)
+        except Refused as refused:
+            return await self._refusal(request, refused, call.warnings)
+
+    async def _refusal(self, request: Request, refused: Refused, warnings: Sequence[str]) -> Response:
+        """Why it was not done; conflicts may be many."""
+        form = format_of_errors(request)
+        size = 0 if form.is_as_stored else len(refused.status.get("message", ""))
+        return await side_thread.pure(self.side_thread, size, lambda: responses.of_refusal(refused, form, warnings))
+
+    async def _done(self, call: Call, *, is_watch_path: bool) -> Answer:
+        match call.verb:
+            case "list":
+                return await listing.list_objects(self, call)
+            case "watch":
+                return await watch.watch(self, call, is_watch_path=is_watch_path)
+            case "create":
+                return await writes.create(self, call)
+            case "update":
+                return await writes.update(self, call)
+            case "patch":
+                return await writes.patch(self, call)
+            case "delete":
+                return await deletion.delete(self, call)
+            case _:
+                return await deletion.delete_collection(self, call)
+
+    async def _act(self, action: Action, request: Request, target: Target, user: User) -> Answer:
+        """A subresource, or an object, that is not just read and written."""
+        call = Call(request, user, "", target.kind, target.namespace, target.name, target.subresource, PLAIN)
+        is_dry_run = "All" in request.all_parameters.get("dryRun", ())
+        context = object_meta.context_of(self, call, is_dry_run=is_dry_run)
+        return await action(self, target.kind, target.namespace, target.name, request, context)
+
+    def _other(self, request: Request, info: RequestInfo) -> Response:
+        """What names no object that is served; what was judged as a resource is nothing else either."""
+        request = replace(request, path=info.path) if info.path != request.path else request
+        found = None if info.parts else health.answer(request) or self._discover(request, self.registry)
+        return found or nowhere(request, self.registry)

@@ -14,8 +14,8 @@ from random import Random
 
 import pytest
 
-from mirror.embedded.apiserver.core import LARGEST_BODY
 from mirror.embedded.apiserver.messages import Response
+from mirror.embedded.apiserver.server import LARGEST_BODY
 from mirror.embedded.apiserver.side_thread import SideThread
 from tests.embedded.apiserver.asking import MAPS, Asking
 from tests.embedded.apiserver.large import Large, Place, places, requests, selectors

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec
 
 from mirror.embedded import memory, neighbours, virtual
 from mirror.embedded.apiserver.apimachinery.errors import Refused
-from mirror.embedded.apiserver.server import build
+from mirror.embedded.apiserver.build import build
 from mirror.embedded.clocks import LoopClock
 from mirror.embedded.faults.ways import Faults
 from mirror.embedded.neighbours.kubelet.running import Pods

@@ -20,7 +20,7 @@ from mirror.embedded.apiserver.registry import object_meta
 from mirror.embedded.apiserver.storage.records import Moved, Record
 
 if TYPE_CHECKING:
-    from mirror.embedded.apiserver.core import ApiServer
+    from mirror.embedded.apiserver.server import ApiServer
 
 _STORED_AS = crd.KIND.stored_as
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

@@ -12,7 +12,7 @@ from mirror.batch.violations import Violation
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.crds import definition_rules, patterns
-from mirror.embedded.apiserver.crds.schema_words import unrecognized_formats
+from mirror.embedded.apiserver.crds.forbidden_keywords import unrecognized_formats
 from mirror.embedded.apiserver.registry import printers
 from mirror.embedded.apiserver.registry.builtin import Builtin, status_update
 from mirror.embedded.apiserver.registry.printers import TEXTS

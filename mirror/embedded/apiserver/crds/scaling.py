@@ -26,7 +26,7 @@ from mirror.embedded.apiserver.request.negotiation import PLAIN
 from mirror.embedded.apiserver.request.scope import Call
 
 if TYPE_CHECKING:
-    from mirror.embedded.apiserver.core import Action, ActionKey, ApiServer
+    from mirror.embedded.apiserver.server import Action, ActionKey, ApiServer
 
 METHODS = ("GET", "PUT", "PATCH")
 _NO_SCALE = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'

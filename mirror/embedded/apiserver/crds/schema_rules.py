@@ -9,8 +9,7 @@ from typing import Any
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, required
 from mirror.embedded.apiserver.apimachinery.objects import encode
 from mirror.embedded.apiserver.crds import checking, values
-from mirror.embedded.apiserver.crds.patterns import BadPattern, pattern_of
-from mirror.embedded.apiserver.crds.schema_words import (
+from mirror.embedded.apiserver.crds.forbidden_keywords import (
     LIST_KEYS,
     LIST_TYPE,
     MAP_TYPE,
@@ -18,6 +17,7 @@ from mirror.embedded.apiserver.crds.schema_words import (
     check_words,
     is_beyond_structure,
 )
+from mirror.embedded.apiserver.crds.patterns import BadPattern, pattern_of
 from mirror.embedded.apiserver.crds.values import IS_OBJECT, KEEPS_UNKNOWN, Schema
 
 _INT_OR_STRING = "x-kubernetes-int-or-string"

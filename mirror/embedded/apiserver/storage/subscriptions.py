@@ -1,6 +1,6 @@
 """Reading a collection's events as they come: a cursor for each watcher in the one history that all share.
 
-``storage.mvcc`` makes them, ``watching`` reads them. A watcher holds nothing but a version, so a slow one costs
+``storage.mvcc`` makes them, ``watch`` reads them. A watcher holds nothing but a version, so a slow one costs
 nothing.
 """
 

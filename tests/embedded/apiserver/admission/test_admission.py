@@ -10,8 +10,9 @@ import pytest
 from mirror.embedded.apiserver.admission import plugins
 from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.build import build
 from mirror.embedded.apiserver.messages import ADMIN
-from mirror.embedded.apiserver.server import ApiServer, build
+from mirror.embedded.apiserver.server import ApiServer
 from tests.embedded.apiserver.registry.resources.playing import CONTAINERS, Json, kind_of
 from tests.embedded.apiserver.registry.test_subresources import Asking, Still
 

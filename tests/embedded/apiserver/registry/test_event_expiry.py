@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
+from mirror.embedded.apiserver.build import build
 from mirror.embedded.apiserver.registry.event_expiry import Expiry
-from mirror.embedded.apiserver.server import build
 from tests.embedded.apiserver.registry.test_subresources import Asking
 
 EVENTS = "/api/v1/namespaces/default/events"

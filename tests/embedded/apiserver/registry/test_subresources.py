@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from mirror.embedded.apiserver.build import build
 from mirror.embedded.apiserver.messages import ADMIN, Request, Response, Stream
-from mirror.embedded.apiserver.server import ApiServer, build
+from mirror.embedded.apiserver.server import ApiServer
 from mirror.embedded.podlogs import ContainerLog, PodLogs
 
 Json = dict[str, Any]

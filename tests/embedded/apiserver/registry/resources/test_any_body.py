@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mirror.embedded.apiserver.build import build
 from mirror.embedded.apiserver.messages import ADMIN, Request, Response
-from mirror.embedded.apiserver.server import build
 from tests.embedded.apiserver.registry.resources.playing import KINDS, Json
 from tests.embedded.apiserver.registry.resources.test_every_kind import BODIES
 from tests.embedded.apiserver.registry.test_subresources import Still

@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from mirror.embedded.apiserver.build import build
 from mirror.embedded.apiserver.messages import ADMIN, Request, Response, User
-from mirror.embedded.apiserver.server import ApiServer, build
+from mirror.embedded.apiserver.server import ApiServer
 from mirror.runtime.clock import SystemClock
 
 JANE = User("jane", ("dev", "system:authenticated"), "uid-jane", {"scopes": ("a", "b")})

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 from mirror.batch.gates import ALL_ON
-from mirror.embedded.apiserver import discovery
 from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
+from mirror.embedded.apiserver.discovery import groups
 from mirror.embedded.apiserver.messages import Request, Response
 from mirror.embedded.apiserver.registry.resources.table import builtin
 
-AGGREGATED = f"{discovery.AGGREGATED_TYPE},application/json"
+AGGREGATED = f"{groups.AGGREGATED_TYPE},application/json"
 
 
 class Own(Strategy):
@@ -45,16 +45,16 @@ def asked(registry: Registry, path: str, **headers: str) -> Any:
 
 def answer(registry: Registry, path: str, **headers: str) -> Response | None:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return discovery.answer(Request("GET", path, headers=named), registry)
+    return groups.answer(Request("GET", path, headers=named), registry)
 
 
 def test_groups_come_with_their_versions_the_best_first(registry: Registry) -> None:
     """Stable before beta before alpha, higher before lower."""
-    groups = {one["name"]: one for one in asked(registry, "/apis")["groups"]}
-    assert [one["version"] for one in groups["example.com"]["versions"]] == ["v2", "v1", "v1beta1", "v1alpha1", "other"]
-    assert groups["example.com"]["preferredVersion"] == {"groupVersion": "example.com/v2", "version": "v2"}
+    listed = {one["name"]: one for one in asked(registry, "/apis")["groups"]}
+    assert [one["version"] for one in listed["example.com"]["versions"]] == ["v2", "v1", "v1beta1", "v1alpha1", "other"]
+    assert listed["example.com"]["preferredVersion"] == {"groupVersion": "example.com/v2", "version": "v2"}
     assert asked(registry, "/apis/batch")["versions"] == [{"groupVersion": "batch/v1", "version": "v1"}]
-    assert list(groups)[-1] == "example.com"
+    assert list(listed)[-1] == "example.com"
 
 
 def test_resources_come_with_their_subresources(registry: Registry) -> None:
@@ -80,7 +80,7 @@ def test_everything_at_once_is_told_to_who_wants_it(registry: Registry) -> None:
     """The aggregated form, with a tag by which it is kept."""
     found = answer(registry, "/apis", accept=AGGREGATED)
     assert found is not None
-    assert found.content_type == discovery.AGGREGATED_TYPE
+    assert found.content_type == groups.AGGREGATED_TYPE
     body = msgspec.json.decode(found.body)
     assert (body["apiVersion"], body["kind"]) == ("apidiscovery.k8s.io/v2", "APIGroupDiscoveryList")
     tag = dict(found.headers)["ETag"]
@@ -89,7 +89,7 @@ def test_everything_at_once_is_told_to_who_wants_it(registry: Registry) -> None:
     assert asked(registry, "/api", accept=AGGREGATED)["items"][0]["metadata"] == {}
 
 
-@pytest.mark.parametrize("accept", ["", "application/json", f"application/json,{discovery.AGGREGATED_TYPE}", "x;as"])
+@pytest.mark.parametrize("accept", ["", "application/json", f"application/json,{groups.AGGREGATED_TYPE}", "x;as"])
 def test_others_get_the_old_form(registry: Registry, accept: str) -> None:
     """The first wish that can be met counts."""
     assert asked(registry, "/api", accept=accept)["kind"] == "APIVersions"
@@ -119,7 +119,7 @@ def test_what_is_not_there_is_not_answered(registry: Registry, path: str) -> Non
 def test_nothing_can_be_written_here(registry: Registry, path: str) -> None:
     """405."""
     with pytest.raises(Refused) as caught:
-        discovery.answer(Request("POST", path), registry)
+        groups.answer(Request("POST", path), registry)
     assert caught.value.code == 405
 
 
@@ -147,7 +147,7 @@ def test_names_of_failure_rules_are_there_only_with_their_gate(registry: Registr
     rule = "io.k8s.api.batch.v1.PodFailurePolicyRule"
     request = Request("GET", "/openapi/v3/apis/batch/v1")
     for is_on in (True, False):
-        found = discovery.answer(request, registry, msgspec.structs.replace(ALL_ON, pod_failure_policy_name=is_on))
+        found = groups.answer(request, registry, msgspec.structs.replace(ALL_ON, pod_failure_policy_name=is_on))
         assert found is not None
         properties = msgspec.json.decode(found.body)["components"]["schemas"][rule]["properties"]
         assert ("name" in properties) == is_on
@@ -191,7 +191,7 @@ def test_thousands_of_versions_are_not_compared_pair_by_pair(accept: str, monkey
     registry = Registry()
     for place in range(1_000):
         registry.add(Kind("example.com", Version(f"v{place + 1}"), "Widget", "widgets", Own()))
-    monkeypatch.setattr(discovery, "_ENCODER", Encoder())
+    monkeypatch.setattr(groups, "_ENCODER", Encoder())
     monkeypatch.setattr(Version, "compared", 0)
     assert answer(registry, "/apis", accept=accept) is not None
     assert Version.compared < 30_000

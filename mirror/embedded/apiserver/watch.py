@@ -24,7 +24,7 @@ from mirror.embedded.apiserver.storage.records import Event, Gone, Record
 from mirror.embedded.apiserver.storage.subscriptions import Subscription
 
 if TYPE_CHECKING:
-    from mirror.embedded.apiserver.server import ApiServer
+    from mirror.embedded.apiserver.build import ApiServer
 
 _log = logging.getLogger(__name__)
 
