@@ -137,11 +137,11 @@ class ControlPlane:
             tokens=self.shape.tokens,
         )
         server.faults = self.faults
-        server.logs = self.logs
+        server.use_logs(self.logs)
         server.use_thread(self._side_thread)
         self._server = self.wire.server = server
         if self.shape.controllers:
-            expiry = EventExpiry(server).run()
+            expiry = EventExpiry(server.storage, server.registry, self.clock).run()
             self._tasks.append(self._scope.create_task(expiry, name=f"event expiry of {self.name}"))
         for name in self.shape.controllers:
             label = f"{name} of {self.name}"

@@ -95,11 +95,11 @@ class ApiServer:
             return body
         if body.get("spec") != before.get("spec") and "generation" in body["metadata"]:
             body["metadata"]["generation"] += 1
-        stored = object_meta.store(self.inner, kind, body, replacing=record)
+        stored = object_meta.store(self.inner.storage, kind, body, replacing=record)
         metadata = body["metadata"]
         is_held = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
         if metadata.get("deletionTimestamp") and not is_held:
-            object_meta.remove(self.inner, kind, stored)
+            object_meta.remove(self.inner.storage, kind, stored)
         return _decode(stored)
 
     def put_bytes(self, plural: str, name: str, raw: bytes, namespace: str = "default") -> None:
@@ -114,7 +114,7 @@ class ApiServer:
         if record is None:
             raise KeyError(plural, namespace, name)
         if plural == "namespaces":
-            object_meta.remove(self.inner, kind, record)
+            object_meta.remove(self.inner.storage, kind, record)
             return
         options = {"propagationPolicy": propagation}
         self._api.call_nowait("DELETE", f"{self._path(kind, namespace)}/{name}", options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -27,7 +28,8 @@ class AdmittingPlane(ControlPlane):
         was_running = self.is_running
         super().start()
         if not was_running:
-            self.server.admission = _Mutating(self.server.admission, self.mutations)  # type: ignore[assignment]
+            admission: Any = _Mutating(self.server.dependencies.admission, self.mutations)
+            self.server.dependencies = replace(self.server.dependencies, admission=admission)
 
 
 class _Mutating:

@@ -87,7 +87,7 @@ class RoledWorld(FlowWorld):
 def record(plane: ControlPlane, used: set[Attributes], *, is_old: bool) -> list[Attributes]:
     """Note what the account asks the API server that runs now; gives the list of what will have been refused."""
     server, refused = plane.server, list[Attributes]()
-    decide, handle = server.authorizer.decide, server.handle
+    decide, handle = server.dependencies.authorizer.decide, server.handle
 
     def recorded(user: User, wanted: Attributes) -> tuple[bool, str]:
         is_allowed, reason = decide(user, wanted)
@@ -103,7 +103,7 @@ def record(plane: ControlPlane, used: set[Attributes], *, is_old: bool) -> list[
             return Response(422, msgspec.json.encode(told.status))
         return await handle(request)
 
-    server.authorizer.decide = recorded  # type: ignore[method-assign]
+    server.dependencies.authorizer.decide = recorded  # type: ignore[method-assign]
     if is_old:
         server.handle = like_an_old_one  # type: ignore[method-assign]
     return refused

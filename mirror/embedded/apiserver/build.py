@@ -20,9 +20,10 @@ from mirror.embedded.apiserver.crds.definitions import Definitions
 from mirror.embedded.apiserver.discovery import groups
 from mirror.embedded.apiserver.messages import User
 from mirror.embedded.apiserver.registry import object_meta
+from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.resources import priorityclasses, rbac, reviews, webhook_configurations
 from mirror.embedded.apiserver.registry.resources.table import builtin
-from mirror.embedded.apiserver.registry.subresources.table import ACTIONS
+from mirror.embedded.apiserver.registry.subresources import table
 from mirror.embedded.apiserver.server import ApiServer
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.runtime.clock import Clock
@@ -52,36 +53,40 @@ def build(
     def context() -> Context:
         return Context(now=times.of(clock.now()), gates=gates)
 
-    server = ApiServer(
+    dependencies = Dependencies(
         registry=registry,
         storage=storage,
-        authenticator=authenticator,
-        authorizer=authorizer,
         admission=Admission(storage=storage, registry=registry, random=random, context=context),
+        authorizer=authorizer,
         clock=clock,
         random=random,
         gates=gates,
-        actions={**ACTIONS, **reviews.actions(authenticator, authorizer)},
+    )
+    actions = {**table.actions(authenticator.tokens), **reviews.actions(authenticator, authorizer)}
+    server = ApiServer(
+        dependencies=dependencies,
+        authenticator=authenticator,
+        actions=actions,
         discover=partial(groups.answer, gates=gates),
     )
-    definitions = Definitions(server)
+    definitions = Definitions(storage=storage, registry=registry, clock=clock, actions=actions)
     definitions.start()
     server.at_its_end.append(definitions.stop)
-    create_first_objects(server)
+    create_first_objects(dependencies)
     bootstrap.store(storage, now=times.of(clock.now()), new_uid=lambda: objects.new_uid(random))
     return server
 
 
-def create_first_objects(server: ApiServer) -> None:
+def create_first_objects(deps: Dependencies) -> None:
     """Those that every cluster has, unless they are there."""
     bodies = [_namespace(name) for name in NAMESPACES] + priorityclasses.system()
     for body in bodies:
-        kind = server.registry.by_kind(body["apiVersion"], body["kind"])
+        kind = deps.registry.by_kind(body["apiVersion"], body["kind"])
         assert kind is not None
-        if server.storage.get(kind.stored_as, "", body["metadata"]["name"]) is None:
-            body["metadata"]["uid"] = objects.new_uid(server.random)
-            body["metadata"]["creationTimestamp"] = times.of(server.clock.now())
-            object_meta.store(server, kind, body, replacing=None)
+        if deps.storage.get(kind.stored_as, "", body["metadata"]["name"]) is None:
+            body["metadata"]["uid"] = objects.new_uid(deps.random)
+            body["metadata"]["creationTimestamp"] = times.of(deps.clock.now())
+            object_meta.store(deps.storage, kind, body, replacing=None)
 
 
 def _namespace(name: str) -> Json:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from random import Random
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol
 
-from mirror.batch.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver import side_thread, watch
 from mirror.embedded.apiserver.apimachinery.decoding.text import MOST_VALUES, is_crowded
 from mirror.embedded.apiserver.apimachinery.errors import Refused, bad_request, internal, too_large, too_many_requests
-from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
-from mirror.embedded.apiserver.apimachinery.strategy import Context
+from mirror.embedded.apiserver.apimachinery.kinds import Registry
 from mirror.embedded.apiserver.authn.authenticator import Authenticator
-from mirror.embedded.apiserver.authz.authorizer import Authorizer
 from mirror.embedded.apiserver.discovery import health
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
-from mirror.embedded.apiserver.registry import deletion, listing, object_meta, writes
+from mirror.embedded.apiserver.registry import deletion, listing, writes
+from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
 from mirror.embedded.apiserver.request import responses
 from mirror.embedded.apiserver.request.info import RequestInfo, Target, request_info, target_of
 from mirror.embedded.apiserver.request.negotiation import PLAIN, format_of, format_of_errors
@@ -27,17 +24,11 @@ from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.side_thread import LARGE_BYTES, SideThread, size_of
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Unwritable
-from mirror.runtime.clock import Clock
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.admission.chain import Admission
-    from mirror.embedded.podlogs import PodLogs
+from mirror.embedded.podlogs import PodLogs
 
 _log = logging.getLogger(__name__)
 
 LARGEST_BODY = 3 * 2**20
-
-Action: TypeAlias = "Callable[[ApiServer, Kind, str, str, Request, Context], Awaitable[Answer]]"
 
 
 class Hook(Protocol):
@@ -54,34 +45,29 @@ class ApiServer:
     def __init__(
         self,
         *,
-        registry: Registry,
-        storage: Storage,
+        dependencies: Dependencies,
         authenticator: Authenticator,
-        authorizer: Authorizer,
-        admission: Admission,
-        clock: Clock,
-        random: Random,
-        gates: ApiGates = ALL_ON,
-        actions: Mapping[ActionKey, Action] | None = None,
-        discover: Callable[[Request, Registry], Response | None] = lambda request, registry: None,
+        actions: Mapping[ActionKey, Action],
+        discover: Callable[[Request, Registry], Response | None],
     ) -> None:
-        self.registry = registry
-        self.storage = storage
+        self.dependencies = dependencies
         self.authenticator = authenticator
-        self.authorizer = authorizer
-        self.admission = admission
-        self.clock = clock
-        self.random = random
-        self.gates = gates
-        self.actions = dict(actions or {})
+        self.actions = actions
+        """May become more while the server runs (scales of custom resources)."""
         self.faults: Hook | None = None
         self.at_its_end: list[Callable[[], None]] = []
         """Done by ``close``."""
-        self.logs: PodLogs | None = None
-        """What containers have written; None: nobody runs any."""
-        self.side_thread: SideThread | None = None
-        """Where pure steps of large requests run, see ``use_thread``; None: in the loop."""
         self._discover = discover
+
+    @property
+    def storage(self) -> Storage:
+        """Where all objects are."""
+        return self.dependencies.storage
+
+    @property
+    def registry(self) -> Registry:
+        """Every kind that is served now."""
+        return self.dependencies.registry
 
     def close(self) -> None:
         """Leave the storage alone from now on; another server may serve it."""
@@ -90,7 +76,12 @@ class ApiServer:
 
     def use_thread(self, thread: SideThread | None) -> None:
         """Let large requests be worked on beside the event loop; not for virtual time, which waits for no thread."""
-        self.side_thread = self.admission.side_thread = thread
+        self.dependencies = replace(self.dependencies, side_thread=thread)
+        self.dependencies.admission.side_thread = thread
+
+    def use_logs(self, logs: PodLogs) -> None:
+        """Serve what containers write."""
+        self.dependencies = replace(self.dependencies, logs=logs)
 
     async def handle(self, request: Request) -> Answer:
         """Answer a request; what is wrong with it, or with us, is a ``Status``."""
@@ -104,10 +95,12 @@ class ApiServer:
 
     async def _answer(self, request: Request) -> Answer:
         try:
-            thread = self.side_thread
+            thread = self.dependencies.side_thread
             info = await side_thread.pure(thread, len(request.query), lambda: request_info(request))
-            user = self.authorizer.impersonated(self.authenticator.authenticate(request), request.headers, info)
-            self.authorizer.check_request(user, info)
+            user = self.dependencies.authorizer.impersonated(
+                self.authenticator.authenticate(request), request.headers, info
+            )
+            self.dependencies.authorizer.check_request(user, info)
             target = target_of(info, self.registry)
             if target is None:
                 return self._other(request, info)
@@ -128,7 +121,7 @@ class ApiServer:
         verb = verb_of(request, info.verb, target)
         if len(request.body) > LARGEST_BODY:
             raise too_large(f"Request entity too large: limit is {LARGEST_BODY}")
-        thread, size = self.side_thread, len(request.body)
+        thread, size = self.dependencies.side_thread, len(request.body)
         if thread is not None and thread.is_full and size_of(request) >= LARGE_BYTES:
             raise too_many_requests("there are too many large requests, please try again later")
         if await side_thread.pure(thread, size, lambda: is_crowded(request.body)):
@@ -150,7 +143,7 @@ class ApiServer:
             thread=thread,
         )
         if verb == "get":
-            return await listing.get(self, call)
+            return await listing.get(self.dependencies, call)
         try:
             return await self._done(call, is_watch_path=target.is_watch)
         except Refused as refused:
@@ -160,31 +153,43 @@ class ApiServer:
         """Why it was not done; conflicts may be many."""
         form = format_of_errors(request)
         size = 0 if form.is_as_stored else len(refused.status.get("message", ""))
-        return await side_thread.pure(self.side_thread, size, lambda: responses.of_refusal(refused, form, warnings))
+        return await side_thread.pure(
+            self.dependencies.side_thread, size, lambda: responses.of_refusal(refused, form, warnings)
+        )
 
     async def _done(self, call: Call, *, is_watch_path: bool) -> Answer:
         match call.verb:
             case "list":
-                return await listing.list_objects(self, call)
+                return await listing.list_objects(self.dependencies, call)
             case "watch":
-                return await watch.watch(self, call, is_watch_path=is_watch_path)
+                return await watch.watch(self.dependencies, call, is_watch_path=is_watch_path)
             case "create":
-                return await writes.create(self, call)
+                return await writes.create(self.dependencies, call)
             case "update":
-                return await writes.update(self, call)
+                return await writes.update(self.dependencies, call)
             case "patch":
-                return await writes.patch(self, call)
+                return await writes.patch(self.dependencies, call)
             case "delete":
-                return await deletion.delete(self, call)
+                return await deletion.delete(self.dependencies, call)
             case _:
-                return await deletion.delete_collection(self, call)
+                return await deletion.delete_collection(self.dependencies, call)
 
     async def _act(self, action: Action, request: Request, target: Target, user: User) -> Answer:
         """A subresource, or an object, that is not just read and written."""
-        call = Call(request, user, "", target.kind, target.namespace, target.name, target.subresource, PLAIN)
+        deps = self.dependencies
+        call = Call(
+            request,
+            user,
+            "",
+            target.kind,
+            target.namespace,
+            target.name,
+            target.subresource,
+            PLAIN,
+            thread=deps.side_thread,
+        )
         is_dry_run = "All" in request.all_parameters.get("dryRun", ())
-        context = object_meta.context_of(self, call, is_dry_run=is_dry_run)
-        return await action(self, target.kind, target.namespace, target.name, request, context)
+        return await action(deps, call, deps.context(user, is_dry_run=is_dry_run))
 
     def _other(self, request: Request, info: RequestInfo) -> Response:
         """What names no object that is served; what was judged as a resource is nothing else either."""

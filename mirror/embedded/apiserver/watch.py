@@ -9,12 +9,12 @@ import asyncio
 import logging
 import math
 from collections.abc import AsyncGenerator, Iterator
-from typing import TYPE_CHECKING
 
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, failure, gone, internal, not_acceptable
 from mirror.embedded.apiserver.messages import Stream
 from mirror.embedded.apiserver.registry import listing
+from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.listing import Predicate
 from mirror.embedded.apiserver.request import options, tables
 from mirror.embedded.apiserver.request.negotiation import PARTIAL, PARTIAL_LIST, TABLE
@@ -22,9 +22,6 @@ from mirror.embedded.apiserver.request.options import ListOptions
 from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.storage.records import Event, Gone, Record
 from mirror.embedded.apiserver.storage.subscriptions import Subscription
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.build import ApiServer
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +39,7 @@ _LEFT = b"LEFT"
 """An object that changed so that it is not meant any more: DELETED, with what it was."""
 
 
-async def watch(server: ApiServer, call: Call, *, is_watch_path: bool = False) -> Stream:
+async def watch(deps: Dependencies, call: Call, *, is_watch_path: bool = False) -> Stream:
     """Raises: Refused 400, 406, 422, 504."""
     wanted = await call.pure(lambda: options.list_options(call.request, is_watch=is_watch_path))
     predicate = listing.predicate_of(call, wanted)
@@ -52,12 +49,12 @@ async def watch(server: ApiServer, call: Call, *, is_watch_path: bool = False) -
         version = listing.parsed_version(wanted.version)
     except ValueError as error:
         raise Refused(failure(500, "", str(error))) from error
-    storage, stored_as = server.storage, call.kind.stored_as
-    seconds = wanted.timeout_seconds or server.random.uniform(SHORTEST_SECONDS, 2 * SHORTEST_SECONDS)
+    storage, stored_as = deps.storage, call.kind.stored_as
+    seconds = wanted.timeout_seconds or deps.random.uniform(SHORTEST_SECONDS, 2 * SHORTEST_SECONDS)
     starts_with_state = wanted.sends_initial_events is True or (wanted.sends_initial_events is None and version == 0)
     if starts_with_state and version > storage.version:
         raise listing.too_large(call.kind, version, storage.version)
-    forms = Forms(server, call)
+    forms = Forms(deps, call)
     if not starts_with_state and version:
         try:
             subscription = storage.watch(stored_as, version)
@@ -74,9 +71,9 @@ async def watch(server: ApiServer, call: Call, *, is_watch_path: bool = False) -
 class Forms:
     """How the events look that one reader gets."""
 
-    def __init__(self, server: ApiServer, call: Call) -> None:
+    def __init__(self, deps: Dependencies, call: Call) -> None:
         self.kind = call.kind
-        self._clock = server.clock
+        self._clock = deps.clock
         self._target, self._version = call.format.target, call.format.version
         if self._target == PARTIAL_LIST:
             message = f"you requested {PARTIAL_LIST}, but the requested object is not a list (*{self.kind.kind})"

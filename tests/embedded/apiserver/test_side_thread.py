@@ -147,9 +147,9 @@ async def test_a_step_after_the_end_runs_in_the_loop() -> None:
 async def test_only_a_control_plane_that_is_served_has_a_thread() -> None:
     """In memory time may be virtual, which waits for no thread."""
     async with control_plane(Shape(controllers=NONE)) as plane:
-        assert plane.server.side_thread is None
+        assert plane.server.dependencies.side_thread is None
         async with served(plane):
-            assert plane.server.side_thread is not None
+            assert plane.server.dependencies.side_thread is not None
             await plane.restart()
-            assert plane.server.side_thread is not None
-        assert plane.server.side_thread is None
+            assert plane.server.dependencies.side_thread is not None
+        assert plane.server.dependencies.side_thread is None

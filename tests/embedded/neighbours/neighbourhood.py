@@ -57,7 +57,7 @@ class World:
         self.chance = random.Random(1)
         self.logs = PodLogs()
         self.server = build(clock=clock, random=self.chance)
-        self.server.logs = self.logs
+        self.server.use_logs(self.logs)
         self.faults = Faults()
         self.server.faults = self.faults
         self.wire = memory.Wire("test", clock, self.server)

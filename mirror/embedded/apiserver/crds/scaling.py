@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import invalid
@@ -16,17 +16,16 @@ from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.crds import paths
 from mirror.embedded.apiserver.managedfields import field_manager
-from mirror.embedded.apiserver.messages import Answer, Request
+from mirror.embedded.apiserver.messages import Answer
 from mirror.embedded.apiserver.patch import patching
 from mirror.embedded.apiserver.registry import object_meta, store
 from mirror.embedded.apiserver.registry.builtin import Builtin
+from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
 from mirror.embedded.apiserver.request import options, responses
 from mirror.embedded.apiserver.request.negotiation import PLAIN
+from mirror.embedded.apiserver.request.routing import ActionKey
 from mirror.embedded.apiserver.request.scope import Call
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.server import Action, ActionKey, ApiServer
 
 METHODS = ("GET", "PUT", "PATCH")
 _NO_SCALE = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
@@ -50,20 +49,18 @@ _SCALE = Kind("autoscaling", "v1", "Scale", "scales", _Scales(), singular="scale
 def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
     """How the subresource of a kind is read and written."""
 
-    async def read(server: ApiServer, _: Kind, namespace: str, name: str, request: Request, context: Context) -> Answer:
-        record = server.storage.get(kind.stored_as, namespace, name)
+    async def read(deps: Dependencies, call: Call, context: Context) -> Answer:
+        record = deps.storage.get(kind.stored_as, call.namespace, call.name)
         if record is None:
-            raise not_found(kind.plural, kind.group, name)
+            raise not_found(kind.plural, kind.group, call.name)
         body, path = objects.body_of(kind, record), scale["specReplicasPath"]
         if not paths.find(body, path):
             raise internal(f"the spec replicas field {quoted(path)} does not exist")
         return responses.written(objects.encode(scale_of(body, scale)), PLAIN)
 
-    async def write(
-        server: ApiServer, _: Kind, namespace: str, name: str, request: Request, context: Context
-    ) -> Answer:
-        thread = server.side_thread
-        call = Call(request, context.user, "update", kind, namespace, name, "", PLAIN, thread=thread)
+    async def write(deps: Dependencies, call: Call, context: Context) -> Answer:
+        request, name = call.request, call.name
+        call = Call(request, call.user, "update", kind, call.namespace, name, "", PLAIN, thread=call.thread)
         content_type, is_patch = request.headers.get("content-type", ""), request.method == "PATCH"
         if is_patch:
             content_type = patching.type_of(content_type, kind)
@@ -85,7 +82,7 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
             sent = None if is_patch else await call.pure(lambda: _sent(call, content_type, wanted.validation))
             uid = sent["metadata"].get("uid", "") if sent is not None else ""
             change = store.Change(make, wanted, manager, uid=uid, tracks_fields=False)
-            raw, status = await store.changed(server, call, change)
+            raw, status = await store.changed(deps, call, change)
         made = scale_of(objects.decode(raw), scale)
         return responses.written(objects.encode(made), PLAIN, status, responses.warning_headers(call.warnings))
 

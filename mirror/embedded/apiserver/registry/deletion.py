@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.apimachinery import objects
@@ -16,14 +15,12 @@ from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, conflic
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import Response
 from mirror.embedded.apiserver.registry import listing, object_meta
+from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.graceful_deletion import Step, step_of
 from mirror.embedded.apiserver.request import options, responses
 from mirror.embedded.apiserver.request.delete_options import DeleteOptions, delete_options
 from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.storage.records import Moved, Record
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.server import ApiServer
 
 _SHOWN_WHEN_DELETED = frozenset((("", "pods"), ("", "serviceaccounts"), ("", "namespaces")))
 """Kinds whose last state is the answer to a delete; for others it is a Status."""
@@ -42,27 +39,27 @@ class Outcome:
     is_gone: bool
 
 
-async def delete(server: ApiServer, call: Call) -> Response:
+async def delete(deps: Dependencies, call: Call) -> Response:
     """Delete one object. Raises: Refused."""
     wanted = await call.pure(lambda: delete_options(call.request))
     call.warnings.extend(call.kind.strategy.delete_warnings(_named_policy(wanted)))
-    outcome = await deleted(server, call, wanted)
+    outcome = await deleted(deps, call, wanted)
     if outcome.raw:
         is_accepted = not outcome.is_gone and wanted.orphan is False
-        return await responses.showing(call, outcome.raw, server.clock.now(), status=202 if is_accepted else 200)
+        return await responses.showing(call, outcome.raw, deps.clock.now(), status=202 if is_accepted else 200)
     status: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     details = {"name": outcome.record.name, "group": call.kind.group, "kind": call.kind.plural}
     status["details"] = {name: value for name, value in details.items() if value} | {"uid": outcome.record.uid}
     return responses.of_status(status, call.format, responses.warning_headers(call.warnings))
 
 
-async def delete_collection(server: ApiServer, call: Call) -> Response:
+async def delete_collection(deps: Dependencies, call: Call) -> Response:
     """Delete every object of a list; the answer is the list as it was. Raises: Refused."""
     chosen = await call.pure(lambda: options.list_options(call.request))
     predicate = listing.predicate_of(call, chosen)
     wanted = await call.pure(lambda: delete_options(call.request))
     call.warnings.extend(call.kind.strategy.delete_warnings(_named_policy(wanted)))
-    page = await listing.page_of(server.storage, call, predicate, chosen)
+    page = await listing.page_of(deps.storage, call, predicate, chosen)
     size = 0
     for number, record in enumerate(page.records):
         size += len(record.raw)
@@ -82,14 +79,14 @@ async def delete_collection(server: ApiServer, call: Call) -> Response:
             call.thread,
         )
         try:
-            await deleted(server, one, wanted)
+            await deleted(deps, one, wanted)
         except Refused as refused:
             if refused.code != 404:
                 raise
-    return await listing.listed(call, page, server.clock.now())
+    return await listing.listed(call, page, deps.clock.now())
 
 
-async def deleted(server: ApiServer, call: Call, wanted: DeleteOptions) -> Outcome:
+async def deleted(deps: Dependencies, call: Call, wanted: DeleteOptions) -> Outcome:
     """Delete the call's object, or mark it. Also for actions (eviction).
 
     Raises:
@@ -97,21 +94,21 @@ async def deleted(server: ApiServer, call: Call, wanted: DeleteOptions) -> Outco
     """
     kind = call.kind
     for _ in range(_MOST_RETRIES + 1):
-        record = server.storage.get(kind.stored_as, call.namespace, call.name)
+        record = deps.storage.get(kind.stored_as, call.namespace, call.name)
         if record is None:
             raise not_found(kind.plural, kind.group, call.name)
         _check_preconditions(call, wanted, record)
         try:
-            return await _deleted(server, call, wanted, record)
+            return await _deleted(deps, call, wanted, record)
         except Moved:
             continue
     raise conflict(kind.plural, kind.group, call.name)
 
 
-async def _deleted(server: ApiServer, call: Call, wanted: DeleteOptions, record: Record) -> Outcome:
+async def _deleted(deps: Dependencies, call: Call, wanted: DeleteOptions, record: Record) -> Outcome:
     """Raises: Moved if it is not what is stored any more."""
     kind, strategy = call.kind, call.kind.strategy
-    context = object_meta.context_of(server, call, is_dry_run=wanted.is_dry_run)
+    context = deps.context(call.user, is_dry_run=wanted.is_dry_run)
     attributes = Attributes(
         operation="DELETE",
         kind=kind,
@@ -125,14 +122,14 @@ async def _deleted(server: ApiServer, call: Call, wanted: DeleteOptions, record:
         is_dry_run=wanted.is_dry_run,
         options=_shown_options(wanted),
     )
-    call.warnings.extend(await server.admission.mutate(attributes))
-    call.warnings.extend(await server.admission.validate(attributes))
-    if server.storage.get(kind.stored_as, call.namespace, call.name) is not record:
+    call.warnings.extend(await deps.admission.mutate(attributes))
+    call.warnings.extend(await deps.admission.validate(attributes))
+    if deps.storage.get(kind.stored_as, call.namespace, call.name) is not record:
         raise Moved
     body = objects.body_of(kind, record)
     had_finalizers = bool(body["metadata"].get("finalizers"))
     step = step_of(strategy, body, wanted, context)
-    stored = await _written(server, call, step, record, context) if step.body is not None else record
+    stored = await _written(deps, call, step, record, context) if step.body is not None else record
     if not step.is_final:
         raw = b"" if step.body is None and not _is_shown(call) else _raw(call, step, stored, wanted)
         return Outcome(raw, stored, is_gone=False)
@@ -142,18 +139,18 @@ async def _deleted(server: ApiServer, call: Call, wanted: DeleteOptions, record:
     if wanted.is_dry_run:
         is_told = _is_shown(call) or step.body is not None
         return Outcome(_raw(call, step, stored, wanted) if is_told else b"", record, is_gone=True)
-    last = object_meta.remove(server, kind, stored)
+    last = object_meta.remove(deps.storage, kind, stored)
     return Outcome(objects.shown(kind, last) if _is_shown(call) else b"", last, is_gone=True)
 
 
-async def _written(server: ApiServer, call: Call, step: Step, record: Record, context: Context) -> Record:
+async def _written(deps: Dependencies, call: Call, step: Step, record: Record, context: Context) -> Record:
     """Store what is to be written, unless it is what is there; a dry run writes nothing."""
     assert step.body is not None
     kind, body = call.kind, step.body
     if context.is_dry_run or body == objects.body_of(kind, record):
         return record
     served = await call.pure(lambda: object_meta.served(kind.strategy, body), record.raw)
-    return object_meta.store(server, kind, served, replacing=record)
+    return object_meta.store(deps.storage, kind, served, replacing=record)
 
 
 def _raw(call: Call, step: Step, stored: Record, wanted: DeleteOptions) -> bytes:

@@ -7,7 +7,7 @@ import string
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,14 +18,12 @@ from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_req
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.messages import Response
+from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.request import options, responses
 from mirror.embedded.apiserver.request.options import EXACT, ListOptions
 from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Gone, Record
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.server import ApiServer
 
 NAME, NAMESPACE = "metadata.name", "metadata.namespace"
 EXPIRED = "The resourceVersion for the provided list is too old."
@@ -69,23 +67,23 @@ class Predicate(NamedTuple):
         return not self.fields or selectors.matches_fields(self.fields, fields_of(kind, record))
 
 
-async def get(server: ApiServer, call: Call) -> Response:
+async def get(deps: Dependencies, call: Call) -> Response:
     """One object. Raises: Refused 400, 404, 504."""
     if call.request.query:
-        _check_get(server, call)
-    record = server.storage.get(call.kind.stored_as, call.namespace, call.name)
+        _check_get(deps, call)
+    record = deps.storage.get(call.kind.stored_as, call.namespace, call.name)
     if record is None:
         raise not_found(call.kind.plural, call.kind.group, call.name)
     raw = record.raw if not call.kind.strategy.is_converted else objects.shown(call.kind, record)
-    return await responses.showing(call, raw, server.clock.now())
+    return await responses.showing(call, raw, deps.clock.now())
 
 
-async def list_objects(server: ApiServer, call: Call) -> Response:
+async def list_objects(deps: Dependencies, call: Call) -> Response:
     """A list or a page of one. Raises: Refused 400, 406, 410, 422, 504."""
     wanted = await call.pure(lambda: options.list_options(call.request))
     predicate = predicate_of(call, wanted)
-    page = await page_of(server.storage, call, predicate, wanted)
-    return await listed(call, page, server.clock.now())
+    page = await page_of(deps.storage, call, predicate, wanted)
+    return await listed(call, page, deps.clock.now())
 
 
 async def listed(call: Call, page: Page, now: datetime) -> Response:
@@ -297,10 +295,10 @@ def _named(storage: Storage, kind: Kind, predicate: Predicate, version: int | No
     return (one for one in found if predicate.takes(kind, one))
 
 
-def _check_get(server: ApiServer, call: Call) -> None:
+def _check_get(deps: Dependencies, call: Call) -> None:
     try:
         version = parsed_version(call.request.parameters.get("resourceVersion", ""))
     except ValueError as error:
         raise Refused(failure(500, "", str(error))) from error
-    if version > server.storage.version:
-        raise too_large(call.kind, version, server.storage.version)
+    if version > deps.storage.version:
+        raise too_large(call.kind, version, deps.storage.version)

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from random import Random
 
-from mirror.batch import meta_rules, times
+from mirror.batch import meta_rules
 from mirror.batch.syntax import segment_problems
 from mirror.batch.violations import Violation, invalid_text, invalid_texts, required
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, failure, invalid
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
-from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
+from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Record
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.server import ApiServer
 
 SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -31,17 +29,9 @@ _DUPLICATE_OWNERS = (
 )
 
 
-def context_of(server: ApiServer, call: Call, *, is_dry_run: bool) -> Context:
-    """What rules may know, at this moment."""
-    now = times.of(server.clock.now())
-    return Context(
-        now=now, uid=objects.new_uid(server.random), user=call.user, gates=server.gates, is_dry_run=is_dry_run
-    )
-
-
-def generated_name(server: ApiServer, prefix: str) -> str:
+def generated_name(random: Random, prefix: str) -> str:
     """The prefix, cut if need be, and five random letters."""
-    suffix = "".join(server.random.choices(_SUFFIX_LETTERS, k=_SUFFIX))
+    suffix = "".join(random.choices(_SUFFIX_LETTERS, k=_SUFFIX))
     return prefix.encode()[:_LONGEST_PREFIX].decode(errors="ignore") + suffix
 
 
@@ -142,10 +132,10 @@ def same_but_for_times(new: Json, old: Json) -> bool:
     return _untimed(new_meta) == _untimed(old_meta)
 
 
-def store(server: ApiServer, kind: Kind, body: Json, *, replacing: Record | None) -> Record:
+def store(storage: Storage, kind: Kind, body: Json, *, replacing: Record | None) -> Record:
     """Write it. Raises: Moved."""
     meta = body["metadata"]
-    return server.storage.write(
+    return storage.write(
         kind.stored_as,
         meta.get("namespace", ""),
         meta["name"],
@@ -156,9 +146,9 @@ def store(server: ApiServer, kind: Kind, body: Json, *, replacing: Record | None
     )
 
 
-def remove(server: ApiServer, kind: Kind, record: Record) -> Record:
+def remove(storage: Storage, kind: Kind, record: Record) -> Record:
     """Delete it; watchers see it as it was stored last. Raises: Moved."""
-    return server.storage.remove(kind.stored_as, record, partial(objects.at_deletion, record))
+    return storage.remove(kind.stored_as, record, partial(objects.at_deletion, record))
 
 
 def is_version(text: str) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation
@@ -27,13 +26,11 @@ from mirror.embedded.apiserver.apimachinery.errors import (
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.registry import object_meta
+from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.graceful_deletion import is_to_go
 from mirror.embedded.apiserver.request.options import WriteOptions
 from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.storage.records import Moved, Record
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.server import ApiServer
 
 _GENERATED_TRIES = 8
 _MOST_RETRIES = 5
@@ -56,7 +53,7 @@ class Change:
     """Whether managedFields are still to be written."""
 
 
-async def changed(server: ApiServer, call: Call, change: Change) -> tuple[bytes, int]:
+async def changed(deps: Dependencies, call: Call, change: Change) -> tuple[bytes, int]:
     """Make the change; the object as it is served then, and 200 or 201. Also for actions on subresources.
 
     Raises:
@@ -64,27 +61,27 @@ async def changed(server: ApiServer, call: Call, change: Change) -> tuple[bytes,
     """
     kind = call.kind
     for _ in range(_MOST_RETRIES + 1):
-        context = object_meta.context_of(server, call, is_dry_run=change.options.is_dry_run)
-        record = server.storage.get(kind.stored_as, call.namespace, call.name)
+        context = deps.context(call.user, is_dry_run=change.options.is_dry_run)
+        record = deps.storage.get(kind.stored_as, call.namespace, call.name)
         if record is None and not change.allows_create:
             raise not_found(kind.plural, kind.group, call.name)
         if change.uid and (record.uid if record else "") != change.uid:
             raise conflict(kind.plural, kind.group, call.name, _uid_differs(call, change, record))
         try:
             if record is not None:
-                return await _replaced(server, call, change, context, record), 200
-            return await _created_by_update(server, call, change, context), 201
+                return await _replaced(deps, call, change, context, record), 200
+            return await _created_by_update(deps, call, change, context), 201
         except Moved:
             continue
     raise conflict(kind.plural, kind.group, call.name)
 
 
-async def _replaced(server: ApiServer, call: Call, change: Change, context: Context, record: Record) -> bytes:
+async def _replaced(deps: Dependencies, call: Call, change: Change, context: Context, record: Record) -> bytes:
     """Raises: Moved if it is not what is stored any more."""
     kind, strategy = call.kind, call.kind.strategy
     new, old = await call.pure(lambda: _made(call, change, context, record), record.raw)
     attributes = attributes_of(call, UPDATE, new, old, change.options)
-    call.warnings.extend(await server.admission.mutate(attributes))
+    call.warnings.extend(await deps.admission.mutate(attributes))
     new = attributes.body or new
     object_meta.drop_repeated_owners(new["metadata"], call.warnings, is_after_admission=True)
     _check_version(call, new["metadata"], record, strategy)
@@ -93,19 +90,19 @@ async def _replaced(server: ApiServer, call: Call, change: Change, context: Cont
     new["apiVersion"], new["kind"] = kind.api_version, kind.kind
     new = await _judged_update(call, new, old, context, record)
     attributes = attributes_of(call, UPDATE, new, old, change.options)
-    call.warnings.extend(await server.admission.validate(attributes))
+    call.warnings.extend(await deps.admission.validate(attributes))
     asked = new
     new, is_same = await call.pure(lambda: _outcome(strategy, asked, old, record), record.raw)
     if is_to_go(strategy, new, old):
-        return _gone(server, call, change, asked | {"metadata": new["metadata"]}, record)
+        return _gone(deps, call, change, asked | {"metadata": new["metadata"]}, record)
     if is_same:
         # Nobody may think that somebody else has written in the meantime.
-        if server.storage.get(kind.stored_as, call.namespace, call.name) is not record:
+        if deps.storage.get(kind.stored_as, call.namespace, call.name) is not record:
             raise Moved
         return objects.shown(kind, record)
     if change.options.is_dry_run:
         return objects.encoded(kind, new)
-    return objects.shown(kind, object_meta.store(server, kind, new, replacing=record))
+    return objects.shown(kind, object_meta.store(deps.storage, kind, new, replacing=record))
 
 
 def _made(call: Call, change: Change, context: Context, record: Record) -> tuple[Json, Json]:
@@ -143,15 +140,15 @@ def _outcome(strategy: Strategy, new: Json, old: Json, record: Record) -> tuple[
     return new, object_meta.same_but_for_times(new, old)
 
 
-def _gone(server: ApiServer, call: Call, change: Change, new: Json, record: Record) -> bytes:
+def _gone(deps: Dependencies, call: Call, change: Change, new: Json, record: Record) -> bytes:
     """The last finalizer went, and with it the object; ``new`` never saw storage, and is shown as it was asked for."""
     new["metadata"]["resourceVersion"] = str(record.version)
     if not change.options.is_dry_run:
-        object_meta.remove(server, call.kind, record)
+        object_meta.remove(deps.storage, call.kind, record)
     return objects.encoded(call.kind, new)
 
 
-async def created(server: ApiServer, call: Call, body: Json, context: Context, wanted: WriteOptions) -> bytes:
+async def created(deps: Dependencies, call: Call, body: Json, context: Context, wanted: WriteOptions) -> bytes:
     """Store a new object, decoded, with defaults and managed fields; the object as it is served then.
 
     Raises:
@@ -159,27 +156,27 @@ async def created(server: ApiServer, call: Call, body: Json, context: Context, w
     """
     kind = call.kind
     attributes = attributes_of(call, CREATE, body, None, wanted)
-    call.warnings.extend(await server.admission.mutate(attributes))
+    call.warnings.extend(await deps.admission.mutate(attributes))
     body = attributes.body or body
     object_meta.drop_repeated_owners(body["metadata"], call.warnings, is_after_admission=True)
     prefix = body["metadata"].get("generateName", "")
     if body["metadata"].get("name") or not prefix:
-        return await _stored(server, call, body, context, wanted)
+        return await _stored(deps, call, body, context, wanted)
     raw = objects.encode(body)
     for tries_left in reversed(range(_GENERATED_TRIES)):
         attempt: Json = objects.decode(raw)
-        attempt["metadata"]["name"] = object_meta.generated_name(server, prefix)
-        if tries_left and server.storage.get(kind.stored_as, call.namespace, attempt["metadata"]["name"]) is not None:
+        attempt["metadata"]["name"] = object_meta.generated_name(deps.random, prefix)
+        if tries_left and deps.storage.get(kind.stored_as, call.namespace, attempt["metadata"]["name"]) is not None:
             continue
         try:
-            return await _stored(server, call, attempt, context, wanted)
+            return await _stored(deps, call, attempt, context, wanted)
         except Refused as refused:
             if refused.reason != "AlreadyExists" or not tries_left:
                 raise
     raise AssertionError("the last try ends it")
 
 
-async def _stored(server: ApiServer, call: Call, body: Json, context: Context, wanted: WriteOptions) -> bytes:
+async def _stored(deps: Dependencies, call: Call, body: Json, context: Context, wanted: WriteOptions) -> bytes:
     kind, strategy, meta = call.kind, call.kind.strategy, body["metadata"]
     version = meta.pop("resourceVersion", "")
     meta["uid"], meta["creationTimestamp"] = context.uid, context.now
@@ -187,12 +184,12 @@ async def _stored(server: ApiServer, call: Call, body: Json, context: Context, w
     object_meta.match_namespace(call, meta)
     body = await _judged_create(call, body, context)
     attributes = attributes_of(call, CREATE, body, None, wanted)
-    call.warnings.extend(await server.admission.validate(attributes))
+    call.warnings.extend(await deps.admission.validate(attributes))
     judged = body
     body = await call.pure(lambda: object_meta.served(strategy, judged))
-    server.admission.check_namespace(attributes)
+    deps.admission.check_namespace(attributes)
     name = body["metadata"]["name"]
-    existing = server.storage.get(kind.stored_as, body["metadata"].get("namespace", ""), name)
+    existing = deps.storage.get(kind.stored_as, body["metadata"].get("namespace", ""), name)
     if existing is not None:
         raise _exists(call, body, existing)
     if wanted.is_dry_run:
@@ -201,7 +198,7 @@ async def _stored(server: ApiServer, call: Call, body: Json, context: Context, w
         return objects.encoded(kind, body)
     if object_meta.is_version(version):
         raise object_meta.version_on_create()
-    return objects.shown(kind, object_meta.store(server, kind, body, replacing=None))
+    return objects.shown(kind, object_meta.store(deps.storage, kind, body, replacing=None))
 
 
 async def _judged_create(call: Call, body: Json, context: Context) -> Json:
@@ -220,7 +217,7 @@ async def _judged_create(call: Call, body: Json, context: Context) -> Json:
     return prepared
 
 
-async def _created_by_update(server: ApiServer, call: Call, change: Change, context: Context) -> bytes:
+async def _created_by_update(deps: Dependencies, call: Call, change: Change, context: Context) -> bytes:
     """Raises: Moved if somebody else was quicker."""
     body = await call.pure(lambda: change.make(None, context))
     _check_number(body["metadata"].get("resourceVersion", ""))
@@ -230,12 +227,12 @@ async def _created_by_update(server: ApiServer, call: Call, change: Change, cont
     )
     for name in forgotten:
         body["metadata"].pop(name, None)
-    server.authorizer.check(call.user, "create", call.kind, call.subresource, call.namespace, call.name)
+    deps.authorizer.check(call.user, "create", call.kind, call.subresource, call.namespace, call.name)
     if change.tracks_fields:
         kind, manager, now = call.kind, change.manager, context.now
         await call.pure(lambda: field_manager.track(body, None, kind, manager=manager, subresource="", now=now))
     try:
-        return await created(server, call, body, context, change.options)
+        return await created(deps, call, body, context, change.options)
     except Refused as refused:
         if refused.reason == "AlreadyExists":
             raise Moved(call.name) from refused

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, conflict, not_found
@@ -13,23 +11,21 @@ from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Response
 from mirror.embedded.apiserver.patch import applying, patching
 from mirror.embedded.apiserver.registry import object_meta
+from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.store import Change, changed, created
 from mirror.embedded.apiserver.request import options, responses
 from mirror.embedded.apiserver.request.options import WriteOptions
 from mirror.embedded.apiserver.request.scope import Call
 
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.server import ApiServer
 
-
-async def create(server: ApiServer, call: Call) -> Response:
+async def create(deps: Dependencies, call: Call) -> Response:
     """Store a new object. Raises: Refused."""
     wanted = options.write_options(call.request)
     body = await call.pure(lambda: _decoded(call, wanted))
-    context = object_meta.context_of(server, call, is_dry_run=wanted.is_dry_run)
+    context = deps.context(call.user, is_dry_run=wanted.is_dry_run)
     await call.pure(lambda: _complete(call, body, context, wanted))
-    made = await created(server, call, body, context, wanted)
-    return await responses.showing(call, made, server.clock.now(), status=201)
+    made = await created(deps, call, body, context, wanted)
+    return await responses.showing(call, made, deps.clock.now(), status=201)
 
 
 def _complete(call: Call, body: Json, context: Context, wanted: WriteOptions) -> None:
@@ -44,7 +40,7 @@ def _complete(call: Call, body: Json, context: Context, wanted: WriteOptions) ->
     field_manager.track(body, None, call.kind, manager=manager, subresource=call.subresource, now=context.now)
 
 
-async def update(server: ApiServer, call: Call) -> Response:
+async def update(deps: Dependencies, call: Call) -> Response:
     """Put an object in place of the stored one. Raises: Refused."""
     wanted = options.write_options(call.request)
     body, raw = await call.pure(lambda: _replacing(call, wanted))
@@ -61,8 +57,8 @@ async def update(server: ApiServer, call: Call) -> Response:
         allows_create=call.kind.strategy.allows_create_on_update and not call.subresource,
         uid=body["metadata"].get("uid", ""),
     )
-    made, status = await changed(server, call, change)
-    return await responses.showing(call, made, server.clock.now(), status=status)
+    made, status = await changed(deps, call, change)
+    return await responses.showing(call, made, deps.clock.now(), status=status)
 
 
 def _replacing(call: Call, wanted: WriteOptions) -> tuple[Json, bytes]:
@@ -75,7 +71,7 @@ def _replacing(call: Call, wanted: WriteOptions) -> tuple[Json, bytes]:
     return body, objects.encode(body)
 
 
-async def patch(server: ApiServer, call: Call) -> Response:
+async def patch(deps: Dependencies, call: Call) -> Response:
     """Change the stored object; by server-side apply, or create it. Raises: Refused."""
     content_type = patching.type_of(call.request.headers.get("content-type", ""), call.kind)
     is_apply = content_type == patching.APPLY_PATCH
@@ -113,8 +109,8 @@ async def patch(server: ApiServer, call: Call) -> Response:
 
     allows_create = is_apply and not call.subresource
     change = Change(make, wanted, manager, allows_create=allows_create, tracks_fields=not is_apply)
-    made, status = await changed(server, call, change)
-    return await responses.showing(call, made, server.clock.now(), status=status)
+    made, status = await changed(deps, call, change)
+    return await responses.showing(call, made, deps.clock.now(), status=status)
 
 
 def _decoded(call: Call, wanted: WriteOptions) -> Json:

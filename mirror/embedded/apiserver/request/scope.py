@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from mirror.embedded.apiserver import side_thread
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Update
 from mirror.embedded.apiserver.messages import Request, User
 from mirror.embedded.apiserver.request.negotiation import Format
 from mirror.embedded.apiserver.side_thread import SideThread
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.apimachinery.strategy import Update
 
 T = TypeVar("T")
 

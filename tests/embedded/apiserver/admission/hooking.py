@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, TypeAlias
 
@@ -85,7 +85,7 @@ class Hooked(Asking):
         for kind in webhook_configurations.kinds():
             self.server.registry.add(kind)
         clock = LoopClock()
-        self.server.admission = Admission(
+        admission = Admission(
             storage=self.server.storage,
             registry=self.server.registry,
             random=Random(2),
@@ -93,6 +93,7 @@ class Hooked(Asking):
             caller=self.functions,
             service_address=lambda *service: self.services.get(service),
         )
+        self.server.dependencies = replace(self.server.dependencies, admission=admission)
 
     async def hook(self, name: str, answering: Answering | CallFailed, *, kind: str = "mutating", **more: Any) -> Json:
         """Register a webhook for new and changed ConfigMaps."""

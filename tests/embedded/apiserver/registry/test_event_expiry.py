@@ -30,7 +30,7 @@ async def test_an_event_goes_an_hour_after_it_was_written_last() -> None:
     """Other objects stay."""
     clock = Hand()
     ask = Asking(build(clock=clock, random=Random(1)))
-    expiry = Expiry(ask.server)
+    expiry = Expiry(ask.server.storage, ask.server.registry, ask.server.dependencies.clock)
 
     async def names() -> list[Any]:
         _, found = await ask("GET", EVENTS)

@@ -56,7 +56,7 @@ class Asking:
 @pytest.fixture
 def ask() -> Asking:
     server = build(clock=Still(), random=Random(1))
-    server.logs = PodLogs()
+    server.use_logs(PodLogs())
     return Asking(server)
 
 
@@ -188,8 +188,8 @@ async def running_pod(ask: Asking) -> ContainerLog:
     status = {"containerStatuses": [state | {"image": "x", "imageID": ""}]}
     assert (await ask("PATCH", f"{PODS}/p/status", {"status": status}))[0] == 200
     log = ContainerLog()
-    assert ask.server.logs is not None
-    ask.server.logs.add("test://1", log)
+    assert ask.server.dependencies.logs is not None
+    ask.server.dependencies.logs.add("test://1", log)
     return log
 
 

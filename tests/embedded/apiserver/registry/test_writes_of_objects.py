@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -43,12 +44,12 @@ async def test_a_generated_name_is_tried_again(monkeypatch: pytest.MonkeyPatch) 
     await api.map("x-taken")
     names = iter(["x-taken", "x-taken", "x-free"])
     monkeypatch.setattr(
-        "mirror.embedded.apiserver.registry.object_meta.generated_name", lambda server, prefix: next(names)
+        "mirror.embedded.apiserver.registry.object_meta.generated_name", lambda random, prefix: next(names)
     )
     made = await api.ok("POST", MAPS, {"metadata": {"generateName": "x-"}})
     assert made["metadata"]["name"] == "x-free"
     monkeypatch.setattr(
-        "mirror.embedded.apiserver.registry.object_meta.generated_name", lambda server, prefix: "x-taken"
+        "mirror.embedded.apiserver.registry.object_meta.generated_name", lambda random, prefix: "x-taken"
     )
     status, _, message = await api.refused("POST", MAPS, {"metadata": {"generateName": "x-"}})
     assert status == 409
@@ -57,7 +58,7 @@ async def test_a_generated_name_is_tried_again(monkeypatch: pytest.MonkeyPatch) 
 
 async def test_a_generated_name_is_not_too_long() -> None:
     """58 letters of the prefix and five more."""
-    name = generated_name(Asking().server, "a" * 100)
+    name = generated_name(Asking().server.dependencies.random, "a" * 100)
     assert (len(name), name[:58]) == (63, "a" * 58)
 
 
@@ -416,7 +417,7 @@ async def test_a_change_starts_over_when_somebody_else_was_quicker() -> None:
     api = Asking()
     made = await api.map("a")
     slow = SlowAdmission()
-    api.server.admission = slow  # type: ignore[assignment]
+    api.server.dependencies = replace(api.server.dependencies, admission=slow)  # type: ignore[arg-type]
 
     async def interfere() -> None:
         number = str(api.server.storage.version)

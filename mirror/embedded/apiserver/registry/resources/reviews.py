@@ -5,8 +5,8 @@ They are created like objects and stored nowhere: each is an action in place of 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,16 +22,13 @@ from mirror.embedded.apiserver.authn.tokens import Refusal
 from mirror.embedded.apiserver.authz.authorizer import Authorizer
 from mirror.embedded.apiserver.authz.rules import Attributes
 from mirror.embedded.apiserver.managedfields import field_manager
-from mirror.embedded.apiserver.messages import Answer, Request, Response, User
+from mirror.embedded.apiserver.messages import Request, Response, User
 from mirror.embedded.apiserver.registry.builtin import Builtin
+from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
 from mirror.embedded.apiserver.registry.resources.goprint import go_json
 from mirror.embedded.apiserver.request import negotiation, options, responses
-from mirror.embedded.apiserver.side_thread import pure, size_of
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.server import ApiServer
-
-Action: TypeAlias = Callable[["ApiServer", Kind, str, str, Request, Context], Awaitable[Answer]]
+from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.side_thread import pure
 
 _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
 _encode = msgspec.json.Encoder().encode
@@ -93,16 +90,14 @@ def actions(authenticator: Authenticator, authorizer: Authorizer) -> Mapping[tup
 
 
 def _action(auth: _Auth, answer: Callable[[_Auth, Json, str, Context], Json]) -> Action:
-    async def act(
-        server: ApiServer, kind: Kind, namespace: str, name: str, request: Request, context: Context
-    ) -> Response:
-        thread, size = server.side_thread, size_of(request)
-        body, warnings = await pure(thread, size, lambda: _read(request, kind, namespace, context))
+    async def act(_: Dependencies, call: Call, context: Context) -> Response:
+        request, kind, namespace = call.request, call.kind, call.namespace
+        body, warnings = await call.pure(lambda: _read(request, kind, namespace, context))
         form = negotiation.format_of(request)
         headers = responses.warning_headers(warnings) if warnings else ()
         raw = _encode(answer(auth, body, namespace, context))
         return await pure(
-            thread, 0 if form.is_as_stored else len(raw), lambda: responses.written(raw, form, 201, headers)
+            call.thread, 0 if form.is_as_stored else len(raw), lambda: responses.written(raw, form, 201, headers)
         )
 
     return act

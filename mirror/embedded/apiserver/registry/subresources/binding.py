@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, not_supported_text, required
@@ -11,61 +10,56 @@ from mirror.embedded.apiserver.apimachinery import objects, schemas
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, conflict, failure
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
-from mirror.embedded.apiserver.messages import Answer, Request
+from mirror.embedded.apiserver.messages import Answer
 from mirror.embedded.apiserver.registry import object_meta
 from mirror.embedded.apiserver.registry.builtin import Builtin
+from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
+from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.side_thread import pure
 from mirror.embedded.apiserver.storage.records import Moved, Record
 
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.server import ApiServer
 
-
-async def bind(server: ApiServer, kind: Kind, namespace: str, name: str, request: Request, context: Context) -> Answer:
+async def bind(deps: Dependencies, call: Call, context: Context) -> Answer:
     """Answer a POST to a pod's ``binding``.
 
     Raises:
         Refused: 400, 404, 409 if the pod cannot be bound (any more), 500 for a target that is none.
     """
-    return await _bind(server, kind, "binding", (namespace, name), request, context)
+    return await _bind(deps, call, context)
 
 
-async def bind_named_by_body(
-    server: ApiServer, kind: Kind, namespace: str, _: str, request: Request, context: Context
-) -> Answer:
+async def bind_named_by_body(deps: Dependencies, call: Call, context: Context) -> Answer:
     """Answer a POST to ``bindings``, the old way, in which the body names the pod. Raises: as ``bind``."""
-    return await _bind(server, kind, "", (namespace, ""), request, context)
+    return await _bind(deps, call, context)
 
 
-async def _bind(
-    server: ApiServer, kind: Kind, subresource: str, place: tuple[str, str], request: Request, context: Context
-) -> Answer:
-    namespace, name = place
-    pods = server.registry.find("", "v1", "pods")
+async def _bind(deps: Dependencies, call: Call, context: Context) -> Answer:
+    namespace = call.namespace
+    pods = deps.registry.find("", "v1", "pods")
     assert pods is not None
-    body, _, warnings = await common.read(server, request, "v1", "Binding", namespace=namespace)
+    body, _, warnings = await common.read(call, "v1", "Binding")
     with common.telling(warnings):
-        name = name or body["metadata"].get("name", "")
-        admitted, body, more = await common.mutated(server, kind, subresource, (namespace, name), body, context)
+        name = call.name or body["metadata"].get("name", "")
+        admitted, body, more = await common.mutated(deps, call, name, body, context)
         warnings += more
         if body["metadata"].get("name", "") != name:
             raise bad_request("name in URL does not match name in Binding object")
         if problems := _problems(body["target"]):
             told = [f"{one.field}: {one.message}" for one in problems]
             raise Refused(failure(500, "", told[0] if len(told) == 1 else f"[{', '.join(told)}]"))
-        warnings += await server.admission.validate(admitted)
+        warnings += await deps.admission.validate(admitted)
         while True:
-            record = common.found(server, "pods", namespace, name)
-            pod = await pure(server.side_thread, len(record.raw), partial(_bound, record, body, context.now))
+            record = common.found(deps, "pods", namespace, name)
+            pod = await pure(call.thread, len(record.raw), partial(_bound, record, body, context.now))
             if context.is_dry_run:
                 break
             try:
-                object_meta.store(server, pods, pod, replacing=record)
+                object_meta.store(deps.storage, pods, pod, replacing=record)
             except Moved:
                 continue
             break
-        return common.success(request, warnings)
+        return common.success(call.request, warnings)
 
 
 def _problems(target: Json) -> list[Violation]:

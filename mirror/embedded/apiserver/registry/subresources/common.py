@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
 
 from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.apimachinery import objects, schemas
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, not_found
-from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
-from mirror.embedded.apiserver.messages import Answer, Request, Response
+from mirror.embedded.apiserver.messages import Request, Response
+from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.request import options, responses
 from mirror.embedded.apiserver.request.negotiation import format_of
 from mirror.embedded.apiserver.request.options import WriteOptions
 from mirror.embedded.apiserver.request.routing import check_segment
-from mirror.embedded.apiserver.side_thread import pure, size_of
+from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.storage.records import Record
 
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.server import ApiServer
 
-Action: TypeAlias = "Callable[[ApiServer, Kind, str, str, Request, Context], Awaitable[Answer]]"
-
-
-async def read(
-    server: ApiServer, request: Request, api_version: str, kind: str, *, namespace: str
-) -> tuple[Json, WriteOptions, list[str]]:
+async def read(call: Call, api_version: str, kind: str) -> tuple[Json, WriteOptions, list[str]]:
     """The body of a POST to a subresource, canonical; its options; and what to warn of.
 
     Args:
@@ -37,7 +29,7 @@ async def read(
     Raises:
         Refused: 400, 415, 422.
     """
-    return await pure(server.side_thread, size_of(request), lambda: _read(request, api_version, kind, namespace))
+    return await call.pure(lambda: _read(call.request, api_version, kind, call.namespace))
 
 
 def _read(request: Request, api_version: str, kind: str, namespace: str) -> tuple[Json, WriteOptions, list[str]]:
@@ -65,7 +57,7 @@ def telling(warnings: Sequence[str]) -> Iterator[None]:
 
 
 async def mutated(
-    server: ApiServer, kind: Kind, subresource: str, place: tuple[str, str], body: Json, context: Context
+    deps: Dependencies, call: Call, name: str, body: Json, context: Context
 ) -> tuple[Attributes, Json, list[str]]:
     """Let admission change what is posted to a subresource; gives what ``validate`` needs, the body, and warnings.
 
@@ -76,28 +68,28 @@ async def mutated(
     """
     attributes = Attributes(
         operation="CREATE",
-        kind=kind,
-        subresource=subresource,
-        namespace=place[0],
-        name=place[1],
+        kind=call.kind,
+        subresource=call.subresource,
+        namespace=call.namespace,
+        name=name,
         body=body,
         old=None,
         user=context.user,
         is_dry_run=context.is_dry_run,
         options={"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
     )
-    warnings = await server.admission.mutate(attributes)
+    warnings = await deps.admission.mutate(attributes)
     return attributes, body if attributes.body is None else attributes.body, warnings
 
 
-def found(server: ApiServer, plural: str, namespace: str, name: str) -> Record:
+def found(deps: Dependencies, plural: str, namespace: str, name: str) -> Record:
     """A stored object of core.
 
     Raises:
         Refused: 404; 400 for a name that none can have.
     """
     check_segment(name)
-    record = server.storage.get(plural, namespace, name)
+    record = deps.storage.get(plural, namespace, name)
     if record is None:
         raise not_found(plural, "", name)
     return record

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from mirror.embedded.apiserver.apimachinery import objects, schemas
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, conflict, failure
-from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import JSON_TYPE, Answer, Request
 from mirror.embedded.apiserver.registry import deletion, object_meta
+from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
 from mirror.embedded.apiserver.request.delete_options import DeleteOptions, delete_options
 from mirror.embedded.apiserver.request.negotiation import format_of
 from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.side_thread import pure
 from mirror.embedded.apiserver.storage.records import Moved, Record
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.server import ApiServer
 
 _OLD_VERSION = "policy/v1beta1"
 _CONDITION = {
@@ -31,33 +27,34 @@ _CONDITION = {
 }
 
 
-async def evict(server: ApiServer, kind: Kind, namespace: str, name: str, request: Request, context: Context) -> Answer:
+async def evict(deps: Dependencies, call: Call, context: Context) -> Answer:
     """Answer a POST to a pod's ``eviction``: note why, and delete.
 
     Raises:
         Refused: 400, 404, and 409 if its preconditions are not met.
     """
+    kind, namespace, name, request = call.kind, call.namespace, call.name, call.request
     # The older version of the body is still taken, and means the same.
     version = _OLD_VERSION if _OLD_VERSION.encode() in request.body else "policy/v1"
-    body, wanted, warnings = await common.read(server, request, version, "Eviction", namespace=namespace)
+    body, wanted, warnings = await common.read(call, version, "Eviction")
     with common.telling(warnings):
-        admitted, body, more = await common.mutated(server, kind, "eviction", (namespace, name), body, context)
+        admitted, body, more = await common.mutated(deps, call, name, body, context)
         warnings += more
         if body["metadata"].get("name", "") != name:
             raise bad_request("name in URL does not match name in Eviction object")
         given = body.get("deleteOptions") or {}
         is_dry_run = _is_dry_run(given, is_asked=wanted.is_dry_run)
         context = replace(context, is_dry_run=is_dry_run)
-        warnings += await server.admission.validate(admitted)
-        record = common.found(server, "pods", namespace, name)
+        warnings += await deps.admission.validate(admitted)
+        record = common.found(deps, "pods", namespace, name)
         if not is_dry_run:
             # What is wrong with the options is found only when the pod is deleted.
-            record = await _marked(server, kind, record, given.get("preconditions") or {}, context)
+            record = await _marked(deps, call, record, given.get("preconditions") or {}, context)
         options = _options(request, given, is_dry_run=is_dry_run)
         if options.version is not None and not is_dry_run:
             options = replace(options, version=str(record.version))
-        call = Call(request, context.user, "delete", kind, namespace, name, "", format_of(request), warnings)
-        await deletion.deleted(server, call, options)
+        delete = Call(request, context.user, "delete", kind, namespace, name, "", format_of(request), warnings)
+        await deletion.deleted(deps, delete, options)
         return common.success(request, warnings)
 
 
@@ -75,21 +72,21 @@ def _options(request: Request, given: Json, *, is_dry_run: bool) -> DeleteOption
     return replace(options, is_dry_run=is_dry_run or options.is_dry_run)
 
 
-async def _marked(server: ApiServer, kind: Kind, record: Record, wanted: Json, context: Context) -> Record:
+async def _marked(deps: Dependencies, call: Call, record: Record, wanted: Json, context: Context) -> Record:
     """The pod with the condition that says why it goes."""
     while True:
         _check_preconditions(record, wanted)
         raw = record.raw
-        pod: Json = await pure(server.side_thread, len(raw), partial(_pod_of, raw))
+        pod: Json = await pure(call.thread, len(raw), partial(_pod_of, raw))
         common.set_condition(pod["status"], _CONDITION, context.now)
         if objects.encode(pod["status"].get("conditions")) == objects.encode(
             objects.decode(record.raw)["status"].get("conditions")
         ):
             return record
         try:
-            return object_meta.store(server, kind, pod, replacing=record)
+            return object_meta.store(deps.storage, call.kind, pod, replacing=record)
         except Moved:
-            record = common.found(server, "pods", record.namespace, record.name)
+            record = common.found(deps, "pods", record.namespace, record.name)
 
 
 def _pod_of(raw: bytes) -> Json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from mirror.batch import times
 from mirror.batch.quoting import quoted
@@ -12,14 +11,12 @@ from mirror.embedded import podlogs
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, bad_request, not_found
 from mirror.embedded.apiserver.apimachinery.errors import invalid as refused_as_invalid
-from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream
+from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
 from mirror.embedded.apiserver.request import options
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.server import ApiServer
+from mirror.embedded.apiserver.request.scope import Call
 
 _TEXT = "text/plain"
 _POSITIVE = "must be greater than 0"
@@ -28,26 +25,27 @@ _LONGEST_SECONDS = 30 * 365 * 86_400
 _KINDS = ("initContainers", "containers", "ephemeralContainers")
 
 
-async def log(server: ApiServer, kind: Kind, namespace: str, name: str, request: Request, context: Context) -> Answer:
+async def log(deps: Dependencies, call: Call, context: Context) -> Answer:
     """Answer a GET of a pod's ``log``: what there is, and, if it is followed, what comes.
 
     Raises:
         Refused: 400, 404 for a pod, or for its node, 422.
     """
+    namespace, name, request = call.namespace, call.name, call.request
     wanted = _wanted(request, name, datetime.fromisoformat(context.now))
-    pod: Json = objects.decode(common.found(server, "pods", namespace, name).raw)
+    pod: Json = objects.decode(common.found(deps, "pods", namespace, name).raw)
     container = _container(pod, request.parameters.get("container", ""))
     node = pod["spec"].get("nodeName")
     if not node:
         return Response(204)
-    if server.storage.get("nodes", "", node) is None:
+    if deps.storage.get("nodes", "", node) is None:
         raise not_found("pods", "", node)  # the server means the node
     is_previous = options.flag(request.parameters, "previous") is True
     try:
         container_id = podlogs.container_id_of(pod, container, previous=is_previous)
     except podlogs.NoLog as error:
         raise bad_request(str(error)) from error
-    kept = server.logs.find(container_id) if server.logs is not None else None
+    kept = deps.logs.find(container_id) if deps.logs is not None else None
     if kept is None:
         return Response(200, f"unable to retrieve container logs for {container_id}".encode(), _TEXT)
     pieces = kept.read(wanted)

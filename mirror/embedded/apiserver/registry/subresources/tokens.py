@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, invalid, invalid_text
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, conflict
 from mirror.embedded.apiserver.apimachinery.errors import invalid as refused_as_invalid
-from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
-from mirror.embedded.apiserver.authn.tokens import ISSUER
-from mirror.embedded.apiserver.messages import Answer, Request
+from mirror.embedded.apiserver.authn.tokens import ISSUER, Tokens
+from mirror.embedded.apiserver.messages import Answer
+from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.server import ApiServer
+from mirror.embedded.apiserver.request.scope import Call
 
 _GROUP, _KIND = "authentication.k8s.io", "TokenRequest"
 _SHORTEST_SECONDS, _LONGEST_SECONDS, _DEFAULT_SECONDS = 600, 2**32, 3600
 _PLURALS = {"Pod": "pods", "Node": "nodes", "Secret": "secrets"}
 
 
-async def issue(server: ApiServer, kind: Kind, namespace: str, name: str, request: Request, context: Context) -> Answer:
+async def issue(issuer: Tokens, deps: Dependencies, call: Call, context: Context) -> Answer:
     """Answer a POST to a service account's ``token``.
 
     Raises:
         Refused: 400, 404 for an account or a bound object that is not there, 409 for another uid, 422.
     """
-    body, _, warnings = await common.read(server, request, f"{_GROUP}/v1", _KIND, namespace=namespace)
+    namespace, name = call.namespace, call.name
+    body, _, warnings = await common.read(call, f"{_GROUP}/v1", _KIND)
     with common.telling(warnings):
         if body["spec"].get("expirationSeconds") is None:
             body["spec"]["expirationSeconds"] = _DEFAULT_SECONDS
-        admitted, body, more = await common.mutated(server, kind, "token", (namespace, name), body, context)
+        admitted, body, more = await common.mutated(deps, call, name, body, context)
         warnings += more
         meta, spec = body["metadata"], body["spec"]
         if meta.get("name", name) != name:
             told = "must match the service account name if specified"
             raise _invalid(name, invalid_text("metadata.name", meta["name"], told))
-        account = common.found(server, "serviceaccounts", namespace, name)
+        account = common.found(deps, "serviceaccounts", namespace, name)
         if meta.get("uid", account.uid) != account.uid:
             why = f"the UID in the token request ({meta['uid']}) does not match the UID of the service account"
             raise conflict(_KIND, _GROUP, name, f"{why} ({account.uid})")
@@ -48,14 +45,14 @@ async def issue(server: ApiServer, kind: Kind, namespace: str, name: str, reques
         seconds: int = spec["expirationSeconds"]
         body["status"] = {}
         _check_seconds(seconds)
-        warnings += await server.admission.validate(admitted)
+        warnings += await deps.admission.validate(admitted)
         ref = spec.setdefault("boundObjectRef", None)
-        bound = _bound(server, namespace, name, ref) if ref is not None else None
-        token, expires = server.authenticator.tokens.issue(
+        bound = _bound(deps, namespace, name, ref) if ref is not None else None
+        token, expires = issuer.issue(
             namespace=namespace, name=name, uid=account.uid, audiences=spec["audiences"], seconds=seconds, bound=bound
         )
         body["status"] = {"token": token, "expirationTimestamp": expires}
-        return common.created(request, body, warnings)
+        return common.created(call.request, body, warnings)
 
 
 def _check_seconds(seconds: int) -> None:
@@ -68,7 +65,7 @@ def _check_seconds(seconds: int) -> None:
         raise _invalid("", invalid(field, seconds, told))
 
 
-def _bound(server: ApiServer, namespace: str, account: str, ref: Json) -> Json:
+def _bound(deps: Dependencies, namespace: str, account: str, ref: Json) -> Json:
     """The object with which the token ends."""
     group, _, version = ref.get("apiVersion", "").rpartition("/")
     kind, name = ref.get("kind", ""), ref.get("name", "")
@@ -76,7 +73,7 @@ def _bound(server: ApiServer, namespace: str, account: str, ref: Json) -> Json:
         raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
     if not name:
         raise bad_request("Name parameter required.")
-    record = common.found(server, _PLURALS[kind], "" if kind == "Node" else namespace, name)
+    record = common.found(deps, _PLURALS[kind], "" if kind == "Node" else namespace, name)
     if kind == "Pod" and objects.decode(record.raw)["spec"].get("serviceAccountName", "") != account:
         told = f"cannot bind token for serviceaccount {quoted(account)} to pod running with different"
         raise bad_request(f"{told} serviceaccount name.")
