@@ -14,10 +14,11 @@ from mirror.batch.gates import ALL_ON, ApiGates
 from mirror.batch.printing import labels_text, text
 from mirror.batch.quoting import json_text
 from mirror.batch.status_rules import check_status_update
-from mirror.batch.strategy import LEGACY_NAME_LABEL, LEGACY_UID_LABEL, NAME_LABEL, UID_LABEL
 from mirror.batch.syntax import label_problems
 from mirror.batch.violations import IMMUTABLE, Violation, invalid, invalid_text, required
 
+LEGACY_NAME_LABEL, NAME_LABEL = "job-name", "batch.kubernetes.io/job-name"
+LEGACY_UID_LABEL, UID_LABEL = "controller-uid", "batch.kubernetes.io/controller-uid"
 _FIXED_AFTER_TEMPLATE = (
     ("completionMode", "*s"),
     ("podFailurePolicy", "*PodFailurePolicy"),

@@ -12,7 +12,14 @@ from mirror.batch.canonical import Json
 from mirror.batch.printing import text, time_text
 from mirror.batch.quoting import json_text, json_texts, quoted
 from mirror.batch.selectors import check_labels
-from mirror.batch.syntax import label_problems, prefix_problems, qualified_name_problems, size, subdomain_problems
+from mirror.batch.syntax import (
+    LONGEST_ANNOTATIONS,
+    label_problems,
+    prefix_problems,
+    qualified_name_problems,
+    size,
+    subdomain_problems,
+)
 from mirror.batch.violations import (
     IMMUTABLE,
     Violation,
@@ -25,7 +32,6 @@ from mirror.batch.violations import (
     too_long,
 )
 
-LONGEST_ANNOTATIONS = 256 * 1024
 _LONGEST_MANAGER, _LONGEST_SUBRESOURCE = 128, 256
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 _STANDARD_FINALIZERS = ("kubernetes", _ORPHAN, _FOREGROUND)

@@ -11,9 +11,7 @@ from copy import deepcopy
 from mirror.batch import defaults, views
 from mirror.batch.canonical import Json, canonical, fill_labels, same
 from mirror.batch.gates import ALL_ON, ApiGates
-
-LEGACY_NAME_LABEL, NAME_LABEL = "job-name", "batch.kubernetes.io/job-name"
-LEGACY_UID_LABEL, UID_LABEL = "controller-uid", "batch.kubernetes.io/controller-uid"
+from mirror.batch.job_rules import LEGACY_NAME_LABEL, LEGACY_UID_LABEL, NAME_LABEL, UID_LABEL
 
 _LONGEST_PREFIX, _SUFFIX = 58, 5
 """Of generated names (D9)."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirror.adapters.job_status import mirrored_status, waiting_status
-from mirror.batch.meta_rules import LONGEST_ANNOTATIONS
+from mirror.batch.syntax import LONGEST_ANNOTATIONS
 from mirror.decide.plan import WriteSource
 from mirror.decide.seen import Seen
 from mirror.model import names
