@@ -1,18 +1,19 @@
-"""What ``mirror/batch`` says of the same request, in the form of a server's answer."""
+"""What the embedded API server's rules say of the same request, in the form of a server's answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from e2e.api_differential.cases import Case, Kind
 from e2e.api_differential.steps import Json
 from e2e.api_differential.wire import Answer
-from mirror.batch import job_rules, strategy
-from mirror.batch.canonical import served
-from mirror.batch.gates import ApiGates
 from mirror.batch.violations import Violation
-from mirror.batch.warnings import warnings_of
+from mirror.embedded.apiserver.apimachinery.canonical import served
 from mirror.embedded.apiserver.apimachinery.errors import invalid
+from mirror.embedded.apiserver.apimachinery.gates import ApiGates
+from mirror.embedded.apiserver.registry.resources import job_strategy
+from mirror.embedded.apiserver.registry.resources.job_warnings import warnings_of
+from mirror.embedded.apiserver.validation import jobs, metadata
 
 _UNKNOWN_UID = "00000000-0000-4000-8000-000000000000"
 _SOME_SUFFIX = "bcdfg"
@@ -35,26 +36,31 @@ def _create(body: Json, real: Answer, namespace: str, gates: ApiGates) -> Answer
         told = made_up.get("name") or real.body.get("details", {}).get("name")
         # A server that panicked (C32) has told nothing.
         body["metadata"]["name"] = told or f"{body['metadata']['generateName']}{_SOME_SUFFIX}"
-    job = strategy.prepare_create(
+    job = job_strategy.prepare_create(
         body, uid=made_up.get("uid", _UNKNOWN_UID), now=made_up.get("creationTimestamp", _SOME_TIME), gates=gates
     )
-    if violations := job_rules.check_create(job, gates=gates):
+    if violations := jobs.check_create(job, gates=gates):
         return _refused(body, violations)
     return Answer(201, served(job), tuple(warnings_of(job, None)))
 
 
 def _update(body: Json, old: Json, gates: ApiGates) -> Answer:
-    job = strategy.prepare_update(body, old, gates=gates)
-    if violations := job_rules.check_update(job, old, gates=gates):
+    job = job_strategy.prepare_update(body, old, gates=gates)
+    if violations := [*_generic(job, old), *jobs.check_update(job, old, gates=gates)]:
         return _refused(body, violations)
     return Answer(200, served(job), tuple(warnings_of(job, old)))
 
 
 def _write_status(body: Json, old: Json) -> Answer:
-    job = strategy.prepare_status_update(body, old)
-    if violations := job_rules.check_status_write(job, old):
+    job = job_strategy.prepare_status_update(body, old)
+    if violations := [*_generic(job, old), *jobs.check_status_write(job, old)]:
         return _refused(body, violations)
     return Answer(200, served(job))
+
+
+def _generic(job: Json, old: Json) -> Iterator[Violation]:
+    """What the registry finds in any update."""
+    return metadata.check_any_update(job["metadata"], old["metadata"])
 
 
 def _refused(body: Json, violations: Sequence[Violation]) -> Answer:

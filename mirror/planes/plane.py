@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from mirror.batch.gates import ApiGates
 from mirror.embedded import neighbours
+from mirror.embedded.apiserver.apimachinery.gates import ApiGates
 from mirror.embedded.apiserver.build import build
 from mirror.embedded.apiserver.messages import ADMIN, AUTHENTICATED_GROUP, MASTERS_GROUP, Answer, Request, User
 from mirror.embedded.apiserver.registry.event_expiry import Expiry as EventExpiry

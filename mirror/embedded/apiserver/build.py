@@ -7,10 +7,10 @@ from functools import partial
 from random import Random
 
 from mirror.batch import times
-from mirror.batch.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver.admission.chain import Admission
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json
+from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver.apimachinery.kinds import Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.authn.authenticator import Authenticator

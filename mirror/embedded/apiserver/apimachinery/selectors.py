@@ -1,6 +1,6 @@
 """Label and field selectors as they come in a query: parsing with the words of kube-apiserver, and matching. Pure.
 
-Selectors inside of objects are in ``mirror.batch.selectors``.
+Selectors inside of objects are in ``label_selectors``.
 """
 
 from __future__ import annotations

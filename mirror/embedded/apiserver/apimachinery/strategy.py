@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from mirror.batch.gates import ALL_ON, ApiGates
 from mirror.batch.violations import Violation
+from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver.messages import ADMIN, User
 
 Json: TypeAlias = dict[str, Any]

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from mirror.batch.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver.apimachinery.errors import method_not_allowed
+from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.discovery import openapi
 from mirror.embedded.apiserver.messages import JSON_TYPE, Request, Response

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar
 
-from mirror.batch.canonical import same
 from mirror.batch.syntax import subdomain_problems
 from mirror.batch.violations import Violation
 from mirror.embedded.apiserver.apimachinery import schemas
+from mirror.embedded.apiserver.apimachinery.canonical import same
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Json, Strategy, Update
 from mirror.embedded.apiserver.registry import storage_form
 from mirror.embedded.apiserver.validation import metadata

@@ -8,8 +8,8 @@ from random import Random
 from typing import TypeAlias
 
 from mirror.batch import times
-from mirror.batch.gates import ApiGates
 from mirror.embedded.apiserver.admission.chain import Admission
+from mirror.embedded.apiserver.apimachinery.gates import ApiGates
 from mirror.embedded.apiserver.apimachinery.kinds import Registry
 from mirror.embedded.apiserver.apimachinery.objects import new_uid
 from mirror.embedded.apiserver.apimachinery.strategy import Context

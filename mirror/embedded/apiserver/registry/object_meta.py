@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from functools import partial
 from random import Random
 
-from mirror.batch import meta_rules
 from mirror.batch.syntax import segment_problems
 from mirror.batch.violations import Violation, invalid_text, invalid_texts, required
 from mirror.embedded.apiserver.apimachinery import objects
@@ -19,6 +18,7 @@ from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Record
+from mirror.embedded.apiserver.validation import metadata
 
 SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -91,7 +91,10 @@ def keep_system_fields(new: Json, old: Json) -> None:
 def check_created(call: Call, body: Json, found: Sequence[Violation]) -> None:
     """Raises: Refused 422 for what the kind finds, else for what is wrong in the metadata of any object."""
     meta = body["metadata"]
-    problems = found or [*_name_problems(meta.get("name", "")), *meta_rules.check_common(_placed(call, meta))]
+    problems = found or [
+        *_name_problems(meta.get("name", "")),
+        *metadata.check_common(meta, is_namespaced=call.kind.is_namespaced),
+    ]
     if problems:
         raise invalid(call.kind.kind, call.kind.refused_group, meta.get("name", ""), problems)
 
@@ -101,8 +104,7 @@ def check_updated(call: Call, new: Json, old: Json, found: Sequence[Violation]) 
     meta = new["metadata"]
     problems = [
         *_segment_problems("metadata.generateName", meta.get("generateName", "")),
-        *meta_rules.check_common(_placed(call, meta)),
-        *meta_rules.check_meta_update(meta, old["metadata"]),
+        *metadata.check_any_update(meta, old["metadata"], is_namespaced=call.kind.is_namespaced),
         *found,
     ]
     if problems:
@@ -160,11 +162,6 @@ def is_version(text: str) -> bool:
 def version_on_create() -> Refused:
     """500, as upstream has it."""
     return Refused(failure(500, "", "resourceVersion should not be set on objects to be created"))
-
-
-def _placed(call: Call, meta: Json) -> Json:
-    """Metadata for rules that want a namespace."""
-    return meta if call.kind.is_namespaced else {**meta, "namespace": "none"}
 
 
 def _name_problems(name: str) -> list[Violation]:

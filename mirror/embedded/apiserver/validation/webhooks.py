@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from mirror.batch.quoting import json_texts, quoted
-from mirror.batch.selectors import check_selector
 from mirror.batch.syntax import port_problems, subdomain_problems
 from mirror.batch.violations import (
     Violation,
@@ -20,6 +19,7 @@ from mirror.batch.violations import (
     required,
 )
 from mirror.embedded.apiserver.apimachinery.errors import Json
+from mirror.embedded.apiserver.apimachinery.label_selectors import check_selector
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES = ("*", "Cluster", "Namespaced")

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mirror.batch import quantities
 from mirror.batch.quoting import quoted
+from mirror.embedded.apiserver.apimachinery import quantities
 from mirror.embedded.neighbours.asking import Api, Json
 from mirror.embedded.neighbours.kubelet.expansion import expanded
 from mirror.embedded.neighbours.kubelet.runtime import CannotStart, NotYet

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror.batch import quantities
 from mirror.batch.quoting import quoted
+from mirror.embedded.apiserver.apimachinery import quantities
 from mirror.embedded.neighbours.asking import Json
 from mirror.embedded.neighbours.kubelet.expansion import expanded
 from mirror.embedded.neighbours.kubelet.runtime import CannotStart

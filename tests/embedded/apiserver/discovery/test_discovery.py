@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from mirror.batch.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.discovery import groups

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mirror.batch.gates import ALL_ON
+from mirror.embedded.apiserver.apimachinery.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
 from mirror.embedded.apiserver.managedfields import field_manager, shapes

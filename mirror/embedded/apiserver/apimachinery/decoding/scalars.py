@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from datetime import date
 
-from mirror.batch import quantities
 from mirror.batch.quoting import quoted
+from mirror.embedded.apiserver.apimachinery import quantities
 
 _SECONDS, _MICRO = "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05.000000Z07:00"
 _ELEMENTS = ("2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", ".000000", "Z07:00")

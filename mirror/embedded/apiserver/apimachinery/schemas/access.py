@@ -1,6 +1,6 @@
 """The fields of RBAC kinds and of the reviews of tokens and access.
 
-The language is that of ``mirror.batch.schema``.
+The language is that of ``batch_schema``.
 """
 
 TABLE = """

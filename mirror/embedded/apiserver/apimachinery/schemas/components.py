@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from mirror.batch.schema import STRUCTS as BATCH
-from mirror.batch.schema import read
+from mirror.embedded.apiserver.apimachinery.batch_schema import STRUCTS as BATCH
+from mirror.embedded.apiserver.apimachinery.batch_schema import read
 from mirror.embedded.apiserver.apimachinery.schemas import access, core, extensions, gotypes, merging, models
 from mirror.embedded.apiserver.apimachinery.schemas.dropped import KNOWN, PARTS
 from mirror.embedded.apiserver.apimachinery.schemas.texts import TEXTS

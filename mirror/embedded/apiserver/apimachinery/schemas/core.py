@@ -1,6 +1,6 @@
 """The fields of the core kinds beside Jobs' pod templates, and of both versions of Event.
 
-The language is that of ``mirror.batch.schema``.
+The language is that of ``batch_schema``.
 """
 
 TABLE = """

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mirror.batch.schema import read
+from mirror.embedded.apiserver.apimachinery.batch_schema import read
 from mirror.embedded.apiserver.apimachinery.schemas.fields import STRUCTS
 
 _FIELDS = read("""

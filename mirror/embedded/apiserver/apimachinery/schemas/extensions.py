@@ -1,6 +1,6 @@
 """The fields of custom resource definitions, of webhook configurations, and of what both exchange with webhooks.
 
-The language is that of ``mirror.batch.schema``.
+The language is that of ``batch_schema``.
 """
 
 TABLE = """

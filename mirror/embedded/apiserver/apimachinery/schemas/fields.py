@@ -1,12 +1,12 @@
-"""The types of the fields of every built-in kind: those of Jobs (``mirror.batch.schema``) and all others."""
+"""The types of the fields of every built-in kind: those of Jobs (``batch_schema``) and all others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mirror.batch.canonical import Json, Structs
-from mirror.batch.schema import STRUCTS as BATCH
-from mirror.batch.schema import read
+from mirror.embedded.apiserver.apimachinery.batch_schema import STRUCTS as BATCH
+from mirror.embedded.apiserver.apimachinery.batch_schema import read
+from mirror.embedded.apiserver.apimachinery.canonical import Json, Structs
 from mirror.embedded.apiserver.apimachinery.schemas import access, core, extensions, machinery, others
 
 STRUCTS: Mapping[str, Mapping[str, str]] = {
@@ -24,5 +24,5 @@ _STRUCTS = Structs(STRUCTS)
 
 
 def canonical(body: object, struct: str) -> Json:
-    """The body of this struct as a server has decoded it (``mirror.batch.canonical``); always a new object."""
+    """The body of this struct as a server has decoded it (``canonical``); always a new object."""
     return _STRUCTS.read(body, struct)

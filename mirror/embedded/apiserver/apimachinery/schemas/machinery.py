@@ -1,6 +1,6 @@
 """The fields of options, lists' metadata and Statuses: what belongs to the API itself.
 
-The language is that of ``mirror.batch.schema``.
+The language is that of ``batch_schema``.
 """
 
 TABLE = """

@@ -1,6 +1,6 @@
 """The fields of CronJobs, Leases, PriorityClasses, Scales and Evictions.
 
-The language is that of ``mirror.batch.schema``.
+The language is that of ``batch_schema``.
 """
 
 TABLE = """

@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
-from mirror.batch.canonical import same
 from mirror.batch.quoting import json_text
 from mirror.batch.syntax import qualified_name_problems, size, subdomain_problems
 from mirror.batch.violations import IMMUTABLE, Violation, invalid, invalid_text, invalid_texts, required
+from mirror.embedded.apiserver.apimachinery import printing
+from mirror.embedded.apiserver.apimachinery.canonical import same
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.registry import printers
 from mirror.embedded.apiserver.registry.builtin import CORE_REFUSAL, Builtin
 from mirror.embedded.apiserver.registry.printers import TEXTS
-from mirror.embedded.apiserver.registry.resources.goprint import go_json
 from mirror.embedded.apiserver.registry.storage_form import micro
 from mirror.embedded.apiserver.validation import metadata
 
@@ -235,7 +235,7 @@ def _check_strict_update(new: Json, old: Json) -> Iterator[Violation]:
         if name == "eventTime" and value and old_value and micro(value) == micro(old_value):
             continue
         if not same(value or None, old_value or None):
-            printed = json_text(value or "") if kind == "s" else go_json(value, kind)
+            printed = json_text(value or "") if kind == "s" else printing.text(value, kind)
             yield invalid(name, printed, IMMUTABLE)
 
 

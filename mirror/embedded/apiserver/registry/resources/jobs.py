@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from datetime import datetime
 from types import MappingProxyType
 
-from mirror.batch import canonical, conditions, defaults, job_rules, meta_rules, strategy, warnings
+from mirror.batch import conditions
 from mirror.batch.times import BadTime
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver.apimachinery import errors
+from mirror.embedded.apiserver.apimachinery import canonical, errors
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json, Strategy, Update
 from mirror.embedded.apiserver.registry import printers, storage_form
 from mirror.embedded.apiserver.registry.printers import TEXTS
+from mirror.embedded.apiserver.registry.resources import job_defaults, job_strategy, job_warnings
+from mirror.embedded.apiserver.validation import jobs
 
 ORPHANED = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them"
@@ -62,7 +64,7 @@ class Jobs(Strategy):
 
     def default(self, body: Json, context: Context) -> None:
         has_labels = bool(body["metadata"].get("labels"))
-        defaults.fill(body, gates=context.gates)
+        job_defaults.fill(body, gates=context.gates)
         labels = body["spec"]["template"]["metadata"].get("labels")
         if labels and not has_labels:
             # One map, as in the server (D7): labels that are generated for the pods come to both, unless a copy is
@@ -73,19 +75,19 @@ class Jobs(Strategy):
         meta, template = body["metadata"], body["spec"]["template"]["metadata"]
         if "labels" in meta and meta["labels"] is template.get("labels"):
             body = {**body, "metadata": {name: value for name, value in meta.items() if name != "labels"}}
-        return strategy.prepare_create(body, uid=context.uid, now=context.now, gates=context.gates)
+        return job_strategy.prepare_create(body, uid=context.uid, now=context.now, gates=context.gates)
 
     def check_create(self, body: Json, context: Context) -> Sequence[Violation]:
-        return job_rules.check_create(body, gates=context.gates)
+        return jobs.check_create(body, gates=context.gates)
 
     def prepare_update(self, new: Json, old: Json, context: Context) -> Json:
-        return strategy.prepare_update(new, old, gates=context.gates)
+        return job_strategy.prepare_update(new, old, gates=context.gates)
 
     def check_update(self, new: Json, old: Json, context: Context) -> Sequence[Violation]:
-        return _without_generic(job_rules.check_update(new, old, gates=context.gates), new, old)
+        return jobs.check_update(new, old, gates=context.gates)
 
     def warnings(self, new: Json, old: Json | None, context: Context) -> Sequence[str]:
-        return warnings.warnings_of(new, old)
+        return job_warnings.warnings_of(new, old)
 
     def delete_warnings(self, propagation: str | None) -> Sequence[str]:
         return (ORPHANED,) if propagation is None else ()
@@ -122,25 +124,15 @@ def _has_empty_template_labels(body: Json) -> bool:
 
 
 def _prepare_status(new: Json, old: Json, context: Context) -> Json:
-    return strategy.prepare_status_update(new, old)
+    return job_strategy.prepare_status_update(new, old)
 
 
 def _check_status(new: Json, old: Json, context: Context) -> Sequence[Violation]:
     try:
-        found = job_rules.check_status_write(new, old)
+        return jobs.check_status_write(new, old)
     except BadTime as error:
         # Decoding has refused what is no time; years beyond 9999 in UTC remain.
         raise errors.bad_request(f"parsing time {error}") from error
-    return _without_generic(found, new, old)
-
-
-def _without_generic(found: list[Violation], new: Json, old: Json) -> Sequence[Violation]:
-    """Without the rules of every update, with which the lists of ``mirror.batch`` begin and which every update has."""
-    if not found:
-        return found
-    meta, old_meta = new["metadata"], old["metadata"]
-    generic = [*meta_rules.check_common(meta), *meta_rules.check_meta_update(meta, old_meta)]
-    return found[len(generic) :]
 
 
 def _status(body: Json) -> str:

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from types import MappingProxyType
 
-from mirror.batch import quantities
-from mirror.batch.pods.resources import is_counted
 from mirror.batch.quoting import quoted
 from mirror.batch.syntax import label_value_problems, qualified_name_problems, size
 from mirror.batch.violations import (
@@ -23,14 +21,15 @@ from mirror.batch.violations import (
     not_supported,
     required,
 )
+from mirror.embedded.apiserver.apimachinery import printing, quantities
 from mirror.embedded.apiserver.apimachinery.decoding.syntax import complaint
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.registry import printers
 from mirror.embedded.apiserver.registry.builtin import CORE_REFUSAL, Builtin, status_update
 from mirror.embedded.apiserver.registry.printers import TEXTS
-from mirror.embedded.apiserver.registry.resources.goprint import go_json
 from mirror.embedded.apiserver.validation import cidrs, metadata
+from mirror.embedded.apiserver.validation.pods.resources import is_counted
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TAINTS = "scheduler.alpha.kubernetes.io/taints"
@@ -158,7 +157,7 @@ def _check_update(new: Json, old: Json, context: Context) -> Iterator[Violation]
     seen: list[Json] = []
     for position, address in enumerate(status.get("addresses", ())):
         if address in seen:
-            printed = go_json(address, "NodeAddress")
+            printed = printing.text(address, "NodeAddress")
             yield Violation(f"status.addresses[{position}]", DUPLICATE, f"Duplicate value: {printed}")
         seen.append(address)
     ranges, old_ranges = spec.get("podCIDRs", []), old_spec.get("podCIDRs", [])
@@ -187,7 +186,7 @@ def _check_taints(taints: Sequence[Json]) -> Iterator[Violation]:
             yield not_supported(f"{field}.effect", effect, _EFFECTS)
         if (taint["key"], effect) in seen:
             detail = "taints must be unique by key and effect pair"
-            yield Violation(field, DUPLICATE, f"Duplicate value: {go_json(taint, 'Taint')}: {detail}")
+            yield Violation(field, DUPLICATE, f"Duplicate value: {printing.text(taint, 'Taint')}: {detail}")
         seen.add((taint["key"], effect))
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from mirror.batch.syntax import label_value_problems, qualified_name_problems
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, invalid_texts, required
-from mirror.embedded.apiserver.apimachinery import errors
+from mirror.embedded.apiserver.apimachinery import errors, printing
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, bad_request
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
@@ -25,7 +25,6 @@ from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Request, Response, User
 from mirror.embedded.apiserver.registry.builtin import Builtin
 from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
-from mirror.embedded.apiserver.registry.resources.goprint import go_json
 from mirror.embedded.apiserver.request import negotiation, options, responses
 from mirror.embedded.apiserver.request.scope import Call
 from mirror.embedded.apiserver.side_thread import pure
@@ -172,7 +171,7 @@ def _may_somebody_here(auth: _Auth, body: Json, namespace: str, context: Context
         given = wanted.get("namespace", "")
         found.append(invalid_text("spec.resourceAttributes.namespace", given, "must match metadata.namespace"))
     if (other := spec.get("nonResourceAttributes")) is not None:
-        printed = go_json(other, "NonResourceAttributes")
+        printed = printing.text(other, "NonResourceAttributes")
         found.append(invalid("spec.nonResourceAttributes", printed, "disallowed on this kind of request"))
     _refuse(found)
     if namespace != (meta.get("namespace") or ""):
@@ -243,7 +242,7 @@ def _check_spec(spec: Json, *, needs_user: bool = False) -> list[Violation]:
     found: list[Violation] = []
     wanted, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if wanted is not None and other is not None:
-        found.append(invalid("spec.nonResourceAttributes", go_json(other, "NonResourceAttributes"), _BOTH))
+        found.append(invalid("spec.nonResourceAttributes", printing.text(other, "NonResourceAttributes"), _BOTH))
     if wanted is None and other is None:
         found.append(invalid("spec.resourceAttributes", "null", _NEITHER))
     if needs_user and not spec.get("user") and not spec.get("groups"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror.batch.gates import ALL_ON, ApiGates
+from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.registry.resources import (
     configmaps,

@@ -1,1 +1,3 @@
 """Rules of pods and of their templates."""
+
+from __future__ import annotations

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from mirror.batch.pods import template
 from mirror.batch.violations import Violation, forbidden, invalid_text
 from mirror.embedded.apiserver.apimachinery.strategy import Json
 from mirror.embedded.apiserver.validation import metadata
+from mirror.embedded.apiserver.validation.pods import template
 
 MIRROR, DELETION_COST = "kubernetes.io/config.mirror", "controller.kubernetes.io/pod-deletion-cost"
 _TEMPLATE, _OF_TEMPLATES = "spec.template.", "spec.template.spec.ephemeralContainers"

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.batch.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.decoding import bodies, fast, text, typed
 from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS, canonical
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mirror.batch.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.decoding import bodies, protobuf
 from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS, canonical, numbers
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mirror.batch.gates import ApiGates
+from mirror.embedded.apiserver.apimachinery.gates import ApiGates
 from tests.embedded.apiserver.registry.resources.playing import (
     CONTAINERS,
     Json,

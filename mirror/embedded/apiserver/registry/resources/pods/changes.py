@@ -6,13 +6,12 @@ import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from mirror.batch.canonical import same
-from mirror.batch.pods import scheduling
-from mirror.batch.printing import labels_text
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, required
+from mirror.embedded.apiserver.apimachinery import printing
+from mirror.embedded.apiserver.apimachinery.canonical import same
+from mirror.embedded.apiserver.apimachinery.printing import labels_text
 from mirror.embedded.apiserver.apimachinery.strategy import Json
-from mirror.embedded.apiserver.registry.resources.goprint import go_json
-from mirror.embedded.apiserver.validation.pods import pod
+from mirror.embedded.apiserver.validation.pods import pod, scheduling
 from mirror.embedded.apiserver.validation.pods.pod import MIRROR
 
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
@@ -136,12 +135,12 @@ def _check_node_affinity(new: Json, old: Json) -> Iterator[Violation]:
         return
     if len(terms) != len(old_terms):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        yield invalid(field, go_json(terms or None, "[NodeSelectorTerm]"), detail)
+        yield invalid(field, printing.text(terms or None, "[NodeSelectorTerm]"), detail)
         return
     for position, (term, before) in enumerate(zip(terms, old_terms, strict=True)):
         if not _has_only_additions(term, before):
             detail = "only additions are allowed (no mutations or deletions)"
-            yield invalid(f"{field}[{position}]", go_json(term, "NodeSelectorTerm"), detail)
+            yield invalid(f"{field}[{position}]", printing.text(term, "NodeSelectorTerm"), detail)
 
 
 def _terms(affinity: Json) -> list[Json]:
@@ -180,5 +179,5 @@ def difference(old: Json, new: Json, struct: str) -> str:
 
 
 def _lines(value: Json, struct: str) -> list[str]:
-    printed = json.dumps(json.loads(go_json(value, struct)), indent=1, ensure_ascii=False)
+    printed = json.dumps(json.loads(printing.text(value, struct)), indent=1, ensure_ascii=False)
     return [f"{line}\n" for line in printed.split("\n")]

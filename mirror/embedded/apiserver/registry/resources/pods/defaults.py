@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mirror.batch import pod_defaults
-from mirror.batch.pod_defaults import round_amounts
-from mirror.batch.pods.resources import needed_by
 from mirror.embedded.apiserver.apimachinery.strategy import Json
+from mirror.embedded.apiserver.registry.resources import pod_defaults
+from mirror.embedded.apiserver.registry.resources.pod_defaults import round_amounts
+from mirror.embedded.apiserver.validation.pods.resources import needed_by
 
 _HUGE_PAGES = "hugepages-"
 _OF_PODS = ("cpu", "memory")

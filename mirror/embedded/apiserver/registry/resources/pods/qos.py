@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror.batch import quantities
+from mirror.embedded.apiserver.apimachinery import quantities
 from mirror.embedded.apiserver.apimachinery.strategy import Json
 
 GUARANTEED, BURSTABLE, BEST_EFFORT = "Guaranteed", "Burstable", "BestEffort"

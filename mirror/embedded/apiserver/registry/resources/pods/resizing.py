@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mirror.batch.canonical import same
 from mirror.batch.quoting import json_text
 from mirror.batch.violations import Violation, forbidden, invalid
+from mirror.embedded.apiserver.apimachinery.canonical import same
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Json
 from mirror.embedded.apiserver.registry.builtin import keep
 from mirror.embedded.apiserver.registry.resources.pods import qos

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mirror.batch.pods.network import check_address
 from mirror.batch.quoting import json_text, quoted
 from mirror.batch.syntax import qualified_name_problems, subdomain_problems
 from mirror.batch.violations import (
@@ -16,13 +15,14 @@ from mirror.batch.violations import (
     invalid_text,
     invalid_texts,
 )
+from mirror.embedded.apiserver.apimachinery import printing
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Json
 from mirror.embedded.apiserver.registry.builtin import keep
-from mirror.embedded.apiserver.registry.resources.goprint import go_json
 from mirror.embedded.apiserver.registry.resources.pods import changes, devices
 from mirror.embedded.apiserver.registry.resources.pods.defaults import fill_addresses
 from mirror.embedded.apiserver.validation import metadata
 from mirror.embedded.apiserver.validation.cidrs import internal_error
+from mirror.embedded.apiserver.validation.pods.network import check_address
 
 _OWN = ("PodScheduled", "Ready", "Initialized")
 _NOT_NEGATIVE = "must be a non-negative integer"
@@ -181,7 +181,7 @@ def _check_addresses(kind: str, status: Json, before: Json) -> Iterator[Violatio
     if wrong or sorted(map(_is_of_six, addresses)) != [False, True]:
         struct = "PodIP" if kind == "podIPs" else "HostIP"
         detail = "may specify no more than one IP for each IP family"
-        yield invalid(field, go_json(status[kind], f"[{struct}]"), detail)
+        yield invalid(field, printing.text(status[kind], f"[{struct}]"), detail)
 
 
 def _is_address(text: str) -> bool:

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from types import MappingProxyType
 
-from mirror.batch.canonical import same
-from mirror.batch.pods.warnings import template_warnings
 from mirror.batch.syntax import label_problems
 from mirror.batch.violations import Violation
+from mirror.embedded.apiserver.apimachinery.canonical import same
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Json, Update
 from mirror.embedded.apiserver.registry.builtin import CORE_REFUSAL, Builtin
 from mirror.embedded.apiserver.registry.resources.pods import changes, defaults, ephemeral, qos, resizing, row, status
 from mirror.embedded.apiserver.validation import metadata
 from mirror.embedded.apiserver.validation.pods import pod
+from mirror.embedded.apiserver.validation.pods.warnings import template_warnings
 
 PENDING, ENDED = "Pending", ("Succeeded", "Failed")
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
