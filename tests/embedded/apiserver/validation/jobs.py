@@ -5,9 +5,13 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from mirror.embedded.apiserver.registry.resources.job_strategy import prepare_create, prepare_update
+from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
+from mirror.embedded.apiserver.apimachinery.strategy import Context
+from mirror.embedded.apiserver.registry.object_meta import SYSTEM_FIELDS, keep_system_fields
+from mirror.embedded.apiserver.registry.resources.jobs import Jobs
 
 Json = dict[str, Any]
+JOBS = Jobs()
 
 UID = "0f7f3b1e-3a57-4a5e-9f0b-0d5c1c2d3e4f"
 NOW = "2026-03-01T12:00:00Z"
@@ -23,9 +27,30 @@ def job(spec: Json | None = None, pod: Json | None = None, meta: Json | None = N
     }
 
 
-def created(request: Json, **more: Any) -> Json:
+def decoded(request: Json, *, gates: ApiGates = ALL_ON) -> Json:
+    """As the server reads a request, or what was stored: with defaults."""
+    made = JOBS.decode(request)
+    JOBS.default(made, context(gates))
+    return made
+
+
+def created(request: Json, *, gates: ApiGates = ALL_ON, uid: str = UID, now: str = NOW) -> Json:
     """As the server prepares the request of a new Job."""
-    return prepare_create(request, uid=UID, now=NOW, **more)
+    made = decoded(request, gates=gates)
+    for name in SYSTEM_FIELDS:
+        made["metadata"].pop(name, None)
+    made["metadata"] |= {"uid": uid, "creationTimestamp": now}
+    return JOBS.prepare_create(made, context(gates))
+
+
+def updated(request: Json, old: Json, *, gates: ApiGates = ALL_ON) -> Json:
+    """As the server prepares the request of an update."""
+    return JOBS.prepare_update(_replacing(request, old, gates), old, context(gates))
+
+
+def status_updated(request: Json, old: Json, *, gates: ApiGates = ALL_ON) -> Json:
+    """As the server prepares the request of an update of the status."""
+    return JOBS.subresources["status"].prepare(_replacing(request, old, gates), old, context(gates))
 
 
 def stored(request: Json, status: Json | None = None, **more: Any) -> Json:
@@ -40,4 +65,16 @@ def changed(old: Json, spec: Json | None = None, pod: Json | None = None, **more
     request = deepcopy(old)
     request["spec"].update(deepcopy(spec or {}))
     request["spec"]["template"]["spec"].update(deepcopy(pod or {}))
-    return prepare_update(request, old, **more)
+    return updated(request, old, **more)
+
+
+def context(gates: ApiGates) -> Context:
+    return Context(now=NOW, uid=UID, gates=gates)
+
+
+def _replacing(request: Json, old: Json, gates: ApiGates) -> Json:
+    made = decoded(request, gates=gates)
+    if version := old["metadata"].get("resourceVersion"):
+        made["metadata"].setdefault("resourceVersion", version)
+    keep_system_fields(made["metadata"], old["metadata"])
+    return made

@@ -11,14 +11,9 @@ from hypothesis import strategies as some
 from mirror.embedded.apiserver.apimachinery.batch_schema import STRUCTS
 from mirror.embedded.apiserver.apimachinery.canonical import canonical, same, served
 from mirror.embedded.apiserver.apimachinery.errors import invalid
-from mirror.embedded.apiserver.registry.resources.job_strategy import (
-    prepare_create,
-    prepare_status_update,
-    prepare_update,
-)
 from mirror.embedded.apiserver.registry.resources.job_warnings import warnings_of
 from mirror.embedded.apiserver.validation.jobs import check_create, check_status_write, check_update
-from tests.embedded.apiserver.validation.jobs import NOW, UID, Json
+from tests.embedded.apiserver.validation.jobs import NOW, Json, created, status_updated, updated
 
 WORDS = (
     *("", "a", "A", "-", "a.b", "a/b", "example.com/x", "main", "é", "a=b", "..", "/x", "../y", "x:1", "0-2,5"),
@@ -78,15 +73,15 @@ jobs = randoms.map(some_job)
 def test_nothing_raises_and_inputs_stay(one: Json, other: Json) -> None:
     before = deepcopy((one, other))
 
-    made = prepare_create(one, uid=UID, now=NOW)
+    made = created(one)
     violations = check_create(made)
     invalid("Job", "batch", made["metadata"].get("name", ""), violations)
     warnings_of(made, None)
     old = served(made)
-    new = prepare_update(other, old)
+    new = updated(other, old)
     check_update(new, old)
     warnings_of(new, old)
-    written = prepare_status_update(other, old)
+    written = status_updated(other, old)
     check_status_write(written, old)
 
     assert before == (one, other)
@@ -96,8 +91,8 @@ def test_nothing_raises_and_inputs_stay(one: Json, other: Json) -> None:
 @given(jobs)
 def test_preparing_what_was_stored_changes_nothing(one: Json) -> None:
     """D1: what storage gives back is defaulted again."""
-    first = served(prepare_create(one, uid=UID, now=NOW))
-    second = served(prepare_create(first, uid=UID, now=NOW))
+    first = served(created(one))
+    second = served(created(first))
 
     # Some empty lists are read, since they are refused; storage never has them.
     assert same(first, second)
@@ -107,9 +102,9 @@ def test_preparing_what_was_stored_changes_nothing(one: Json) -> None:
 @given(jobs)
 def test_a_job_put_back_as_it_is_has_the_generation_it_had(one: Json) -> None:
     """D11, D15."""
-    old = served(prepare_create(one, uid=UID, now=NOW))
+    old = served(created(one))
 
-    assert same(old, served(prepare_update(old, old)))
+    assert same(old, served(updated(old, old)))
 
 
 @settings(max_examples=200, deadline=None)

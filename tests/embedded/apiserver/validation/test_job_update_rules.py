@@ -8,10 +8,17 @@ import pytest
 
 from mirror.batch.violations import Violation
 from mirror.embedded.apiserver.apimachinery.gates import ApiGates
-from mirror.embedded.apiserver.registry.resources.job_strategy import prepare_status_update, prepare_update
 from mirror.embedded.apiserver.validation.jobs import check_status_write, check_update
 from mirror.embedded.apiserver.validation.metadata import check_any_update
-from tests.embedded.apiserver.validation.jobs import NOW, Json, changed, job, stored
+from tests.embedded.apiserver.validation.jobs import (
+    NOW,
+    Json,
+    changed,
+    job,
+    status_updated,
+    stored,
+    updated,
+)
 
 INDEXED: Json = {"completionMode": "Indexed", "completions": 3, "parallelism": 3}
 SUSPENDED: Json = {"suspend": True}
@@ -201,7 +208,7 @@ def test_labels_and_annotations_of_the_template_may_change_and_its_other_metadat
     request["spec"]["template"]["metadata"] |= {"annotations": {"a": "b"}, "name": "odd"}
     request["spec"]["template"]["metadata"]["labels"]["x"] = "y"
 
-    assert said(prepare_update(request, old), old) == []
+    assert said(updated(request, old), old) == []
 
 
 def test_generated_labels_must_stay() -> None:
@@ -210,7 +217,7 @@ def test_generated_labels_must_stay() -> None:
     request = deepcopy(old)
     del request["spec"]["template"]["metadata"]["labels"]["job-name"]
 
-    assert said(prepare_update(request, old), old) == [("spec.template.metadata.labels[job-name]", "must be 'train'")]
+    assert said(updated(request, old), old) == [("spec.template.metadata.labels[job-name]", "must be 'train'")]
 
 
 def test_resources_of_a_suspended_job_may_change() -> None:
@@ -265,7 +272,7 @@ def test_a_job_that_goes_takes_no_new_finalizers() -> None:
     old["metadata"]["deletionTimestamp"] = NOW
     request = job(meta={"finalizers": ["a/b", "x/z", "x/y"], "uid": old["metadata"]["uid"]})
     request["spec"] = old["spec"]
-    new = prepare_update(request, old)
+    new = updated(request, old)
     violation = Violation(
         "metadata.finalizers",
         "FieldValueForbidden",
@@ -301,7 +308,7 @@ def test_a_status_write_is_checked_with_its_metadata() -> None:
     request = deepcopy(old) | {"status": {"active": -1}}
     request["metadata"]["annotations"] = {"-": ""}
 
-    new = prepare_status_update(request, old)
+    new = status_updated(request, old)
     generic = check_any_update(new["metadata"], old["metadata"])
     found = [one.field for one in (*generic, *check_status_write(new, old))]
 

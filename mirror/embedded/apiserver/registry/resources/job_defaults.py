@@ -5,22 +5,15 @@ The pod template's are in ``pod_defaults``.
 
 from __future__ import annotations
 
-from mirror.embedded.apiserver.apimachinery.canonical import Json, canonical, fill_labels
-from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
+from mirror.embedded.apiserver.apimachinery.canonical import Json, fill_labels
+from mirror.embedded.apiserver.apimachinery.gates import ApiGates
 from mirror.embedded.apiserver.registry.resources import pod_defaults
 
 UNLIMITED = 2**31 - 1
 BACKOFF_LIMIT = 6
 
 
-def set_defaults(job: Json, *, gates: ApiGates = ALL_ON) -> Json:
-    """The Job as the server has it after decoding: canonical, with defaults. The input stays as it is."""
-    decoded = canonical(job)
-    fill(decoded, gates=gates)
-    return decoded
-
-
-def fill(job: Json, *, gates: ApiGates = ALL_ON) -> None:
+def fill(job: Json, *, gates: ApiGates) -> None:
     """Set what a canonical Job lacks, in place."""
     job["apiVersion"], job["kind"] = "batch/v1", "Job"
     spec = job.setdefault("spec", {"template": {"metadata": {}, "spec": {}}})

@@ -1,17 +1,14 @@
 """What the API makes of a Job before it validates and stores it: create, update, update of the status (D9–D12, D21).
 
-The embedded API server calls these between decoding and the rules. No input is changed; results are canonical and share
-nothing with the request. What storage gives back of them is ``canonical.served``.
+Jobs come decoded and with their defaults, as the registry has them, and are changed in place; what is stored of them is
+never changed.
 """
 
 from __future__ import annotations
 
-from copy import deepcopy
-
-from mirror.batch import views
 from mirror.embedded.apiserver.apimachinery.canonical import Json, canonical, fill_labels, same
-from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
-from mirror.embedded.apiserver.registry.resources import job_defaults
+from mirror.embedded.apiserver.apimachinery.gates import ApiGates
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.validation.jobs import LEGACY_NAME_LABEL, LEGACY_UID_LABEL, NAME_LABEL, UID_LABEL
 
 _LONGEST_PREFIX, _SUFFIX = 58, 5
@@ -19,78 +16,72 @@ _LONGEST_PREFIX, _SUFFIX = 58, 5
 _SYSTEM_FIELDS = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-def prepare_create(job: Json, *, uid: str, now: str, gates: ApiGates = ALL_ON) -> Json:
-    """A Job as it will be validated and stored (D9). Its name and its namespace are set already."""
-    made = canonical(job)
-    had_labels = bool(made["metadata"].get("labels"))
-    job_defaults.fill(made, gates=gates)
-    meta, spec = made["metadata"], made["spec"]
+def prepare_create(job: Json, context: Context) -> Json:
+    """A Job as it will be validated and stored (D9). Its name, namespace and uid are set already."""
+    meta, spec = job["metadata"], job["spec"]
+    template = spec["template"]["metadata"]
+    labels = template.get("labels")
+    has_own_labels = bool(meta.get("labels")) and meta["labels"] is not labels
+    shares_labels = not has_own_labels and labels is not None and not _has_generated_name(meta)
+    _separate_labels(job)
     for name in _SYSTEM_FIELDS:
         meta.pop(name, None)
-    meta["uid"], meta["creationTimestamp"], meta["generation"] = uid, now, 1
-    made["status"] = {}
+    meta["generation"] = 1
+    job["status"] = {}
     if not spec["manualSelector"]:
-        _generate_selector(made)
-    labels = spec["template"]["metadata"].get("labels")
-    if labels and not had_labels and _are_labels_shared(job):
-        meta["labels"] = dict(labels)
-    _drop_on_create(spec, gates)
-    return made
+        _generate_selector(job, context.uid)
+    if shares_labels and template.get("labels"):
+        meta["labels"] = dict(template["labels"])
+    _drop_on_create(spec, context.gates)
+    return job
 
 
-def prepare_update(new: Json, old: Json, *, gates: ApiGates = ALL_ON) -> Json:
+def prepare_update(new: Json, old: Json, context: Context) -> Json:
     """A changed Job as it will be validated and stored (D11). ``old`` is as the server serves it."""
-    made = job_defaults.set_defaults(new, gates=gates)
-    _drop_on_update(made["spec"], old["spec"], gates)
-    made["status"] = deepcopy(old.get("status") or {})
-    _keep_system_fields(made["metadata"], old["metadata"])
-    if not same(made["spec"], canonical(old["spec"], "JobSpec")):
-        made["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-    return made
+    _separate_labels(new)
+    _drop_on_update(new["spec"], old["spec"], context.gates)
+    new["status"] = old.get("status") or {}
+    if not same(new["spec"], canonical(old["spec"], "JobSpec")):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    return new
 
 
-def prepare_status_update(new: Json, old: Json) -> Json:
+def prepare_status_update(new: Json, old: Json, context: Context) -> Json:
     """A Job whose status was written (D12): its spec stays, its metadata comes with the request."""
-    made = canonical(new)
-    made["apiVersion"], made["kind"] = "batch/v1", "Job"
-    made["spec"] = deepcopy(old["spec"])
-    _keep_system_fields(made["metadata"], old["metadata"])
-    fill_labels(made)
-    return made
+    _separate_labels(new)
+    new["spec"] = old["spec"]
+    fill_labels(new)
+    return new
 
 
-def _are_labels_shared(job: Json) -> bool:
-    """Whether a Job without labels gets the generated ones, too (D7).
+def _has_generated_name(meta: Json) -> bool:
+    """Whether the object was copied once more, to give it a name, before it gets labels (D7).
 
-    On a server its labels are one map with those of the template, be it an empty one, to which generated labels are
-    added then. But an object whose name is generated has been copied before.
+    On a server the labels of a Job without any are one map with those of its template, be it an empty one, to which
+    generated labels are added then; a copy has a map of its own.
     """
-    meta = views.mapping(job.get("metadata"))
-    name, prefix = views.text(meta.get("name")), views.text(meta.get("generateName"))
-    is_generated = prefix and name[:-_SUFFIX] == prefix[:_LONGEST_PREFIX]
-    template = views.mapping(views.mapping(job.get("spec")).get("template"))
-    return not is_generated and isinstance(views.mapping(template.get("metadata")).get("labels"), dict)
+    name, prefix = meta.get("name", ""), meta.get("generateName", "")
+    return bool(prefix) and name[:-_SUFFIX] == prefix[:_LONGEST_PREFIX]
 
 
-def _generate_selector(job: Json) -> None:
+def _separate_labels(job: Json) -> None:
+    """Defaults give a Job the very map of its template (D7); from here on each has its own, and no empty one."""
+    meta, template = job["metadata"], job["spec"]["template"]["metadata"]
+    labels = template.get("labels")
+    if labels and meta.get("labels") is labels:
+        meta["labels"] = dict(labels)
+    if labels == {}:
+        del template["labels"]
+
+
+def _generate_selector(job: Json, uid: str) -> None:
     """D10: labels and a selector that nobody else can have."""
-    name, uid = job["metadata"].get("name", ""), job["metadata"]["uid"]
+    name = job["metadata"].get("name", "")
     generated = {LEGACY_NAME_LABEL: name, NAME_LABEL: name, LEGACY_UID_LABEL: uid, UID_LABEL: uid}
     template = job["spec"]["template"]["metadata"]
     template["labels"] = generated | template.get("labels", {})
     selector = job["spec"].setdefault("selector", {})
     selector["matchLabels"] = {UID_LABEL: uid} | selector.get("matchLabels", {})
-
-
-def _keep_system_fields(meta: Json, old: Json) -> None:
-    """What no client can change. What it gives beside that is for the rules, which find that it differs (U11)."""
-    meta.pop("generation", None)
-    for name in ("generation", "creationTimestamp", "deletionTimestamp"):
-        if name in old:
-            meta[name] = old[name]
-    for name in ("uid", "resourceVersion", "namespace", "deletionGracePeriodSeconds"):
-        if name in old:
-            meta.setdefault(name, old[name])
 
 
 def _drop_on_create(spec: Json, gates: ApiGates) -> None:

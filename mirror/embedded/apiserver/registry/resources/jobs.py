@@ -51,7 +51,7 @@ class Jobs(Strategy):
     )
 
     def __init__(self) -> None:
-        self.subresources = {"status": Update(_prepare_status, _check_status, resets=(("spec",),))}
+        self.subresources = {"status": Update(job_strategy.prepare_status_update, _check_status, resets=(("spec",),))}
 
     def decode(self, body: Json) -> Json:
         found = canonical.canonical(body)
@@ -72,16 +72,13 @@ class Jobs(Strategy):
             body["metadata"]["labels"] = labels
 
     def prepare_create(self, body: Json, context: Context) -> Json:
-        meta, template = body["metadata"], body["spec"]["template"]["metadata"]
-        if "labels" in meta and meta["labels"] is template.get("labels"):
-            body = {**body, "metadata": {name: value for name, value in meta.items() if name != "labels"}}
-        return job_strategy.prepare_create(body, uid=context.uid, now=context.now, gates=context.gates)
+        return job_strategy.prepare_create(body, context)
 
     def check_create(self, body: Json, context: Context) -> Sequence[Violation]:
         return jobs.check_create(body, gates=context.gates)
 
     def prepare_update(self, new: Json, old: Json, context: Context) -> Json:
-        return job_strategy.prepare_update(new, old, gates=context.gates)
+        return job_strategy.prepare_update(new, old, context)
 
     def check_update(self, new: Json, old: Json, context: Context) -> Sequence[Violation]:
         return jobs.check_update(new, old, gates=context.gates)
@@ -121,10 +118,6 @@ def _has_empty_template_labels(body: Json) -> bool:
             return False
         found = found.get(name)
     return found == {}
-
-
-def _prepare_status(new: Json, old: Json, context: Context) -> Json:
-    return job_strategy.prepare_status_update(new, old)
 
 
 def _check_status(new: Json, old: Json, context: Context) -> Sequence[Violation]:

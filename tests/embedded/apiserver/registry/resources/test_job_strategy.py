@@ -9,9 +9,18 @@ import pytest
 
 from mirror.embedded.apiserver.apimachinery.canonical import served
 from mirror.embedded.apiserver.apimachinery.gates import ApiGates
-from mirror.embedded.apiserver.registry.resources.job_defaults import set_defaults
-from mirror.embedded.apiserver.registry.resources.job_strategy import prepare_status_update, prepare_update
-from tests.embedded.apiserver.validation.jobs import NOW, UID, Json, changed, created, job, stored
+from tests.embedded.apiserver.validation.jobs import (
+    NOW,
+    UID,
+    Json,
+    changed,
+    created,
+    decoded,
+    job,
+    status_updated,
+    stored,
+    updated,
+)
 
 POLICY = {"rules": [{"action": "FailJob", "onPodConditions": [{"type": "X"}]}]}
 NAME_LABELS = {"job-name": "train", "batch.kubernetes.io/job-name": "train"}
@@ -34,21 +43,21 @@ UID_LABELS = {"controller-uid": UID, "batch.kubernetes.io/controller-uid": UID}
     ],
 )
 def test_defaults_of_the_spec(spec: Json, expected: Json) -> None:
-    found = set_defaults(job(spec))["spec"]
+    found = decoded(job(spec))["spec"]
 
     assert expected == {name: found.get(name) for name in expected}
 
 
 def test_a_pattern_without_status_means_true() -> None:
     """D6."""
-    found = set_defaults(job({"podFailurePolicy": POLICY}))
+    found = decoded(job({"podFailurePolicy": POLICY}))
 
     assert found["spec"]["podFailurePolicy"]["rules"][0]["onPodConditions"][0]["status"] == "True"
 
 
 def test_defaults_of_the_pod_template() -> None:
     """D8."""
-    found = set_defaults(job())["spec"]["template"]["spec"]
+    found = decoded(job())["spec"]["template"]["spec"]
 
     assert found == {
         "restartPolicy": "Never",
@@ -84,7 +93,7 @@ def test_defaults_within_containers_and_volumes() -> None:
         {"name": "c", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
         {"name": "d", "hostPath": {"path": "/x"}},
     ]
-    pod = set_defaults(job(pod={"volumes": volumes, "serviceAccount": "robot"}, main=main))["spec"]["template"]["spec"]
+    pod = decoded(job(pod={"volumes": volumes, "serviceAccount": "robot"}, main=main))["spec"]["template"]["spec"]
     container = pod["containers"][0]
 
     assert container["ports"][0]["protocol"] == "TCP"
@@ -177,7 +186,7 @@ def test_an_update_cannot_change_what_is_the_servers() -> None:
     old = stored(job(), {"active": 1})
     request = job(meta={"generation": 12, "creationTimestamp": "2000-01-01T00:00:00Z"}) | {"status": {"failed": 3}}
 
-    found = prepare_update(request, old)
+    found = updated(request, old)
 
     assert found["status"] == {"active": 1}
     assert tuple(map(found["metadata"].get, ("uid", "creationTimestamp", "resourceVersion"))) == (UID, NOW, "7")
@@ -188,7 +197,7 @@ def test_an_update_keeps_the_deletion() -> None:
     old = stored(job(meta={"finalizers": ["a/b"]}))
     old["metadata"] |= {"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 0}
 
-    found = prepare_update(job(meta={"finalizers": ["a/b"]}), old)["metadata"]
+    found = updated(job(meta={"finalizers": ["a/b"]}), old)["metadata"]
 
     assert (found["deletionTimestamp"], found["deletionGracePeriodSeconds"]) == (NOW, 0)
 
@@ -198,7 +207,7 @@ def test_a_status_write_takes_metadata_and_status_only() -> None:
     old = stored(job())
     request = job({"suspend": True}, meta={"annotations": {"a": "b"}}) | {"status": {"active": 2}}
 
-    found = prepare_status_update(request, old)
+    found = status_updated(request, old)
 
     assert old["spec"] == found["spec"]
     assert (
@@ -269,8 +278,8 @@ def test_inputs_are_never_changed() -> None:
     old = created(request)
     old_before = deepcopy(old)
 
-    prepare_update(request, old)
-    prepare_status_update(request, old)
+    updated(request, old)
+    status_updated(request, old)
 
     assert before == request
     assert old_before == old
