@@ -6,7 +6,7 @@ left out (a server answers 400 before anybody comes here). So rules and defaults
 ``same``.
 
 Two things remain as they came, because rules tell them apart: empty lists that are served even if empty, and fractions
-of seconds. ``served`` settles both, and is what storage gives back.
+of seconds. ``registry.storage_form`` settles both.
 """
 
 from __future__ import annotations
@@ -30,13 +30,6 @@ def canonical(body: object, struct: str = "Job") -> Json:
     return _BATCH.read(body, struct)
 
 
-def served(job: Json) -> Json:
-    """A prepared Job as it comes back from storage, which is what every answer shows; always a new object."""
-    found: Json = _served(job)
-    fill_labels(found)
-    return found
-
-
 def fill_labels(job: Json) -> None:
     """D7, in place: a Job without labels has those of its pods. Reading from storage does this, too (D1)."""
     labels = job["spec"]["template"]["metadata"].get("labels")
@@ -55,29 +48,6 @@ def same(one: Any, other: Any) -> bool:
     if one is None or other is None:
         return one in (None, []) and other in (None, [])
     return bool(one == other)
-
-
-def _served(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _stored_time(one) if name in _TIMES else _served(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_served(one) for one in value] or None
-    return value
-
-
-def _stored_time(value: Any) -> Any:
-    if not isinstance(value, str):
-        return _served(value)
-    try:
-        stored = times.stored(value)
-    except times.BadTime:
-        return value
-    return None if stored == times.ZERO else stored
-
-
-_TIMES = frozenset(
-    name for fields in STRUCTS.values() for name, kind in fields.items() if kind.strip("*!") == "t" and name != "time"
-)
 
 
 class Structs:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mirror.embedded.apiserver.apimachinery.canonical import canonical, same, served
+from mirror.embedded.apiserver.apimachinery.canonical import canonical, same
 from mirror.embedded.apiserver.registry.resources.pod_defaults import tag_of
-from tests.embedded.apiserver.validation.jobs import created, job
+from tests.embedded.apiserver.validation.jobs import JOBS, created, job
 
 
 def test_what_means_nothing_is_not_there() -> None:
@@ -45,14 +45,14 @@ def test_an_empty_list_of_rules_is_told_apart_until_it_is_stored() -> None:
     made = created(job({"podFailurePolicy": {"rules": []}}))
 
     assert made["spec"]["podFailurePolicy"] == {"rules": []}
-    assert served(made)["spec"]["podFailurePolicy"] == {"rules": None}
+    assert JOBS.served(made)["spec"]["podFailurePolicy"] == {"rules": None}
 
 
 def test_times_are_stored_in_whole_seconds() -> None:
     """V2."""
     made = created(job()) | {"status": {"startTime": "2026-01-01T01:00:00.5+01:00", "conditions": [{"type": "X"}]}}
 
-    assert served(made)["status"]["startTime"] == "2026-01-01T00:00:00Z"
+    assert JOBS.served(made)["status"]["startTime"] == "2026-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(

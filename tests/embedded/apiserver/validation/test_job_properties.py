@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from mirror.embedded.apiserver.apimachinery.batch_schema import STRUCTS
-from mirror.embedded.apiserver.apimachinery.canonical import canonical, same, served
+from mirror.embedded.apiserver.apimachinery.canonical import canonical, same
 from mirror.embedded.apiserver.apimachinery.errors import invalid
 from mirror.embedded.apiserver.registry.resources.job_warnings import warnings_of
 from mirror.embedded.apiserver.validation.jobs import check_create, check_status_write, check_update
-from tests.embedded.apiserver.validation.jobs import NOW, Json, created, status_updated, updated
+from tests.embedded.apiserver.validation.jobs import JOBS, NOW, Json, created, status_updated, updated
 
 WORDS = (
     *("", "a", "A", "-", "a.b", "a/b", "example.com/x", "main", "é", "a=b", "..", "/x", "../y", "x:1", "0-2,5"),
@@ -77,7 +77,7 @@ def test_nothing_raises_and_inputs_stay(one: Json, other: Json) -> None:
     violations = check_create(made)
     invalid("Job", "batch", made["metadata"].get("name", ""), violations)
     warnings_of(made, None)
-    old = served(made)
+    old = JOBS.served(made)
     new = updated(other, old)
     check_update(new, old)
     warnings_of(new, old)
@@ -91,8 +91,8 @@ def test_nothing_raises_and_inputs_stay(one: Json, other: Json) -> None:
 @given(jobs)
 def test_preparing_what_was_stored_changes_nothing(one: Json) -> None:
     """D1: what storage gives back is defaulted again."""
-    first = served(created(one))
-    second = served(created(first))
+    first = JOBS.served(created(one))
+    second = JOBS.served(created(first))
 
     # Some empty lists are read, since they are refused; storage never has them.
     assert same(first, second)
@@ -102,9 +102,9 @@ def test_preparing_what_was_stored_changes_nothing(one: Json) -> None:
 @given(jobs)
 def test_a_job_put_back_as_it_is_has_the_generation_it_had(one: Json) -> None:
     """D11, D15."""
-    old = served(created(one))
+    old = JOBS.served(created(one))
 
-    assert same(old, served(updated(old, old)))
+    assert same(old, JOBS.served(updated(old, old)))
 
 
 @settings(max_examples=200, deadline=None)
@@ -113,4 +113,4 @@ def test_decoding_twice_is_decoding_once(one: Json) -> None:
     found = canonical(one)
 
     assert found == canonical(found)
-    assert served(found) == served(served(found))
+    assert JOBS.served(found) == JOBS.served(JOBS.served(found))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mirror.embedded.apiserver.apimachinery.canonical import served
 from mirror.embedded.apiserver.apimachinery.gates import ApiGates
 from tests.embedded.apiserver.validation.jobs import (
+    JOBS,
     NOW,
     UID,
     Json,
@@ -150,7 +150,7 @@ def test_a_job_without_labels_is_served_with_those_of_its_pods(labels: Json | No
     request = job()
     request["spec"]["template"]["metadata"] = {"labels": labels}
 
-    found = served(created(request))
+    found = JOBS.served(created(request))
 
     assert found["spec"]["template"]["metadata"]["labels"] == found["metadata"]["labels"]
     assert NAME_LABELS.items() <= found["metadata"]["labels"].items()
