@@ -22,7 +22,7 @@ from mirror.controllers.mirroring import Mirroring, MirroringSettings
 from mirror.decide.seen import Policy
 from mirror.embedded.apiserver.apimachinery.errors import Refused
 from mirror.embedded.clocks import LoopClock
-from mirror.embedded.neighbours import Settings
+from mirror.embedded.controllers.settings import Settings
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError, Unreachable
 from mirror.kube.resources import JOBS
@@ -206,7 +206,7 @@ def shape_of(name: str) -> Shape:
     return Shape(
         name=name,
         controllers=("job", "gc", "scheduler", "kubelet", "node"),
-        neighbours=Settings(
+        controller_settings=Settings(
             has_pod_events=False, lease_seconds=3600, node_grace_seconds=NEVER, collected=frozenset(("jobs", "pods"))
         ),
     )
