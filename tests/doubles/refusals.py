@@ -44,9 +44,9 @@ class Refused(Exception):
             "details": details,
         }
 
-    def answer(self) -> errors.Refused:
+    def answer(self) -> errors.StatusError:
         """The same as the embedded server has it."""
-        return errors.Refused(self.status(), headers=tuple(self.headers.items()))
+        return errors.StatusError(self.status(), headers=tuple(self.headers.items()))
 
 
 def not_found(plural: str, name: str) -> Refused:

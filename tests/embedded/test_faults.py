@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from mirror.embedded import virtual
-from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream
 from mirror.embedded.clocks import LoopClock, SkewedClock
 from mirror.embedded.faults.injector import Faults
@@ -62,7 +62,7 @@ class Echo:
     async def handle(self, request: Request) -> Answer:
         try:
             await self.faults.before(request)
-        except Refused as refused:
+        except StatusError as refused:
             body = msgspec.json.encode(refused.status)
             return Response(refused.code, body, headers=refused.headers)
         self.done.append(request.method)

@@ -21,7 +21,7 @@ from flow_world import HOME, FlowWorld, has_ended, job, listening, path, repeata
 
 from mirror.batch.violations import forbidden
 from mirror.embedded import virtual
-from mirror.embedded.apiserver.apimachinery.errors import Refused, invalid
+from mirror.embedded.apiserver.apimachinery.errors import StatusError, invalid
 from mirror.embedded.apiserver.authn.tokens import account_user
 from mirror.embedded.apiserver.authz.rules import Attributes, Rule, allows
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
@@ -123,7 +123,7 @@ def apply(plane: ControlPlane, file: Path, *, is_whole: bool = True) -> None:
 def create(plane: ControlPlane, collection: str, body: Json) -> None:
     try:
         plane.api.call_nowait("POST", collection, body)
-    except Refused as refused:
+    except StatusError as refused:
         if refused.code != 409:
             raise
 
@@ -204,7 +204,7 @@ async def life(world: RoledWorld, namespace: str) -> None:
 async def mirror(world: RoledWorld, name: str, namespace: str) -> Json | None:
     try:
         return await world.workers["east"].api.get(path(name, namespace))
-    except Refused as refused:
+    except StatusError as refused:
         if refused.code == 404:
             return None
         raise

@@ -170,11 +170,11 @@ async def world_of(scope: asyncio.TaskGroup, files: tuple[str, ...], is_enabled:
 
 
 async def tolerant(work: Awaitable[Any]) -> Any:
-    from mirror.embedded.apiserver.apimachinery.errors import Refused
+    from mirror.embedded.apiserver.apimachinery.errors import StatusError
 
     try:
         return await work
-    except Refused:
+    except StatusError:
         return None
 
 

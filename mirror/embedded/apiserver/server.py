@@ -8,8 +8,14 @@ from dataclasses import replace
 from typing import Protocol
 
 from mirror.embedded.apiserver import side_thread, watch
-from mirror.embedded.apiserver.apimachinery.decoding.text import MOST_VALUES, is_crowded
-from mirror.embedded.apiserver.apimachinery.errors import Refused, bad_request, internal, too_large, too_many_requests
+from mirror.embedded.apiserver.apimachinery.decoding.text import MOST_VALUES, exceeds_value_limit
+from mirror.embedded.apiserver.apimachinery.errors import (
+    StatusError,
+    bad_request,
+    internal,
+    too_large,
+    too_many_requests,
+)
 from mirror.embedded.apiserver.apimachinery.kinds import Registry
 from mirror.embedded.apiserver.authn.authenticator import Authenticator
 from mirror.embedded.apiserver.discovery import health
@@ -20,7 +26,7 @@ from mirror.embedded.apiserver.request import responses
 from mirror.embedded.apiserver.request.info import RequestInfo, Target, request_info, target_of
 from mirror.embedded.apiserver.request.negotiation import PLAIN, format_of, format_of_errors
 from mirror.embedded.apiserver.request.routing import ActionKey, action_of, check_served, nowhere, verb_of
-from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.request.scope import RequestScope
 from mirror.embedded.apiserver.side_thread import LARGE_BYTES, SideThread, size_of
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Unwritable
@@ -31,7 +37,7 @@ _log = logging.getLogger(__name__)
 LARGEST_BODY = 3 * 2**20
 
 
-class Hook(Protocol):
+class FaultInjector(Protocol):
     """Faults: what may happen to a request before and after it is answered."""
 
     async def before(self, request: Request) -> None: ...
@@ -54,7 +60,7 @@ class ApiServer:
         self.authenticator = authenticator
         self.actions = actions
         """May become more while the server runs (scales of custom resources)."""
-        self.faults: Hook | None = None
+        self.faults: FaultInjector | None = None
         self.at_its_end: list[Callable[[], None]] = []
         """Done by ``close``."""
         self._discover = discover
@@ -90,7 +96,7 @@ class ApiServer:
                 return await self._answer(request)
             await self.faults.before(request)
             return await self.faults.after(request, await self._answer(request))
-        except Refused as refused:
+        except StatusError as refused:
             return responses.of_refusal(refused, PLAIN, ())
 
     async def _answer(self, request: Request) -> Answer:
@@ -105,7 +111,7 @@ class ApiServer:
             if target is None:
                 return self._other(request, info)
             return await self._of_objects(request, info, target, user)
-        except Refused as refused:
+        except StatusError as refused:
             return await self._refusal(request, refused, ())
         except Unwritable as error:
             _log.error("nothing was stored method=%s path=%s: %s", request.method, request.path, error)
@@ -124,14 +130,14 @@ class ApiServer:
         thread, size = self.dependencies.side_thread, len(request.body)
         if thread is not None and thread.is_full and size_of(request) >= LARGE_BYTES:
             raise too_many_requests("there are too many large requests, please try again later")
-        if await side_thread.pure(thread, size, lambda: is_crowded(request.body)):
+        if await side_thread.pure(thread, size, lambda: exceeds_value_limit(request.body)):
             raise too_large(f"Request entity too large: limit is {MOST_VALUES} values")
         key = action_of(request, target, self.actions)
         if key is not None:
             return await self._act(self.actions[key], request, target, user)
         content_type = request.headers.get("content-type", "")
         check_served(target, verb, self.actions, selected_name=info.selected_name, content_type=content_type)
-        call = Call(
+        scope = RequestScope(
             request,
             user,
             verb,
@@ -143,13 +149,13 @@ class ApiServer:
             thread=thread,
         )
         if verb == "get":
-            return await listing.get(self.dependencies, call)
+            return await listing.get(self.dependencies, scope)
         try:
-            return await self._done(call, is_watch_path=target.is_watch)
-        except Refused as refused:
-            return await self._refusal(request, refused, call.warnings)
+            return await self._done(scope, is_watch_path=target.is_watch)
+        except StatusError as refused:
+            return await self._refusal(request, refused, scope.warnings)
 
-    async def _refusal(self, request: Request, refused: Refused, warnings: Sequence[str]) -> Response:
+    async def _refusal(self, request: Request, refused: StatusError, warnings: Sequence[str]) -> Response:
         """Why it was not done; conflicts may be many."""
         form = format_of_errors(request)
         size = 0 if form.is_as_stored else len(refused.status.get("message", ""))
@@ -157,27 +163,27 @@ class ApiServer:
             self.dependencies.side_thread, size, lambda: responses.of_refusal(refused, form, warnings)
         )
 
-    async def _done(self, call: Call, *, is_watch_path: bool) -> Answer:
-        match call.verb:
+    async def _done(self, scope: RequestScope, *, is_watch_path: bool) -> Answer:
+        match scope.verb:
             case "list":
-                return await listing.list_objects(self.dependencies, call)
+                return await listing.list_objects(self.dependencies, scope)
             case "watch":
-                return await watch.watch(self.dependencies, call, is_watch_path=is_watch_path)
+                return await watch.watch(self.dependencies, scope, is_watch_path=is_watch_path)
             case "create":
-                return await writes.create(self.dependencies, call)
+                return await writes.create(self.dependencies, scope)
             case "update":
-                return await writes.update(self.dependencies, call)
+                return await writes.update(self.dependencies, scope)
             case "patch":
-                return await writes.patch(self.dependencies, call)
+                return await writes.patch(self.dependencies, scope)
             case "delete":
-                return await deletion.delete(self.dependencies, call)
+                return await deletion.delete(self.dependencies, scope)
             case _:
-                return await deletion.delete_collection(self.dependencies, call)
+                return await deletion.delete_collection(self.dependencies, scope)
 
     async def _act(self, action: Action, request: Request, target: Target, user: User) -> Answer:
         """A subresource, or an object, that is not just read and written."""
         deps = self.dependencies
-        call = Call(
+        scope = RequestScope(
             request,
             user,
             "",
@@ -189,7 +195,7 @@ class ApiServer:
             thread=deps.side_thread,
         )
         is_dry_run = "All" in request.all_parameters.get("dryRun", ())
-        return await action(deps, call, deps.context(user, is_dry_run=is_dry_run))
+        return await action(deps, scope, deps.context(user, is_dry_run=is_dry_run))
 
     def _other(self, request: Request, info: RequestInfo) -> Response:
         """What names no object that is served; what was judged as a resource is nothing else either."""

@@ -11,7 +11,7 @@ import math
 from collections.abc import AsyncGenerator, Iterator
 
 from mirror.embedded.apiserver.apimachinery import objects
-from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, failure, gone, internal, not_acceptable
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, failure, gone, internal, not_acceptable
 from mirror.embedded.apiserver.messages import Stream
 from mirror.embedded.apiserver.registry import listing
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
@@ -19,7 +19,7 @@ from mirror.embedded.apiserver.registry.listing import Predicate
 from mirror.embedded.apiserver.request import options, tables
 from mirror.embedded.apiserver.request.negotiation import PARTIAL, PARTIAL_LIST, TABLE
 from mirror.embedded.apiserver.request.options import ListOptions
-from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.request.scope import RequestScope
 from mirror.embedded.apiserver.storage.records import Event, Gone, Record
 from mirror.embedded.apiserver.storage.subscriptions import Subscription
 
@@ -39,22 +39,22 @@ _LEFT = b"LEFT"
 """An object that changed so that it is not meant any more: DELETED, with what it was."""
 
 
-async def watch(deps: Dependencies, call: Call, *, is_watch_path: bool = False) -> Stream:
-    """Raises: Refused 400, 406, 422, 504."""
-    wanted = await call.pure(lambda: options.list_options(call.request, is_watch=is_watch_path))
-    predicate = listing.predicate_of(call, wanted)
-    if call.format.is_yaml:
+async def watch(deps: Dependencies, scope: RequestScope, *, is_watch_path: bool = False) -> Stream:
+    """Raises: StatusError 400, 406, 422, 504."""
+    wanted = await scope.pure(lambda: options.list_options(scope.request, is_watch=is_watch_path))
+    predicate = listing.predicate_of(scope, wanted)
+    if scope.format.is_yaml:
         raise not_acceptable("only the following media types are accepted: application/json;stream=watch")
     try:
         version = listing.parsed_version(wanted.version)
     except ValueError as error:
-        raise Refused(failure(500, "", str(error))) from error
-    storage, stored_as = deps.storage, call.kind.stored_as
+        raise StatusError(failure(500, "", str(error))) from error
+    storage, stored_as = deps.storage, scope.kind.stored_as
     seconds = wanted.timeout_seconds or deps.random.uniform(SHORTEST_SECONDS, 2 * SHORTEST_SECONDS)
     starts_with_state = wanted.sends_initial_events is True or (wanted.sends_initial_events is None and version == 0)
     if starts_with_state and version > storage.version:
-        raise listing.too_large(call.kind, version, storage.version)
-    forms = Forms(deps, call)
+        raise listing.too_large(scope.kind, version, storage.version)
+    forms = Forms(deps, scope)
     if not starts_with_state and version:
         try:
             subscription = storage.watch(stored_as, version)
@@ -64,21 +64,21 @@ async def watch(deps: Dependencies, call: Call, *, is_watch_path: bool = False) 
     subscription = storage.watch(stored_as, storage.version)
     watching = _Watch(forms, predicate, wanted, subscription)
     if starts_with_state:
-        watching.state = (await listing.page_of(storage, call, predicate, ListOptions())).records
+        watching.state = (await listing.page_of(storage, scope, predicate, ListOptions())).records
     return Stream(200, watching.run(seconds))
 
 
 class Forms:
     """How the events look that one reader gets."""
 
-    def __init__(self, deps: Dependencies, call: Call) -> None:
-        self.kind = call.kind
+    def __init__(self, deps: Dependencies, scope: RequestScope) -> None:
+        self.kind = scope.kind
         self._clock = deps.clock
-        self._target, self._version = call.format.target, call.format.version
+        self._target, self._version = scope.format.target, scope.format.version
         if self._target == PARTIAL_LIST:
             message = f"you requested {PARTIAL_LIST}, but the requested object is not a list (*{self.kind.kind})"
             raise not_acceptable(message)
-        self._include = tables.included(call.request.parameters) if self._target == TABLE else ""
+        self._include = tables.included(scope.request.parameters) if self._target == TABLE else ""
         self._has_columns = self._target == TABLE
         self.key = (self.kind.api_version, self._target, self._version, self._include)
         self._empty: Json | None = None
@@ -245,5 +245,5 @@ async def _refusing(message: str) -> AsyncGenerator[bytes, None]:
     yield _error_line(gone(message))
 
 
-def _error_line(refused: Refused) -> bytes:
+def _error_line(refused: StatusError) -> bytes:
     return b'{"type":"ERROR","object":%b}\n' % objects.encode(refused.status)

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from mirror.embedded.apiserver.apimachinery.errors import Refused, gone
+from mirror.embedded.apiserver.apimachinery.errors import StatusError, gone
 from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream
 from mirror.embedded.faults.kinds import Dropped, Expiry, Fault, Loss, Slow, conflict
 from mirror.embedded.faults.targets import EVERYBODY, INSIDER, Target, Which
@@ -180,7 +180,7 @@ class Faults:
         if self.is_cut_off(request.peer):
             await _for_ever()
         match fault:
-            case Refused():
+            case StatusError():
                 raise fault
             case Loss.LOSE_REQUEST:
                 raise Dropped(was_sent=True)

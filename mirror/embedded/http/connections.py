@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
 from typing import Any, Protocol, cast
 
-from mirror.embedded.apiserver.apimachinery.errors import Refused, failure
+from mirror.embedded.apiserver.apimachinery.errors import StatusError, failure
 from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream, User
 from mirror.embedded.faults.kinds import Dropped
 from mirror.embedded.http import writing
@@ -118,7 +118,9 @@ class Connection(asyncio.Protocol):
         self._task = self._server.opened(self, work)
         if self._task is None:
             work.close()
-            refusal = Refused(failure(429, "TooManyRequests", "there are too many connections, please try again later"))
+            refusal = StatusError(
+                failure(429, "TooManyRequests", "there are too many connections, please try again later")
+            )
             self._send(writing.refusal_response(refusal), closes=True)
             transport.close()
 
@@ -156,7 +158,7 @@ class Connection(asyncio.Protocol):
             self._left_bytes, self._deadline = left, now + STALLED_SECONDS
         elif self._next is not None and not self._next.done() and self._has_begun:
             self._deadline = math.inf
-            refusal = Refused(failure(408, "Timeout", "the request did not come in time"))
+            refusal = StatusError(failure(408, "Timeout", "the request did not come in time"))
             self._next.set_result(Malformed(refusal))
         else:
             self._transport.abort()
@@ -232,7 +234,7 @@ class Connection(asyncio.Protocol):
         """Answer a request; whether there may be another."""
         head = received.head
         if head.headers.get("upgrade", "").lower().startswith(_UPGRADES):
-            self._send(writing.refusal_response(Refused(failure(501, "", _NO_UPGRADES))), closes=True)
+            self._send(writing.refusal_response(StatusError(failure(501, "", _NO_UPGRADES))), closes=True)
             return False
         request = Request(head.method, head.path, head.query, head.headers, received.body, self._user, self._peer)
         answer = await self._server.handler.handle(request)

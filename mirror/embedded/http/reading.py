@@ -40,7 +40,7 @@ _IN_LINES = "impersonate-"
 class Malformed(Exception):
     """What came is no request, or none that is read. The connection ends after the answer."""
 
-    def __init__(self, refusal: errors.Refused) -> None:
+    def __init__(self, refusal: errors.StatusError) -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
 
@@ -250,7 +250,7 @@ class _Headers:
     hosts: int
 
 
-def too_large() -> errors.Refused:
+def too_large() -> errors.StatusError:
     """413, in the words of kube-apiserver."""
     return errors.too_large(f"Request entity too large: limit is {LONGEST_BODY}")
 
@@ -261,7 +261,7 @@ def _head(line: bytes, headers: _Headers) -> Head:
         raise _bad("malformed HTTP request")
     method, target, major, minor = found.groups()
     if major != b"1":
-        raise Malformed(errors.Refused(errors.failure(505, "", "only HTTP/1.1 is spoken here")))
+        raise Malformed(errors.StatusError(errors.failure(505, "", "only HTTP/1.1 is spoken here")))
     is_modern = minor != b"0"
     if is_modern and headers.hosts != 1:
         raise _bad("missing required Host header" if not headers.hosts else "too many Host headers")
@@ -301,7 +301,7 @@ def _headers(lines: bytes) -> _Headers:
     keeps_alive = False if "close" in connection else True if "keep-alive" in connection else None
     expects = values.get("expect", "").lower()
     if expects not in ("", "100-continue"):
-        raise Malformed(errors.Refused(errors.failure(417, "", "no such expectation can be met")))
+        raise Malformed(errors.StatusError(errors.failure(417, "", "no such expectation can be met")))
     return _Headers(values, _body_length(values), keeps_alive, bool(expects), hosts)
 
 
@@ -311,7 +311,7 @@ def _body_length(values: Mapping[str, str]) -> int:
         if length is not None:
             raise _bad("both Content-Length and Transfer-Encoding")
         if coding.lower() != "chunked":
-            raise Malformed(errors.Refused(errors.failure(501, "", "unsupported transfer encoding")))
+            raise Malformed(errors.StatusError(errors.failure(501, "", "unsupported transfer encoding")))
         return -1
     if length is None:
         return 0
@@ -334,4 +334,4 @@ def _bad(message: str) -> Malformed:
 
 
 def _too_long_head() -> Malformed:
-    return Malformed(errors.Refused(errors.failure(431, "", f"headers are too large: limit is {LONGEST_HEAD}")))
+    return Malformed(errors.StatusError(errors.failure(431, "", f"headers are too large: limit is {LONGEST_HEAD}")))

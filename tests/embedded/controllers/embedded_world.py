@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any, ParamSpec
 
 from mirror.embedded import memory, virtual
-from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.build import build
 from mirror.embedded.clocks import LoopClock
 from mirror.embedded.controllers.kubelet.running import Pods
@@ -70,7 +70,7 @@ class World:
         """An object; None if there is none."""
         try:
             return await self.api.get(path)
-        except Refused as refused:
+        except StatusError as refused:
             if refused.reason == "NotFound":
                 return None
             raise

@@ -8,7 +8,7 @@ from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.messages import User
 from mirror.embedded.apiserver.request.options import WriteOptions
-from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.request.scope import RequestScope
 
 
 @dataclass(slots=True)
@@ -46,7 +46,9 @@ class Attributes:
 CREATE, UPDATE = "CREATE", "UPDATE"
 
 
-def attributes_of(call: Call, operation: str, body: Json, old: Json | None, wanted: WriteOptions) -> Attributes:
+def attributes_of(
+    scope: RequestScope, operation: str, body: Json, old: Json | None, wanted: WriteOptions
+) -> Attributes:
     """A new or a changed object, before or after admission may change it."""
     given: Json = {
         "kind": "CreateOptions" if operation == CREATE else "UpdateOptions",
@@ -56,17 +58,17 @@ def attributes_of(call: Call, operation: str, body: Json, old: Json | None, want
         given["fieldManager"] = wanted.manager
     if wanted.is_dry_run:
         given["dryRun"] = ["All"]
-    if "fieldValidation" in call.request.query:
+    if "fieldValidation" in scope.request.query:
         given["fieldValidation"] = wanted.validation
     return Attributes(
         operation=operation,
-        kind=call.kind,
-        subresource=call.subresource,
-        namespace=call.namespace,
-        name=body["metadata"].get("name", "") if operation == CREATE else call.name,
+        kind=scope.kind,
+        subresource=scope.subresource,
+        namespace=scope.namespace,
+        name=body["metadata"].get("name", "") if operation == CREATE else scope.name,
         body=body,
         old=old,
-        user=call.user,
+        user=scope.user,
         is_dry_run=wanted.is_dry_run,
         options=given,
     )

@@ -16,8 +16,8 @@ from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.admission import plugins, reviews
 from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.admission.calling import Caller, CallFailed, HttpsCaller
-from mirror.embedded.apiserver.admission.webhooks import MUTATING, VALIDATING, Hook, Hooks, kind_for
-from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, internal
+from mirror.embedded.apiserver.admission.webhooks import MUTATING, VALIDATING, Webhook, Webhooks, kind_for
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, internal
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.patch import json_patch
@@ -53,18 +53,18 @@ class Admission:
         self._service_address = service_address
         self.side_thread: SideThread | None = None
         """Where patches of webhooks are carried out; None: in the loop."""
-        self._mutating = Hooks(storage, MUTATING)
-        self._validating = Hooks(storage, VALIDATING)
+        self._mutating = Webhooks(storage, MUTATING)
+        self._validating = Webhooks(storage, VALIDATING)
 
     def check_namespace(self, attributes: Attributes) -> None:
-        """Whether its namespace still takes a new object, once nothing is awaited any more. Raises: Refused."""
+        """Whether its namespace still takes a new object, once nothing is awaited any more. Raises: StatusError."""
         plugins.check_namespace(self._storage, attributes)
 
     async def mutate(self, attributes: Attributes) -> list[str]:
         """Let everybody change what will be stored; gives warnings.
 
         Raises:
-            Refused: somebody objects, or cannot be asked.
+            StatusError: somebody objects, or cannot be asked.
         """
         plugins.check_namespace(self._storage, attributes)
         self._complete(attributes)
@@ -82,7 +82,7 @@ class Admission:
         """Let everybody look at what will be stored; gives warnings.
 
         Raises:
-            Refused: somebody objects, or cannot be asked.
+            StatusError: somebody objects, or cannot be asked.
         """
         if attributes.body is not None:
             plugins.validate(self._storage, attributes)
@@ -95,16 +95,16 @@ class Admission:
             if (kind := kind_for(hook, attributes, self._registry, self._storage)) is not None
         ]
         answers = await asyncio.gather(*(self._ask_validating(hook, attributes, kind) for hook, kind in asked))
-        refusals = [answer for answer in answers if isinstance(answer, Refused)]
+        refusals = [answer for answer in answers if isinstance(answer, StatusError)]
         if refusals:
             raise refusals[0]
-        return [warning for answer in answers if not isinstance(answer, Refused) for warning in answer]
+        return [warning for answer in answers if not isinstance(answer, StatusError) for warning in answer]
 
     def _complete(self, attributes: Attributes) -> None:
         if attributes.body is not None:
             plugins.mutate(self._storage, attributes)
 
-    async def _one_after_the_other(self, attributes: Attributes, hooks: list[Hook], warnings: list[str]) -> set[str]:
+    async def _one_after_the_other(self, attributes: Attributes, hooks: list[Webhook], warnings: list[str]) -> set[str]:
         """Ask mutating webhooks; gives those that want to be asked again, since later ones have changed something."""
         before: set[str] = set()
         again: set[str] = set()
@@ -121,7 +121,7 @@ class Admission:
                 before.add(hook.uid)
         return again
 
-    async def _ask_mutating(self, hook: Hook, attributes: Attributes, kind: Kind) -> tuple[bool, tuple[str, ...]]:
+    async def _ask_mutating(self, hook: Webhook, attributes: Attributes, kind: Kind) -> tuple[bool, tuple[str, ...]]:
         verdict = await self._ask(hook, attributes, kind, is_mutating=True)
         if verdict is None:
             return False, ()
@@ -154,22 +154,22 @@ class Admission:
         attributes.is_changed = attributes.is_changed or has_changed
         return has_changed
 
-    async def _ask_validating(self, hook: Hook, attributes: Attributes, kind: Kind) -> tuple[str, ...] | Refused:
+    async def _ask_validating(self, hook: Webhook, attributes: Attributes, kind: Kind) -> tuple[str, ...] | StatusError:
         try:
             verdict = await self._ask(hook, attributes, kind, is_mutating=False)
-        except Refused as refused:
+        except StatusError as refused:
             return refused
         if verdict is None:
             return ()
         return verdict.warnings if verdict.is_allowed else reviews.denied(hook, verdict.status)
 
     async def _ask(
-        self, hook: Hook, attributes: Attributes, kind: Kind, *, is_mutating: bool
+        self, hook: Webhook, attributes: Attributes, kind: Kind, *, is_mutating: bool
     ) -> reviews.Verdict | None:
-        """Call a webhook; None if that failed and does not matter.
+        """RequestScope a webhook; None if that failed and does not matter.
 
         Raises:
-            Refused: it failed and matters; or a dry run would have effects.
+            StatusError: it failed and matters; or a dry run would have effects.
         """
         if attributes.is_dry_run and not hook.may_be_called_on_dry_run:
             raise bad_request(f"admission webhook {quoted(hook.name)} does not support dry run")
@@ -185,7 +185,7 @@ class Admission:
             return None
         raise internal(text)
 
-    async def _call(self, hook: Hook, attributes: Attributes, kind: Kind, *, is_mutating: bool) -> reviews.Verdict:
+    async def _call(self, hook: Webhook, attributes: Attributes, kind: Kind, *, is_mutating: bool) -> reviews.Verdict:
         version = reviews.version_for(hook)
         if version is None:
             raise CallFailed("webhook does not accept known AdmissionReview versions (v1, v1beta1)")
@@ -200,7 +200,7 @@ class Admission:
         )
         return reviews.verdict(answer, version, uid, is_mutating=is_mutating)
 
-    def _where(self, hook: Hook) -> tuple[str, str]:
+    def _where(self, hook: Webhook) -> tuple[str, str]:
         """The URL of a webhook, and where to connect for it if not to the URL's host."""
         client = hook.body["clientConfig"]
         service = client.get("service")

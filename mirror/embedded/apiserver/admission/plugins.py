@@ -9,7 +9,7 @@ from __future__ import annotations
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.apimachinery import objects
-from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, failure, forbidden, not_found
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, failure, forbidden, not_found
 from mirror.embedded.apiserver.storage.mvcc import Storage
 
 _IMMORTAL = ("default", "kube-system", "kube-public")
@@ -19,7 +19,7 @@ def check_namespace(storage: Storage, attributes: Attributes) -> None:
     """Let pass what a namespace allows.
 
     Raises:
-        Refused: 404 or 403.
+        StatusError: 404 or 403.
     """
     kind = attributes.kind
     if attributes.is_of_namespaces:
@@ -59,7 +59,7 @@ def mutate(storage: Storage, attributes: Attributes) -> None:
     """Complete a new or changed object, in place.
 
     Raises:
-        Refused: 403, a pod has a priority that is not its class's, or a class that is not there (of priority or of
+        StatusError: 403, a pod has a priority that is not its class's, or a class that is not there (of priority or of
             runtime; there are no RuntimeClasses).
     """
     body = attributes.body
@@ -81,7 +81,7 @@ def validate(storage: Storage, attributes: Attributes) -> None:
     """Look at an object as it will be stored.
 
     Raises:
-        Refused: 403 for a second default priority class, and for overhead, which only a RuntimeClass may give.
+        StatusError: 403 for a second default priority class, and for overhead, which only a RuntimeClass may give.
     """
     body = attributes.body
     if body is None or attributes.subresource:
@@ -128,7 +128,7 @@ def _set_priority(storage: Storage, name: str, spec: Json) -> None:
 
 def _check_runtime_class(wanted: str | None, name: str) -> None:
     if wanted == "":
-        raise Refused(failure(500, "", "resource name may not be empty"))
+        raise StatusError(failure(500, "", "resource name may not be empty"))
     if wanted is not None:
         raise forbidden("pods", "", name, f"pod rejected: RuntimeClass {quoted(wanted)} not found")
 

@@ -11,8 +11,8 @@ import msgspec
 
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.admission.attributes import Attributes
-from mirror.embedded.apiserver.admission.webhooks import Hook
-from mirror.embedded.apiserver.apimachinery.errors import Json, Refused
+from mirror.embedded.apiserver.admission.webhooks import Webhook
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 
 _VERSIONS = ("v1", "v1beta1")
@@ -35,7 +35,7 @@ class Verdict:
     warnings: tuple[str, ...] = ()
 
 
-def version_for(hook: Hook) -> str | None:
+def version_for(hook: Webhook) -> str | None:
     """The version of reviews that the webhook and we know."""
     return next((one for one in hook.body.get("admissionReviewVersions") or () if one in _VERSIONS), None)
 
@@ -96,7 +96,7 @@ def verdict(answer: bytes, version: str, uid: str, *, is_mutating: bool) -> Verd
     )
 
 
-def denied(hook: Hook, status: Json) -> Refused:
+def denied(hook: Webhook, status: Json) -> StatusError:
     """The webhook said no: what the client is told."""
     by = f"admission webhook {quoted(hook.name)} denied the request"
     code = status.get("code")
@@ -113,7 +113,7 @@ def denied(hook: Hook, status: Json) -> Refused:
     if isinstance(status.get("details"), dict):
         told["details"] = status["details"]
     told["code"] = code if isinstance(code, int) and 400 <= code <= 599 else 400
-    return Refused(told)
+    return StatusError(told)
 
 
 def _check_envelope(body: Json, response: Json, uid: str) -> None:

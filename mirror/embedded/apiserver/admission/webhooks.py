@@ -19,7 +19,7 @@ _ANY = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Hook:
+class Webhook:
     """One webhook of one configuration."""
 
     uid: str
@@ -54,16 +54,16 @@ class Hook:
         return b64decode(self.body["clientConfig"].get("caBundle") or "")
 
 
-class Hooks:
+class Webhooks:
     """The webhooks of one kind of configuration; read from the store anew when one of them has changed."""
 
     def __init__(self, storage: Storage, stored_as: str) -> None:
         self._storage = storage
         self._of = stored_as
         self._read_at = 0
-        self._hooks: list[Hook] = []
+        self._hooks: list[Webhook] = []
 
-    def all(self) -> list[Hook]:
+    def all(self) -> list[Webhook]:
         """By the names of their configurations, then as these list them."""
         changed = self._storage.changed(self._of)
         if changed != self._read_at:
@@ -73,16 +73,16 @@ class Hooks:
         return self._hooks
 
 
-def _of(configuration: str, body: Json) -> Iterable[Hook]:
+def _of(configuration: str, body: Json) -> Iterable[Webhook]:
     for webhook in body.get("webhooks") or ():
-        yield Hook(f"{configuration}/{webhook['name']}", webhook)
+        yield Webhook(f"{configuration}/{webhook['name']}", webhook)
 
 
-def kind_for(hook: Hook, attributes: Attributes, registry: Registry, storage: Storage) -> Kind | None:
+def kind_for(hook: Webhook, attributes: Attributes, registry: Registry, storage: Storage) -> Kind | None:
     """The kind, in the version that the webhook asks for, under which it wants to see this request; None: not at all.
 
     Raises:
-        Refused: 404, it selects by a namespace that is not there.
+        StatusError: 404, it selects by a namespace that is not there.
     """
     if attributes.kind.group == GROUP:
         return None  # nobody locks the door from inside
@@ -95,7 +95,7 @@ def kind_for(hook: Hook, attributes: Attributes, registry: Registry, storage: St
     return found
 
 
-def _is_in_its_namespaces(hook: Hook, attributes: Attributes, storage: Storage) -> bool | None:
+def _is_in_its_namespaces(hook: Webhook, attributes: Attributes, storage: Storage) -> bool | None:
     """None if there is no such namespace."""
     selector = hook.body.get("namespaceSelector") or {}
     if not attributes.around or not _says_something(selector):
@@ -106,7 +106,7 @@ def _is_in_its_namespaces(hook: Hook, attributes: Attributes, storage: Storage) 
     return None if record is None else bool(label_selectors.matches(selector, record.labels))
 
 
-def _is_its_object(hook: Hook, attributes: Attributes) -> bool:
+def _is_its_object(hook: Webhook, attributes: Attributes) -> bool:
     selector = hook.body.get("objectSelector") or {}
     if not _says_something(selector):
         return True
@@ -123,7 +123,7 @@ def _labels(body: Json) -> Mapping[str, str]:
     return labels
 
 
-def _by_rules(hook: Hook, attributes: Attributes, registry: Registry) -> Kind | None:
+def _by_rules(hook: Webhook, attributes: Attributes, registry: Registry) -> Kind | None:
     rules = hook.body.get("rules") or ()
     if any(_meets(rule, attributes, attributes.kind) for rule in rules):
         return attributes.kind

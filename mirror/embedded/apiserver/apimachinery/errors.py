@@ -1,6 +1,6 @@
 """Every answer that is not what was asked for, as a ``Status`` with the words of kube-apiserver (E1–E6).
 
-Handlers raise ``Refused``; ``server`` makes a response of it.
+Handlers raise ``StatusError``; ``server`` makes a response of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Json: TypeAlias = dict[str, Any]
 MOST_CAUSES = 100
 
 
-class Refused(Exception):
+class StatusError(Exception):
     """The request is answered with this ``Status``."""
 
     def __init__(self, status: Json, *, headers: tuple[tuple[str, str], ...] = ()) -> None:
@@ -52,35 +52,35 @@ def qualified(plural: str, group: str) -> str:
     return f"{plural}.{group}" if group else plural
 
 
-def not_found(plural: str, group: str, name: str) -> Refused:
+def not_found(plural: str, group: str, name: str) -> StatusError:
     """404: there is no such object."""
     details = {"name": name, "group": group, "kind": plural}
-    return Refused(failure(404, "NotFound", f"{qualified(plural, group)} {quoted(name)} not found", details))
+    return StatusError(failure(404, "NotFound", f"{qualified(plural, group)} {quoted(name)} not found", details))
 
 
-def no_such_path() -> Refused:
+def no_such_path() -> StatusError:
     """404: there is no such resource; a client library reads it as ``the server could not find …``."""
-    return Refused(failure(404, "NotFound", "the server could not find the requested resource", {}))
+    return StatusError(failure(404, "NotFound", "the server could not find the requested resource", {}))
 
 
-def already_exists(plural: str, group: str, name: str) -> Refused:
+def already_exists(plural: str, group: str, name: str) -> StatusError:
     """409 on create."""
     details = {"name": name, "group": group, "kind": plural}
     message = f"{qualified(plural, group)} {quoted(name)} already exists"
-    return Refused(failure(409, "AlreadyExists", message, details))
+    return StatusError(failure(409, "AlreadyExists", message, details))
 
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def conflict(plural: str, group: str, name: str, why: str = MODIFIED) -> Refused:
+def conflict(plural: str, group: str, name: str, why: str = MODIFIED) -> StatusError:
     """409 on a write that relied on something that is no longer so."""
     details = {"name": name, "group": group, "kind": plural}
     message = f"Operation cannot be fulfilled on {qualified(plural, group)} {quoted(name)}: {why}"
-    return Refused(failure(409, "Conflict", message, details))
+    return StatusError(failure(409, "Conflict", message, details))
 
 
-def invalid(kind: str, group: str, name: str, violations: Sequence[Violation]) -> Refused:
+def invalid(kind: str, group: str, name: str, violations: Sequence[Violation]) -> StatusError:
     """422: every cause with its repetitions, and a message without them (E1, E2).
 
     Of more than ``MOST_CAUSES`` only the first are told, and how many more there are: kube-apiserver tells them all, in
@@ -96,45 +96,45 @@ def invalid(kind: str, group: str, name: str, violations: Sequence[Violation]) -
     listed = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
     message = f"{qualified(kind, group)} {quoted(name)} is invalid" + (f": {listed}" if distinct else "")
     causes = [{"reason": one.reason, "message": one.message, "field": one.field} for one in violations]
-    return Refused(failure(422, "Invalid", message, {"name": name, "group": group, "kind": kind, "causes": causes}))
+    return StatusError(failure(422, "Invalid", message, {"name": name, "group": group, "kind": kind, "causes": causes}))
 
 
-def bad_request(message: str) -> Refused:
+def bad_request(message: str) -> StatusError:
     """400."""
-    return Refused(failure(400, "BadRequest", message))
+    return StatusError(failure(400, "BadRequest", message))
 
 
-def forbidden(plural: str, group: str, name: str, why: str) -> Refused:
+def forbidden(plural: str, group: str, name: str, why: str) -> StatusError:
     """403 of an admission step; ``why`` follows the colon."""
     what = qualified(plural, group)
     message = f"{what} {quoted(name)} is forbidden: {why}" if name else f"{what} is forbidden: {why}"
-    return Refused(failure(403, "Forbidden", message, {"name": name, "group": group, "kind": plural}))
+    return StatusError(failure(403, "Forbidden", message, {"name": name, "group": group, "kind": plural}))
 
 
-def unauthorized() -> Refused:
+def unauthorized() -> StatusError:
     """401."""
-    return Refused(failure(401, "Unauthorized", "Unauthorized"))
+    return StatusError(failure(401, "Unauthorized", "Unauthorized"))
 
 
-def method_not_allowed() -> Refused:
+def method_not_allowed() -> StatusError:
     """405."""
     message = "the server does not allow this method on the requested resource"
-    return Refused(failure(405, "MethodNotAllowed", message, {}))
+    return StatusError(failure(405, "MethodNotAllowed", message, {}))
 
 
-def gone(message: str) -> Refused:
+def gone(message: str) -> StatusError:
     """410: this version is no longer kept."""
-    return Refused(failure(410, "Expired", message))
+    return StatusError(failure(410, "Expired", message))
 
 
-def unsupported_media_type(message: str) -> Refused:
+def unsupported_media_type(message: str) -> StatusError:
     """415."""
-    return Refused(failure(415, "UnsupportedMediaType", message, _details(message)))
+    return StatusError(failure(415, "UnsupportedMediaType", message, _details(message)))
 
 
-def not_acceptable(message: str) -> Refused:
+def not_acceptable(message: str) -> StatusError:
     """406."""
-    return Refused(failure(406, "NotAcceptable", message, _details(message)))
+    return StatusError(failure(406, "NotAcceptable", message, _details(message)))
 
 
 def _details(message: str) -> Json | None:
@@ -142,17 +142,17 @@ def _details(message: str) -> Json | None:
     return {} if message.startswith(("406: ", "415: ")) else None
 
 
-def too_large(message: str) -> Refused:
+def too_large(message: str) -> StatusError:
     """413."""
-    return Refused(failure(413, "RequestEntityTooLarge", message))
+    return StatusError(failure(413, "RequestEntityTooLarge", message))
 
 
-def too_many_requests(message: str) -> Refused:
+def too_many_requests(message: str) -> StatusError:
     """429; the client is to try again in a second."""
-    return Refused(failure(429, "TooManyRequests", message, {"retryAfterSeconds": 1}))
+    return StatusError(failure(429, "TooManyRequests", message, {"retryAfterSeconds": 1}))
 
 
-def internal(message: str) -> Refused:
+def internal(message: str) -> StatusError:
     """500; the message must not hold anything that a client may not see."""
     causes = [{"message": message}]
-    return Refused(failure(500, "InternalError", f"Internal error occurred: {message}", {"causes": causes}))
+    return StatusError(failure(500, "InternalError", f"Internal error occurred: {message}", {"causes": causes}))

@@ -61,7 +61,7 @@ def label_selector(text: str) -> Labels:
     """The conditions of ``a=b,c in (d,e),!f``.
 
     Raises:
-        Refused: 400.
+        StatusError: 400.
     """
     return _remembered_labels(text) if len(text) <= _LONGEST_REMEMBERED else _labels(text)
 
@@ -70,7 +70,7 @@ def field_terms(text: str) -> tuple[Term, ...]:
     """The conditions of ``metadata.name=a,status.phase!=b``.
 
     Raises:
-        Refused: 400.
+        StatusError: 400.
     """
     return _remembered_terms(text) if len(text) <= _LONGEST_REMEMBERED else _terms(text)
 

@@ -53,7 +53,7 @@ class Authenticator:
         )
 
     def authenticate(self, request: Request) -> User:
-        """Whose credentials the request shows. Raises: Refused 401."""
+        """Whose credentials the request shows. Raises: StatusError 401."""
         return request.user or self._bearer(request.headers.get("authorization", ""))
 
     def verify(self, token: str, audiences: tuple[str, ...] = ()) -> Verified | None:

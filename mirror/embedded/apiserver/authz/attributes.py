@@ -7,7 +7,7 @@ the same 403 as for what is.
 from __future__ import annotations
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver.apimachinery.errors import Refused, failure, qualified
+from mirror.embedded.apiserver.apimachinery.errors import StatusError, failure, qualified
 from mirror.embedded.apiserver.authz.rules import Attributes
 from mirror.embedded.apiserver.messages import User
 from mirror.embedded.apiserver.request.info import RequestInfo
@@ -23,7 +23,7 @@ def attributes_of(info: RequestInfo) -> Attributes:
     return Attributes(info.verb, info.group, info.parts[0], info.subresource, info.namespace, name)
 
 
-def refusal(user: User, wanted: Attributes, reason: str = "") -> Refused:
+def refusal(user: User, wanted: Attributes, reason: str = "") -> StatusError:
     """403: this user may not do that."""
     told = _sentence(user, wanted).translate(_ESCAPED) + (f": {reason}" if reason else "")
     what = qualified(wanted.resource, wanted.group)
@@ -36,7 +36,7 @@ def refusal(user: User, wanted: Attributes, reason: str = "") -> Refused:
     details = {"name": wanted.name, "group": wanted.group, "kind": wanted.resource}
     body = failure(403, "Forbidden", message, details)
     body.setdefault("details", {})
-    return Refused(body)
+    return StatusError(body)
 
 
 def _sentence(user: User, wanted: Attributes) -> str:

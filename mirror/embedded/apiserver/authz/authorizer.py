@@ -33,7 +33,7 @@ class Authorizer:
         """On whose behalf the request is: the user's own, unless its headers name another.
 
         Raises:
-            Refused: 403 or 400, not on behalf of that user.
+            StatusError: 403 or 400, not on behalf of that user.
         """
         if not any(name.startswith(impersonation.PREFIX) for name in headers):
             return user
@@ -45,17 +45,17 @@ class Authorizer:
         )
 
     def check(self, user: User, verb: str, kind: Kind, subresource: str, namespace: str, name: str) -> None:
-        """Whether the user may do this with an object. Raises: Refused 403."""
+        """Whether the user may do this with an object. Raises: StatusError 403."""
         if not (self._allows_all or MASTERS_GROUP in user.groups):
             self.confirm(user, Attributes(verb, kind.group, kind.plural, subresource, namespace, name))
 
     def check_request(self, user: User, info: RequestInfo) -> None:
-        """The same of what the request wants, whether or not it is served. Raises: Refused 403."""
+        """The same of what the request wants, whether or not it is served. Raises: StatusError 403."""
         if not (self._allows_all or MASTERS_GROUP in user.groups):
             self.confirm(user, attributes_of(info))
 
     def confirm(self, user: User, wanted: Attributes) -> None:
-        """Raises: Refused 403."""
+        """Raises: StatusError 403."""
         is_allowed, reason = self.decide(user, wanted)
         if not is_allowed:
             raise refusal(user, wanted, reason)
@@ -77,7 +77,7 @@ class Authorizer:
         return Held([("", rule) for rule in FULL]) if self._allows_all else self._policy.held(user, namespace)
 
     def rules_of(self, ref: RoleRef, namespace: str) -> Sequence[Rule]:
-        """What a binding gives. Raises: Refused (404) if there is no such role."""
+        """What a binding gives. Raises: StatusError (404) if there is no such role."""
         return self._policy.rules_of(ref, namespace)
 
     def all_rules(self, user: User, namespace: str) -> tuple[list[Rule], str, bool]:

@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from mirror.batch.quoting import quoted, quoted_list
-from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, failure, forbidden, not_found
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, failure, forbidden, not_found
 from mirror.embedded.apiserver.authz.policy import CLUSTER_ROLES, GROUP, ROLES, Held, RoleRef
 from mirror.embedded.apiserver.authz.rules import (
     FULL,
@@ -40,7 +40,7 @@ class Rights(Protocol):
         ...
 
     def rules_of(self, ref: RoleRef, namespace: str) -> Sequence[Rule]:
-        """What a binding gives; Refused (404) if there is no such role."""
+        """What a binding gives; StatusError (404) if there is no such role."""
         ...
 
 
@@ -48,7 +48,7 @@ def check_role(rights: Rights, user: User, new: Json, old: Json | None, *, is_cl
     """Whether the user may write this role.
 
     Raises:
-        Refused: 403.
+        StatusError: 403.
     """
     if MASTERS_GROUP in user.groups or (old is not None and _is_same_but_for_collection(new, old)):
         return
@@ -68,7 +68,7 @@ def check_binding(rights: Rights, user: User, new: Json, old: Json | None, *, is
     """Whether the user may write this binding.
 
     Raises:
-        Refused: 403, or 404 if its role is not there.
+        StatusError: 403, or 404 if its role is not there.
     """
     if MASTERS_GROUP in user.groups or (old is not None and _is_same_but_for_collection(new, old)):
         return
@@ -79,11 +79,11 @@ def check_binding(rights: Rights, user: User, new: Json, old: Json | None, *, is
         if rights.may(user, Attributes("bind", ref.api_group, plural, namespace=namespace, name=ref.name)):
             return
     else:
-        raise Refused(failure(500, "", f"unsupported role reference kind: {quoted(ref.kind)}"))
+        raise StatusError(failure(500, "", f"unsupported role reference kind: {quoted(ref.kind)}"))
     plural = "clusterrolebindings" if is_cluster else "rolebindings"
     try:
         given = rights.rules_of(ref, namespace)
-    except Refused as refused:
+    except StatusError as refused:
         # The server has it about the kind of the request, under the name of the role.
         raise not_found(plural, GROUP, ref.name) from refused
     _confirm(rights, user, namespace, given, plural, name)

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from mirror.batch.quoting import quoted
 from mirror.batch.syntax import subdomain_problems
-from mirror.embedded.apiserver.apimachinery.errors import Refused, bad_request
+from mirror.embedded.apiserver.apimachinery.errors import StatusError, bad_request
 from mirror.embedded.apiserver.authn.tokens import account_of
 from mirror.embedded.apiserver.authz.attributes import refusal
 from mirror.embedded.apiserver.authz.rules import Attributes
@@ -33,7 +33,7 @@ _MOST_REMEMBERED = 10_000
 _is_path = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+").fullmatch
 
 Check = Callable[[Attributes], None]
-"""Raises Refused (403) if the one who asks may not."""
+"""Raises StatusError (403) if the one who asks may not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def wanted_user(headers: Mapping[str, str]) -> User | None:
     """Whom the headers name, as they name them; None: nobody.
 
     Raises:
-        Refused: they name something of a user, but no user (400).
+        StatusError: they name something of a user, but no user (400).
     """
     values = {name: text.split("\n") for name, text in headers.items() if name.startswith(PREFIX)}
     if not values:
@@ -101,9 +101,9 @@ def impersonated(user: User, wanted: User, request: Attributes, check: Check, mo
         check: whether ``user`` may do something.
 
     Raises:
-        Refused: ``user`` may not (403).
+        StatusError: ``user`` may not (403).
     """
-    first: Refused | None = None
+    first: StatusError | None = None
     for mode in modes.tried(user):
         if not mode.applies(wanted):
             continue
@@ -111,7 +111,7 @@ def impersonated(user: User, wanted: User, request: Attributes, check: Check, mo
             if mode.name:
                 check(replace(request, verb=f"impersonate-on:{mode.name}:{request.verb}"))
             found = _checked(user, wanted, mode, check)
-        except Refused as refused:
+        except StatusError as refused:
             first = first or refused
         else:
             modes.worked(user, mode)

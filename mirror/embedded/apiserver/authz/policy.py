@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver.apimachinery.errors import Refused, not_found
+from mirror.embedded.apiserver.apimachinery.errors import StatusError, not_found
 from mirror.embedded.apiserver.authn.tokens import ACCOUNT_PREFIX
 from mirror.embedded.apiserver.authz.rules import Attributes, Rule, allows
 from mirror.embedded.apiserver.messages import User
@@ -124,7 +124,7 @@ class Policy:
         """What a binding in this namespace (empty: of the whole cluster) gives.
 
         Raises:
-            Refused: there is no such role (404).
+            StatusError: there is no such role (404).
         """
         self._refresh()
         is_role = ref.kind == "Role"
@@ -159,7 +159,7 @@ class Policy:
                     continue
                 try:
                     rules = self.rules_of(binding.role_ref, place)
-                except Refused as refused:
+                except StatusError as refused:
                     held.errors.append(str(refused))
                     continue
                 source = _described(binding, subject)

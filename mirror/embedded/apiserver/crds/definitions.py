@@ -19,7 +19,7 @@ from mirror.embedded.apiserver.registry import object_meta
 from mirror.embedded.apiserver.registry.dependencies import Action
 from mirror.embedded.apiserver.request.routing import ActionKey
 from mirror.embedded.apiserver.storage.mvcc import Storage
-from mirror.embedded.apiserver.storage.records import Moved, Record
+from mirror.embedded.apiserver.storage.records import Record, StorageConflict
 from mirror.runtime.clock import Clock
 
 _STORED_AS = crd.KIND.stored_as
@@ -74,7 +74,7 @@ class Definitions:
         self._is_due = False
         try:
             self._settle()
-        except Moved:
+        except StorageConflict:
             self._soon()
 
     def _records(self) -> list[Record]:

@@ -66,7 +66,7 @@ def answer(request: Request, registry: Registry, gates: ApiGates = ALL_ON) -> Re
     """The answer to a question about what there is; None: the path is about something else.
 
     Raises:
-        Refused: 405.
+        StatusError: 405.
     """
     path = request.path.rstrip("/")
     if path.startswith("/openapi"):

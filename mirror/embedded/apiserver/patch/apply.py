@@ -35,8 +35,8 @@ def apply(
     """The object as it is after applying, with its managers; not yet decoded. Nothing that is given is changed.
 
     Raises:
-        Refused: 400 for an object that may not be applied here, 409 with a cause for every conflict, 500 if it does not
-            fit the kind, as upstream has it.
+        StatusError: 400 for an object that may not be applied here, 409 with a cause for every conflict, 500 if it does
+            not fit the kind, as upstream has it.
     """
     _check_identity(patch, kind)
     applying = _Applying(kind, subresource, now)
@@ -51,7 +51,7 @@ def apply(
     return found
 
 
-def _untracked(live: Json, kind: Kind, shape: shapes.Struct) -> errors.Refused:
+def _untracked(live: Json, kind: Kind, shape: shapes.Struct) -> errors.StatusError:
     """500: the object that is there has something that nobody can own."""
     wrong = validating.told(validating.problems(live, shape, allows_duplicates=True))
     if live["metadata"].get("managedFields"):
@@ -66,7 +66,7 @@ def _despite(conflicts: _Conflicts, applying: _Applying, patch: Json, current: J
     """kubectl may take what it owns through client-side apply.
 
     Raises:
-        Refused: 409, there is more.
+        StatusError: 409, there is more.
     """
     allowed = _allowed(current, applying.kind, applying.shape) if manager == _KUBECTL else None
     if allowed is None:
@@ -193,7 +193,7 @@ class _Conflicts(Exception):
         super().__init__(f"{len(found)} conflicts")
         self.found = found
 
-    def refused(self) -> errors.Refused:
+    def refused(self) -> errors.StatusError:
         """409 with a cause for every conflict."""
         causes = [
             {"reason": "FieldManagerConflict", "message": f"conflict with {_told(owner)}", "field": sets.shown(path)}
@@ -208,7 +208,7 @@ class _Conflicts(Exception):
                 lines.append(f"conflicts with {_told(owner)}:")
                 lines.extend(f"- {sets.shown(path)}" for one, path in self.found if one == owner)
             message = f"Apply failed with {len(self.found)} conflicts: " + "\n".join(lines)
-        return errors.Refused(errors.failure(409, "Conflict", message, {"causes": causes}))
+        return errors.StatusError(errors.failure(409, "Conflict", message, {"causes": causes}))
 
 
 def _identity(manager: Manager) -> str:
@@ -281,6 +281,6 @@ def described(patch: Json, kind: Kind) -> str:
     return f"{namespace}/{name}; {kind.group}/{kind.version}, Kind={kind.kind}"
 
 
-def internal(message: str) -> errors.Refused:
+def internal(message: str) -> errors.StatusError:
     """500, as the server answers where it did not think of a better code."""
-    return errors.Refused(errors.failure(500, "", message))
+    return errors.StatusError(errors.failure(500, "", message))

@@ -39,7 +39,7 @@ def applied(
     ``current`` is the object as it is served, or None; it is not changed.
 
     Raises:
-        Refused: 400 if it cannot be read, 409 for conflicts, 500 if it does not fit the kind.
+        StatusError: 400 if it cannot be read, 409 for conflicts, 500 if it does not fit the kind.
     """
     wanted, complaints = _read(patch)
     found = apply.apply(wanted, current, kind, manager=manager, force=force, subresource=subresource, now=now)

@@ -48,7 +48,7 @@ def type_of(content_type: str, kind: Kind) -> str:
     """The content type without its parameters.
 
     Raises:
-        Refused: 415, the kind takes no such patch.
+        StatusError: 415, the kind takes no such patch.
     """
     found = content_type.partition(";")[0] if content_type.find(";") > 0 else content_type
     if found not in accepted(kind):
@@ -65,7 +65,7 @@ def patched(content_type: str, patch: bytes, current: Json, kind: Kind, validati
     """The object as the patch makes it, decoded; JSON, merge and strategic merge patches.
 
     Raises:
-        Refused: 400, 415, 413 or 422; the patch is none, or does not fit, or what it makes cannot be read.
+        StatusError: 400, 415, 413 or 422; the patch is none, or does not fit, or what it makes cannot be read.
     """
     match type_of(content_type, kind):
         case "application/json-patch+json":
@@ -135,7 +135,7 @@ def _merge(patch: bytes, validation: Validation) -> tuple[Json, list[str]]:
     is_checked = validation != "Ignore"
     try:
         members = _parsed(patch, "error decoding patch: ")
-    except errors.Refused:
+    except errors.StatusError:
         if is_checked:
             raise
         raise errors.bad_request("Invalid JSON Patch") from None
@@ -157,7 +157,7 @@ def _strategic(patch: bytes, current: Json, kind: Kind, validation: Validation) 
     except strategic.Unmergeable:
         raise _rejected() from None
     except strategic.CannotMerge as error:
-        raise errors.Refused(errors.failure(500, "", str(error))) from error
+        raise errors.StatusError(errors.failure(500, "", str(error))) from error
     try:
         body, unknown = converting.converted(found, kind.strategy.struct)
     except converting.Unconvertible as error:
@@ -247,7 +247,7 @@ def _told(complaints: list[str], shown: str, validation: Validation) -> list[str
     """What a client is warned of.
 
     Raises:
-        Refused: 422, validation is strict.
+        StatusError: 422, validation is strict.
     """
     if validation == "Strict" and complaints:
         raise _invalid(shown, f"strict decoding error: {', '.join(complaints)}")
@@ -262,14 +262,14 @@ def _parsed(patch: bytes, prefix: str) -> Any:
         raise errors.bad_request(prefix + why) from None
 
 
-def _invalid(shown: str, why: str) -> errors.Refused:
+def _invalid(shown: str, why: str) -> errors.StatusError:
     return errors.invalid("", "", "", [invalid_text("patch", shown, why)])
 
 
-def _rejected() -> errors.Refused:
+def _rejected() -> errors.StatusError:
     status = errors.failure(422, "Invalid", _REJECTED)
     status["details"] = {}
-    return errors.Refused(status)
+    return errors.StatusError(status)
 
 
 def _word(value: Any) -> str:

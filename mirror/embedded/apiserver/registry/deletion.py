@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.apimachinery import objects
-from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, conflict, not_found
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, conflict, not_found
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import Response
 from mirror.embedded.apiserver.registry import listing, object_meta
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
-from mirror.embedded.apiserver.registry.graceful_deletion import Step, step_of
+from mirror.embedded.apiserver.registry.graceful_deletion import Step, before_delete
 from mirror.embedded.apiserver.request import options, responses
 from mirror.embedded.apiserver.request.delete_options import DeleteOptions, delete_options
-from mirror.embedded.apiserver.request.scope import Call
-from mirror.embedded.apiserver.storage.records import Moved, Record
+from mirror.embedded.apiserver.request.scope import RequestScope
+from mirror.embedded.apiserver.storage.records import Record, StorageConflict
 
 _SHOWN_WHEN_DELETED = frozenset((("", "pods"), ("", "serviceaccounts"), ("", "namespaces")))
 """Kinds whose last state is the answer to a delete; for others it is a Status."""
@@ -39,132 +39,132 @@ class Outcome:
     is_gone: bool
 
 
-async def delete(deps: Dependencies, call: Call) -> Response:
-    """Delete one object. Raises: Refused."""
-    wanted = await call.pure(lambda: delete_options(call.request))
-    call.warnings.extend(call.kind.strategy.delete_warnings(_named_policy(wanted)))
-    outcome = await deleted(deps, call, wanted)
+async def delete(deps: Dependencies, scope: RequestScope) -> Response:
+    """Delete one object. Raises: StatusError."""
+    wanted = await scope.pure(lambda: delete_options(scope.request))
+    scope.warnings.extend(scope.kind.strategy.delete_warnings(_named_policy(wanted)))
+    outcome = await deleted(deps, scope, wanted)
     if outcome.raw:
         is_accepted = not outcome.is_gone and wanted.orphan is False
-        return await responses.showing(call, outcome.raw, deps.clock.now(), status=202 if is_accepted else 200)
+        return await responses.showing(scope, outcome.raw, deps.clock.now(), status=202 if is_accepted else 200)
     status: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-    details = {"name": outcome.record.name, "group": call.kind.group, "kind": call.kind.plural}
+    details = {"name": outcome.record.name, "group": scope.kind.group, "kind": scope.kind.plural}
     status["details"] = {name: value for name, value in details.items() if value} | {"uid": outcome.record.uid}
-    return responses.of_status(status, call.format, responses.warning_headers(call.warnings))
+    return responses.of_status(status, scope.format, responses.warning_headers(scope.warnings))
 
 
-async def delete_collection(deps: Dependencies, call: Call) -> Response:
-    """Delete every object of a list; the answer is the list as it was. Raises: Refused."""
-    chosen = await call.pure(lambda: options.list_options(call.request))
-    predicate = listing.predicate_of(call, chosen)
-    wanted = await call.pure(lambda: delete_options(call.request))
-    call.warnings.extend(call.kind.strategy.delete_warnings(_named_policy(wanted)))
-    page = await listing.page_of(deps.storage, call, predicate, chosen)
+async def delete_collection(deps: Dependencies, scope: RequestScope) -> Response:
+    """Delete every object of a list; the answer is the list as it was. Raises: StatusError."""
+    chosen = await scope.pure(lambda: options.list_options(scope.request))
+    predicate = listing.predicate_of(scope, chosen)
+    wanted = await scope.pure(lambda: delete_options(scope.request))
+    scope.warnings.extend(scope.kind.strategy.delete_warnings(_named_policy(wanted)))
+    page = await listing.page_of(deps.storage, scope, predicate, chosen)
     size = 0
     for number, record in enumerate(page.records):
         size += len(record.raw)
         if number % _AT_ONCE == _AT_ONCE - 1 or size > _BYTES_AT_ONCE:
             size = 0
             await asyncio.sleep(0)  # others want to be served, too
-        one = Call(
-            call.request,
-            call.user,
-            call.verb,
-            call.kind,
+        one = RequestScope(
+            scope.request,
+            scope.user,
+            scope.verb,
+            scope.kind,
             record.namespace,
             record.name,
             "",
-            call.format,
-            call.warnings,
-            call.thread,
+            scope.format,
+            scope.warnings,
+            scope.thread,
         )
         try:
             await deleted(deps, one, wanted)
-        except Refused as refused:
+        except StatusError as refused:
             if refused.code != 404:
                 raise
-    return await listing.listed(call, page, deps.clock.now())
+    return await listing.listed(scope, page, deps.clock.now())
 
 
-async def deleted(deps: Dependencies, call: Call, wanted: DeleteOptions) -> Outcome:
+async def deleted(deps: Dependencies, scope: RequestScope, wanted: DeleteOptions) -> Outcome:
     """Delete the call's object, or mark it. Also for actions (eviction).
 
     Raises:
-        Refused: 404, 409, and what admission says.
+        StatusError: 404, 409, and what admission says.
     """
-    kind = call.kind
+    kind = scope.kind
     for _ in range(_MOST_RETRIES + 1):
-        record = deps.storage.get(kind.stored_as, call.namespace, call.name)
+        record = deps.storage.get(kind.stored_as, scope.namespace, scope.name)
         if record is None:
-            raise not_found(kind.plural, kind.group, call.name)
-        _check_preconditions(call, wanted, record)
+            raise not_found(kind.plural, kind.group, scope.name)
+        _check_preconditions(scope, wanted, record)
         try:
-            return await _deleted(deps, call, wanted, record)
-        except Moved:
+            return await _deleted(deps, scope, wanted, record)
+        except StorageConflict:
             continue
-    raise conflict(kind.plural, kind.group, call.name)
+    raise conflict(kind.plural, kind.group, scope.name)
 
 
-async def _deleted(deps: Dependencies, call: Call, wanted: DeleteOptions, record: Record) -> Outcome:
-    """Raises: Moved if it is not what is stored any more."""
-    kind, strategy = call.kind, call.kind.strategy
-    context = deps.context(call.user, is_dry_run=wanted.is_dry_run)
+async def _deleted(deps: Dependencies, scope: RequestScope, wanted: DeleteOptions, record: Record) -> Outcome:
+    """Raises: StorageConflict if it is not what is stored any more."""
+    kind, strategy = scope.kind, scope.kind.strategy
+    context = deps.context(scope.user, is_dry_run=wanted.is_dry_run)
     attributes = Attributes(
         operation="DELETE",
         kind=kind,
         subresource="",
-        namespace=call.namespace,
+        namespace=scope.namespace,
         # Who deletes a collection names nothing.
-        name=call.name if call.verb != "deletecollection" else "",
+        name=scope.name if scope.verb != "deletecollection" else "",
         body=None,
         old=objects.body_of(kind, record),
-        user=call.user,
+        user=scope.user,
         is_dry_run=wanted.is_dry_run,
         options=_shown_options(wanted),
     )
-    call.warnings.extend(await deps.admission.mutate(attributes))
-    call.warnings.extend(await deps.admission.validate(attributes))
-    if deps.storage.get(kind.stored_as, call.namespace, call.name) is not record:
-        raise Moved
+    scope.warnings.extend(await deps.admission.mutate(attributes))
+    scope.warnings.extend(await deps.admission.validate(attributes))
+    if deps.storage.get(kind.stored_as, scope.namespace, scope.name) is not record:
+        raise StorageConflict
     body = objects.body_of(kind, record)
     had_finalizers = bool(body["metadata"].get("finalizers"))
-    step = step_of(strategy, body, wanted, context)
-    stored = await _written(deps, call, step, record, context) if step.body is not None else record
+    step = before_delete(strategy, body, wanted, context)
+    stored = await _written(deps, scope, step, record, context) if step.body is not None else record
     if not step.is_final:
-        raw = b"" if step.body is None and not _is_shown(call) else _raw(call, step, stored, wanted)
+        raw = b"" if step.body is None and not _is_shown(scope) else _raw(scope, step, stored, wanted)
         return Outcome(raw, stored, is_gone=False)
     if wanted.is_dry_run and step.body is None and had_finalizers:
         # Upstream answers with the object that its update would have filled in, had there been one.
         return Outcome(objects.encoded(kind, objects.empty(kind)), record, is_gone=True)
     if wanted.is_dry_run:
-        is_told = _is_shown(call) or step.body is not None
-        return Outcome(_raw(call, step, stored, wanted) if is_told else b"", record, is_gone=True)
+        is_told = _is_shown(scope) or step.body is not None
+        return Outcome(_raw(scope, step, stored, wanted) if is_told else b"", record, is_gone=True)
     last = object_meta.remove(deps.storage, kind, stored)
-    return Outcome(objects.shown(kind, last) if _is_shown(call) else b"", last, is_gone=True)
+    return Outcome(objects.shown(kind, last) if _is_shown(scope) else b"", last, is_gone=True)
 
 
-async def _written(deps: Dependencies, call: Call, step: Step, record: Record, context: Context) -> Record:
+async def _written(deps: Dependencies, scope: RequestScope, step: Step, record: Record, context: Context) -> Record:
     """Store what is to be written, unless it is what is there; a dry run writes nothing."""
     assert step.body is not None
-    kind, body = call.kind, step.body
+    kind, body = scope.kind, step.body
     if context.is_dry_run or body == objects.body_of(kind, record):
         return record
-    served = await call.pure(lambda: object_meta.served(kind.strategy, body), record.raw)
+    served = await scope.pure(lambda: object_meta.served(kind.strategy, body), record.raw)
     return object_meta.store(deps.storage, kind, served, replacing=record)
 
 
-def _raw(call: Call, step: Step, stored: Record, wanted: DeleteOptions) -> bytes:
+def _raw(scope: RequestScope, step: Step, stored: Record, wanted: DeleteOptions) -> bytes:
     if wanted.is_dry_run and step.body is not None:
-        return objects.encoded(call.kind, step.body)
-    return objects.shown(call.kind, stored)
+        return objects.encoded(scope.kind, step.body)
+    return objects.shown(scope.kind, stored)
 
 
-def _is_shown(call: Call) -> bool:
-    return (call.kind.group, call.kind.plural) in _SHOWN_WHEN_DELETED
+def _is_shown(scope: RequestScope) -> bool:
+    return (scope.kind.group, scope.kind.plural) in _SHOWN_WHEN_DELETED
 
 
-def _check_preconditions(call: Call, wanted: DeleteOptions, record: Record) -> None:
-    kind = call.kind
+def _check_preconditions(scope: RequestScope, wanted: DeleteOptions, record: Record) -> None:
+    kind = scope.kind
     if (kind.group, kind.plural) == ("", "namespaces"):
         _check_namespace_preconditions(wanted, record)
     if wanted.uid is not None and wanted.uid != record.uid:

@@ -15,7 +15,7 @@ from mirror.embedded.apiserver.apimachinery.objects import new_uid
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.authz.authorizer import Authorizer
 from mirror.embedded.apiserver.messages import Answer, User
-from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.request.scope import RequestScope
 from mirror.embedded.apiserver.side_thread import SideThread
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.podlogs import PodLogs
@@ -44,5 +44,5 @@ class Dependencies:
         return Context(now=now, uid=new_uid(self.random), user=user, gates=self.gates, is_dry_run=is_dry_run)
 
 
-Action: TypeAlias = Callable[[Dependencies, Call, Context], Awaitable[Answer]]
+Action: TypeAlias = Callable[[Dependencies, RequestScope, Context], Awaitable[Answer]]
 """Serves a subresource, or a kind, whose objects are not just read and written."""

@@ -26,14 +26,14 @@ class Step(NamedTuple):
     """Whether the object goes (after what was written)."""
 
 
-def is_to_go(strategy: Strategy, new: Json, old: Json) -> bool:
+def should_delete_during_update(strategy: Strategy, new: Json, old: Json) -> bool:
     """Whether an update leaves nothing that holds an object which is being deleted."""
     if new["metadata"].get("finalizers") or not old["metadata"].get("deletionTimestamp"):
         return False
     return not old["metadata"].get("deletionGracePeriodSeconds") and not strategy.is_held(new)
 
 
-def step_of(strategy: Strategy, body: Json, wanted: DeleteOptions, context: Context) -> Step:
+def before_delete(strategy: Strategy, body: Json, wanted: DeleteOptions, context: Context) -> Step:
     """What a delete does; ``body`` becomes what is to be written."""
     meta = body["metadata"]
     if strategy.is_held(body) or (_is_namespace(body) and not meta.get("deletionTimestamp")):

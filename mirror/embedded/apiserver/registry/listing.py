@@ -14,14 +14,14 @@ import msgspec
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver import side_thread
 from mirror.embedded.apiserver.apimachinery import objects, selectors
-from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, failure, gone, not_found
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, failure, gone, not_found
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.messages import Response
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.request import options, responses
 from mirror.embedded.apiserver.request.options import EXACT, ListOptions
-from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.request.scope import RequestScope
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Gone, Record
 
@@ -67,35 +67,35 @@ class Predicate(NamedTuple):
         return not self.fields or selectors.matches_fields(self.fields, fields_of(kind, record))
 
 
-async def get(deps: Dependencies, call: Call) -> Response:
-    """One object. Raises: Refused 400, 404, 504."""
-    if call.request.query:
-        _check_get(deps, call)
-    record = deps.storage.get(call.kind.stored_as, call.namespace, call.name)
+async def get(deps: Dependencies, scope: RequestScope) -> Response:
+    """One object. Raises: StatusError 400, 404, 504."""
+    if scope.request.query:
+        _check_get(deps, scope)
+    record = deps.storage.get(scope.kind.stored_as, scope.namespace, scope.name)
     if record is None:
-        raise not_found(call.kind.plural, call.kind.group, call.name)
-    raw = record.raw if not call.kind.strategy.is_converted else objects.shown(call.kind, record)
-    return await responses.showing(call, raw, deps.clock.now())
+        raise not_found(scope.kind.plural, scope.kind.group, scope.name)
+    raw = record.raw if not scope.kind.strategy.is_converted else objects.shown(scope.kind, record)
+    return await responses.showing(scope, raw, deps.clock.now())
 
 
-async def list_objects(deps: Dependencies, call: Call) -> Response:
-    """A list or a page of one. Raises: Refused 400, 406, 410, 422, 504."""
-    wanted = await call.pure(lambda: options.list_options(call.request))
-    predicate = predicate_of(call, wanted)
-    page = await page_of(deps.storage, call, predicate, wanted)
-    return await listed(call, page, deps.clock.now())
+async def list_objects(deps: Dependencies, scope: RequestScope) -> Response:
+    """A list or a page of one. Raises: StatusError 400, 406, 410, 422, 504."""
+    wanted = await scope.pure(lambda: options.list_options(scope.request))
+    predicate = predicate_of(scope, wanted)
+    page = await page_of(deps.storage, scope, predicate, wanted)
+    return await listed(scope, page, deps.clock.now())
 
 
-async def listed(call: Call, page: Page, now: datetime) -> Response:
+async def listed(scope: RequestScope, page: Page, now: datetime) -> Response:
     """The answer of a page; beside the loop if its objects are converted and large."""
-    kind, records = call.kind, page.records
+    kind, records = scope.kind, page.records
 
     def answer() -> Response:
-        return responses.of_list(call, (objects.shown(kind, one) for one in records), page.meta, now)
+        return responses.of_list(scope, (objects.shown(kind, one) for one in records), page.meta, now)
 
-    if call.format.is_as_stored and not kind.strategy.is_converted:
+    if scope.format.is_as_stored and not kind.strategy.is_converted:
         return answer()
-    return await call.pure(answer, *(one.raw for one in records))
+    return await scope.pure(answer, *(one.raw for one in records))
 
 
 class Page(NamedTuple):
@@ -105,9 +105,9 @@ class Page(NamedTuple):
     meta: Json
 
 
-async def page_of(storage: Storage, call: Call, predicate: Predicate, wanted: ListOptions) -> Page:
-    """The objects that are meant, as they are when this is called. Raises: Refused 400, 410, 504."""
-    kind = call.kind
+async def page_of(storage: Storage, scope: RequestScope, predicate: Predicate, wanted: ListOptions) -> Page:
+    """The objects that are meant, as they are when this is called. Raises: StatusError 400, 410, 504."""
+    kind = scope.kind
     version, after = _place(storage, kind, predicate, wanted)
     shown_version = storage.version if version is None else version
     try:
@@ -120,13 +120,13 @@ async def page_of(storage: Storage, call: Call, predicate: Predicate, wanted: Li
     meta: Json = {"resourceVersion": str(shown_version)} if kind.strategy.struct else _custom_meta(shown_version)
     if predicate.name is not None:
         return Page(list(found), meta)
-    if call.thread is None or predicate.is_everything:
+    if scope.thread is None or predicate.is_everything:
         return _page(kind, predicate, wanted, found, meta, shown_version)
     snapshot = list(found)
     conditions = len(predicate.labels) + len(predicate.fields)
     work = conditions * len(snapshot) + (sum(len(one.raw) for one in snapshot) if predicate.fields else 0)
     return await side_thread.pure(
-        call.thread, work, lambda: _page(kind, predicate, wanted, iter(snapshot), meta, shown_version)
+        scope.thread, work, lambda: _page(kind, predicate, wanted, iter(snapshot), meta, shown_version)
     )
 
 
@@ -147,17 +147,17 @@ def _page(
     return Page(records, meta)
 
 
-def predicate_of(call: Call, wanted: ListOptions) -> Predicate:
-    """What the options and the path ask for together. Raises: Refused 400."""
-    kind = call.kind
+def predicate_of(scope: RequestScope, wanted: ListOptions) -> Predicate:
+    """What the options and the path ask for together. Raises: StatusError 400."""
+    kind = scope.kind
     for term in wanted.fields:
         if term.field != NAME and term.field not in kind.strategy.selectable and not _has_namespace(kind, term.field):
             raise bad_request(kind.strategy.selector_refusal.format(label=term.field))
-    name, namespace = selectors.exact(wanted.fields, NAME), call.namespace
-    if call.name:
-        if wanted.fields and name != call.name:
+    name, namespace = selectors.exact(wanted.fields, NAME), scope.namespace
+    if scope.name:
+        if wanted.fields and name != scope.name:
             raise bad_request("fieldSelector metadata.name doesn't match requested name")
-        name = call.name
+        name = scope.name
     if not namespace and kind.is_namespaced:
         namespace = selectors.exact(wanted.fields, NAMESPACE) or ""
     fields = tuple(one for one in wanted.fields if one not in ((NAME, name, True), (NAMESPACE, namespace, True)))
@@ -197,14 +197,14 @@ def parsed_version(text: str) -> int:
     return int(text)
 
 
-def too_large(kind: Kind, version: int, current: int) -> Refused:
+def too_large(kind: Kind, version: int, current: int) -> StatusError:
     """504: nobody has seen this version yet."""
     causes: list[Json] = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     message = f"Timeout: Too large resource version: {version}, current: {current}"
     details: Json = {"causes": causes}
     if kind.stored_as != _UNCACHED:
         details["retryAfterSeconds"] = 1
-    return Refused(failure(504, "Timeout", message, details))
+    return StatusError(failure(504, "Timeout", message, details))
 
 
 def token(start: str, version: int) -> str:
@@ -278,7 +278,7 @@ def _has_namespace(kind: Kind, field: str) -> bool:
     return field == NAMESPACE and (kind.is_namespaced or kind.strategy.selector_refusal == Strategy.selector_refusal)
 
 
-def _expired(predicate: Predicate, wanted: ListOptions, after: str) -> Refused:
+def _expired(predicate: Predicate, wanted: ListOptions, after: str) -> StatusError:
     if not wanted.token:
         return gone(EXPIRED)
     refused = gone(_TOKEN_EXPIRED)
@@ -295,10 +295,10 @@ def _named(storage: Storage, kind: Kind, predicate: Predicate, version: int | No
     return (one for one in found if predicate.takes(kind, one))
 
 
-def _check_get(deps: Dependencies, call: Call) -> None:
+def _check_get(deps: Dependencies, scope: RequestScope) -> None:
     try:
-        version = parsed_version(call.request.parameters.get("resourceVersion", ""))
+        version = parsed_version(scope.request.parameters.get("resourceVersion", ""))
     except ValueError as error:
-        raise Refused(failure(500, "", str(error))) from error
+        raise StatusError(failure(500, "", str(error))) from error
     if version > deps.storage.version:
-        raise too_large(call.kind, version, deps.storage.version)
+        raise too_large(scope.kind, version, deps.storage.version)

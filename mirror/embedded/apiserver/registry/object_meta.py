@@ -12,10 +12,10 @@ from random import Random
 from mirror.batch.syntax import segment_problems
 from mirror.batch.violations import Violation, invalid_text, invalid_texts, required
 from mirror.embedded.apiserver.apimachinery import objects
-from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, failure, invalid
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, failure, invalid
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
-from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.request.scope import RequestScope
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Record
 from mirror.embedded.apiserver.validation import metadata
@@ -35,26 +35,26 @@ def generated_name(random: Random, prefix: str) -> str:
     return prefix.encode()[:_LONGEST_PREFIX].decode(errors="ignore") + suffix
 
 
-def match_namespace(call: Call, meta: Json) -> None:
-    """Give it the namespace of the path. Raises: Refused 400 if it names another."""
-    if not call.kind.is_namespaced:
+def match_namespace(scope: RequestScope, meta: Json) -> None:
+    """Give it the namespace of the path. Raises: StatusError 400 if it names another."""
+    if not scope.kind.is_namespaced:
         meta.pop("namespace", None)
         return
-    found = meta.get("namespace") or call.namespace
-    if found != call.namespace:
+    found = meta.get("namespace") or scope.namespace
+    if found != scope.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     meta["namespace"] = found
 
 
-def match_name(call: Call, meta: Json) -> None:
-    """Raises: Refused 400 unless it has the name of the path."""
+def match_name(scope: RequestScope, meta: Json) -> None:
+    """Raises: StatusError 400 unless it has the name of the path."""
     name = meta.get("name", "")
     if not name:
         raise bad_request(
-            f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
+            f"the name of the object ({scope.name} based on URL) was undeterminable: name must be provided"
         )
-    if name != call.name:
-        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+    if name != scope.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({scope.name})")
 
 
 def drop_repeated_owners(meta: Json, warnings: list[str], *, is_after_admission: bool) -> None:
@@ -88,27 +88,27 @@ def keep_system_fields(new: Json, old: Json) -> None:
     new.pop("selfLink", None)
 
 
-def check_created(call: Call, body: Json, found: Sequence[Violation]) -> None:
-    """Raises: Refused 422 for what the kind finds, else for what is wrong in the metadata of any object."""
+def check_created(scope: RequestScope, body: Json, found: Sequence[Violation]) -> None:
+    """Raises: StatusError 422 for what the kind finds, else for what is wrong in the metadata of any object."""
     meta = body["metadata"]
     problems = found or [
         *_name_problems(meta.get("name", "")),
-        *metadata.check_common(meta, is_namespaced=call.kind.is_namespaced),
+        *metadata.check_common(meta, is_namespaced=scope.kind.is_namespaced),
     ]
     if problems:
-        raise invalid(call.kind.kind, call.kind.refused_group, meta.get("name", ""), problems)
+        raise invalid(scope.kind.kind, scope.kind.refused_group, meta.get("name", ""), problems)
 
 
-def check_updated(call: Call, new: Json, old: Json, found: Sequence[Violation]) -> None:
-    """Raises: Refused 422 for what all kinds have in common, and for what this one finds."""
+def check_updated(scope: RequestScope, new: Json, old: Json, found: Sequence[Violation]) -> None:
+    """Raises: StatusError 422 for what all kinds have in common, and for what this one finds."""
     meta = new["metadata"]
     problems = [
         *_segment_problems("metadata.generateName", meta.get("generateName", "")),
-        *metadata.check_any_update(meta, old["metadata"], is_namespaced=call.kind.is_namespaced),
+        *metadata.check_any_update(meta, old["metadata"], is_namespaced=scope.kind.is_namespaced),
         *found,
     ]
     if problems:
-        raise invalid(call.kind.kind, call.kind.refused_group, meta.get("name", ""), problems)
+        raise invalid(scope.kind.kind, scope.kind.refused_group, meta.get("name", ""), problems)
 
 
 def served(strategy: Strategy, body: Json) -> Json:
@@ -135,7 +135,7 @@ def same_but_for_times(new: Json, old: Json) -> bool:
 
 
 def store(storage: Storage, kind: Kind, body: Json, *, replacing: Record | None) -> Record:
-    """Write it. Raises: Moved."""
+    """Write it. Raises: StorageConflict."""
     meta = body["metadata"]
     return storage.write(
         kind.stored_as,
@@ -149,7 +149,7 @@ def store(storage: Storage, kind: Kind, body: Json, *, replacing: Record | None)
 
 
 def remove(storage: Storage, kind: Kind, record: Record) -> Record:
-    """Delete it; watchers see it as it was stored last. Raises: Moved."""
+    """Delete it; watchers see it as it was stored last. Raises: StorageConflict."""
     return storage.remove(kind.stored_as, record, partial(objects.at_deletion, record))
 
 
@@ -159,9 +159,9 @@ def is_version(text: str) -> bool:
     return digits.isascii() and digits.isdecimal() and len(digits) <= 20 and int(digits) < 1 << 64
 
 
-def version_on_create() -> Refused:
+def version_on_create() -> StatusError:
     """500, as upstream has it."""
-    return Refused(failure(500, "", "resourceVersion should not be set on objects to be created"))
+    return StatusError(failure(500, "", "resourceVersion should not be set on objects to be created"))
 
 
 def _name_problems(name: str) -> list[Violation]:

@@ -16,7 +16,7 @@ from mirror.embedded.apiserver.admission.attributes import CREATE, UPDATE, attri
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import (
     Json,
-    Refused,
+    StatusError,
     already_exists,
     conflict,
     failure,
@@ -27,10 +27,10 @@ from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.registry import object_meta
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
-from mirror.embedded.apiserver.registry.graceful_deletion import is_to_go
+from mirror.embedded.apiserver.registry.graceful_deletion import should_delete_during_update
 from mirror.embedded.apiserver.request.options import WriteOptions
-from mirror.embedded.apiserver.request.scope import Call
-from mirror.embedded.apiserver.storage.records import Moved, Record
+from mirror.embedded.apiserver.request.scope import RequestScope
+from mirror.embedded.apiserver.storage.records import Record, StorageConflict
 
 _GENERATED_TRIES = 8
 _MOST_RETRIES = 5
@@ -53,83 +53,83 @@ class Change:
     """Whether managedFields are still to be written."""
 
 
-async def changed(deps: Dependencies, call: Call, change: Change) -> tuple[bytes, int]:
+async def changed(deps: Dependencies, scope: RequestScope, change: Change) -> tuple[bytes, int]:
     """Make the change; the object as it is served then, and 200 or 201. Also for actions on subresources.
 
     Raises:
-        Refused: 404, 409, 422, and what admission says.
+        StatusError: 404, 409, 422, and what admission says.
     """
-    kind = call.kind
+    kind = scope.kind
     for _ in range(_MOST_RETRIES + 1):
-        context = deps.context(call.user, is_dry_run=change.options.is_dry_run)
-        record = deps.storage.get(kind.stored_as, call.namespace, call.name)
+        context = deps.context(scope.user, is_dry_run=change.options.is_dry_run)
+        record = deps.storage.get(kind.stored_as, scope.namespace, scope.name)
         if record is None and not change.allows_create:
-            raise not_found(kind.plural, kind.group, call.name)
+            raise not_found(kind.plural, kind.group, scope.name)
         if change.uid and (record.uid if record else "") != change.uid:
-            raise conflict(kind.plural, kind.group, call.name, _uid_differs(call, change, record))
+            raise conflict(kind.plural, kind.group, scope.name, _uid_differs(scope, change, record))
         try:
             if record is not None:
-                return await _replaced(deps, call, change, context, record), 200
-            return await _created_by_update(deps, call, change, context), 201
-        except Moved:
+                return await _replaced(deps, scope, change, context, record), 200
+            return await _created_by_update(deps, scope, change, context), 201
+        except StorageConflict:
             continue
-    raise conflict(kind.plural, kind.group, call.name)
+    raise conflict(kind.plural, kind.group, scope.name)
 
 
-async def _replaced(deps: Dependencies, call: Call, change: Change, context: Context, record: Record) -> bytes:
-    """Raises: Moved if it is not what is stored any more."""
-    kind, strategy = call.kind, call.kind.strategy
-    new, old = await call.pure(lambda: _made(call, change, context, record), record.raw)
-    attributes = attributes_of(call, UPDATE, new, old, change.options)
-    call.warnings.extend(await deps.admission.mutate(attributes))
+async def _replaced(deps: Dependencies, scope: RequestScope, change: Change, context: Context, record: Record) -> bytes:
+    """Raises: StorageConflict if it is not what is stored any more."""
+    kind, strategy = scope.kind, scope.kind.strategy
+    new, old = await scope.pure(lambda: _made(scope, change, context, record), record.raw)
+    attributes = attributes_of(scope, UPDATE, new, old, change.options)
+    scope.warnings.extend(await deps.admission.mutate(attributes))
     new = attributes.body or new
-    object_meta.drop_repeated_owners(new["metadata"], call.warnings, is_after_admission=True)
-    _check_version(call, new["metadata"], record, strategy)
-    object_meta.match_namespace(call, new["metadata"])
+    object_meta.drop_repeated_owners(new["metadata"], scope.warnings, is_after_admission=True)
+    _check_version(scope, new["metadata"], record, strategy)
+    object_meta.match_namespace(scope, new["metadata"])
     object_meta.keep_system_fields(new["metadata"], old["metadata"])
     new["apiVersion"], new["kind"] = kind.api_version, kind.kind
-    new = await _judged_update(call, new, old, context, record)
-    attributes = attributes_of(call, UPDATE, new, old, change.options)
-    call.warnings.extend(await deps.admission.validate(attributes))
+    new = await _judged_update(scope, new, old, context, record)
+    attributes = attributes_of(scope, UPDATE, new, old, change.options)
+    scope.warnings.extend(await deps.admission.validate(attributes))
     asked = new
-    new, is_same = await call.pure(lambda: _outcome(strategy, asked, old, record), record.raw)
-    if is_to_go(strategy, new, old):
-        return _gone(deps, call, change, asked | {"metadata": new["metadata"]}, record)
+    new, is_same = await scope.pure(lambda: _outcome(strategy, asked, old, record), record.raw)
+    if should_delete_during_update(strategy, new, old):
+        return _gone(deps, scope, change, asked | {"metadata": new["metadata"]}, record)
     if is_same:
         # Nobody may think that somebody else has written in the meantime.
-        if deps.storage.get(kind.stored_as, call.namespace, call.name) is not record:
-            raise Moved
+        if deps.storage.get(kind.stored_as, scope.namespace, scope.name) is not record:
+            raise StorageConflict
         return objects.shown(kind, record)
     if change.options.is_dry_run:
         return objects.encoded(kind, new)
     return objects.shown(kind, object_meta.store(deps.storage, kind, new, replacing=record))
 
 
-def _made(call: Call, change: Change, context: Context, record: Record) -> tuple[Json, Json]:
+def _made(scope: RequestScope, change: Change, context: Context, record: Record) -> tuple[Json, Json]:
     """The new object with its managed fields, and the one that is there."""
-    kind = call.kind
+    kind = scope.kind
     old = objects.body_of(kind, record)
     new = change.make(objects.body_of(kind, record), context)
     if change.tracks_fields:
-        field_manager.track(new, old, kind, manager=change.manager, subresource=call.subresource, now=context.now)
+        field_manager.track(new, old, kind, manager=change.manager, subresource=scope.subresource, now=context.now)
     return new, old
 
 
-async def _judged_update(call: Call, new: Json, old: Json, context: Context, record: Record) -> Json:
-    """The object as the rules of its kind make it. Raises: Refused 422."""
-    way, strategy = call.way, call.kind.strategy
+async def _judged_update(scope: RequestScope, new: Json, old: Json, context: Context, record: Record) -> Json:
+    """The object as the rules of its kind make it. Raises: StatusError 422."""
+    way, strategy = scope.subresource_strategy, scope.kind.strategy
 
     def prepare() -> Json:
         return way.prepare(new, old, context) if way else strategy.prepare_update(new, old, context)
 
     def judge(prepared: Json) -> None:
         found = way.check(prepared, old, context) if way else strategy.check_update(prepared, old, context)
-        object_meta.check_updated(call, prepared, old, found)
+        object_meta.check_updated(scope, prepared, old, found)
         if not way:
-            call.warnings.extend(strategy.warnings(prepared, old, context))
+            scope.warnings.extend(strategy.warnings(prepared, old, context))
 
-    prepared = prepare() if strategy.looks_at_rights else await call.pure(prepare, record.raw)
-    await call.pure(lambda: judge(prepared), record.raw)
+    prepared = prepare() if strategy.looks_at_rights else await scope.pure(prepare, record.raw)
+    await scope.pure(lambda: judge(prepared), record.raw)
     return prepared
 
 
@@ -140,58 +140,58 @@ def _outcome(strategy: Strategy, new: Json, old: Json, record: Record) -> tuple[
     return new, object_meta.same_but_for_times(new, old)
 
 
-def _gone(deps: Dependencies, call: Call, change: Change, new: Json, record: Record) -> bytes:
+def _gone(deps: Dependencies, scope: RequestScope, change: Change, new: Json, record: Record) -> bytes:
     """The last finalizer went, and with it the object; ``new`` never saw storage, and is shown as it was asked for."""
     new["metadata"]["resourceVersion"] = str(record.version)
     if not change.options.is_dry_run:
-        object_meta.remove(deps.storage, call.kind, record)
-    return objects.encoded(call.kind, new)
+        object_meta.remove(deps.storage, scope.kind, record)
+    return objects.encoded(scope.kind, new)
 
 
-async def created(deps: Dependencies, call: Call, body: Json, context: Context, wanted: WriteOptions) -> bytes:
+async def created(deps: Dependencies, scope: RequestScope, body: Json, context: Context, wanted: WriteOptions) -> bytes:
     """Store a new object, decoded, with defaults and managed fields; the object as it is served then.
 
     Raises:
-        Refused: 409 if there is such an object already, 422, and what admission says.
+        StatusError: 409 if there is such an object already, 422, and what admission says.
     """
-    kind = call.kind
-    attributes = attributes_of(call, CREATE, body, None, wanted)
-    call.warnings.extend(await deps.admission.mutate(attributes))
+    kind = scope.kind
+    attributes = attributes_of(scope, CREATE, body, None, wanted)
+    scope.warnings.extend(await deps.admission.mutate(attributes))
     body = attributes.body or body
-    object_meta.drop_repeated_owners(body["metadata"], call.warnings, is_after_admission=True)
+    object_meta.drop_repeated_owners(body["metadata"], scope.warnings, is_after_admission=True)
     prefix = body["metadata"].get("generateName", "")
     if body["metadata"].get("name") or not prefix:
-        return await _stored(deps, call, body, context, wanted)
+        return await _stored(deps, scope, body, context, wanted)
     raw = objects.encode(body)
     for tries_left in reversed(range(_GENERATED_TRIES)):
         attempt: Json = objects.decode(raw)
         attempt["metadata"]["name"] = object_meta.generated_name(deps.random, prefix)
-        if tries_left and deps.storage.get(kind.stored_as, call.namespace, attempt["metadata"]["name"]) is not None:
+        if tries_left and deps.storage.get(kind.stored_as, scope.namespace, attempt["metadata"]["name"]) is not None:
             continue
         try:
-            return await _stored(deps, call, attempt, context, wanted)
-        except Refused as refused:
+            return await _stored(deps, scope, attempt, context, wanted)
+        except StatusError as refused:
             if refused.reason != "AlreadyExists" or not tries_left:
                 raise
     raise AssertionError("the last try ends it")
 
 
-async def _stored(deps: Dependencies, call: Call, body: Json, context: Context, wanted: WriteOptions) -> bytes:
-    kind, strategy, meta = call.kind, call.kind.strategy, body["metadata"]
+async def _stored(deps: Dependencies, scope: RequestScope, body: Json, context: Context, wanted: WriteOptions) -> bytes:
+    kind, strategy, meta = scope.kind, scope.kind.strategy, body["metadata"]
     version = meta.pop("resourceVersion", "")
     meta["uid"], meta["creationTimestamp"] = context.uid, context.now
     body["apiVersion"], body["kind"] = kind.api_version, kind.kind
-    object_meta.match_namespace(call, meta)
-    body = await _judged_create(call, body, context)
-    attributes = attributes_of(call, CREATE, body, None, wanted)
-    call.warnings.extend(await deps.admission.validate(attributes))
+    object_meta.match_namespace(scope, meta)
+    body = await _judged_create(scope, body, context)
+    attributes = attributes_of(scope, CREATE, body, None, wanted)
+    scope.warnings.extend(await deps.admission.validate(attributes))
     judged = body
-    body = await call.pure(lambda: object_meta.served(strategy, judged))
+    body = await scope.pure(lambda: object_meta.served(strategy, judged))
     deps.admission.check_namespace(attributes)
     name = body["metadata"]["name"]
     existing = deps.storage.get(kind.stored_as, body["metadata"].get("namespace", ""), name)
     if existing is not None:
-        raise _exists(call, body, existing)
+        raise _exists(scope, body, existing)
     if wanted.is_dry_run:
         if version:
             body["metadata"]["resourceVersion"] = version
@@ -201,25 +201,25 @@ async def _stored(deps: Dependencies, call: Call, body: Json, context: Context, 
     return objects.shown(kind, object_meta.store(deps.storage, kind, body, replacing=None))
 
 
-async def _judged_create(call: Call, body: Json, context: Context) -> Json:
-    """The object as the rules of its kind make it. Raises: Refused 422."""
-    strategy = call.kind.strategy
+async def _judged_create(scope: RequestScope, body: Json, context: Context) -> Json:
+    """The object as the rules of its kind make it. Raises: StatusError 422."""
+    strategy = scope.kind.strategy
 
     def judge(prepared: Json) -> None:
-        object_meta.check_created(call, prepared, strategy.check_create(prepared, context))
-        call.warnings.extend(strategy.warnings(prepared, None, context))
+        object_meta.check_created(scope, prepared, strategy.check_create(prepared, context))
+        scope.warnings.extend(strategy.warnings(prepared, None, context))
 
     if strategy.looks_at_rights:
         prepared = strategy.prepare_create(body, context)
     else:
-        prepared = await call.pure(lambda: strategy.prepare_create(body, context))
-    await call.pure(lambda: judge(prepared))
+        prepared = await scope.pure(lambda: strategy.prepare_create(body, context))
+    await scope.pure(lambda: judge(prepared))
     return prepared
 
 
-async def _created_by_update(deps: Dependencies, call: Call, change: Change, context: Context) -> bytes:
-    """Raises: Moved if somebody else was quicker."""
-    body = await call.pure(lambda: change.make(None, context))
+async def _created_by_update(deps: Dependencies, scope: RequestScope, change: Change, context: Context) -> bytes:
+    """Raises: StorageConflict if somebody else was quicker."""
+    body = await scope.pure(lambda: change.make(None, context))
     _check_number(body["metadata"].get("resourceVersion", ""))
     # A dry run shows the version that was sent, as that of a create does.
     forgotten = (
@@ -227,20 +227,20 @@ async def _created_by_update(deps: Dependencies, call: Call, change: Change, con
     )
     for name in forgotten:
         body["metadata"].pop(name, None)
-    deps.authorizer.check(call.user, "create", call.kind, call.subresource, call.namespace, call.name)
+    deps.authorizer.check(scope.user, "create", scope.kind, scope.subresource, scope.namespace, scope.name)
     if change.tracks_fields:
-        kind, manager, now = call.kind, change.manager, context.now
-        await call.pure(lambda: field_manager.track(body, None, kind, manager=manager, subresource="", now=now))
+        kind, manager, now = scope.kind, change.manager, context.now
+        await scope.pure(lambda: field_manager.track(body, None, kind, manager=manager, subresource="", now=now))
     try:
-        return await created(deps, call, body, context, change.options)
-    except Refused as refused:
+        return await created(deps, scope, body, context, change.options)
+    except StatusError as refused:
         if refused.reason == "AlreadyExists":
-            raise Moved(call.name) from refused
+            raise StorageConflict(scope.name) from refused
         raise
 
 
-def _check_version(call: Call, meta: Json, record: Record, strategy: Strategy) -> None:
-    kind, version = call.kind, meta.get("resourceVersion", "")
+def _check_version(scope: RequestScope, meta: Json, record: Record, strategy: Strategy) -> None:
+    kind, version = scope.kind, meta.get("resourceVersion", "")
     if version in ("", "0"):
         if not strategy.allows_unconditional_update:
             problem = Violation(
@@ -248,26 +248,26 @@ def _check_version(call: Call, meta: Json, record: Record, strategy: Strategy) -
                 "FieldValueInvalid",
                 "Invalid value: 0: must be specified for an update",
             )
-            raise invalid(kind.plural, kind.refused_group, call.name, [problem])
+            raise invalid(kind.plural, kind.refused_group, scope.name, [problem])
         meta["resourceVersion"] = str(record.version)
         return
     _check_number(version)
     if int(version) != record.version:
-        raise conflict(kind.plural, kind.group, call.name)
+        raise conflict(kind.plural, kind.group, scope.name)
 
 
 def _check_number(version: str) -> None:
-    """Raises: Refused 500 for what is no version at all, as upstream does."""
+    """Raises: StatusError 500 for what is no version at all, as upstream does."""
     if not version:
         return
     if not (version.isascii() and version.isdigit()):
-        raise Refused(failure(500, "", f"strconv.ParseUint: parsing {quoted(version)}: invalid syntax"))
+        raise StatusError(failure(500, "", f"strconv.ParseUint: parsing {quoted(version)}: invalid syntax"))
     if len(version) > _LONGEST_NUMBER:
-        raise Refused(failure(500, "", f"strconv.ParseUint: parsing {quoted(version)}: value out of range"))
+        raise StatusError(failure(500, "", f"strconv.ParseUint: parsing {quoted(version)}: value out of range"))
 
 
-def _exists(call: Call, body: Json, existing: Record) -> Refused:
-    kind, meta = call.kind, body["metadata"]
+def _exists(scope: RequestScope, body: Json, existing: Record) -> StatusError:
+    kind, meta = scope.kind, body["metadata"]
     is_generated = bool(meta.get("generateName"))
     refused = already_exists(kind.plural, kind.refused_group if is_generated else kind.group, meta["name"])
     if is_generated:
@@ -279,8 +279,8 @@ def _exists(call: Call, body: Json, existing: Record) -> Refused:
     return refused
 
 
-def _uid_differs(call: Call, change: Change, record: Record | None) -> str:
-    key = storage_key(call) if not change.options.is_dry_run else storage_key(call).removeprefix("/registry")
+def _uid_differs(scope: RequestScope, change: Change, record: Record | None) -> str:
+    key = storage_key(scope) if not change.options.is_dry_run else storage_key(scope).removeprefix("/registry")
     found = record.uid if record else ""
     return (
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
@@ -288,10 +288,10 @@ def _uid_differs(call: Call, change: Change, record: Record | None) -> str:
     )
 
 
-def storage_key(call: Call) -> str:
+def storage_key(scope: RequestScope) -> str:
     """Where upstream keeps it in etcd; some messages show it."""
-    kind = call.kind
+    kind = scope.kind
     plural = "minions" if (kind.group, kind.plural) == ("", "nodes") else kind.plural
     is_custom = not kind.strategy.struct or kind.group == "apiextensions.k8s.io"
     place = f"{kind.group}/{plural}" if is_custom else plural
-    return "/".join(filter(None, ("/registry", place, call.namespace, call.name)))
+    return "/".join(filter(None, ("/registry", place, scope.namespace, scope.name)))

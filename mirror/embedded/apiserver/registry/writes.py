@@ -15,69 +15,69 @@ from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.store import Change, changed, created
 from mirror.embedded.apiserver.request import options, responses
 from mirror.embedded.apiserver.request.options import WriteOptions
-from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.request.scope import RequestScope
 
 
-async def create(deps: Dependencies, call: Call) -> Response:
-    """Store a new object. Raises: Refused."""
-    wanted = options.write_options(call.request)
-    body = await call.pure(lambda: _decoded(call, wanted))
-    context = deps.context(call.user, is_dry_run=wanted.is_dry_run)
-    await call.pure(lambda: _complete(call, body, context, wanted))
-    made = await created(deps, call, body, context, wanted)
-    return await responses.showing(call, made, deps.clock.now(), status=201)
+async def create(deps: Dependencies, scope: RequestScope) -> Response:
+    """Store a new object. Raises: StatusError."""
+    wanted = options.write_options(scope.request)
+    body = await scope.pure(lambda: _decoded(scope, wanted))
+    context = deps.context(scope.user, is_dry_run=wanted.is_dry_run)
+    await scope.pure(lambda: _complete(scope, body, context, wanted))
+    made = await created(deps, scope, body, context, wanted)
+    return await responses.showing(scope, made, deps.clock.now(), status=201)
 
 
-def _complete(call: Call, body: Json, context: Context, wanted: WriteOptions) -> None:
+def _complete(scope: RequestScope, body: Json, context: Context, wanted: WriteOptions) -> None:
     """Give a new object its defaults and its managed fields, in place."""
     meta = body["metadata"]
-    call.kind.strategy.default(body, context)
+    scope.kind.strategy.default(body, context)
     for name in object_meta.SYSTEM_FIELDS:
         meta.pop(name, None)
-    object_meta.match_namespace(call, meta)
-    object_meta.drop_repeated_owners(meta, call.warnings, is_after_admission=False)
-    manager = options.manager_of(wanted, call.user_agent)
-    field_manager.track(body, None, call.kind, manager=manager, subresource=call.subresource, now=context.now)
+    object_meta.match_namespace(scope, meta)
+    object_meta.drop_repeated_owners(meta, scope.warnings, is_after_admission=False)
+    manager = options.manager_of(wanted, scope.user_agent)
+    field_manager.track(body, None, scope.kind, manager=manager, subresource=scope.subresource, now=context.now)
 
 
-async def update(deps: Dependencies, call: Call) -> Response:
-    """Put an object in place of the stored one. Raises: Refused."""
-    wanted = options.write_options(call.request)
-    body, raw = await call.pure(lambda: _replacing(call, wanted))
+async def update(deps: Dependencies, scope: RequestScope) -> Response:
+    """Put an object in place of the stored one. Raises: StatusError."""
+    wanted = options.write_options(scope.request)
+    body, raw = await scope.pure(lambda: _replacing(scope, wanted))
 
     def make(_: Json | None, context: Context) -> Json:
         made: Json = objects.decode(raw)
-        call.kind.strategy.default(made, context)
+        scope.kind.strategy.default(made, context)
         return made
 
     change = Change(
         make,
         wanted,
-        options.manager_of(wanted, call.user_agent),
-        allows_create=call.kind.strategy.allows_create_on_update and not call.subresource,
+        options.manager_of(wanted, scope.user_agent),
+        allows_create=scope.kind.strategy.allows_create_on_update and not scope.subresource,
         uid=body["metadata"].get("uid", ""),
     )
-    made, status = await changed(deps, call, change)
-    return await responses.showing(call, made, deps.clock.now(), status=status)
+    made, status = await changed(deps, scope, change)
+    return await responses.showing(scope, made, deps.clock.now(), status=status)
 
 
-def _replacing(call: Call, wanted: WriteOptions) -> tuple[Json, bytes]:
+def _replacing(scope: RequestScope, wanted: WriteOptions) -> tuple[Json, bytes]:
     """What is to be there instead, and the same as bytes, of which each try makes an object of its own."""
-    body = _decoded(call, wanted)
+    body = _decoded(scope, wanted)
     meta = body["metadata"]
-    object_meta.match_namespace(call, meta)
-    object_meta.match_name(call, meta)
-    object_meta.drop_repeated_owners(meta, call.warnings, is_after_admission=False)
+    object_meta.match_namespace(scope, meta)
+    object_meta.match_name(scope, meta)
+    object_meta.drop_repeated_owners(meta, scope.warnings, is_after_admission=False)
     return body, objects.encode(body)
 
 
-async def patch(deps: Dependencies, call: Call) -> Response:
-    """Change the stored object; by server-side apply, or create it. Raises: Refused."""
-    content_type = patching.type_of(call.request.headers.get("content-type", ""), call.kind)
+async def patch(deps: Dependencies, scope: RequestScope) -> Response:
+    """Change the stored object; by server-side apply, or create it. Raises: StatusError."""
+    content_type = patching.type_of(scope.request.headers.get("content-type", ""), scope.kind)
     is_apply = content_type == patching.APPLY_PATCH
-    wanted = options.write_options(call.request, is_patch=True, is_apply=is_apply)
-    manager = options.manager_of(wanted, call.user_agent)
-    data, kind, warnings = call.request.body, call.kind, call.warnings
+    wanted = options.write_options(scope.request, is_patch=True, is_apply=is_apply)
+    manager = options.manager_of(wanted, scope.user_agent)
+    data, kind, warnings = scope.request.body, scope.kind, scope.warnings
 
     def make(current: Json | None, context: Context) -> Json:
         if is_apply:
@@ -87,12 +87,12 @@ async def patch(deps: Dependencies, call: Call) -> Response:
                 kind,
                 manager=manager,
                 force=wanted.force is True,
-                subresource=call.subresource,
+                subresource=scope.subresource,
                 now=context.now,
                 validation=wanted.validation,
             )
         elif current is None:
-            raise not_found(kind.plural, kind.group, call.name)
+            raise not_found(kind.plural, kind.group, scope.name)
         else:
             decoded = patching.patched(content_type, data, current, kind, wanted.validation)
         warnings.extend(one for one in decoded.warnings if one not in warnings)
@@ -102,22 +102,22 @@ async def patch(deps: Dependencies, call: Call) -> Response:
         meta = body["metadata"]
         if current is None and meta.get("uid"):
             why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
-            raise conflict(kind.plural, kind.group, call.name, why)
-        object_meta.match_namespace(call, meta)
-        object_meta.match_name(call, meta)
+            raise conflict(kind.plural, kind.group, scope.name, why)
+        object_meta.match_namespace(scope, meta)
+        object_meta.match_name(scope, meta)
         return body
 
-    allows_create = is_apply and not call.subresource
+    allows_create = is_apply and not scope.subresource
     change = Change(make, wanted, manager, allows_create=allows_create, tracks_fields=not is_apply)
-    made, status = await changed(deps, call, change)
-    return await responses.showing(call, made, deps.clock.now(), status=status)
+    made, status = await changed(deps, scope, change)
+    return await responses.showing(scope, made, deps.clock.now(), status=status)
 
 
-def _decoded(call: Call, wanted: WriteOptions) -> Json:
-    content_type = call.request.headers.get("content-type", "")
-    decoded = bodies.decode(call.request.body, content_type, call.kind, wanted.validation)
-    call.warnings.extend(decoded.warnings)
-    return _typed(call.kind, decoded.body)
+def _decoded(scope: RequestScope, wanted: WriteOptions) -> Json:
+    content_type = scope.request.headers.get("content-type", "")
+    decoded = bodies.decode(scope.request.body, content_type, scope.kind, wanted.validation)
+    scope.warnings.extend(decoded.warnings)
+    return _typed(scope.kind, decoded.body)
 
 
 def _typed(kind: Kind, decoded: Json) -> Json:

@@ -30,7 +30,7 @@ class DeleteOptions:
 
 
 def delete_options(request: Request) -> DeleteOptions:
-    """From the body if there is one, else from the query. Raises: Refused 400, 415, 422."""
+    """From the body if there is one, else from the query. Raises: StatusError 400, 415, 422."""
     if request.body:
         body = decoded(request.body, request.headers.get("content-type", ""))
         options, dry_run = _of_body(body)
@@ -56,7 +56,7 @@ def delete_options(request: Request) -> DeleteOptions:
 
 
 def decoded(data: bytes, content_type: str) -> Json:
-    """Options that stand in a body. Raises: Refused 400, 415."""
+    """Options that stand in a body. Raises: StatusError 400, 415."""
     try:
         if bodies.media_type_of(content_type) == bodies.YAML_TYPE:
             data, _ = yamls.to_json(data)

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from mirror.batch.syntax import segment_problems
 from mirror.embedded.apiserver.apimachinery import selectors
-from mirror.embedded.apiserver.apimachinery.errors import Refused, bad_request, failure
+from mirror.embedded.apiserver.apimachinery.errors import StatusError, bad_request, failure
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Request, malformed_escape
 from mirror.embedded.apiserver.request import options
@@ -75,7 +75,7 @@ def request_info(request: Request) -> RequestInfo:
     """What the request wants.
 
     Raises:
-        Refused: 400, the path is no text; 500, it names a verb and nothing else, in the words of kube-apiserver.
+        StatusError: 400, the path is no text; 500, it names a verb and nothing else, in the words of kube-apiserver.
     """
     path = request.path
     if "%" in path:
@@ -147,13 +147,15 @@ def _selected_name(request: Request) -> str:
         return ""
     try:
         fields = options.decoded_list_options(request).fields
-    except Refused:
+    except StatusError:
         return ""
     name = selectors.exact(fields, "metadata.name") or ""
     return "" if segment_problems(name) else name
 
 
-def _no_kind(request: Request) -> Refused:
+def _no_kind(request: Request) -> StatusError:
     target = f"{request.path}?{request.query}" if request.query else request.path
     told = f"failed to create RequestInfo: unable to determine kind and namespace from url, {target}"
-    return Refused(failure(500, "InternalError", f"Internal error occurred: {told}", {"causes": [{"message": told}]}))
+    return StatusError(
+        failure(500, "InternalError", f"Internal error occurred: {told}", {"causes": [{"message": told}]})
+    )

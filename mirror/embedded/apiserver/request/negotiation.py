@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from mirror.embedded.apiserver.apimachinery.errors import Refused, not_acceptable
+from mirror.embedded.apiserver.apimachinery.errors import StatusError, not_acceptable
 from mirror.embedded.apiserver.messages import Request
 
 YAML_TYPE = "application/yaml"
@@ -39,7 +39,7 @@ _PRETTY = Format(is_pretty=True)
 
 
 def format_of(request: Request) -> Format:
-    """Raises: Refused 406."""
+    """Raises: StatusError 406."""
     accept = request.headers.get("accept", "")
     if accept in ("", "application/json", "*/*"):
         found: Format | None = PLAIN
@@ -56,7 +56,7 @@ def format_of_errors(request: Request) -> Format:
     """Errors are told in the encoding that is wanted, if there is it; else as JSON."""
     try:
         found = format_of(request)
-    except Refused:
+    except StatusError:
         return _PRETTY if _is_pretty(request) else PLAIN
     return found._replace(target="") if found.target else found
 

@@ -52,7 +52,7 @@ _NO_WRITE_OPTIONS = WriteOptions()
 
 
 def list_options(request: Request, *, is_watch: bool = False) -> ListOptions:
-    """Raises: Refused 400, 422."""
+    """Raises: StatusError 400, 422."""
     options = decoded_list_options(request, is_watch=is_watch)
     # A path that watches is not told by the options, so their rules are those of a list.
     watch = flag(request.parameters, "watch") is True
@@ -63,7 +63,7 @@ def list_options(request: Request, *, is_watch: bool = False) -> ListOptions:
 
 
 def decoded_list_options(request: Request, *, is_watch: bool = False) -> ListOptions:
-    """Each by itself can be read; whether they go together is for ``list_options``. Raises: Refused 400."""
+    """Each by itself can be read; whether they go together is for ``list_options``. Raises: StatusError 400."""
     query = request.parameters
     if not query:
         return ListOptions(is_watch=is_watch, **_initial(is_watch, "", "", None))
@@ -90,7 +90,7 @@ def decoded_list_options(request: Request, *, is_watch: bool = False) -> ListOpt
 
 
 def write_options(request: Request, *, is_patch: bool = False, is_apply: bool = False) -> WriteOptions:
-    """Raises: Refused 400, 422."""
+    """Raises: StatusError 400, 422."""
     if not request.query and not is_apply:
         return _NO_WRITE_OPTIONS
     query = request.parameters

@@ -10,12 +10,12 @@ import msgspec
 import yaml
 
 from mirror.embedded.apiserver.apimachinery import objects
-from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, not_acceptable
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, not_acceptable
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.messages import JSON_TYPE, Response
 from mirror.embedded.apiserver.request import tables
 from mirror.embedded.apiserver.request.negotiation import PARTIAL, PARTIAL_LIST, PLAIN, TABLE, YAML_TYPE, Format
-from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.request.scope import RequestScope
 
 _MOST_WARNED, _LONGEST_CUT = 4096, 256
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -23,41 +23,41 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 
-async def showing(call: Call, raw: bytes, now: datetime, *, status: int = 200) -> Response:
+async def showing(scope: RequestScope, raw: bytes, now: datetime, *, status: int = 200) -> Response:
     """``of_object``, beside the loop if it is converted and large."""
-    if call.format.is_as_stored:
-        return of_object(call, raw, now, status=status)
-    return await call.pure(lambda: of_object(call, raw, now, status=status), raw)
+    if scope.format.is_as_stored:
+        return of_object(scope, raw, now, status=status)
+    return await scope.pure(lambda: of_object(scope, raw, now, status=status), raw)
 
 
-def of_object(call: Call, raw: bytes, now: datetime, *, status: int = 200) -> Response:
+def of_object(scope: RequestScope, raw: bytes, now: datetime, *, status: int = 200) -> Response:
     """One object, ``raw`` in the form of the call's kind."""
-    headers = warning_headers(call.warnings) if call.warnings else ()
-    match call.format.target:
+    headers = warning_headers(scope.warnings) if scope.warnings else ()
+    match scope.format.target:
         case "":
-            return written(raw, call.format, status, headers)
+            return written(raw, scope.format, status, headers)
         case "Table":
             version = objects.decode(bytes(objects.metadata_of(raw))).get("resourceVersion")
             meta = {"resourceVersion": version} if version else {}
-            include = tables.included(call.request.parameters)
-            made = tables.table(call.kind, [raw], meta, now=now, version=call.format.version, include=include)
+            include = tables.included(scope.request.parameters)
+            made = tables.table(scope.kind, [raw], meta, now=now, version=scope.format.version, include=include)
         case "PartialObjectMetadata":
-            made = tables.partial(raw, call.format.version)
+            made = tables.partial(raw, scope.format.version)
         case _:
             raise not_acceptable(
-                f"you requested {PARTIAL_LIST}, but the requested object is not a list {_go_type(call.kind)}"
+                f"you requested {PARTIAL_LIST}, but the requested object is not a list {_go_type(scope.kind)}"
             )
-    return written(objects.encode(made), call.format, status, headers)
+    return written(objects.encode(made), scope.format, status, headers)
 
 
-def of_list(call: Call, raws: Iterable[bytes], meta: Json, now: datetime) -> Response:
+def of_list(scope: RequestScope, raws: Iterable[bytes], meta: Json, now: datetime) -> Response:
     """A list of objects, each in the form of the call's kind."""
-    kind, form = call.kind, call.format
+    kind, form = scope.kind, scope.format
     if form.target and not meta.get("continue"):
         meta.pop("continue", None)
-    headers = warning_headers(call.warnings) if call.warnings else ()
+    headers = warning_headers(scope.warnings) if scope.warnings else ()
     if form.target == TABLE:
-        include = tables.included(call.request.parameters)
+        include = tables.included(scope.request.parameters)
         body = objects.encode(tables.table(kind, raws, meta, now=now, version=form.version, include=include))
     elif form.target == PARTIAL_LIST:
         body = objects.encode(tables.partial_list(raws, meta, form.version))
@@ -80,7 +80,7 @@ def of_status(status: Json, form: Format = PLAIN, headers: tuple[tuple[str, str]
     return written(objects.encode(status), form, int(status.get("code") or 200), headers)
 
 
-def of_refusal(refused: Refused, form: Format, warnings: Sequence[str]) -> Response:
+def of_refusal(refused: StatusError, form: Format, warnings: Sequence[str]) -> Response:
     """Why it was not done."""
     return of_status(refused.status, form, (*refused.headers, *warning_headers(warnings)))
 

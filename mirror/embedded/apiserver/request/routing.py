@@ -11,7 +11,7 @@ from typing import TypeAlias
 from mirror.batch.quoting import quoted
 from mirror.batch.syntax import segment_problems
 from mirror.embedded.apiserver.apimachinery.errors import (
-    Refused,
+    StatusError,
     bad_request,
     failure,
     method_not_allowed,
@@ -52,7 +52,7 @@ def verb_of(request: Request, allowed: str, target: Target) -> str:
 
 
 def action_of(request: Request, target: Target, actions: Container[ActionKey]) -> ActionKey | None:
-    """The action that takes the request in place of a verb, if there is one. Raises: Refused 400."""
+    """The action that takes the request in place of a verb, if there is one. Raises: StatusError 400."""
     method = "GET" if request.method == "HEAD" and _is_custom(target.kind) else request.method
     key = resource_of(target.kind), target.subresource, method
     if key not in actions or target.is_watch or (target.name and not target.subresource):
@@ -68,7 +68,7 @@ def check_served(
     """Whether there is such a request; ``selected_name`` is that of a field selector.
 
     Raises:
-        Refused: 400, 404, 405; 415 for a patch of a built-in kind, which upstream's routing tells by its type.
+        StatusError: 400, 404, 405; 415 for a patch of a built-in kind, which upstream's routing tells by its type.
     """
     kind = target.kind
     if target.subresource:
@@ -107,11 +107,11 @@ def _check_names(target: Target, verb: str) -> None:
     if target.namespace in (".", "..") and verb not in ("create", "update", "patch"):
         group = target.kind.group if _is_custom(target.kind) else ""
         key = "/" + "/".join(filter(None, (group, target.kind.plural, target.namespace, target.name)))
-        raise Refused(failure(500, "", f"invalid key: {quoted(key)}"))
+        raise StatusError(failure(500, "", f"invalid key: {quoted(key)}"))
 
 
 def check_segment(name: str) -> None:
-    """Whether storage could have an object of that name. Raises: Refused 400."""
+    """Whether storage could have an object of that name. Raises: StatusError 400."""
     if problems := segment_problems(name):
         raise bad_request(f"Name parameter invalid: {quoted(name)}: {';'.join(problems)}")
 
@@ -123,7 +123,7 @@ def nowhere(request: Request, registry: Registry) -> Response:
     those who ask for JSON by name, as all client libraries do.
 
     Raises:
-        Refused: 404, that Status.
+        StatusError: 404, that Status.
     """
     parts = request.path.strip("/").split("/")
     has_group = parts[0] == "apis" and all(parts[1:2])
@@ -153,9 +153,9 @@ def _check_subresource(target: Target, verb: str, actions: Container[ActionKey],
     raise _not_supported(kind, verb) if _is_custom(kind) else method_not_allowed()
 
 
-def _not_supported(kind: Kind, verb: str) -> Refused:
+def _not_supported(kind: Kind, verb: str) -> StatusError:
     message = f"{verb} is not supported on resources of kind {quoted(resource_of(kind))}"
-    return Refused(failure(405, "MethodNotAllowed", message, {"group": kind.group, "kind": kind.plural}))
+    return StatusError(failure(405, "MethodNotAllowed", message, {"group": kind.group, "kind": kind.plural}))
 
 
 def _is_custom(kind: Kind) -> bool:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Call:
+class RequestScope:
     """One request about objects of one kind."""
 
     request: Request
@@ -49,6 +49,6 @@ class Call:
         return self.request.headers.get("user-agent", "")
 
     @property
-    def way(self) -> Update | None:
+    def subresource_strategy(self) -> Update | None:
         """How the subresource is changed; None for the object itself."""
         return self.kind.strategy.subresources[self.subresource] if self.subresource else None

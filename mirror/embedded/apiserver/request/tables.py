@@ -35,7 +35,7 @@ def included(query: Mapping[str, str]) -> str:
     """How much of each object its row carries.
 
     Raises:
-        Refused: 400.
+        StatusError: 400.
     """
     wanted = query.get("includeObject", "")
     if wanted not in _INCLUDED:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import msgspec
 
-from mirror.embedded.apiserver.storage.records import Event, Gone, Moved, Record, Unusable
+from mirror.embedded.apiserver.storage.records import Event, Gone, Record, StorageConflict, Unusable
 from mirror.embedded.apiserver.storage.subscriptions import Shared, Subscription, Waiters
 
 _MOST_HISTORY_BYTES = 64 * 2**20
@@ -186,12 +186,12 @@ class Storage:
         """Store what ``build`` makes for the new version, in place of ``replacing``, or where there is nothing yet.
 
         Raises:
-            Moved: something else is stored there.
+            StorageConflict: something else is stored there.
         """
         collection = self._collection(stored_as)
         key = f"{namespace}/{name}" if namespace else name
         if collection.records.get(key) is not replacing:
-            raise Moved(key)
+            raise StorageConflict(key)
         version = self.version + 1
         raw = build(version)
         uid = uid or (replacing.uid if replacing else _decode_body(raw).metadata.uid)
@@ -209,12 +209,12 @@ class Storage:
         """Delete the record; what ``build`` makes for the deletion's version is what watchers see.
 
         Raises:
-            Moved: something else is stored there, or nothing.
+            StorageConflict: something else is stored there, or nothing.
         """
         collection = self._collection(stored_as)
         key = record.key
         if collection.records.get(key) is not record:
-            raise Moved(key)
+            raise StorageConflict(key)
         version = self.version + 1
         last = Record(record.namespace, record.name, record.uid, version, build(version), record.labels)
         if self._journal is not None:
@@ -237,7 +237,7 @@ class Storage:
         return Subscription(collection, since, self)
 
     def listen(self, stored_as: str, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call this after each write to the collection, at once; it may write itself, to others.
+        """RequestScope this after each write to the collection, at once; it may write itself, to others.
 
         What comes back ends it.
         """

@@ -14,7 +14,7 @@ class Gone(Exception):
     """The history does not reach back to the version that was asked for."""
 
 
-class Moved(Exception):
+class StorageConflict(Exception):
     """The stored record is not the one that a write relied on."""
 
 

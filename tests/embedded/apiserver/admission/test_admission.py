@@ -9,7 +9,7 @@ import pytest
 
 from mirror.embedded.apiserver.admission import plugins
 from mirror.embedded.apiserver.admission.attributes import Attributes
-from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.build import build
 from mirror.embedded.apiserver.messages import ADMIN
 from mirror.embedded.apiserver.server import ApiServer
@@ -82,7 +82,7 @@ async def test_the_default_class_is_that_of_pods_without_one(server: ApiServer) 
 )
 def test_a_pod_is_not_let_in(server: ApiServer, spec: Json, why: str) -> None:
     """403, with the reason."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         pod(server, **spec)
 
     assert refused.value.status["message"] == f'pods "p" is forbidden: {why}'

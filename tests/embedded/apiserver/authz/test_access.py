@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.objects import new_uid
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.authn.authenticator import Authenticator
@@ -112,7 +112,7 @@ def test_a_given_token_names_its_user(access: Access) -> None:
 @pytest.mark.parametrize("header", ["Bearer wrong", "Bearer a.b.c", "Bearer ..", "Bearer \xff", "Bearer e30.e30.e30"])
 def test_an_unknown_token_is_refused(access: Access, header: str) -> None:
     """Even where who shows none is anonymous."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         identify(access, get(authorization=header))
     assert refused.value.code == 401
 
@@ -123,7 +123,7 @@ def test_who_shows_no_token_is_anonymous(access: Access, header: str) -> None:
     nobody = identify(access, get(authorization=header))
     assert nobody.name == "system:anonymous"
     access.authorizer.check_request(nobody, request_info(get("/healthz")))
-    with pytest.raises(Refused):
+    with pytest.raises(StatusError):
         access.authorizer.check_request(nobody, request_info(get("/api")))
 
 
@@ -133,7 +133,7 @@ def test_where_all_is_allowed_nobody_is_anonymous(storage: Storage, clock: Stopp
         storage=storage, clock=clock, random=Random(1), tokens={"secret": JANE}, allows_anonymous=False
     )
     access = Access(authenticator, Authorizer(storage=storage))
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         identify(access, get())
     assert refused.value.code == 401
     access.authorizer.check_request(identify(access, get(authorization="Bearer secret")), request_info(get()))
@@ -159,7 +159,7 @@ def test_a_service_account_is_known_by_its_token(access: Access, storage: Storag
     clock.time -= timedelta(seconds=700)
     remove(storage, "serviceaccounts", "ns", "robot")
     put(storage, "serviceaccounts", "ns", "robot", metadata={"uid": "another"})
-    with pytest.raises(Refused):
+    with pytest.raises(StatusError):
         identify(access, get(authorization=f"Bearer {token}"))
 
 
@@ -200,7 +200,7 @@ def test_keys_are_kept_with_the_data(storage: Storage) -> None:
 
 def test_nobody_may_what_no_role_says(access: Access) -> None:
     """Of those whom bootstrap roles say nothing about."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         access.authorizer.check_request(JANE, request_info(get()))
     assert refused.value.status["message"] == (
         'pods "a" is forbidden: User "jane" cannot get resource "pods" in API group "" in the namespace "ns"'
@@ -212,14 +212,14 @@ def test_roles_hold_as_soon_as_they_change(access: Access, storage: Storage) -> 
     give(storage, "ns", rule("get", "", "pods"))
     access.authorizer.check_request(JANE, request_info(get()))
     give(storage, "ns", rule("list", "", "pods"))
-    with pytest.raises(Refused):
+    with pytest.raises(StatusError):
         access.authorizer.check_request(JANE, request_info(get()))
 
 
 def test_roles_of_a_namespace_hold_there(access: Access, storage: Storage) -> None:
     """Those of the cluster everywhere."""
     give(storage, "ns", rule("get", "", "pods"))
-    with pytest.raises(Refused):
+    with pytest.raises(StatusError):
         access.authorizer.check_request(JANE, request_info(get("/api/v1/namespaces/other/pods/a")))
     give(storage, "", rule("get", "", "pods"))
     access.authorizer.check_request(JANE, request_info(get("/api/v1/namespaces/other/pods/a")))
@@ -283,7 +283,7 @@ def test_aggregated_roles_have_the_rules_of_their_parts(access: Access, storage:
 
 def test_nobody_impersonates_without_a_right(access: Access) -> None:
     """The refusal is that of the first mode that is tried."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         identify(access, get(authorization="Bearer secret", impersonate_user="bob"))
     assert refused.value.status["message"] == (
         'pods "a" is forbidden: User "jane" cannot impersonate-on:user-info:get resource "pods" '
@@ -309,7 +309,7 @@ def test_the_old_way_of_impersonating_still_works(access: Access, storage: Stora
     give(storage, "", rule("impersonate", "", "users", resourceNames=["bob"]))
     headers = {"authorization": "Bearer secret", "impersonate_user": "bob"}
     assert identify(access, get(**headers)).name == "bob"
-    with pytest.raises(Refused):
+    with pytest.raises(StatusError):
         identify(access, get(**headers, impersonate_group="ops"))
 
 
@@ -323,14 +323,14 @@ def test_constrained_impersonation(access: Access, storage: Storage) -> None:
     )
     headers = {"authorization": "Bearer secret", "impersonate_user": "bob"}
     assert identify(access, get(**headers)).name == "bob"
-    with pytest.raises(Refused):
+    with pytest.raises(StatusError):
         identify(access, get("/api/v1/namespaces/ns/secrets/a", **headers))
 
 
 def test_a_group_alone_cannot_be_impersonated(access: Access) -> None:
     """The server prints what it has understood."""
     request = Request("GET", "/", headers={"impersonate-group": "ops"}, user=ADMIN)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         identify(access, request)
     assert refused.value.status["message"] == (
         'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"ops"}, Extra:map[string][]string(nil)} '
@@ -358,7 +358,7 @@ def test_nobody_gives_rights_that_he_lacks(access: Access, storage: Storage) -> 
     give(storage, "ns", rule("get", "", "pods"))
     roles = strategy(access, "Role")
     roles.prepare_create(role(rule("get", "", "pods")), CONTEXT)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         roles.prepare_create(role(rule("get,delete", "", "pods")), CONTEXT)
     assert refused.value.status["message"] == (
         'roles.rbac.authorization.k8s.io "r" is forbidden: user "jane" (groups=["dev" "system:authenticated"]) '
@@ -371,7 +371,7 @@ def test_rights_beyond_number_are_refused_unseen(access: Access, storage: Storag
     """However few bytes they are; nobody else is kept waiting."""
     give(storage, "ns", rule("get", "", "pods"))
     many = [f"r{number}" for number in range(500)]
-    with pytest.raises(Refused, match="more than 10000 permissions"):
+    with pytest.raises(StatusError, match="more than 10000 permissions"):
         strategy(access, "Role").prepare_create(role({"verbs": many, "apiGroups": many, "resources": many}), CONTEXT)
 
 
@@ -380,13 +380,13 @@ def test_the_right_to_escalate_lifts_it(access: Access, storage: Storage) -> Non
     give(storage, "ns", rule("escalate", GROUP, "roles"), rule("bind", GROUP, "clusterroles", resourceNames=["view"]))
     strategy(access, "Role").prepare_create(role(rule("*", "*", "*")), CONTEXT)
     strategy(access, "RoleBinding").prepare_create(binding("ClusterRole", "view"), CONTEXT)
-    with pytest.raises(Refused):
+    with pytest.raises(StatusError):
         strategy(access, "RoleBinding").prepare_create(binding("ClusterRole", "edit"), CONTEXT)
 
 
 def test_a_role_that_is_not_there_cannot_be_bound(access: Access) -> None:
     """404 to who is not allowed to bind it anyhow."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         strategy(access, "RoleBinding").prepare_create(binding("Role", "x"), CONTEXT)
     assert (refused.value.code, refused.value.status["message"]) == (
         404,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
@@ -118,7 +118,7 @@ def test_what_is_not_there_is_not_answered(registry: Registry, path: str) -> Non
 @pytest.mark.parametrize("path", ["/api", "/version", "/api/v1", "/apis/batch/v1"])
 def test_nothing_can_be_written_here(registry: Registry, path: str) -> None:
     """405."""
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(StatusError) as caught:
         groups.answer(Request("POST", path), registry)
     assert caught.value.code == 405
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
@@ -86,14 +86,14 @@ def test_an_item_goes_with_its_key() -> None:
 def test_a_conflict_names_who_and_what() -> None:
     """409 with a cause for each, as upstream words it."""
     body = applied(wanted(data={"k": "v", "l": "w"}), by="one")
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(StatusError) as caught:
         applied(wanted(data={"k": "x"}), body, by="two")
     assert caught.value.code == 409
     assert str(caught.value) == 'Apply failed with 1 conflict: conflict with "one": .data.k'
     assert caught.value.status["details"] == {
         "causes": [{"reason": "FieldManagerConflict", "message": 'conflict with "one"', "field": ".data.k"}]
     }
-    with pytest.raises(Refused, match=r'(?s)2 conflicts: conflicts with "one":\n- \.data\.k\n- \.data\.l$'):
+    with pytest.raises(StatusError, match=r'(?s)2 conflicts: conflicts with "one":\n- \.data\.k\n- \.data\.l$'):
         applied(wanted(data={"k": "x", "l": "x"}), body, by="two")
 
 
@@ -111,7 +111,7 @@ def test_a_field_of_an_updater_is_a_conflict_that_names_its_version() -> None:
     new = msgspec.json.decode(msgspec.json.encode(body))
     new["data"]["k"] = "x"
     field_manager.track(new, body, MAP, manager="edit", subresource="", now=LATER)
-    with pytest.raises(Refused, match=r'conflict with "edit" using v1: \.data\.k'):
+    with pytest.raises(StatusError, match=r'conflict with "edit" using v1: \.data\.k'):
         applied(wanted(data={"k": "v"}), new, by="one")
 
 
@@ -157,13 +157,13 @@ def test_kubectl_takes_what_it_owns_by_client_side_apply() -> None:
             "annotations": {"kubectl.kubernetes.io/last-applied-configuration": recorded},
         },
     }
-    with pytest.raises(Refused, match=r"\.data\.k"):
+    with pytest.raises(StatusError, match=r"\.data\.k"):
         applied(wanted(data={"k": "x"}), body, by="other")
     found = applied(wanted(data={"k": "x<y"}), body, by="kubectl")
     assert found["metadata"]["annotations"][LAST_APPLIED] == (
         '{"apiVersion":"v1","data":{"k":"x\\u003cy"},"kind":"ConfigMap","metadata":{"name":"a"}}\n'
     )
-    with pytest.raises(Refused, match=r"1 conflict: .*\.data\.l"):
+    with pytest.raises(StatusError, match=r"1 conflict: .*\.data\.l"):
         applied(wanted(data={"k": "x", "l": "x"}), body, by="kubectl")
 
 
@@ -188,7 +188,7 @@ def test_kubectl_takes_what_it_owns_by_client_side_apply() -> None:
 )
 def test_what_cannot_be_applied_is_refused(patch: Json | bytes, code: int, told: str) -> None:
     """In the words of the server."""
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(StatusError) as caught:
         applied(patch, by="one")
     assert (caught.value.code, told in str(caught.value)) == (code, True), str(caught.value)
 
@@ -199,7 +199,7 @@ def test_yaml_that_says_something_twice_is_warned_of_or_refused() -> None:
     how: Json = {"manager": "one", "force": False, "subresource": "", "now": NOON}
     found = applying.applied(data, None, MAP, validation="Warn", **how)
     assert found.warnings == ['line 5: key "data" already set in map']
-    with pytest.raises(Refused, match="error strict decoding YAML"):
+    with pytest.raises(StatusError, match="error strict decoding YAML"):
         applying.applied(data, None, MAP, validation="Strict", **how)
 
 
@@ -211,7 +211,7 @@ def test_an_applier_always_gets_what_it_asked_for(steps: list[tuple[str, Json, b
     """And the object has exactly what somebody owns."""
     body: Json | None = None
     for by, data, force in steps:
-        with suppress(Refused):
+        with suppress(StatusError):
             body = applied(wanted(data=data), body, by=by, force=force)
             found = body.get("data", {})
             assert {name: found.get(name) for name in data} == data
@@ -226,5 +226,5 @@ def test_an_applier_always_gets_what_it_asked_for(steps: list[tuple[str, Json, b
 @given(st.binary(max_size=120))
 def test_any_bytes_are_applied_or_refused(data: bytes) -> None:
     """Nothing else is ever raised."""
-    with suppress(Refused):
+    with suppress(StatusError):
         applied(data, by="one")

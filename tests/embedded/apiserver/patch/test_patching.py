@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
@@ -45,8 +45,8 @@ def patched(content: str, patch: object, *, validation: str = "Warn", kind: Kind
         assert current == before
 
 
-def refusal(content: str, patch: object, **how: Any) -> Refused:
-    with pytest.raises(Refused) as caught:
+def refusal(content: str, patch: object, **how: Any) -> StatusError:
+    with pytest.raises(StatusError) as caught:
         patched(content, patch, **how)
     return caught.value
 
@@ -235,5 +235,5 @@ def test_any_patch_applies_or_is_refused(patch: object, operations: list[Json]) 
     """Nothing else is ever raised, and nothing that was given is changed."""
     for content, wanted in ((MERGE, patch), (STRATEGIC, patch), (JSON_PATCH, operations), (JSON_PATCH, patch)):
         for kind in (POD, CUSTOM):
-            with suppress(Refused):
+            with suppress(StatusError):
                 patched(content, wanted, kind=kind)

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mirror.embedded.apiserver.apimachinery import selectors
-from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.authz.attributes import attributes_of
@@ -73,14 +73,14 @@ def test_a_path_names(path: str, expected: tuple[str, str, str, str, bool] | Non
 @pytest.mark.parametrize("path", ["/api/v1/watch", "/apis/batch/v1/proxy", "/apis/x.io/v1/watch/"])
 def test_a_verb_without_a_resource_is_refused(path: str) -> None:
     """Before anybody asks who it is, as upstream does."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         request_info(Request("GET", path))
     assert refused.value.code == 500
 
 
 def test_a_path_that_is_malformed_is_refused() -> None:
     """Two readers could differ about it."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         request_info(Request("GET", "/api/v1/%zz"))
     assert refused.value.code == 400
 
@@ -126,7 +126,7 @@ def test_what_is_served_is_what_was_judged(method: str, start: str, parts: list[
         info = request_info(request)
         target = target_of(info, REGISTRY)
         key = None if target is None else action_of(request, target, ACTIONS)
-    except Refused:
+    except StatusError:
         return
     if target is None:
         return
@@ -185,7 +185,7 @@ def test_labels_match(text: str, labels: dict[str, str], is_match: bool) -> None
 )
 def test_a_label_selector_is_refused(text: str, message: str) -> None:
     """In upstream's words."""
-    with pytest.raises(Refused, match=r".*") as refused:
+    with pytest.raises(StatusError, match=r".*") as refused:
         selectors.label_selector(text)
     assert (refused.value.code, refused.value.status["message"]) == (400, message)
 
@@ -195,7 +195,7 @@ def test_a_selector_has_a_bound(parse: Callable[[str], object]) -> None:
     """The same condition again costs nothing; more than a thousand are refused."""
     assert len(parse(",".join(["a=b"] * 5000))) == 1  # type: ignore[arg-type]
     assert len(parse(",".join(f"a{number}=b" for number in range(1000)))) == 1000  # type: ignore[arg-type]
-    with pytest.raises(Refused, match="more than 1000 conditions"):
+    with pytest.raises(StatusError, match="more than 1000 conditions"):
         parse(",".join(f"a{number}=b" for number in range(1001)))
 
 
@@ -218,7 +218,7 @@ def test_fields_are_compared_with_what_is_escaped() -> None:
 )
 def test_a_field_selector_is_refused(text: str, message: str) -> None:
     """In upstream's words."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         selectors.field_terms(text)
     assert refused.value.status["message"] == message
 
@@ -258,7 +258,7 @@ def test_list_options_are_read() -> None:
 )
 def test_list_options_are_refused(query: str, message: str) -> None:
     """In upstream's words."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         options.list_options(asked(query))
     assert refused.value.status["message"] == message
 
@@ -274,7 +274,7 @@ def test_list_options_are_refused(query: str, message: str) -> None:
 )
 def test_write_options_are_refused(query: str, message: str) -> None:
     """In upstream's words."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         options.write_options(asked(query, method="POST"))
     assert message in refused.value.status["message"]
 
@@ -305,7 +305,7 @@ def test_a_manager_is_named_or_is_who_asks() -> None:
 )
 def test_delete_options_are_refused(body: bytes, message: str) -> None:
     """In upstream's words, whatever the bytes are."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         delete_options(asked(body=body, method="DELETE"))
     assert message in refused.value.status["message"]
 
@@ -339,7 +339,7 @@ def test_an_answer_has_the_form_that_is_wanted(accept: str, expected: Format) ->
 def test_a_form_that_there_is_not_is_refused() -> None:
     """406; and the refusal itself comes in a form that there is."""
     for accept in ("text/plain", "application/json;as=Nothing;g=meta.k8s.io;v=v1"):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(StatusError) as refused:
             format_of(asked(accept=accept))
         assert refused.value.code == 406
         assert format_of_errors(asked(accept=accept)) == PLAIN

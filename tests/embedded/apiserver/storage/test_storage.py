@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.embedded.apiserver.storage.mvcc import Storage
-from mirror.embedded.apiserver.storage.records import Event, Gone, Moved, Record
+from mirror.embedded.apiserver.storage.records import Event, Gone, Record, StorageConflict
 from mirror.embedded.apiserver.storage.sqlite import SqliteJournal, Unusable
 from tests.embedded.apiserver.asking import MAPS, Asking
 
@@ -58,9 +58,9 @@ def test_a_write_of_what_moved_is_refused() -> None:
     old = write(storage, "a")
     new = write(storage, "a", "x")
     for replacing in (None, old):
-        with pytest.raises(Moved):
+        with pytest.raises(StorageConflict):
             storage.write("maps", "n", "a", lambda version: b"{}", replacing=replacing, labels={})
-    with pytest.raises(Moved):
+    with pytest.raises(StorageConflict):
         storage.remove("maps", old, lambda version: b"{}")
     assert storage.get("maps", "n", "a") is new
     assert storage.version == new.version

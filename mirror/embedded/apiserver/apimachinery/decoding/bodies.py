@@ -44,7 +44,7 @@ def decode(data: bytes, content_type: str, kind: Kind, validation: Validation) -
     """A new or changed object of this kind; nulls are left in it.
 
     Raises:
-        Refused: 400 or 415, it cannot be read, or strict validation finds unknown or duplicate fields.
+        StatusError: 400 or 415, it cannot be read, or strict validation finds unknown or duplicate fields.
     """
     struct = kind.strategy.struct
     if not struct:
@@ -84,7 +84,7 @@ def media_type_of(content_type: str) -> str:
     """JSON, YAML or protobuf; nothing at all is JSON.
 
     Raises:
-        Refused: 415, it is another one, or its parameters are none.
+        StatusError: 415, it is another one, or its parameters are none.
     """
     if content_type in (JSON_TYPE, ""):
         return JSON_TYPE
@@ -98,13 +98,13 @@ def media_type_of(content_type: str) -> str:
     return media_type
 
 
-def _unknown_format() -> errors.Refused:
+def _unknown_format() -> errors.StatusError:
     return errors.unsupported_media_type(
         f"the body of the request was in an unknown format - accepted media types include: {_ACCEPTED}"
     )
 
 
-def unreadable(api_version: str, kind: str, why: str) -> errors.Refused:
+def unreadable(api_version: str, kind: str, why: str) -> errors.StatusError:
     """400: the version and the kind are known, the rest cannot be read."""
     version = api_version.rpartition("/")[2]
     return errors.bad_request(f"{kind} in version {quoted(version)} cannot be handled as a {kind}: {why}")
@@ -114,7 +114,7 @@ def told(complaints: list[str], api_version: str, kind: str, validation: Validat
     """What a client is warned of.
 
     Raises:
-        Refused: 400, validation is strict.
+        StatusError: 400, validation is strict.
     """
     if validation == "Ignore" or not complaints:
         return []
@@ -136,7 +136,7 @@ def parsed(data: bytes, kind: str) -> Any:
     """What was written, as ``text`` has it.
 
     Raises:
-        Refused: 400, it is no JSON.
+        StatusError: 400, it is no JSON.
     """
     try:
         return parse(data)
@@ -259,7 +259,7 @@ def unknown_fields(body: Json, kind: Kind) -> list[str]:
     return [] if prune is None else list(prune(body))
 
 
-def _unrecognized(data: bytes, kind: str, why: str) -> errors.Refused:
+def _unrecognized(data: bytes, kind: str, why: str) -> errors.StatusError:
     return errors.bad_request(
         f"the object provided is unrecognized (must be of type {kind}): {why} ({names.summary(data)})"
     )

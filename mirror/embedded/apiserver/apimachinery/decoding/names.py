@@ -58,7 +58,7 @@ def unexpected(api_version: str) -> str:
     return f"unexpected GroupVersion string: {api_version}"
 
 
-def refused(why: str, own_version: str, own_kind: str, api_version: str, kind: str) -> errors.Refused:
+def refused(why: str, own_version: str, own_kind: str, api_version: str, kind: str) -> errors.StatusError:
     """400 for a ``problem``."""
     if why.startswith(_DIFFERENT):
         return errors.bad_request(why)
@@ -89,7 +89,7 @@ def check_custom(own_version: str, own_kind: str, name: str, kind: Kind, data: b
     """The same for a custom resource, whose body must say what it is.
 
     Raises:
-        Refused: 400 or 422, it does not, or it is another.
+        StatusError: 400 or 422, it does not, or it is another.
     """
     if not own_kind:
         text = data.decode(errors="replace")
@@ -106,7 +106,7 @@ def check_custom(own_version: str, own_kind: str, name: str, kind: Kind, data: b
         raise errors.invalid(own_kind, kind.group, name, wrong)
 
 
-def of_other_version(own_version: str, kind: Kind, warnings: list[str]) -> errors.Refused:
+def of_other_version(own_version: str, kind: Kind, warnings: list[str]) -> errors.StatusError:
     """400 for a custom resource that says it is of another version, whose fields nobody knows."""
     expected = f"does not match the expected API version ({kind.api_version})"
     refused = errors.bad_request(f"{_DIFFERENT} ({own_version}) {expected}")

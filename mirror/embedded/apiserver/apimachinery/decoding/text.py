@@ -60,7 +60,7 @@ def parse(data: bytes) -> Any:
     return found
 
 
-def is_crowded(data: bytes) -> bool:
+def exceeds_value_limit(data: bytes) -> bool:
     """Whether JSON has more than ``MOST_VALUES`` lists, members and items; told without decoding it."""
     if len(data) <= MOST_VALUES or data.lstrip()[:1] not in (b"{", b"["):
         return False

@@ -26,7 +26,7 @@ from mirror.embedded.apiserver.messages import Request, Response, User
 from mirror.embedded.apiserver.registry.builtin import Builtin
 from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
 from mirror.embedded.apiserver.request import negotiation, options, responses
-from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.request.scope import RequestScope
 from mirror.embedded.apiserver.side_thread import pure
 
 _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
@@ -89,14 +89,14 @@ def actions(authenticator: Authenticator, authorizer: Authorizer) -> Mapping[tup
 
 
 def _action(auth: _Auth, answer: Callable[[_Auth, Json, str, Context], Json]) -> Action:
-    async def act(_: Dependencies, call: Call, context: Context) -> Response:
-        request, kind, namespace = call.request, call.kind, call.namespace
-        body, warnings = await call.pure(lambda: _read(request, kind, namespace, context))
+    async def act(_: Dependencies, scope: RequestScope, context: Context) -> Response:
+        request, kind, namespace = scope.request, scope.kind, scope.namespace
+        body, warnings = await scope.pure(lambda: _read(request, kind, namespace, context))
         form = negotiation.format_of(request)
         headers = responses.warning_headers(warnings) if warnings else ()
         raw = _encode(answer(auth, body, namespace, context))
         return await pure(
-            call.thread, 0 if form.is_as_stored else len(raw), lambda: responses.written(raw, form, 201, headers)
+            scope.thread, 0 if form.is_as_stored else len(raw), lambda: responses.written(raw, form, 201, headers)
         )
 
     return act
@@ -116,7 +116,7 @@ def _read(request: Request, kind: Kind, namespace: str, context: Context) -> tup
 
 
 def _settle_namespace(kind: Kind, meta: Json, namespace: str) -> None:
-    """Raises: Refused (400), the body names another one than the path."""
+    """Raises: StatusError (400), the body names another one than the path."""
     named = meta.pop("namespace", "")
     if kind.is_namespaced:
         meta["namespace"] = namespace

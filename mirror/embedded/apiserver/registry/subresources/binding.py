@@ -7,7 +7,7 @@ from functools import partial
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, not_supported_text, required
 from mirror.embedded.apiserver.apimachinery import objects, schemas
-from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, conflict, failure
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, conflict, failure
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import Answer
@@ -15,51 +15,51 @@ from mirror.embedded.apiserver.registry import object_meta
 from mirror.embedded.apiserver.registry.builtin import Builtin
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
-from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.request.scope import RequestScope
 from mirror.embedded.apiserver.side_thread import pure
-from mirror.embedded.apiserver.storage.records import Moved, Record
+from mirror.embedded.apiserver.storage.records import Record, StorageConflict
 
 
-async def bind(deps: Dependencies, call: Call, context: Context) -> Answer:
+async def bind(deps: Dependencies, scope: RequestScope, context: Context) -> Answer:
     """Answer a POST to a pod's ``binding``.
 
     Raises:
-        Refused: 400, 404, 409 if the pod cannot be bound (any more), 500 for a target that is none.
+        StatusError: 400, 404, 409 if the pod cannot be bound (any more), 500 for a target that is none.
     """
-    return await _bind(deps, call, context)
+    return await _bind(deps, scope, context)
 
 
-async def bind_named_by_body(deps: Dependencies, call: Call, context: Context) -> Answer:
+async def bind_named_by_body(deps: Dependencies, scope: RequestScope, context: Context) -> Answer:
     """Answer a POST to ``bindings``, the old way, in which the body names the pod. Raises: as ``bind``."""
-    return await _bind(deps, call, context)
+    return await _bind(deps, scope, context)
 
 
-async def _bind(deps: Dependencies, call: Call, context: Context) -> Answer:
-    namespace = call.namespace
+async def _bind(deps: Dependencies, scope: RequestScope, context: Context) -> Answer:
+    namespace = scope.namespace
     pods = deps.registry.find("", "v1", "pods")
     assert pods is not None
-    body, _, warnings = await common.read(call, "v1", "Binding")
+    body, _, warnings = await common.read(scope, "v1", "Binding")
     with common.telling(warnings):
-        name = call.name or body["metadata"].get("name", "")
-        admitted, body, more = await common.mutated(deps, call, name, body, context)
+        name = scope.name or body["metadata"].get("name", "")
+        admitted, body, more = await common.mutated(deps, scope, name, body, context)
         warnings += more
         if body["metadata"].get("name", "") != name:
             raise bad_request("name in URL does not match name in Binding object")
         if problems := _problems(body["target"]):
             told = [f"{one.field}: {one.message}" for one in problems]
-            raise Refused(failure(500, "", told[0] if len(told) == 1 else f"[{', '.join(told)}]"))
+            raise StatusError(failure(500, "", told[0] if len(told) == 1 else f"[{', '.join(told)}]"))
         warnings += await deps.admission.validate(admitted)
         while True:
             record = common.found(deps, "pods", namespace, name)
-            pod = await pure(call.thread, len(record.raw), partial(_bound, record, body, context.now))
+            pod = await pure(scope.thread, len(record.raw), partial(_bound, record, body, context.now))
             if context.is_dry_run:
                 break
             try:
                 object_meta.store(deps.storage, pods, pod, replacing=record)
-            except Moved:
+            except StorageConflict:
                 continue
             break
-        return common.success(call.request, warnings)
+        return common.success(scope.request, warnings)
 
 
 def _problems(target: Json) -> list[Violation]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.apimachinery import objects, schemas
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
-from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, not_found
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, not_found
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import Request, Response
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
@@ -16,20 +16,20 @@ from mirror.embedded.apiserver.request import options, responses
 from mirror.embedded.apiserver.request.negotiation import format_of
 from mirror.embedded.apiserver.request.options import WriteOptions
 from mirror.embedded.apiserver.request.routing import check_segment
-from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.request.scope import RequestScope
 from mirror.embedded.apiserver.storage.records import Record
 
 
-async def read(call: Call, api_version: str, kind: str) -> tuple[Json, WriteOptions, list[str]]:
+async def read(scope: RequestScope, api_version: str, kind: str) -> tuple[Json, WriteOptions, list[str]]:
     """The body of a POST to a subresource, canonical; its options; and what to warn of.
 
     Args:
         api_version: what the body must be, if it says.
 
     Raises:
-        Refused: 400, 415, 422.
+        StatusError: 400, 415, 422.
     """
-    return await call.pure(lambda: _read(call.request, api_version, kind, call.namespace))
+    return await scope.pure(lambda: _read(scope.request, api_version, kind, scope.namespace))
 
 
 def _read(request: Request, api_version: str, kind: str, namespace: str) -> tuple[Json, WriteOptions, list[str]]:
@@ -51,26 +51,26 @@ def telling(warnings: Sequence[str]) -> Iterator[None]:
     """Who is refused hears of what is odd, too."""
     try:
         yield
-    except Refused as refused:
+    except StatusError as refused:
         refused.headers = (*refused.headers, *responses.warning_headers(warnings))
         raise
 
 
 async def mutated(
-    deps: Dependencies, call: Call, name: str, body: Json, context: Context
+    deps: Dependencies, scope: RequestScope, name: str, body: Json, context: Context
 ) -> tuple[Attributes, Json, list[str]]:
     """Let admission change what is posted to a subresource; gives what ``validate`` needs, the body, and warnings.
 
     As upstream, this comes before the subresource looks at anything, and ``validate`` once the body is found good.
 
     Raises:
-        Refused: as admission says; there is no such namespace, or it is being terminated.
+        StatusError: as admission says; there is no such namespace, or it is being terminated.
     """
     attributes = Attributes(
         operation="CREATE",
-        kind=call.kind,
-        subresource=call.subresource,
-        namespace=call.namespace,
+        kind=scope.kind,
+        subresource=scope.subresource,
+        namespace=scope.namespace,
         name=name,
         body=body,
         old=None,
@@ -86,7 +86,7 @@ def found(deps: Dependencies, plural: str, namespace: str, name: str) -> Record:
     """A stored object of core.
 
     Raises:
-        Refused: 404; 400 for a name that none can have.
+        StatusError: 404; 400 for a name that none can have.
     """
     check_segment(name)
     record = deps.storage.get(plural, namespace, name)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from mirror.embedded.apiserver.apimachinery import objects, schemas
-from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, conflict, failure
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, conflict, failure
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import JSON_TYPE, Answer, Request
 from mirror.embedded.apiserver.registry import deletion, object_meta
@@ -14,9 +14,9 @@ from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
 from mirror.embedded.apiserver.request.delete_options import DeleteOptions, delete_options
 from mirror.embedded.apiserver.request.negotiation import format_of
-from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.request.scope import RequestScope
 from mirror.embedded.apiserver.side_thread import pure
-from mirror.embedded.apiserver.storage.records import Moved, Record
+from mirror.embedded.apiserver.storage.records import Record, StorageConflict
 
 _OLD_VERSION = "policy/v1beta1"
 _CONDITION = {
@@ -27,18 +27,18 @@ _CONDITION = {
 }
 
 
-async def evict(deps: Dependencies, call: Call, context: Context) -> Answer:
+async def evict(deps: Dependencies, scope: RequestScope, context: Context) -> Answer:
     """Answer a POST to a pod's ``eviction``: note why, and delete.
 
     Raises:
-        Refused: 400, 404, and 409 if its preconditions are not met.
+        StatusError: 400, 404, and 409 if its preconditions are not met.
     """
-    kind, namespace, name, request = call.kind, call.namespace, call.name, call.request
+    kind, namespace, name, request = scope.kind, scope.namespace, scope.name, scope.request
     # The older version of the body is still taken, and means the same.
     version = _OLD_VERSION if _OLD_VERSION.encode() in request.body else "policy/v1"
-    body, wanted, warnings = await common.read(call, version, "Eviction")
+    body, wanted, warnings = await common.read(scope, version, "Eviction")
     with common.telling(warnings):
-        admitted, body, more = await common.mutated(deps, call, name, body, context)
+        admitted, body, more = await common.mutated(deps, scope, name, body, context)
         warnings += more
         if body["metadata"].get("name", "") != name:
             raise bad_request("name in URL does not match name in Eviction object")
@@ -49,11 +49,11 @@ async def evict(deps: Dependencies, call: Call, context: Context) -> Answer:
         record = common.found(deps, "pods", namespace, name)
         if not is_dry_run:
             # What is wrong with the options is found only when the pod is deleted.
-            record = await _marked(deps, call, record, given.get("preconditions") or {}, context)
+            record = await _marked(deps, scope, record, given.get("preconditions") or {}, context)
         options = _options(request, given, is_dry_run=is_dry_run)
         if options.version is not None and not is_dry_run:
             options = replace(options, version=str(record.version))
-        delete = Call(request, context.user, "delete", kind, namespace, name, "", format_of(request), warnings)
+        delete = RequestScope(request, context.user, "delete", kind, namespace, name, "", format_of(request), warnings)
         await deletion.deleted(deps, delete, options)
         return common.success(request, warnings)
 
@@ -62,7 +62,7 @@ def _is_dry_run(given: Json, *, is_asked: bool) -> bool:
     dry_run = given.get("dryRun") or []
     if is_asked and dry_run not in ([], ["All"]):
         told = f"Non-matching dry-run options in request and content: [All] and [{' '.join(dry_run)}]"
-        raise Refused(failure(500, "", told))
+        raise StatusError(failure(500, "", told))
     return is_asked or bool(dry_run)
 
 
@@ -72,20 +72,20 @@ def _options(request: Request, given: Json, *, is_dry_run: bool) -> DeleteOption
     return replace(options, is_dry_run=is_dry_run or options.is_dry_run)
 
 
-async def _marked(deps: Dependencies, call: Call, record: Record, wanted: Json, context: Context) -> Record:
+async def _marked(deps: Dependencies, scope: RequestScope, record: Record, wanted: Json, context: Context) -> Record:
     """The pod with the condition that says why it goes."""
     while True:
         _check_preconditions(record, wanted)
         raw = record.raw
-        pod: Json = await pure(call.thread, len(raw), partial(_pod_of, raw))
+        pod: Json = await pure(scope.thread, len(raw), partial(_pod_of, raw))
         common.set_condition(pod["status"], _CONDITION, context.now)
         if objects.encode(pod["status"].get("conditions")) == objects.encode(
             objects.decode(record.raw)["status"].get("conditions")
         ):
             return record
         try:
-            return object_meta.store(deps.storage, call.kind, pod, replacing=record)
-        except Moved:
+            return object_meta.store(deps.storage, scope.kind, pod, replacing=record)
+        except StorageConflict:
             record = common.found(deps, "pods", record.namespace, record.name)
 
 

@@ -16,7 +16,7 @@ from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
 from mirror.embedded.apiserver.request import options
-from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.request.scope import RequestScope
 
 _TEXT = "text/plain"
 _POSITIVE = "must be greater than 0"
@@ -25,13 +25,13 @@ _LONGEST_SECONDS = 30 * 365 * 86_400
 _KINDS = ("initContainers", "containers", "ephemeralContainers")
 
 
-async def log(deps: Dependencies, call: Call, context: Context) -> Answer:
+async def log(deps: Dependencies, scope: RequestScope, context: Context) -> Answer:
     """Answer a GET of a pod's ``log``: what there is, and, if it is followed, what comes.
 
     Raises:
-        Refused: 400, 404 for a pod, or for its node, 422.
+        StatusError: 400, 404 for a pod, or for its node, 422.
     """
-    namespace, name, request = call.namespace, call.name, call.request
+    namespace, name, request = scope.namespace, scope.name, scope.request
     wanted = _wanted(request, name, datetime.fromisoformat(context.now))
     pod: Json = objects.decode(common.found(deps, "pods", namespace, name).raw)
     container = _container(pod, request.parameters.get("container", ""))
@@ -55,7 +55,7 @@ async def log(deps: Dependencies, call: Call, context: Context) -> Answer:
 
 
 def _container(pod: Json, name: str) -> str:
-    """The container that is meant. Raises: Refused 400."""
+    """The container that is meant. Raises: StatusError 400."""
     spec, pod_name = pod["spec"], pod["metadata"]["name"]
     names = [one["name"] for kind in _KINDS for one in spec.get(kind) or ()]
     if name:
@@ -69,7 +69,7 @@ def _container(pod: Json, name: str) -> str:
 
 
 def _wanted(request: Request, name: str, now: datetime) -> podlogs.Options:
-    """What a query asks for. Raises: Refused 400, 422."""
+    """What a query asks for. Raises: StatusError 400, 422."""
     query = request.parameters
     since_seconds, since_time = options.integer(query, "sinceSeconds"), query.get("sinceTime")
     since = _moment(since_time) if since_time else None

@@ -5,32 +5,32 @@ from __future__ import annotations
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, invalid, invalid_text
 from mirror.embedded.apiserver.apimachinery import objects
-from mirror.embedded.apiserver.apimachinery.errors import Json, Refused, bad_request, conflict
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, conflict
 from mirror.embedded.apiserver.apimachinery.errors import invalid as refused_as_invalid
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.authn.tokens import ISSUER, Tokens
 from mirror.embedded.apiserver.messages import Answer
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
-from mirror.embedded.apiserver.request.scope import Call
+from mirror.embedded.apiserver.request.scope import RequestScope
 
 _GROUP, _KIND = "authentication.k8s.io", "TokenRequest"
 _SHORTEST_SECONDS, _LONGEST_SECONDS, _DEFAULT_SECONDS = 600, 2**32, 3600
 _PLURALS = {"Pod": "pods", "Node": "nodes", "Secret": "secrets"}
 
 
-async def issue(issuer: Tokens, deps: Dependencies, call: Call, context: Context) -> Answer:
+async def issue(issuer: Tokens, deps: Dependencies, scope: RequestScope, context: Context) -> Answer:
     """Answer a POST to a service account's ``token``.
 
     Raises:
-        Refused: 400, 404 for an account or a bound object that is not there, 409 for another uid, 422.
+        StatusError: 400, 404 for an account or a bound object that is not there, 409 for another uid, 422.
     """
-    namespace, name = call.namespace, call.name
-    body, _, warnings = await common.read(call, f"{_GROUP}/v1", _KIND)
+    namespace, name = scope.namespace, scope.name
+    body, _, warnings = await common.read(scope, f"{_GROUP}/v1", _KIND)
     with common.telling(warnings):
         if body["spec"].get("expirationSeconds") is None:
             body["spec"]["expirationSeconds"] = _DEFAULT_SECONDS
-        admitted, body, more = await common.mutated(deps, call, name, body, context)
+        admitted, body, more = await common.mutated(deps, scope, name, body, context)
         warnings += more
         meta, spec = body["metadata"], body["spec"]
         if meta.get("name", name) != name:
@@ -52,7 +52,7 @@ async def issue(issuer: Tokens, deps: Dependencies, call: Call, context: Context
             namespace=namespace, name=name, uid=account.uid, audiences=spec["audiences"], seconds=seconds, bound=bound
         )
         body["status"] = {"token": token, "expirationTimestamp": expires}
-        return common.created(call.request, body, warnings)
+        return common.created(scope.request, body, warnings)
 
 
 def _check_seconds(seconds: int) -> None:
@@ -83,5 +83,5 @@ def _bound(deps: Dependencies, namespace: str, account: str, ref: Json) -> Json:
     return {"kind": kind, "apiVersion": version, "name": name, "uid": record.uid}
 
 
-def _invalid(name: str, problem: Violation) -> Refused:
+def _invalid(name: str, problem: Violation) -> StatusError:
     return refused_as_invalid(_KIND, _GROUP, name, [problem])

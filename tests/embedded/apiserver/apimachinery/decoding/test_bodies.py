@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.embedded.apiserver.apimachinery.decoding import bodies, fast, text, typed
-from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS, canonical
@@ -50,7 +50,7 @@ def decoded(data: bytes | str, kind: Kind = JOB, *, validation: str = "Warn", co
 
 
 def refusal(data: bytes | str, **how: Any) -> str:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(StatusError) as caught:
         decoded(data, **how)
     assert caught.value.code in (400, 415)
     return str(caught.value)
@@ -253,7 +253,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for kind in (JOB, MAP, CUSTOM):
         for content in ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf"):
             for prefix in (b"", b"k8s\x00"):
-                with suppress(Refused):
+                with suppress(StatusError):
                     decoded(prefix + data, kind=kind, content=content)
 
 
@@ -306,7 +306,7 @@ def test_bytes_may_be_a_list_of_numbers(items: str, found: str) -> None:
     ],
 )
 def test_other_bytes_are_refused(value: str, told: str) -> None:
-    with pytest.raises(Refused, match=re.escape(told)):
+    with pytest.raises(StatusError, match=re.escape(told)):
         decoded(f'{{"binaryData": {{"z": {value}}}}}', MAP)
 
 
@@ -320,5 +320,5 @@ def test_other_bytes_are_refused(value: str, told: str) -> None:
     ],
 )
 def test_another_custom_resource_is_refused(data: str, told: str) -> None:
-    with pytest.raises(Refused, match=re.escape(told)):
+    with pytest.raises(StatusError, match=re.escape(told)):
         decoded(data, CUSTOM)

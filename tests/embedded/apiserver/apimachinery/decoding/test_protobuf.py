@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mirror.embedded.apiserver.apimachinery.decoding import bodies, protobuf
-from mirror.embedded.apiserver.apimachinery.errors import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS, canonical, numbers
@@ -63,13 +63,13 @@ def test_reviews_are_read_as_well() -> None:
 
 def test_another_kind_is_refused() -> None:
     """The envelope says what it is."""
-    with pytest.raises(Refused, match="unknown conversion"):
+    with pytest.raises(StatusError, match="unknown conversion"):
         decoded(bytes.fromhex(MAP), KINDS["Secret"])
 
 
 def test_custom_resources_have_no_protobuf() -> None:
     """415, as upstream."""
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(StatusError) as caught:
         decoded(bytes.fromhex(MAP), Kind("example.com", "v1", "Widget", "widgets", Strategy()))
     assert caught.value.code == 415
 
@@ -79,7 +79,7 @@ def test_what_is_cut_off_is_refused_or_read(cut: int) -> None:
     """Never anything else."""
     try:
         decoded(bytes.fromhex(MAP)[:cut], KINDS["ConfigMap"])
-    except Refused as refused:
+    except StatusError as refused:
         assert "unrecognized" in str(refused)  # noqa: PT017 - either is fine
 
 
