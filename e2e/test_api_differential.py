@@ -1,4 +1,4 @@
-"""What ``mirror/batch`` says of creates, updates and status writes of Jobs is what a real API server says.
+"""What our rules say of creates, updates and status writes of Jobs is what a real API server says.
 
 Thousands of requests with one seed; ``python -m e2e.api_differential --seed N`` asks for others. The corpus must also
 meet every rule of the reference's §2 and §3 that a request can meet, or its silence would prove nothing.
@@ -13,7 +13,7 @@ import pytest
 from e2e.api_differential.cases import Kind
 from e2e.api_differential.run import Comparison, Report
 from e2e.api_differential.server import comparison
-from mirror.batch.gates import ApiGates
+from mirror.embedded.apiserver.apimachinery.gates import ApiGates
 
 SEED = 4
 COUNT = 1500

@@ -14,7 +14,7 @@ class Handles(Protocol):
     """An embedded API server."""
 
     async def handle(self, request: Request) -> Answer:
-        """See ``mirror.embedded.apiserver.core``."""
+        """See ``mirror.embedded.apiserver.server``."""
         ...
 
 

@@ -18,7 +18,7 @@ from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import Shape
 from e2e.controlplane.plane import CannotDo
 from mirror.embedded import web
-from mirror.embedded.apiserver import server as apiserver
+from mirror.embedded.apiserver import build as apiserver
 from mirror.embedded.kubeconfigs import kubeconfig, url, write
 from mirror.runtime.clock import SystemClock
 from mirror.serving.x509 import Authority, server_context

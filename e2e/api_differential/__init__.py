@@ -1,1 +1,1 @@
-"""What ``mirror/batch`` says of a request, compared with what a real kube-apiserver says, thousands of times."""
+"""What our API server's rules of Jobs say of requests, compared with a real kube-apiserver, thousands of times."""

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from e2e.api_differential.steps import Json
 from e2e.api_differential.wire import PANIC, Answer
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver.failures import invalid
+from mirror.embedded.apiserver.apimachinery.errors import invalid
 
 Cause: TypeAlias = tuple[str, str, str]
 

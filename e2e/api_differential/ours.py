@@ -1,19 +1,22 @@
-"""What ``mirror/batch`` says of the same request, in the form of a server's answer."""
+"""What the embedded API server's rules say of the same request, in the form of a server's answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from e2e.api_differential.cases import Case, Kind
 from e2e.api_differential.steps import Json
 from e2e.api_differential.wire import Answer
-from mirror.batch import job_rules, strategy
-from mirror.batch.canonical import served
-from mirror.batch.gates import ApiGates
 from mirror.batch.violations import Violation
-from mirror.batch.warnings import warnings_of
-from mirror.embedded.apiserver.failures import invalid
+from mirror.embedded.apiserver.apimachinery.errors import invalid
+from mirror.embedded.apiserver.apimachinery.gates import ApiGates
+from mirror.embedded.apiserver.apimachinery.strategy import Context
+from mirror.embedded.apiserver.registry.object_meta import SYSTEM_FIELDS, keep_system_fields
+from mirror.embedded.apiserver.registry.resources.job_warnings import warnings_of
+from mirror.embedded.apiserver.registry.resources.jobs import Jobs
+from mirror.embedded.apiserver.validation import jobs, metadata
 
+_JOBS = Jobs()
 _UNKNOWN_UID = "00000000-0000-4000-8000-000000000000"
 _SOME_SUFFIX = "bcdfg"
 _SOME_TIME = "2026-03-01T12:00:00Z"
@@ -35,26 +38,50 @@ def _create(body: Json, real: Answer, namespace: str, gates: ApiGates) -> Answer
         told = made_up.get("name") or real.body.get("details", {}).get("name")
         # A server that panicked (C32) has told nothing.
         body["metadata"]["name"] = told or f"{body['metadata']['generateName']}{_SOME_SUFFIX}"
-    job = strategy.prepare_create(
-        body, uid=made_up.get("uid", _UNKNOWN_UID), now=made_up.get("creationTimestamp", _SOME_TIME), gates=gates
-    )
-    if violations := job_rules.check_create(job, gates=gates):
+    uid, now = made_up.get("uid", _UNKNOWN_UID), made_up.get("creationTimestamp", _SOME_TIME)
+    context = Context(now=now, uid=uid, gates=gates)
+    job = _decoded(body, context)
+    for name in SYSTEM_FIELDS:
+        job["metadata"].pop(name, None)
+    job["metadata"] |= {"uid": uid, "creationTimestamp": now}
+    job = _JOBS.prepare_create(job, context)
+    if violations := jobs.check_create(job, gates=gates):
         return _refused(body, violations)
-    return Answer(201, served(job), tuple(warnings_of(job, None)))
+    return Answer(201, _JOBS.served(job), tuple(warnings_of(job, None)))
 
 
 def _update(body: Json, old: Json, gates: ApiGates) -> Answer:
-    job = strategy.prepare_update(body, old, gates=gates)
-    if violations := job_rules.check_update(job, old, gates=gates):
+    context = Context(now=_SOME_TIME, gates=gates)
+    job = _JOBS.prepare_update(_replacing(body, old, context), old, context)
+    if violations := [*_generic(job, old), *jobs.check_update(job, old, gates=gates)]:
         return _refused(body, violations)
-    return Answer(200, served(job), tuple(warnings_of(job, old)))
+    return Answer(200, _JOBS.served(job), tuple(warnings_of(job, old)))
 
 
 def _write_status(body: Json, old: Json) -> Answer:
-    job = strategy.prepare_status_update(body, old)
-    if violations := job_rules.check_status_write(job, old):
+    context = Context(now=_SOME_TIME)
+    job = _JOBS.subresources["status"].prepare(_replacing(body, old, context), old, context)
+    if violations := [*_generic(job, old), *jobs.check_status_write(job, old)]:
         return _refused(body, violations)
-    return Answer(200, served(job))
+    return Answer(200, _JOBS.served(job))
+
+
+def _decoded(body: Json, context: Context) -> Json:
+    job = _JOBS.decode(body)
+    _JOBS.default(job, context)
+    return job
+
+
+def _replacing(body: Json, old: Json, context: Context) -> Json:
+    job = _decoded(body, context)
+    job["metadata"].setdefault("resourceVersion", old["metadata"]["resourceVersion"])
+    keep_system_fields(job["metadata"], old["metadata"])
+    return job
+
+
+def _generic(job: Json, old: Json) -> Iterator[Violation]:
+    """What the registry finds in any update."""
+    return metadata.check_any_update(job["metadata"], old["metadata"])
 
 
 def _refused(body: Json, violations: Sequence[Violation]) -> Answer:

@@ -20,7 +20,7 @@ from e2e.api_differential.cases import Case, Kind, creates, status_writes, updat
 from e2e.api_differential.steps import Json
 from e2e.api_differential.stored import store_all
 from e2e.api_differential.wire import PANIC, Answer, Wire
-from mirror.batch.gates import ALL_ON, ApiGates
+from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
 
 _AT_ONCE = 32
 _UPDATES_PER_STORED = 15

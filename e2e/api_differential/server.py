@@ -10,7 +10,7 @@ from e2e.api_differential.wire import Wire
 from e2e.controlplane.client import Client
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import Shape
-from mirror.batch.gates import ALL_ON, ApiGates
+from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
 
 _NAMESPACE = "differential"
 # As clusters are run; without it a server refuses privileged containers, whatever is in a Job.

@@ -30,7 +30,7 @@ from e2e.api_contract.wire import Asked, Reply, Streaming, Wire
 from e2e.api_sequences.compare import different
 from e2e.api_sequences.explained import is_explained
 from e2e.api_sequences.requests import History, history
-from mirror.embedded.apiserver import server as apiserver
+from mirror.embedded.apiserver import build as apiserver
 from mirror.runtime.clock import SystemClock
 
 Json: TypeAlias = dict[str, Any]

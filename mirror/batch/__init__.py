@@ -1,1 +1,4 @@
-"""What batch/v1 is, pure: decoding, defaults, what a server sets and refuses, conditions, times, index text."""
+"""What the mirror and the Job controller need of batch/v1, pure: status rules, conditions, times, index text.
+
+Defaults and the rules of create and update are ``embedded.apiserver``'s.
+"""

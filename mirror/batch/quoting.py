@@ -6,7 +6,7 @@ Used by the validation rules only; not for logs.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _QUOTED = {
     '"': '\\"',
@@ -43,3 +43,8 @@ def _escaped(one: str) -> str:
     if code < 0x20 or code == 0x7F:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def quoted_list(values: Iterable[str]) -> str:
+    """Texts as Go prints a slice of them, each quoted."""
+    return "[" + " ".join(map(quoted, values)) + "]"

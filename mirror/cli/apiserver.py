@@ -134,7 +134,7 @@ def _shape(problems: list[str], **options: object) -> Shape | None:
 async def _serve(shape: Shape, address: tuple[str, int], kubeconfig_out: str | None, stop: asyncio.Event) -> None:
     import gc
 
-    from mirror.embedded.apiserver.sqlite import Unusable
+    from mirror.embedded.apiserver.storage.sqlite import Unusable
     from mirror.model.endings import CannotStart
     from mirror.planes.plane import control_plane
     from mirror.planes.serving import served

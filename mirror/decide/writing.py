@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mirror.batch.meta_rules import LONGEST_ANNOTATIONS
+from mirror.batch.syntax import LONGEST_ANNOTATIONS
 from mirror.decide.plan import WriteSource
 from mirror.decide.seen import Seen
 from mirror.model import names

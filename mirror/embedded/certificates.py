@@ -7,13 +7,10 @@ A control plane with data keeps its authority there, so that kubeconfigs stay va
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-from mirror.embedded.apiserver.access import keys
+from mirror.embedded.apiserver.storage import keys
+from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.serving.x509 import Authority, KeyPair
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.storage import Storage
 
 LOCAL_NAMES = ("127.0.0.1", "::1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 _END = b"-----END CERTIFICATE-----\n"

@@ -1,4 +1,4 @@
-"""What containers have written: kept by the kubelets of ``neighbours``, read by ``pods/log``.
+"""What containers have written: kept by the kubelets in ``controllers``, read by ``pods/log``.
 
 A control plane has one ``PodLogs``, which its API server and its kubelets are given; logs are found by the id of the
 container, as a pod's status names it. A log is bounded: of one that grows too long, the older half is forgotten.

@@ -1,1 +1,1 @@
-"""Whole embedded control planes: API server, neighbours and our Job controller together; demo, dev, tests."""
+"""Whole embedded control planes: API server, controllers and our Job controller together; demo, dev, tests."""

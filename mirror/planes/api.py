@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.messages import ADMIN, JSON_TYPE, Answer, Request, Response, User
 from mirror.embedded.faults.targets import INSIDER
 from mirror.embedded.memory import Server
@@ -28,7 +28,7 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One user's view of one server. Every method raises ``failures.Refused`` for an answer that is a refusal."""
+    """One user's view of one server. Every method raises ``failures.StatusError`` for an answer that is a refusal."""
 
     server: Server
     user: User = ADMIN
@@ -95,5 +95,5 @@ def _object(answer: Answer) -> Json:
         raise TypeError("a stream is no object")
     body: Json = msgspec.json.decode(answer.body or b"{}")
     if answer.status >= 400:
-        raise Refused(body, headers=answer.headers)
+        raise StatusError(body, headers=answer.headers)
     return body

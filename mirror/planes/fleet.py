@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.model import names
 from mirror.planes.plane import control_plane
 from mirror.planes.serving import Served, served
@@ -88,7 +88,7 @@ async def _register(made: Fleet) -> None:
     api = made.management.plane.api
     try:
         await api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    except Refused as refused:
+    except StatusError as refused:
         if refused.reason != "AlreadyExists":
             raise
     secrets = f"/api/v1/namespaces/{NAMESPACE}/secrets"
@@ -96,7 +96,7 @@ async def _register(made: Fleet) -> None:
         data = {"kubeconfig": base64.b64encode(worker.kubeconfig.encode()).decode()}
         try:
             await api.create(secrets, {"metadata": {"name": name, "labels": {names.WORKER: "true"}}, "data": data})
-        except Refused as refused:
+        except StatusError as refused:
             if refused.reason != "AlreadyExists":
                 raise
             await api.merge(f"{secrets}/{name}", {"data": data})

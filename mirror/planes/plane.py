@@ -2,7 +2,7 @@
 
 ``control_plane`` starts one in the running loop and ends it with the block; it can be killed and started again on the
 way. Everything inside talks in memory; ``serving`` opens it to the network. Not here: what controllers do
-(``embedded.neighbours``, ``jobcontroller``), and what can go wrong on the way to it (``embedded.faults``).
+(``embedded.controllers``, ``jobcontroller``), and what can go wrong on the way to it (``embedded.faults``).
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from typing import Any
 
 import msgspec
 
-from mirror.batch.gates import ApiGates
-from mirror.embedded import neighbours
+from mirror.embedded.apiserver.apimachinery.gates import ApiGates
+from mirror.embedded.apiserver.build import build
 from mirror.embedded.apiserver.messages import ADMIN, AUTHENTICATED_GROUP, MASTERS_GROUP, Answer, Request, User
-from mirror.embedded.apiserver.resources.expiry import Expiry as EventExpiry
-from mirror.embedded.apiserver.server import ApiServer, build
-from mirror.embedded.apiserver.sidethread import SideThread
-from mirror.embedded.apiserver.sqlite import SqliteJournal
-from mirror.embedded.apiserver.storage import Storage
+from mirror.embedded.apiserver.registry.event_expiry import Expiry as EventExpiry
+from mirror.embedded.apiserver.server import ApiServer
+from mirror.embedded.apiserver.side_thread import SideThread
+from mirror.embedded.apiserver.storage.mvcc import Storage
+from mirror.embedded.apiserver.storage.sqlite import SqliteJournal
 from mirror.embedded.clocks import SkewedClock
+from mirror.embedded.controllers.runner import run
+from mirror.embedded.faults.injector import Faults
 from mirror.embedded.faults.kinds import Dropped, Expiry
-from mirror.embedded.faults.ways import Faults
 from mirror.embedded.memory import Wire, client_of
 from mirror.embedded.podlogs import PodLogs
 from mirror.jobcontroller.metrics import JobMetrics
@@ -115,7 +116,7 @@ class ControlPlane:
     # -- its life ------------------------------------------------------------------------------------------------------
 
     def use_thread(self, thread: SideThread | None) -> None:
-        """Work on large requests beside the event loop, see ``apiserver.sidethread``; None: in it."""
+        """Work on large requests beside the event loop, see ``apiserver.side_thread``; None: in it."""
         self._side_thread = thread
         if self._server is not None:
             self._server.use_thread(thread)
@@ -136,15 +137,15 @@ class ControlPlane:
             tokens=self.shape.tokens,
         )
         server.faults = self.faults
-        server.logs = self.logs
+        server.use_logs(self.logs)
         server.use_thread(self._side_thread)
         self._server = self.wire.server = server
         if self.shape.controllers:
-            expiry = EventExpiry(server).run()
+            expiry = EventExpiry(server.storage, server.registry, self.clock).run()
             self._tasks.append(self._scope.create_task(expiry, name=f"event expiry of {self.name}"))
         for name in self.shape.controllers:
             label = f"{name} of {self.name}"
-            work = self._run_jobs if name == JOB else self._neighbour(name)
+            work = self._run_jobs if name == JOB else self._controller(name)
             self._tasks.append(self._scope.create_task(supervise(label, work, log=self.log), name=label))
 
     async def kill(self) -> None:
@@ -187,18 +188,18 @@ class ControlPlane:
 
     # -- controllers ---------------------------------------------------------------------------------------------------
 
-    def _neighbour(self, name: str) -> Callable[[], Coroutine[Any, Any, None]]:
+    def _controller(self, name: str) -> Callable[[], Coroutine[Any, Any, None]]:
         async def work() -> None:
             client = self._own_client(name)
             try:
-                await neighbours.run(
+                await run(
                     name,
                     client,
                     clock=self.clock,
                     pods=self.shape.pods,
                     random=self._chance,
                     logs=self.logs,
-                    settings=self.shape.neighbours,
+                    settings=self.shape.controller_settings,
                 )
             finally:
                 await client.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mirror.embedded import certificates, kubeconfigs, web
 from mirror.embedded.apiserver.messages import MASTERS_GROUP
-from mirror.embedded.apiserver.sidethread import SideThread
+from mirror.embedded.apiserver.side_thread import SideThread
 from mirror.planes.plane import ControlPlane
 from mirror.serving import x509
 

@@ -8,13 +8,14 @@ from typing import Literal
 
 import msgspec
 
-from mirror.embedded import neighbours
 from mirror.embedded.apiserver.messages import User
+from mirror.embedded.controllers.runner import NAMES
+from mirror.embedded.controllers.settings import Settings
 from mirror.jobcontroller.decide.values import Constants, Gates
 
 JOB = "job"
 """Our Job controller, with the deletion of Jobs whose time to live is over."""
-ALL = (JOB, *neighbours.NAMES)
+ALL = (JOB, *NAMES)
 NONE: tuple[str, ...] = ()
 
 Pods = Literal["simulated", "process"]
@@ -42,7 +43,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     authorization: Authorization = "AlwaysAllow"
     tokens: Mapping[str, User] = {}
     """Bearer tokens, and whose they are."""
-    neighbours: neighbours.Settings = neighbours.Settings()
+    controller_settings: Settings = Settings()
     """How nodes, scheduler and kubelets behave."""
     data: Path | None = None
     """A file that outlives the process; None: everything is in memory."""

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from mirror.access.telling import LOOK_SECONDS, TELL_AGAIN_SECONDS, Telling
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.clocks import LoopClock
 from mirror.model import names
 from mirror.planes.plane import ControlPlane, control_plane
@@ -34,7 +34,7 @@ class Told:
     async def data(self) -> dict[str, str] | None:
         try:
             return dict((await self.plane.api.get(TOLD_AT))["data"])
-        except Refused:
+        except StatusError:
             return None
 
 

@@ -21,7 +21,7 @@ from mirror.cli.main import main
 from mirror.cli.user.failures import Failure
 from mirror.cli.worker import add, check, emptying, listing
 from mirror.cli.worker.clusters import Where
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.model import names
 from mirror.planes.api import Api
 from mirror.planes.plane import ControlPlane, control_plane
@@ -144,7 +144,7 @@ async def test_what_is_in_the_way_is_said_before_anything_is_made(clusters: Clus
         with pytest.raises(Trouble, match=said):
             await add.add(asked)
     assert await named(clusters.east.api, "clusterroles", "roles") == set()
-    with pytest.raises(Refused):
+    with pytest.raises(StatusError):
         await clusters.east.api.get(f"/api/v1/namespaces/{HOME}")
 
 
@@ -251,7 +251,7 @@ async def test_a_worker_is_listed_cordoned_drained_and_removed(
     await api.create(f"/api/v1/namespaces/{HOME}/configmaps", record)
     await emptying.remove(clusters.where, "east", is_forced=False, worker_context="east")
     assert await named(clusters.east.api, "clusterroles", "clusterrolebindings", "roles", "rolebindings") == set()
-    with pytest.raises(Refused):
+    with pytest.raises(StatusError):
         await api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
 
 

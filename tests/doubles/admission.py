@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from doubles.transport import Wire
@@ -33,4 +34,5 @@ class MutatingAdmission:
 def mutate_jobs(wire: Wire, change: Change, *operations: str) -> None:
     """Let this worker change Jobs like this; ``operations`` are CREATE, UPDATE or both (none: both)."""
     server = wire.server.inner
-    server.admission = MutatingAdmission(server.admission, change, operations or ("CREATE", "UPDATE"))
+    admission: Any = MutatingAdmission(server.dependencies.admission, change, operations or ("CREATE", "UPDATE"))
+    server.dependencies = replace(server.dependencies, admission=admission)

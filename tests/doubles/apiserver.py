@@ -15,13 +15,14 @@ from typing import Any
 
 import msgspec
 
-from mirror.embedded.apiserver import changes, objects
-from mirror.embedded.apiserver.failures import failure
-from mirror.embedded.apiserver.kinds import Kind
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import failure
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.build import build
 from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream
-from mirror.embedded.apiserver.records import Record
-from mirror.embedded.apiserver.server import build
-from mirror.embedded.apiserver.subscriptions import Subscription
+from mirror.embedded.apiserver.registry import object_meta
+from mirror.embedded.apiserver.storage.records import Record
+from mirror.embedded.apiserver.storage.subscriptions import Subscription
 from mirror.planes.api import Api
 from mirror.runtime.clock import Clock
 
@@ -94,11 +95,11 @@ class ApiServer:
             return body
         if body.get("spec") != before.get("spec") and "generation" in body["metadata"]:
             body["metadata"]["generation"] += 1
-        stored = changes.store(self.inner, kind, body, replacing=record)
+        stored = object_meta.store(self.inner.storage, kind, body, replacing=record)
         metadata = body["metadata"]
         is_held = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
         if metadata.get("deletionTimestamp") and not is_held:
-            changes.remove(self.inner, kind, stored)
+            object_meta.remove(self.inner.storage, kind, stored)
         return _decode(stored)
 
     def put_bytes(self, plural: str, name: str, raw: bytes, namespace: str = "default") -> None:
@@ -113,7 +114,7 @@ class ApiServer:
         if record is None:
             raise KeyError(plural, namespace, name)
         if plural == "namespaces":
-            changes.remove(self.inner, kind, record)
+            object_meta.remove(self.inner.storage, kind, record)
             return
         options = {"propagationPolicy": propagation}
         self._api.call_nowait("DELETE", f"{self._path(kind, namespace)}/{name}", options)

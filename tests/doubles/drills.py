@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.kinds.base import (
     BadDraft,
     Changes,
@@ -26,7 +27,7 @@ from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.resources import Resource
 from mirror.model import names
-from mirror.planes.api import Api, Refused
+from mirror.planes.api import Api
 from mirror.telemetry.spans import Span
 
 Json = dict[str, Any]
@@ -270,6 +271,6 @@ async def run_drills(api: Api, *, every_seconds: float = 1.0) -> None:
             path = DRILLS.path(found["metadata"]["namespace"], found["metadata"]["name"], "status")
             try:
                 await api.merge(path, {"status": new})
-            except Refused:
+            except StatusError:
                 continue  # gone meanwhile
         await asyncio.sleep(every_seconds)

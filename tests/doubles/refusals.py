@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mirror.embedded.apiserver import failures
+from mirror.embedded.apiserver.apimachinery import errors
 
 
 class Refused(Exception):
@@ -44,9 +44,9 @@ class Refused(Exception):
             "details": details,
         }
 
-    def answer(self) -> failures.Refused:
+    def answer(self) -> errors.StatusError:
         """The same as the embedded server has it."""
-        return failures.Refused(self.status(), headers=tuple(self.headers.items()))
+        return errors.StatusError(self.status(), headers=tuple(self.headers.items()))
 
 
 def not_found(plural: str, name: str) -> Refused:

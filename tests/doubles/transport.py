@@ -11,10 +11,10 @@ from doubles.refusals import Refused
 from mirror.embedded import memory
 from mirror.embedded.apiserver.messages import Request
 from mirror.embedded.clocks import SkewedClock
+from mirror.embedded.faults.injector import Faults
 from mirror.embedded.faults.kinds import Expiry as Gone
 from mirror.embedded.faults.kinds import Loss
 from mirror.embedded.faults.targets import INSIDER, Target, Which
-from mirror.embedded.faults.ways import Faults
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity
 from mirror.kube.limits import Limiter

@@ -9,7 +9,7 @@ import yaml
 from cryptography import x509
 
 from mirror.embedded import certificates, kubeconfigs, web
-from mirror.embedded.apiserver.storage import Storage
+from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.serving.x509 import Authority
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

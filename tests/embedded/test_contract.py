@@ -15,7 +15,7 @@ from e2e.api_contract.in_process import InProcess
 from e2e.api_contract.run import play
 from e2e.api_contract.server import Server
 from e2e.api_contract.suite import all_groups
-from mirror.embedded.apiserver import server as apiserver
+from mirror.embedded.apiserver import build as apiserver
 from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
 from mirror.embedded.clocks import LoopClock
 

@@ -11,9 +11,10 @@ import msgspec
 import pytest
 
 from mirror.embedded import virtual
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream
 from mirror.embedded.clocks import LoopClock, SkewedClock
+from mirror.embedded.faults.injector import Faults
 from mirror.embedded.faults.kinds import (
     Expiry,
     Fault,
@@ -24,9 +25,8 @@ from mirror.embedded.faults.kinds import (
     too_many_requests,
     unavailable,
 )
+from mirror.embedded.faults.random_faults import ROUGH, RandomFaults
 from mirror.embedded.faults.targets import Target, Which
-from mirror.embedded.faults.ways import Faults
-from mirror.embedded.faults.weather import ROUGH, RandomWeather
 from mirror.embedded.memory import Wire, client_of
 from mirror.kube import requests
 from mirror.kube.client import Client
@@ -62,7 +62,7 @@ class Echo:
     async def handle(self, request: Request) -> Answer:
         try:
             await self.faults.before(request)
-        except Refused as refused:
+        except StatusError as refused:
             body = msgspec.json.encode(refused.status)
             return Response(refused.code, body, headers=refused.headers)
         self.done.append(request.method)
@@ -319,12 +319,12 @@ async def test_a_storm_of_conflicts_ends_with_restore(setting: Setting) -> None:
     await client.send(patch)
 
 
-def test_random_weather_repeats_itself() -> None:
+def test_random_faults_repeat_themselves() -> None:
     """The same seed, the same faults; every kind of them comes."""
 
     async def main(seed: int) -> list[str]:
         setting = Setting()
-        setting.faults.weather = RandomWeather(Random(seed))
+        setting.faults.random_faults = RandomFaults(Random(seed))
         client = setting.client()
         ends: list[str] = []
         patch = requests.merge_patch(JOBS, "a", {}, namespace="n")

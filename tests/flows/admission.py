@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from mirror.embedded.apiserver.webhooks.attributes import Attributes
+from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.model import names
 from mirror.planes.api import Json
 from mirror.planes.plane import ControlPlane
@@ -27,7 +28,8 @@ class AdmittingPlane(ControlPlane):
         was_running = self.is_running
         super().start()
         if not was_running:
-            self.server.admission = _Mutating(self.server.admission, self.mutations)  # type: ignore[assignment]
+            admission: Any = _Mutating(self.server.dependencies.admission, self.mutations)
+            self.server.dependencies = replace(self.server.dependencies, admission=admission)
 
 
 class _Mutating:

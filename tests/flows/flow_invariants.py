@@ -15,9 +15,9 @@ from flow_world import MANAGER, FlowWorld, conditions, has_ended, placed
 
 from mirror.batch import indexes
 from mirror.embedded.apiserver.messages import Answer, Request
-from mirror.embedded.apiserver.records import Event
-from mirror.embedded.apiserver.storage import Storage
-from mirror.embedded.apiserver.subscriptions import Subscription
+from mirror.embedded.apiserver.storage.mvcc import Storage
+from mirror.embedded.apiserver.storage.records import Event
+from mirror.embedded.apiserver.storage.subscriptions import Subscription
 from mirror.embedded.faults.targets import Target
 from mirror.model import names
 from mirror.planes.api import Json

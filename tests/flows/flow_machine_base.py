@@ -18,6 +18,7 @@ from flow_world import MANAGER, FlowWorld, flow_world
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from mirror.embedded.faults.injector import Faults
 from mirror.embedded.faults.kinds import (
     Expiry,
     Loss,
@@ -27,9 +28,8 @@ from mirror.embedded.faults.kinds import (
     too_many_requests,
     unavailable,
 )
+from mirror.embedded.faults.random_faults import RandomFaults
 from mirror.embedded.faults.targets import EVERYBODY, Which
-from mirror.embedded.faults.ways import Faults
-from mirror.embedded.faults.weather import RandomWeather
 from mirror.embedded.virtual import VirtualLoop
 from mirror.planes.plane import ControlPlane
 
@@ -164,8 +164,8 @@ class Machine(RuleBasedStateMachine):
         self._do(asyncio.sleep(wait))
 
     @rule(cluster=CLUSTER, seed=st.integers(0, 1000), wait=WAITS)
-    def the_weather_turns_bad(self, cluster: str, seed: int, wait: float) -> None:
-        self._faults(cluster).weather = RandomWeather(Random(seed))
+    def random_faults_begin(self, cluster: str, seed: int, wait: float) -> None:
+        self._faults(cluster).random_faults = RandomFaults(Random(seed))
         self._do(asyncio.sleep(wait))
 
     @rule(cluster=CLUSTER, seconds=st.sampled_from((-3600.0, -20.0, 0.0, 20.0, 3600.0)), wait=WAITS)

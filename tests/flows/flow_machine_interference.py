@@ -135,7 +135,7 @@ class Interference(Edits):
     async def _take_over(self, standing_by: float, *, is_frozen: bool) -> None:
         for plane in self.world.planes.values():
             plane.start()
-            plane.faults.weather = None
+            plane.faults.random_faults = None
             plane.faults.restore()
         self.world.start_replica()
         await asyncio.sleep(20.0 + standing_by)

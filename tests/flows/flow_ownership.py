@@ -18,7 +18,7 @@ from replica_world import ReplicaWorld
 from replicas import identity_of
 
 from mirror.embedded.apiserver.messages import Request
-from mirror.embedded.apiserver.records import Event
+from mirror.embedded.apiserver.storage.records import Event
 from mirror.embedded.faults.targets import INSIDER
 from mirror.model import names
 from mirror.planes.api import Json

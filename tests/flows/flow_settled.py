@@ -58,7 +58,7 @@ async def mend(world: FlowWorld) -> None:
     for plane in world.planes.values():
         plane.start()
         plane.clock.ahead_seconds = 0.0
-        plane.faults.weather = None
+        plane.faults.random_faults = None
         plane.faults.restore()
     for name, worker in world.workers.items():
         await world.register(name)

@@ -46,7 +46,7 @@ def _end_faults(world: ReplicaWorld) -> None:
     for plane in world.planes.values():
         plane.start()
         plane.clock.ahead_seconds = 0.0
-        plane.faults.weather = None
+        plane.faults.random_faults = None
         plane.faults.restore()
         plane.mutations.clear()
     for replica in world.replicas:

@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
 from mirror.decide.seen import Policy
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.clocks import LoopClock
-from mirror.embedded.neighbours import Settings
+from mirror.embedded.controllers.settings import Settings
 from mirror.kinds.base import MirrorTransform
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError, Unreachable
@@ -145,7 +145,7 @@ class FlowWorld:
         secrets, api = f"/api/v1/namespaces/{HOME}/secrets", self.management.api
         try:
             await api.replace(f"{secrets}/{name}", body)
-        except Refused as refused:
+        except StatusError as refused:
             if refused.code != 404:
                 raise
             await api.create(secrets, body)
@@ -206,7 +206,7 @@ def shape_of(name: str) -> Shape:
     return Shape(
         name=name,
         controllers=("job", "gc", "scheduler", "kubelet", "node"),
-        neighbours=Settings(
+        controller_settings=Settings(
             has_pod_events=False, lease_seconds=3600, node_grace_seconds=NEVER, collected=frozenset(("jobs", "pods"))
         ),
     )
@@ -221,7 +221,7 @@ async def found(api: Api, name: str) -> Json | None:
     """The Job, if it is there."""
     try:
         return await api.get(path(name))
-    except Refused as refused:
+    except StatusError as refused:
         if refused.code == 404:
             return None
         raise
@@ -231,7 +231,7 @@ async def tolerant(request: Any) -> None:
     """Something that a user tries, and that may be refused."""
     try:
         await request
-    except Refused as refused:
+    except StatusError as refused:
         if refused.code not in (404, 409, 422):
             raise
 

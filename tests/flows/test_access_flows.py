@@ -17,7 +17,7 @@ from mirror.access.bounds import Bounds
 from mirror.access.logs import Cut
 from mirror.access.reviews import GUESSES_AT_ONCE_OF_PEER
 from mirror.controllers.mirroring import Mirroring
-from mirror.embedded.apiserver import failures
+from mirror.embedded.apiserver.apimachinery import errors
 from mirror.embedded.faults.targets import Which
 from mirror.kinds.registry import JOB
 from mirror.model import names
@@ -202,7 +202,7 @@ async def test_a_missing_right_of_ours_on_the_worker_is_said_plainly() -> None:
     """It is the operator's to give; users are told which file."""
     async with access_world() as world:
         await world.running()
-        refusal = failures.forbidden("pods", "", "", "no role allows it")
+        refusal = errors.forbidden("pods", "", "", "no role allows it")
         world.workers["east"].faults.arrange(refusal, Which("list", "pods"))
         got = await world.ask("train/pods")
 

@@ -21,9 +21,9 @@ from flow_world import HOME, FlowWorld, has_ended, job, listening, path, repeata
 
 from mirror.batch.violations import forbidden
 from mirror.embedded import virtual
-from mirror.embedded.apiserver.access.rules import Attributes, Rule, allows
-from mirror.embedded.apiserver.access.tokens import account_user
-from mirror.embedded.apiserver.failures import Refused, invalid
+from mirror.embedded.apiserver.apimachinery.errors import StatusError, invalid
+from mirror.embedded.apiserver.authn.tokens import account_user
+from mirror.embedded.apiserver.authz.rules import Attributes, Rule, allows
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
 from mirror.embedded.clocks import LoopClock
 from mirror.jobcontroller.metrics import JobMetrics
@@ -87,7 +87,7 @@ class RoledWorld(FlowWorld):
 def record(plane: ControlPlane, used: set[Attributes], *, is_old: bool) -> list[Attributes]:
     """Note what the account asks the API server that runs now; gives the list of what will have been refused."""
     server, refused = plane.server, list[Attributes]()
-    decide, handle = server.access.decide, server.handle
+    decide, handle = server.dependencies.authorizer.decide, server.handle
 
     def recorded(user: User, wanted: Attributes) -> tuple[bool, str]:
         is_allowed, reason = decide(user, wanted)
@@ -103,7 +103,7 @@ def record(plane: ControlPlane, used: set[Attributes], *, is_old: bool) -> list[
             return Response(422, msgspec.json.encode(told.status))
         return await handle(request)
 
-    server.access.decide = recorded  # type: ignore[method-assign]
+    server.dependencies.authorizer.decide = recorded  # type: ignore[method-assign]
     if is_old:
         server.handle = like_an_old_one  # type: ignore[method-assign]
     return refused
@@ -123,7 +123,7 @@ def apply(plane: ControlPlane, file: Path, *, is_whole: bool = True) -> None:
 def create(plane: ControlPlane, collection: str, body: Json) -> None:
     try:
         plane.api.call_nowait("POST", collection, body)
-    except Refused as refused:
+    except StatusError as refused:
         if refused.code != 409:
             raise
 
@@ -204,7 +204,7 @@ async def life(world: RoledWorld, namespace: str) -> None:
 async def mirror(world: RoledWorld, name: str, namespace: str) -> Json | None:
     try:
         return await world.workers["east"].api.get(path(name, namespace))
-    except Refused as refused:
+    except StatusError as refused:
         if refused.code == 404:
             return None
         raise

@@ -20,7 +20,7 @@ from flow_world import HOME, FlowWorld, has_ended, listening, repeatable
 from prometheus_client.parser import text_string_to_metric_families
 
 from mirror.embedded import virtual
-from mirror.embedded.apiserver.access.tokens import account_user
+from mirror.embedded.apiserver.authn.tokens import account_user
 from mirror.embedded.faults.kinds import Loss
 from mirror.embedded.faults.targets import Which
 from mirror.kube.client import Client
@@ -170,11 +170,11 @@ async def world_of(scope: asyncio.TaskGroup, files: tuple[str, ...], is_enabled:
 
 
 async def tolerant(work: Awaitable[Any]) -> Any:
-    from mirror.embedded.apiserver.failures import Refused
+    from mirror.embedded.apiserver.apimachinery.errors import StatusError
 
     try:
         return await work
-    except Refused:
+    except StatusError:
         return None
 
 

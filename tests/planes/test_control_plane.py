@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mirror.embedded import virtual
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.clocks import LoopClock
 from mirror.embedded.faults.kinds import Expiry
 from mirror.jobcontroller.decide.values import Gates
@@ -54,7 +54,7 @@ async def test_it_answers_at_once(plane: ControlPlane) -> None:
     made = await plane.api.create(CONFIGS, CONFIG)
     assert made == await plane.api.get(f"{CONFIGS}/c") == plane.api.call_nowait("GET", f"{CONFIGS}/c")
     assert [one["metadata"]["name"] for one in await plane.api.list(CONFIGS)] == ["c"]
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         await plane.api.create(CONFIGS, CONFIG)
     assert refused.value.reason == "AlreadyExists"
     await plane.api.delete(f"{CONFIGS}/c")
@@ -116,7 +116,7 @@ def test_data_in_a_file_outlives_the_process(tmp_path: Path) -> None:
     async def third() -> None:
         async with control_plane(shape, clock=LoopClock()) as plane:
             await plane.restart(keeps_data=False)
-            with pytest.raises(Refused):
+            with pytest.raises(StatusError):
                 await plane.api.get(f"{CONFIGS}/c")
 
     assert virtual.run(first()) == virtual.run(second())

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from webhook_asking import UID, review
 
-from mirror.embedded.apiserver.failures import Refused
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.model import names
 from mirror.planes.api import Api
 from mirror.serving import https
@@ -137,11 +137,11 @@ async def test_bad_annotations_are_refused_with_our_text() -> None:
     bad = {names.WORKER_SELECTOR: "region=(eu"}
     async with hooked() as it:
         await it.configure()
-        with pytest.raises(Refused, match=r"annotation jobmirror\.io/worker-selector") as refused:
+        with pytest.raises(StatusError, match=r"annotation jobmirror\.io/worker-selector") as refused:
             await it.api.create(TEAM, users(annotations=bad))
         assert refused.value.status["code"] == 422
         await it.api.create(TEAM, users())
-        with pytest.raises(Refused, match=r"annotation jobmirror\.io/worker-selector"):
+        with pytest.raises(StatusError, match=r"annotation jobmirror\.io/worker-selector"):
             await it.api.merge(f"{TEAM}/train", {"metadata": {"annotations": bad}})
         await it.api.create(OTHER, users(annotations=bad))
         assert it.answers("validate", "denied") == 2
@@ -152,7 +152,7 @@ async def test_while_it_is_down_fail_refuses_new_jobs_and_nothing_else() -> None
     async with hooked(is_down=True) as it:
         await it.api.create(TEAM, users("before"))
         await it.configure()
-        with pytest.raises(Refused, match="failed calling webhook"):
+        with pytest.raises(StatusError, match="failed calling webhook"):
             await it.api.create(TEAM, users())
         await it.api.create(OTHER, users())
         await it.api.merge(f"{TEAM}/before", {"metadata": {"labels": {"a": "b"}}})
@@ -170,7 +170,7 @@ async def test_the_bundle_is_kept_like_our_authority() -> None:
     """In every webhook of both configurations, with one write each, and none when it is there already."""
     async with hooked() as it:
         await it.configure(trusts=b"")
-        with pytest.raises(Refused, match="failed calling webhook"):
+        with pytest.raises(StatusError, match="failed calling webhook"):
             await it.api.create(TEAM, users())
         keeper = Bundles(client_of(it.wire), it.certificates, log=Log("test"))
         for _ in range(2):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeAlias
 
-from mirror.embedded.apiserver.failures import MODIFIED, Refused, failure
+from mirror.embedded.apiserver.apimachinery.errors import MODIFIED, StatusError, failure
 from mirror.embedded.apiserver.messages import Answer, Request
 
 
@@ -31,7 +31,7 @@ class Hook(Protocol):
     """What a server asks about each request and answer."""
 
     async def before(self, request: Request) -> None:
-        """Raises Refused for an answer in place of the work, Dropped for none."""
+        """Raises StatusError for an answer in place of the work, Dropped for none."""
         ...
 
     async def after(self, request: Request, answer: Answer) -> Answer:
@@ -56,7 +56,7 @@ class Slow:
     seconds: float
 
 
-Fault: TypeAlias = Loss | Slow | Refused
+Fault: TypeAlias = Loss | Slow | StatusError
 
 
 class Expiry(Enum):
@@ -67,28 +67,28 @@ class Expiry(Enum):
     BY_REASON = "an ERROR event with the reason alone"
 
 
-def too_many_requests(retry_after_seconds: int | None = 1) -> Refused:
+def too_many_requests(retry_after_seconds: int | None = 1) -> StatusError:
     """429 of a server that has too much to do."""
     return _busy(429, "TooManyRequests", "Too many requests, please try again later.", retry_after_seconds)
 
 
-def unavailable(retry_after_seconds: int | None = None) -> Refused:
+def unavailable(retry_after_seconds: int | None = None) -> StatusError:
     """503 of a server that is just starting or stopping."""
     return _busy(503, "ServiceUnavailable", "apiserver not ready", retry_after_seconds)
 
 
-def internal_error() -> Refused:
+def internal_error() -> StatusError:
     """500 of a server whose storage does not answer."""
-    return Refused(failure(500, "InternalError", "Internal error occurred: etcdserver: request timed out"))
+    return StatusError(failure(500, "InternalError", "Internal error occurred: etcdserver: request timed out"))
 
 
-def _busy(code: int, reason: str, message: str, retry_after_seconds: int | None) -> Refused:
+def _busy(code: int, reason: str, message: str, retry_after_seconds: int | None) -> StatusError:
     if retry_after_seconds is None:
-        return Refused(failure(code, reason, message))
+        return StatusError(failure(code, reason, message))
     details = {"retryAfterSeconds": retry_after_seconds}
-    return Refused(failure(code, reason, message, details), headers=(("Retry-After", str(retry_after_seconds)),))
+    return StatusError(failure(code, reason, message, details), headers=(("Retry-After", str(retry_after_seconds)),))
 
 
-def conflict() -> Refused:
+def conflict() -> StatusError:
     """409, as if somebody else were faster."""
-    return Refused(failure(409, "Conflict", f"Operation cannot be fulfilled: {MODIFIED}"))
+    return StatusError(failure(409, "Conflict", f"Operation cannot be fulfilled: {MODIFIED}"))

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
 from typing import Any, Protocol, cast
 
-from mirror.embedded.apiserver.failures import Refused, failure
+from mirror.embedded.apiserver.apimachinery.errors import StatusError, failure
 from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream, User
 from mirror.embedded.faults.kinds import Dropped
 from mirror.embedded.http import writing
@@ -49,7 +49,7 @@ class Handler(Protocol):
         ...
 
 
-class House(Protocol):
+class ConnectionServer(Protocol):
     """What the connections of one server share."""
 
     handler: Handler
@@ -77,8 +77,8 @@ class Connection(asyncio.Protocol):
     Invariant: ``_deadline`` is when the client will have been too slow, and infinite while it is we who are waited for.
     """
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, server: ConnectionServer) -> None:
+        self._server = server
         self._loop = asyncio.get_running_loop()
         self._reader = Reader()
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
@@ -113,12 +113,14 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=_MOST_BUFFERED)
         peer = transport.get_extra_info("peername")
         self._peer = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else ""
-        self._user = self._house.user_of(transport)
+        self._user = self._server.user_of(transport)
         work = self._work()
-        self._task = self._house.opened(self, work)
+        self._task = self._server.opened(self, work)
         if self._task is None:
             work.close()
-            refusal = Refused(failure(429, "TooManyRequests", "there are too many connections, please try again later"))
+            refusal = StatusError(
+                failure(429, "TooManyRequests", "there are too many connections, please try again later")
+            )
             self._send(writing.refusal_response(refusal), closes=True)
             transport.close()
 
@@ -134,7 +136,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, _: Exception | None) -> None:
         self._is_ending = True
-        self._house.closed(self)
+        self._server.closed(self)
         if self._task is not None:
             self._task.cancel()
 
@@ -156,7 +158,7 @@ class Connection(asyncio.Protocol):
             self._left_bytes, self._deadline = left, now + STALLED_SECONDS
         elif self._next is not None and not self._next.done() and self._has_begun:
             self._deadline = math.inf
-            refusal = Refused(failure(408, "Timeout", "the request did not come in time"))
+            refusal = StatusError(failure(408, "Timeout", "the request did not come in time"))
             self._next.set_result(Malformed(refusal))
         else:
             self._transport.abort()
@@ -232,10 +234,10 @@ class Connection(asyncio.Protocol):
         """Answer a request; whether there may be another."""
         head = received.head
         if head.headers.get("upgrade", "").lower().startswith(_UPGRADES):
-            self._send(writing.refusal_response(Refused(failure(501, "", _NO_UPGRADES))), closes=True)
+            self._send(writing.refusal_response(StatusError(failure(501, "", _NO_UPGRADES))), closes=True)
             return False
         request = Request(head.method, head.path, head.query, head.headers, received.body, self._user, self._peer)
-        answer = await self._house.handler.handle(request)
+        answer = await self._server.handler.handle(request)
         if isinstance(answer, Stream):
             return await self._stream(answer, head)
         closes = self._is_ending or not head.is_kept_alive
@@ -245,23 +247,23 @@ class Connection(asyncio.Protocol):
         return not closes
 
     def _send(self, answer: Response, *, closes: bool, is_head: bool = False) -> None:
-        self._transport.write(writing.whole(answer, date=self._house.date, is_head=is_head, closes=closes))
+        self._transport.write(writing.whole(answer, date=self._server.date, is_head=is_head, closes=closes))
 
     async def _stream(self, answer: Stream, head: Head) -> bool:
         """Send all of it; whether there may be another request."""
         self._is_chunked = head.is_modern
         closes = self._is_ending or not (head.is_kept_alive and head.is_modern)
-        date, is_chunked = self._house.date, self._is_chunked
+        date, is_chunked = self._server.date, self._is_chunked
         self._transport.write(writing.stream_head(answer, date=date, is_chunked=is_chunked, closes=closes))
         self._is_streaming = True
-        self._house.streams += 1
+        self._server.streams += 1
         try:
             async with aclosing(answer.pieces) as pieces:
                 if head.method != "HEAD":
                     await self._send_pieces(pieces)
         finally:
             self._is_streaming = False
-            self._house.streams -= 1
+            self._server.streams -= 1
         return not closes
 
     async def _send_pieces(self, pieces: AsyncGenerator[bytes, None]) -> None:
@@ -273,7 +275,7 @@ class Connection(asyncio.Protocol):
                     await self._until_drained()
                 if piece and not self._pending:
                     size = 0
-                    pause = self._flushed_at + pause_seconds(self._house.streams) - self._loop.time()
+                    pause = self._flushed_at + pause_seconds(self._server.streams) - self._loop.time()
                     if pause > 0:
                         await asyncio.sleep(pause)
                 self._pending.append(piece)

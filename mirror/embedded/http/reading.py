@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mirror.embedded.apiserver import failures
+from mirror.embedded.apiserver.apimachinery import errors
 
 LONGEST_HEAD = 1 << 20
 """Bytes of the request line and the headers; the bound of Go's server."""
@@ -40,7 +40,7 @@ _IN_LINES = "impersonate-"
 class Malformed(Exception):
     """What came is no request, or none that is read. The connection ends after the answer."""
 
-    def __init__(self, refusal: failures.Refused) -> None:
+    def __init__(self, refusal: errors.StatusError) -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
 
@@ -250,9 +250,9 @@ class _Headers:
     hosts: int
 
 
-def too_large() -> failures.Refused:
+def too_large() -> errors.StatusError:
     """413, in the words of kube-apiserver."""
-    return failures.too_large(f"Request entity too large: limit is {LONGEST_BODY}")
+    return errors.too_large(f"Request entity too large: limit is {LONGEST_BODY}")
 
 
 def _head(line: bytes, headers: _Headers) -> Head:
@@ -261,7 +261,7 @@ def _head(line: bytes, headers: _Headers) -> Head:
         raise _bad("malformed HTTP request")
     method, target, major, minor = found.groups()
     if major != b"1":
-        raise Malformed(failures.Refused(failures.failure(505, "", "only HTTP/1.1 is spoken here")))
+        raise Malformed(errors.StatusError(errors.failure(505, "", "only HTTP/1.1 is spoken here")))
     is_modern = minor != b"0"
     if is_modern and headers.hosts != 1:
         raise _bad("missing required Host header" if not headers.hosts else "too many Host headers")
@@ -301,7 +301,7 @@ def _headers(lines: bytes) -> _Headers:
     keeps_alive = False if "close" in connection else True if "keep-alive" in connection else None
     expects = values.get("expect", "").lower()
     if expects not in ("", "100-continue"):
-        raise Malformed(failures.Refused(failures.failure(417, "", "no such expectation can be met")))
+        raise Malformed(errors.StatusError(errors.failure(417, "", "no such expectation can be met")))
     return _Headers(values, _body_length(values), keeps_alive, bool(expects), hosts)
 
 
@@ -311,7 +311,7 @@ def _body_length(values: Mapping[str, str]) -> int:
         if length is not None:
             raise _bad("both Content-Length and Transfer-Encoding")
         if coding.lower() != "chunked":
-            raise Malformed(failures.Refused(failures.failure(501, "", "unsupported transfer encoding")))
+            raise Malformed(errors.StatusError(errors.failure(501, "", "unsupported transfer encoding")))
         return -1
     if length is None:
         return 0
@@ -330,8 +330,8 @@ def _may_become_head(buffer: bytearray) -> bool:
 
 
 def _bad(message: str) -> Malformed:
-    return Malformed(failures.bad_request(message))
+    return Malformed(errors.bad_request(message))
 
 
 def _too_long_head() -> Malformed:
-    return Malformed(failures.Refused(failures.failure(431, "", f"headers are too large: limit is {LONGEST_HEAD}")))
+    return Malformed(errors.StatusError(errors.failure(431, "", f"headers are too large: limit is {LONGEST_HEAD}")))

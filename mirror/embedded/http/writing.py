@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from mirror.embedded.apiserver.failures import Json, Refused
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError
 from mirror.embedded.apiserver.messages import Response, Stream
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -21,7 +21,7 @@ def status_response(status: Json, headers: tuple[tuple[str, str], ...] = ()) -> 
     return Response(status["code"], _encode(status), headers=headers)
 
 
-def refusal_response(refusal: Refused) -> Response:
+def refusal_response(refusal: StatusError) -> Response:
     """The same of what was raised."""
     return status_response(refusal.status, refusal.headers)
 

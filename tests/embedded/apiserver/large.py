@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from asking import Asking
+from tests.embedded.apiserver.asking import Asking
 
 Json: TypeAlias = dict[str, Any]
 Steps: TypeAlias = tuple[str | int, ...]

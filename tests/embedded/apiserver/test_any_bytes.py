@@ -9,11 +9,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from asking import JOBS, MAPS, PODS, Asking, Json, job
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mirror.embedded.apiserver.messages import ADMIN, Request, Response, Stream
+from tests.embedded.apiserver.asking import JOBS, MAPS, PODS, Asking, Json, job
 
 TYPES = [
     "",

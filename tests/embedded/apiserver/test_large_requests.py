@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import pytest
-from asking import Asking
+
+from tests.embedded.apiserver.asking import Asking
 
 Json: TypeAlias = dict[str, Any]
 

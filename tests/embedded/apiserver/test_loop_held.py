@@ -13,12 +13,12 @@ from collections.abc import AsyncIterator, Iterable
 from random import Random
 
 import pytest
-from asking import MAPS, Asking
-from large import Large, Place, places, requests, selectors
 
-from mirror.embedded.apiserver.core import LARGEST_BODY
 from mirror.embedded.apiserver.messages import Response
-from mirror.embedded.apiserver.sidethread import SideThread
+from mirror.embedded.apiserver.server import LARGEST_BODY
+from mirror.embedded.apiserver.side_thread import SideThread
+from tests.embedded.apiserver.asking import MAPS, Asking
+from tests.embedded.apiserver.large import Large, Place, places, requests, selectors
 
 MOST_HELD_SECONDS = 0.25
 MOST_TIMES = 8.0

@@ -2,7 +2,3 @@
 
 Not here: rules in CEL and conversion by webhooks. The former are accepted with a warning, the latter are refused.
 """
-
-from mirror.embedded.apiserver.crds.definitions import Definitions
-
-__all__ = ["Definitions"]

@@ -17,11 +17,11 @@ from mirror.batch.violations import (
     too_long,
     too_many,
 )
+from mirror.embedded.apiserver.apimachinery.decoding import goprint
+from mirror.embedded.apiserver.apimachinery.objects import encode
 from mirror.embedded.apiserver.crds import formats
 from mirror.embedded.apiserver.crds.patterns import BadPattern, TooCostly, pattern_of
 from mirror.embedded.apiserver.crds.values import IS_OBJECT, Schema
-from mirror.embedded.apiserver.decoding import goprint
-from mirror.embedded.apiserver.objects import encode
 
 _TYPE_INVALID = "FieldValueTypeInvalid"
 _FORMATS = {"integer": "int64", "number": "float64"}

@@ -10,21 +10,22 @@ from typing import Any
 from mirror.batch.quoting import quoted
 from mirror.batch.syntax import subdomain_problems
 from mirror.batch.violations import Violation, invalid
-from mirror.embedded.apiserver import schemas
+from mirror.embedded.apiserver.apimachinery import schemas
+from mirror.embedded.apiserver.apimachinery.decoding import goprint
+from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json, Strategy, Update
 from mirror.embedded.apiserver.crds import checking, paths, values
-from mirror.embedded.apiserver.decoding import goprint
-from mirror.embedded.apiserver.ownership import shapes
-from mirror.embedded.apiserver.resources import cells, meta
-from mirror.embedded.apiserver.strategy import Column, Context, Json, Strategy, Update
+from mirror.embedded.apiserver.managedfields import shapes
+from mirror.embedded.apiserver.registry import printers
+from mirror.embedded.apiserver.validation import metadata
 
 _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 _META = ("apiVersion", "kind", "metadata")
-_NAME = Column("Name", format="name", description=cells.NAME.description)
+_NAME = Column("Name", format="name", description=printers.NAME.description)
 _DEFAULT_COLUMN = {
     "name": "Age",
     "type": "date",
     "jsonPath": ".metadata.creationTimestamp",
-    "description": cells.AGE.description,
+    "description": printers.AGE.description,
 }
 
 
@@ -110,13 +111,13 @@ class Custom(Strategy):
         return new
 
     def check_create(self, body: Json, context: Context) -> Sequence[Violation]:
-        of_meta = meta.check_meta(
+        of_meta = metadata.check_meta(
             body["metadata"], name_problems=subdomain_problems, is_namespaced=self.is_namespaced, is_core=False
         )
         return [*of_meta, *self._check(body)]
 
     def check_update(self, new: Json, old: Json, context: Context) -> Sequence[Violation]:
-        return [*meta.check_meta_update(new, old, is_core=False), *self._check(new)]
+        return [*metadata.check_meta_update(new, old, is_core=False), *self._check(new)]
 
     def warnings(self, new: Json, old: Json | None, context: Context) -> Sequence[str]:
         told = [self._deprecation] if self._deprecation else []
@@ -147,7 +148,7 @@ class Custom(Strategy):
 
     def _check_status(self, new: Json, old: Json, context: Context) -> Sequence[Violation]:
         schema = (self.schema.get("properties") or {}).get("status")
-        found = list(meta.check_meta_update(new, old, is_core=False))
+        found = list(metadata.check_meta_update(new, old, is_core=False))
         if schema is not None and "status" in new:
             found += checking.check(new["status"], schema, field="status")
             found += checking.check_lists(new["status"], schema, "status")
@@ -197,7 +198,7 @@ def _cell(body: Json, column: Json, now: datetime) -> object:
         case "boolean":
             return value if isinstance(value, bool) else None
         case "date":
-            return cells.since(value, now) if isinstance(value, str) else "<invalid>"
+            return printers.since(value, now) if isinstance(value, str) else "<invalid>"
         case _:
             return ",".join(map(_text, found))
 

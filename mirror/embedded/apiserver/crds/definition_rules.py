@@ -18,12 +18,12 @@ from mirror.batch.violations import (
     not_supported_text,
     required,
 )
+from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.crds import paths
+from mirror.embedded.apiserver.crds.forbidden_keywords import has_defaults
 from mirror.embedded.apiserver.crds.schema_rules import check_schema
-from mirror.embedded.apiserver.crds.schema_words import has_defaults
 from mirror.embedded.apiserver.crds.selectable import check_selectable
-from mirror.embedded.apiserver.failures import Json
-from mirror.embedded.apiserver.webhooks.rules import dns_1035_problems
+from mirror.embedded.apiserver.validation.webhooks import dns_1035_problems
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = (

@@ -6,20 +6,21 @@ Works after a write of a definition, in the loop's next turn; what is stored whe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, MutableMapping
 
 from mirror.batch import times
-from mirror.embedded.apiserver import changes, objects
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import Json
+from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.crds import kind as crd
 from mirror.embedded.apiserver.crds import naming, scaling
 from mirror.embedded.apiserver.crds.custom import Custom
-from mirror.embedded.apiserver.failures import Json
-from mirror.embedded.apiserver.kinds import Kind
-from mirror.embedded.apiserver.records import Moved, Record
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.core import ApiServer
+from mirror.embedded.apiserver.registry import object_meta
+from mirror.embedded.apiserver.registry.dependencies import Action
+from mirror.embedded.apiserver.request.routing import ActionKey
+from mirror.embedded.apiserver.storage.mvcc import Storage
+from mirror.embedded.apiserver.storage.records import Record, StorageConflict
+from mirror.runtime.clock import Clock
 
 _STORED_AS = crd.KIND.stored_as
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -29,8 +30,13 @@ _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "updat
 class Definitions:
     """The definitions of one server."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._server = server
+    def __init__(
+        self, *, storage: Storage, registry: Registry, clock: Clock, actions: MutableMapping[ActionKey, Action]
+    ) -> None:
+        self._storage = storage
+        self._registry = registry
+        self._clock = clock
+        self._actions = actions
         self._served: dict[tuple[str, str, str], str] = {}
         """By group, version and plural, what the kind was made of."""
         self._ending: set[str] = set()
@@ -40,8 +46,8 @@ class Definitions:
 
     def start(self) -> None:
         """Serve definitions, those that are stored already at once."""
-        self._server.registry.add(crd.KIND)
-        self._stops.append(self._server.storage.listen(_STORED_AS, self._soon))
+        self._registry.add(crd.KIND)
+        self._stops.append(self._storage.listen(_STORED_AS, self._soon))
         self._serve([objects.decode(record.raw) for record in self._records()])
         self._soon()
 
@@ -68,15 +74,15 @@ class Definitions:
         self._is_due = False
         try:
             self._settle()
-        except Moved:
+        except StorageConflict:
             self._soon()
 
     def _records(self) -> list[Record]:
-        return list(self._server.storage.records(_STORED_AS, None))
+        return list(self._storage.records(_STORED_AS, None))
 
     def _settle(self) -> None:
         """Judge each definition, oldest first, then serve what is established."""
-        now = times.of(self._server.clock.now())
+        now = times.of(self._clock.now())
         records = sorted(self._records(), key=lambda record: record.version)
         bodies: dict[str, Json] = {record.name: objects.decode(record.raw) for record in records}
         for record in records:
@@ -90,7 +96,7 @@ class Definitions:
             status = naming.settled(body, others, now)
             if status != body.get("status"):
                 bodies[record.name] = body = body | {"status": status}
-                changes.store(self._server, crd.KIND, body, replacing=record)
+                object_meta.store(self._storage, crd.KIND, body, replacing=record)
         self._serve(list(bodies.values()))
 
     def _serve(self, definitions: list[Json]) -> None:
@@ -112,49 +118,49 @@ class Definitions:
     def _offer(self, key: tuple[str, str, str], made_of: str, body: Json, version: Json) -> None:
         group, _, plural = key
         kind = _kind_of(body, version)
-        self._server.registry.add(kind)
+        self._registry.add(kind)
         self._served[key] = made_of
         scale = (version.get("subresources") or {}).get("scale")
         actions = scaling.actions(kind, scale) if scale else {}
         for method in scaling.METHODS:
-            self._server.actions.pop((f"{plural}.{group}", "scale", method), None)
-        self._server.actions.update(actions)
+            self._actions.pop((f"{plural}.{group}", "scale", method), None)
+        self._actions.update(actions)
 
     def _withdraw(self, key: tuple[str, str, str]) -> None:
         group, name, plural = key
-        self._server.registry.remove(group, name, plural)
+        self._registry.remove(group, name, plural)
         del self._served[key]
         for method in scaling.METHODS:
-            self._server.actions.pop((f"{plural}.{group}", "scale", method), None)
+            self._actions.pop((f"{plural}.{group}", "scale", method), None)
 
     def _has_ended(self, record: Record, body: Json) -> bool:
         """Delete the objects of a definition that goes, and with the last one the definition."""
         spec = body["spec"]
         collection = f"{spec['names']['plural']}.{spec['group']}"
         self._delete_all(_kind_of(body, spec["versions"][0]), collection)
-        if self._server.storage.count(collection, None):
+        if self._storage.count(collection, None):
             if collection not in self._ending:  # somebody's finalizers hold some
                 self._ending.add(collection)
-                self._stops.append(self._server.storage.listen(collection, self._soon))
+                self._stops.append(self._storage.listen(collection, self._soon))
             return False
         left = [one for one in body["metadata"].get("finalizers") or () if one != crd.CLEANUP]
         if left:
             if left != body["metadata"].get("finalizers"):
                 body["metadata"]["finalizers"] = left
-                changes.store(self._server, crd.KIND, body, replacing=record)
+                object_meta.store(self._storage, crd.KIND, body, replacing=record)
             return False
-        changes.remove(self._server, crd.KIND, record)
+        object_meta.remove(self._storage, crd.KIND, record)
         return True
 
     def _delete_all(self, kind: Kind, collection: str) -> None:
-        for record in list(self._server.storage.records(collection, None)):
+        for record in list(self._storage.records(collection, None)):
             body = objects.decode(record.raw)
             if not body["metadata"].get("finalizers"):
-                changes.remove(self._server, kind, record)
+                object_meta.remove(self._storage, kind, record)
             elif "deletionTimestamp" not in body["metadata"]:
-                body["metadata"]["deletionTimestamp"] = times.of(self._server.clock.now())
+                body["metadata"]["deletionTimestamp"] = times.of(self._clock.now())
                 body["metadata"]["deletionGracePeriodSeconds"] = 0
-                changes.store(self._server, kind, body, replacing=record)
+                object_meta.store(self._storage, kind, body, replacing=record)
 
 
 def _kind_of(definition: Json, version: Json) -> Kind:

@@ -6,16 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from mirror.batch.canonical import same
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation
+from mirror.embedded.apiserver.apimachinery.canonical import same
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.crds import definition_rules, patterns
-from mirror.embedded.apiserver.crds.schema_words import unrecognized_formats
-from mirror.embedded.apiserver.kinds import Kind
-from mirror.embedded.apiserver.resources import cells, meta
-from mirror.embedded.apiserver.resources.base import Builtin, status_update
-from mirror.embedded.apiserver.resources.texts import TEXTS
-from mirror.embedded.apiserver.strategy import Column, Context, Json
+from mirror.embedded.apiserver.crds.forbidden_keywords import unrecognized_formats
+from mirror.embedded.apiserver.registry import printers
+from mirror.embedded.apiserver.registry.builtin import Builtin, status_update
+from mirror.embedded.apiserver.registry.printers import TEXTS
+from mirror.embedded.apiserver.validation import metadata
 
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
@@ -28,7 +29,7 @@ class CustomResourceDefinitions(Builtin):
     struct = "CustomResourceDefinition"
     is_namespaced = False
     has_generation = True
-    columns = (cells.NAME, Column("Created At", "date", description=TEXTS["CREATED"]))
+    columns = (printers.NAME, Column("Created At", "date", description=TEXTS["CREATED"]))
 
     def __init__(self) -> None:
         self.subresources = {"status": status_update(self, keeps=("spec",))}
@@ -69,14 +70,14 @@ class CustomResourceDefinitions(Builtin):
 
     def check_meta(self, body: Json) -> Iterator[Violation]:
         names = definition_rules.name_problems(body)
-        yield from meta.check_meta(body["metadata"], name_problems=names, is_namespaced=False, is_core=False)
+        yield from metadata.check_meta(body["metadata"], name_problems=names, is_namespaced=False, is_core=False)
 
     def check(self, body: Json, context: Context) -> Iterator[Violation]:
         yield from definition_rules.check_definition(body)
 
     def check_update(self, new: Json, old: Json, context: Context) -> Sequence[Violation]:
         return [
-            *meta.check_meta_update(new, old, is_core=False),
+            *metadata.check_meta_update(new, old, is_core=False),
             *definition_rules.check_definition(new),
             *definition_rules.check_change(new, old, is_established=has_condition(old, "Established")),
         ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.crds.kind import has_condition, set_condition
-from mirror.embedded.apiserver.failures import Json
 
 _NAMES = (
     ("plural", "PluralConflict", "resources"),

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from copy import deepcopy
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import invalid
-from mirror.embedded.apiserver import answers, bodies, changes, managed, objects, options, patches, schemas, storing
-from mirror.embedded.apiserver.calls import Call
+from mirror.embedded.apiserver.apimachinery import objects, schemas
+from mirror.embedded.apiserver.apimachinery.decoding import bodies
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, failure, internal, not_found
+from mirror.embedded.apiserver.apimachinery.errors import invalid as refused
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.crds import paths
-from mirror.embedded.apiserver.failures import Json, Refused, bad_request, failure, internal, not_found
-from mirror.embedded.apiserver.failures import invalid as refused
-from mirror.embedded.apiserver.kinds import Kind
-from mirror.embedded.apiserver.messages import Answer, Request
-from mirror.embedded.apiserver.negotiation import PLAIN
-from mirror.embedded.apiserver.resources.actions import common
-from mirror.embedded.apiserver.resources.base import Builtin
-from mirror.embedded.apiserver.strategy import Context
-
-if TYPE_CHECKING:
-    from mirror.embedded.apiserver.core import Action, ActionKey, ApiServer
+from mirror.embedded.apiserver.managedfields import field_manager
+from mirror.embedded.apiserver.messages import Answer
+from mirror.embedded.apiserver.patch import patching
+from mirror.embedded.apiserver.registry import object_meta, store
+from mirror.embedded.apiserver.registry.builtin import Builtin
+from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
+from mirror.embedded.apiserver.registry.subresources import common
+from mirror.embedded.apiserver.request import options, responses
+from mirror.embedded.apiserver.request.negotiation import PLAIN
+from mirror.embedded.apiserver.request.routing import ActionKey
+from mirror.embedded.apiserver.request.scope import RequestScope
 
 METHODS = ("GET", "PUT", "PATCH")
 _NO_SCALE = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
@@ -45,73 +49,71 @@ _SCALE = Kind("autoscaling", "v1", "Scale", "scales", _Scales(), singular="scale
 def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
     """How the subresource of a kind is read and written."""
 
-    async def read(server: ApiServer, _: Kind, namespace: str, name: str, request: Request, context: Context) -> Answer:
-        record = server.storage.get(kind.stored_as, namespace, name)
+    async def read(deps: Dependencies, scope: RequestScope, context: Context) -> Answer:
+        record = deps.storage.get(kind.stored_as, scope.namespace, scope.name)
         if record is None:
-            raise not_found(kind.plural, kind.group, name)
+            raise not_found(kind.plural, kind.group, scope.name)
         body, path = objects.body_of(kind, record), scale["specReplicasPath"]
         if not paths.find(body, path):
             raise internal(f"the spec replicas field {quoted(path)} does not exist")
-        return answers.written(objects.encode(scale_of(body, scale)), PLAIN)
+        return responses.written(objects.encode(scale_of(body, scale)), PLAIN)
 
-    async def write(
-        server: ApiServer, _: Kind, namespace: str, name: str, request: Request, context: Context
-    ) -> Answer:
-        thread = server.side_thread
-        call = Call(request, context.user, "update", kind, namespace, name, "", PLAIN, thread=thread)
+    async def write(deps: Dependencies, scope: RequestScope, context: Context) -> Answer:
+        request, name = scope.request, scope.name
+        scope = RequestScope(request, scope.user, "update", kind, scope.namespace, name, "", PLAIN, thread=scope.thread)
         content_type, is_patch = request.headers.get("content-type", ""), request.method == "PATCH"
         if is_patch:
-            content_type = patches.type_of(content_type, kind)
-        is_apply = content_type == patches.APPLY_PATCH
+            content_type = patching.type_of(content_type, kind)
+        is_apply = content_type == patching.APPLY_PATCH
         wanted = options.write_options(request, is_patch=is_patch, is_apply=is_apply)
 
         def make(current: Json | None, context: Context) -> Json:
             assert current is not None
             if is_apply:
-                raise Refused(failure(500, "", _NOT_APPLIED.format(name)))
-            wished = _patched(call, content_type, wanted.validation, current, scale) if sent is None else sent
+                raise StatusError(failure(500, "", _NOT_APPLIED.format(name)))
+            wished = _patched(scope, content_type, wanted.validation, current, scale) if sent is None else sent
             old = deepcopy(current)
-            new = _scaled(current, wished, call, scale)
-            managed.track(new, old, kind, manager=manager, subresource="scale", now=None)
+            new = _scaled(current, wished, scope, scale)
+            field_manager.track(new, old, kind, manager=manager, subresource="scale", now=None)
             return new
 
-        manager = options.manager_of(wanted, call.user_agent)
-        with common.telling(call.warnings):
-            sent = None if is_patch else await call.pure(lambda: _sent(call, content_type, wanted.validation))
+        manager = options.manager_of(wanted, scope.user_agent)
+        with common.telling(scope.warnings):
+            sent = None if is_patch else await scope.pure(lambda: _sent(scope, content_type, wanted.validation))
             uid = sent["metadata"].get("uid", "") if sent is not None else ""
-            change = storing.Change(make, wanted, manager, uid=uid, tracks_fields=False)
-            raw, status = await storing.changed(server, call, change)
+            change = store.Change(make, wanted, manager, uid=uid, tracks_fields=False)
+            raw, status = await store.changed(deps, scope, change)
         made = scale_of(objects.decode(raw), scale)
-        return answers.written(objects.encode(made), PLAIN, status, answers.warning_headers(call.warnings))
+        return responses.written(objects.encode(made), PLAIN, status, responses.warning_headers(scope.warnings))
 
     key = f"{kind.plural}.{kind.group}"
     return {(key, "scale", "GET"): read, (key, "scale", "PUT"): write, (key, "scale", "PATCH"): write}
 
 
-def _sent(call: Call, content_type: str, validation: bodies.Validation) -> Json:
+def _sent(scope: RequestScope, content_type: str, validation: bodies.Validation) -> Json:
     """A scale that replaces another; upstream cannot say what is wrong with one that cannot be read."""
     try:
-        decoded = bodies.decode_as(call.request.body, content_type, "autoscaling/v1", "Scale", "Scale", validation)
-    except Refused as refused:
+        decoded = bodies.decode_as(scope.request.body, content_type, "autoscaling/v1", "Scale", "Scale", validation)
+    except StatusError as refused:
         if refused.code != HTTPStatus.BAD_REQUEST:
             raise
         raise bad_request(_NO_SCALE) from refused
-    return _placed(call, decoded)
+    return _placed(scope, decoded)
 
 
-def _patched(call: Call, content_type: str, validation: bodies.Validation, current: Json, scale: Json) -> Json:
+def _patched(scope: RequestScope, content_type: str, validation: bodies.Validation, current: Json, scale: Json) -> Json:
     """The scale of an object, as the patch makes it."""
     before = scale_of(current, scale, none=_NO_REPLICAS)
-    return _placed(call, patches.patched(content_type, call.request.body, before, _SCALE, validation))
+    return _placed(scope, patching.patched(content_type, scope.request.body, before, _SCALE, validation))
 
 
-def _placed(call: Call, decoded: bodies.Decoded) -> Json:
-    """Raises: Refused 400 unless it has the name and the namespace of the path."""
-    call.warnings.extend(one for one in decoded.warnings if one not in call.warnings)
+def _placed(scope: RequestScope, decoded: bodies.Decoded) -> Json:
+    """Raises: StatusError 400 unless it has the name and the namespace of the path."""
+    scope.warnings.extend(one for one in decoded.warnings if one not in scope.warnings)
     wished = schemas.canonical(decoded.body, "Scale")
     meta = wished.setdefault("metadata", {})
-    changes.match_namespace(call, meta)
-    changes.match_name(call, meta)
+    object_meta.match_namespace(scope, meta)
+    object_meta.match_name(scope, meta)
     return wished
 
 
@@ -139,7 +141,7 @@ def _number(body: Json, path: str, none: int = 0) -> int:
     return found[0] if found and isinstance(found[0], int) and not isinstance(found[0], bool) else none
 
 
-def _scaled(current: Json, wanted: Json, call: Call, scale: Json) -> Json:
+def _scaled(current: Json, wanted: Json, scope: RequestScope, scale: Json) -> Json:
     """The object with what its scale should be."""
     replicas = (wanted.get("spec") or {}).get("replicas", 0)
     if replicas == _NO_REPLICAS:
@@ -152,6 +154,6 @@ def _scaled(current: Json, wanted: Json, call: Call, scale: Json) -> Json:
         place = place.setdefault(name, {}) if isinstance(place, dict) else None
     if not isinstance(place, dict):
         why = invalid(scale["specReplicasPath"], replicas, "is not where the object has a map")
-        raise refused(call.kind.kind, call.kind.group, call.name, [why])
+        raise refused(scope.kind.kind, scope.kind.group, scope.name, [why])
     place[last] = replicas
     return current

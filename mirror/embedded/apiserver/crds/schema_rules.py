@@ -7,9 +7,9 @@ from copy import deepcopy
 from typing import Any
 
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, required
+from mirror.embedded.apiserver.apimachinery.objects import encode
 from mirror.embedded.apiserver.crds import checking, values
-from mirror.embedded.apiserver.crds.patterns import BadPattern, pattern_of
-from mirror.embedded.apiserver.crds.schema_words import (
+from mirror.embedded.apiserver.crds.forbidden_keywords import (
     LIST_KEYS,
     LIST_TYPE,
     MAP_TYPE,
@@ -17,8 +17,8 @@ from mirror.embedded.apiserver.crds.schema_words import (
     check_words,
     is_beyond_structure,
 )
+from mirror.embedded.apiserver.crds.patterns import BadPattern, pattern_of
 from mirror.embedded.apiserver.crds.values import IS_OBJECT, KEEPS_UNKNOWN, Schema
-from mirror.embedded.apiserver.objects import encode
 
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _INT_OR_STRING_FORM = [{"type": "integer"}, {"type": "string"}]

@@ -11,7 +11,7 @@ from typing import Any
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, duplicate, invalid_text, required
-from mirror.embedded.apiserver.failures import Json
+from mirror.embedded.apiserver.apimachinery.errors import Json
 
 _MOST = 8
 _TYPES = ("string", "boolean", "integer")

@@ -1,0 +1,214 @@
+"""Asks everybody who has a say in a write: namespaces, what is built in, webhooks.
+
+``mutate`` comes before the rules of the kind, ``validate`` after them. While a webhook is asked others may write: who
+stores afterwards has to look whether the object is still what it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from random import Random
+from uuid import UUID
+
+from mirror.batch.quoting import quoted
+from mirror.embedded.apiserver.admission import plugins, reviews
+from mirror.embedded.apiserver.admission.attributes import Attributes
+from mirror.embedded.apiserver.admission.calling import Caller, CallFailed, HttpsCaller
+from mirror.embedded.apiserver.admission.webhooks import MUTATING, VALIDATING, Webhook, Webhooks, kind_for
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, internal
+from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
+from mirror.embedded.apiserver.apimachinery.strategy import Context
+from mirror.embedded.apiserver.patch import json_patch
+from mirror.embedded.apiserver.side_thread import LARGE_BYTES, SideThread, pure
+from mirror.embedded.apiserver.storage.mvcc import Storage
+
+__all__ = ["Admission", "Attributes"]
+
+_log = logging.getLogger(__name__)
+
+ServiceAddress = Callable[[str, str, int], str | None]
+"""Where a service (namespace, name, port) is: ``host:port``, or None if there is no such service."""
+
+
+class Admission:
+    """Whoever has a say in writes."""
+
+    def __init__(
+        self,
+        *,
+        storage: Storage,
+        registry: Registry,
+        random: Random,
+        context: Callable[[], Context],
+        caller: Caller | None = None,
+        service_address: ServiceAddress = lambda namespace, name, port: None,
+    ) -> None:
+        self._storage = storage
+        self._registry = registry
+        self._random = random
+        self._context = context
+        self._caller = caller or HttpsCaller()
+        self._service_address = service_address
+        self.side_thread: SideThread | None = None
+        """Where patches of webhooks are carried out; None: in the loop."""
+        self._mutating = Webhooks(storage, MUTATING)
+        self._validating = Webhooks(storage, VALIDATING)
+
+    def check_namespace(self, attributes: Attributes) -> None:
+        """Whether its namespace still takes a new object, once nothing is awaited any more. Raises: StatusError."""
+        plugins.check_namespace(self._storage, attributes)
+
+    async def mutate(self, attributes: Attributes) -> list[str]:
+        """Let everybody change what will be stored; gives warnings.
+
+        Raises:
+            StatusError: somebody objects, or cannot be asked.
+        """
+        plugins.check_namespace(self._storage, attributes)
+        self._complete(attributes)
+        hooks = self._mutating.all()
+        if not hooks:
+            return []
+        warnings: list[str] = []
+        again = await self._one_after_the_other(attributes, hooks, warnings)
+        if again:
+            self._complete(attributes)
+            await self._one_after_the_other(attributes, [hook for hook in hooks if hook.uid in again], warnings)
+        return warnings
+
+    async def validate(self, attributes: Attributes) -> list[str]:
+        """Let everybody look at what will be stored; gives warnings.
+
+        Raises:
+            StatusError: somebody objects, or cannot be asked.
+        """
+        if attributes.body is not None:
+            plugins.validate(self._storage, attributes)
+        hooks = self._validating.all()
+        if not hooks:
+            return []
+        asked = [
+            (hook, kind)
+            for hook in hooks
+            if (kind := kind_for(hook, attributes, self._registry, self._storage)) is not None
+        ]
+        answers = await asyncio.gather(*(self._ask_validating(hook, attributes, kind) for hook, kind in asked))
+        refusals = [answer for answer in answers if isinstance(answer, StatusError)]
+        if refusals:
+            raise refusals[0]
+        return [warning for answer in answers if not isinstance(answer, StatusError) for warning in answer]
+
+    def _complete(self, attributes: Attributes) -> None:
+        if attributes.body is not None:
+            plugins.mutate(self._storage, attributes)
+
+    async def _one_after_the_other(self, attributes: Attributes, hooks: list[Webhook], warnings: list[str]) -> set[str]:
+        """Ask mutating webhooks; gives those that want to be asked again, since later ones have changed something."""
+        before: set[str] = set()
+        again: set[str] = set()
+        for hook in hooks:
+            kind = kind_for(hook, attributes, self._registry, self._storage)
+            if kind is None:
+                continue
+            has_changed, told = await self._ask_mutating(hook, attributes, kind)
+            warnings.extend(told)
+            if has_changed:
+                again |= before
+                before.clear()
+            if hook.is_called_again:
+                before.add(hook.uid)
+        return again
+
+    async def _ask_mutating(self, hook: Webhook, attributes: Attributes, kind: Kind) -> tuple[bool, tuple[str, ...]]:
+        verdict = await self._ask(hook, attributes, kind, is_mutating=True)
+        if verdict is None:
+            return False, ()
+        if not verdict.is_allowed:
+            raise reviews.denied(hook, verdict.status)
+        if not verdict.operations:
+            return False, verdict.warnings
+        if attributes.body is None:
+            why = "attempted to modify the object, which is not supported for this operation"
+            raise internal(f"admission webhook {quoted(hook.name)} {why}")
+        operations = verdict.operations
+        has_changed = await pure(self.side_thread, LARGE_BYTES, lambda: self._patch(attributes, operations))
+        return has_changed, verdict.warnings
+
+    def _patch(self, attributes: Attributes, operations: list[Json]) -> bool:
+        """Change what will be stored; whether that made a difference."""
+        assert attributes.body is not None
+        kind, strategy = attributes.kind, attributes.kind.strategy
+        before = attributes.body | {"apiVersion": kind.api_version, "kind": kind.kind}
+        try:
+            patched = json_patch.patched(before, operations)
+        except json_patch.DoesNotApply as error:
+            raise internal(str(error)) from error
+        if not isinstance(patched, dict):
+            raise internal("the patch of an admission webhook leaves no object")
+        after = strategy.decode(patched)
+        strategy.default(after, self._context())
+        has_changed = not json_patch.same(strategy.decode(before), after)
+        attributes.body = after
+        attributes.is_changed = attributes.is_changed or has_changed
+        return has_changed
+
+    async def _ask_validating(self, hook: Webhook, attributes: Attributes, kind: Kind) -> tuple[str, ...] | StatusError:
+        try:
+            verdict = await self._ask(hook, attributes, kind, is_mutating=False)
+        except StatusError as refused:
+            return refused
+        if verdict is None:
+            return ()
+        return verdict.warnings if verdict.is_allowed else reviews.denied(hook, verdict.status)
+
+    async def _ask(
+        self, hook: Webhook, attributes: Attributes, kind: Kind, *, is_mutating: bool
+    ) -> reviews.Verdict | None:
+        """RequestScope a webhook; None if that failed and does not matter.
+
+        Raises:
+            StatusError: it failed and matters; or a dry run would have effects.
+        """
+        if attributes.is_dry_run and not hook.may_be_called_on_dry_run:
+            raise bad_request(f"admission webhook {quoted(hook.name)} does not support dry run")
+        try:
+            return await self._call(hook, attributes, kind, is_mutating=is_mutating)
+        except CallFailed as error:
+            why = f"failed to call webhook: {error}"
+        except reviews.BadReview as error:
+            why = f"received invalid webhook response: {error}"
+        text = f"failed calling webhook {quoted(hook.name)}: {why}"
+        _log.warning("%s%s", text, " (ignored)" if hook.fails_open else "")
+        if hook.fails_open:
+            return None
+        raise internal(text)
+
+    async def _call(self, hook: Webhook, attributes: Attributes, kind: Kind, *, is_mutating: bool) -> reviews.Verdict:
+        version = reviews.version_for(hook)
+        if version is None:
+            raise CallFailed("webhook does not accept known AdmissionReview versions (v1, v1beta1)")
+        uid = str(UUID(int=self._random.getrandbits(128), version=4))
+        url, address = self._where(hook)
+        answer = await self._caller.post(
+            url,
+            reviews.question(version, uid, attributes, kind),
+            authorities=hook.authorities,
+            seconds=hook.timeout_seconds,
+            address=address,
+        )
+        return reviews.verdict(answer, version, uid, is_mutating=is_mutating)
+
+    def _where(self, hook: Webhook) -> tuple[str, str]:
+        """The URL of a webhook, and where to connect for it if not to the URL's host."""
+        client = hook.body["clientConfig"]
+        service = client.get("service")
+        if service is None:
+            return str(client["url"]), ""
+        namespace, name, port = service["namespace"], service["name"], service.get("port", 443)
+        url = f"https://{name}.{namespace}.svc:{port}{service.get('path') or '/'}"
+        address = self._service_address(namespace, name, port)
+        if address is None:
+            raise CallFailed(f'Post "{url}?timeout={hook.timeout_seconds}s": service {quoted(name)} not found')
+        return url, address

@@ -1,0 +1,1 @@
+"""What is served, told to clients: groups and versions, OpenAPI, health."""

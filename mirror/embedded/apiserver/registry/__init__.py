@@ -1,0 +1,1 @@
+"""Objects of every kind: their strategies, and the generic store that creates, updates, deletes and lists them."""

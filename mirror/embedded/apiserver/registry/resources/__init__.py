@@ -1,0 +1,1 @@
+"""The strategies of the built-in kinds, one file each."""

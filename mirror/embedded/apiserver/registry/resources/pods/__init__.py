@@ -1,0 +1,1 @@
+"""Pods: ``strategy`` has the hooks, the others what they need; what templates have is in ``validation.pods``."""

@@ -1,0 +1,110 @@
+"""Answers made of what is stored, in the form that the client wants: plain JSON as it lies there, or converted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import msgspec
+import yaml
+
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, not_acceptable
+from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.messages import JSON_TYPE, Response
+from mirror.embedded.apiserver.request import tables
+from mirror.embedded.apiserver.request.negotiation import PARTIAL, PARTIAL_LIST, PLAIN, TABLE, YAML_TYPE, Format
+from mirror.embedded.apiserver.request.scope import RequestScope
+
+_MOST_WARNED, _LONGEST_CUT = 4096, 256
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Texts with such a character cannot be told in a header."""
+_ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"'})
+
+
+async def showing(scope: RequestScope, raw: bytes, now: datetime, *, status: int = 200) -> Response:
+    """``of_object``, beside the loop if it is converted and large."""
+    if scope.format.is_as_stored:
+        return of_object(scope, raw, now, status=status)
+    return await scope.pure(lambda: of_object(scope, raw, now, status=status), raw)
+
+
+def of_object(scope: RequestScope, raw: bytes, now: datetime, *, status: int = 200) -> Response:
+    """One object, ``raw`` in the form of the call's kind."""
+    headers = warning_headers(scope.warnings) if scope.warnings else ()
+    match scope.format.target:
+        case "":
+            return written(raw, scope.format, status, headers)
+        case "Table":
+            version = objects.decode(bytes(objects.metadata_of(raw))).get("resourceVersion")
+            meta = {"resourceVersion": version} if version else {}
+            include = tables.included(scope.request.parameters)
+            made = tables.table(scope.kind, [raw], meta, now=now, version=scope.format.version, include=include)
+        case "PartialObjectMetadata":
+            made = tables.partial(raw, scope.format.version)
+        case _:
+            raise not_acceptable(
+                f"you requested {PARTIAL_LIST}, but the requested object is not a list {_go_type(scope.kind)}"
+            )
+    return written(objects.encode(made), scope.format, status, headers)
+
+
+def of_list(scope: RequestScope, raws: Iterable[bytes], meta: Json, now: datetime) -> Response:
+    """A list of objects, each in the form of the call's kind."""
+    kind, form = scope.kind, scope.format
+    if form.target and not meta.get("continue"):
+        meta.pop("continue", None)
+    headers = warning_headers(scope.warnings) if scope.warnings else ()
+    if form.target == TABLE:
+        include = tables.included(scope.request.parameters)
+        body = objects.encode(tables.table(kind, raws, meta, now=now, version=form.version, include=include))
+    elif form.target == PARTIAL_LIST:
+        body = objects.encode(tables.partial_list(raws, meta, form.version))
+    elif form.target == PARTIAL:
+        raise not_acceptable(f"you requested {PARTIAL}, but the requested object is a list {_go_type(kind, 'List')}")
+    else:
+        head = objects.head(kind.api_version, kind.list_kind or f"{kind.kind}List")
+        cut = len(objects.head_of(kind)) if kind.strategy.struct else 0
+        # Items of built-in kinds do not repeat what the list says of them already.
+        items = b",".join([b"{" + raw[cut:] for raw in raws] if cut else list(raws))
+        body = b"".join((head, b'"metadata":', objects.encode(meta), b',"items":[', items, b"]}"))
+    return written(body, form, 200, headers)
+
+
+def of_status(status: Json, form: Format = PLAIN, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+    """A ``Status``, which is never converted."""
+    retry = (status.get("details") or {}).get("retryAfterSeconds")
+    if retry:
+        headers = (*headers, ("Retry-After", str(retry)))
+    return written(objects.encode(status), form, int(status.get("code") or 200), headers)
+
+
+def of_refusal(refused: StatusError, form: Format, warnings: Sequence[str]) -> Response:
+    """Why it was not done."""
+    return of_status(refused.status, form, (*refused.headers, *warning_headers(warnings)))
+
+
+def written(body: bytes, form: Format, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+    """JSON as it is, indented, or as YAML."""
+    if form.is_yaml:
+        text = yaml.dump(objects.decode(body), Dumper=yaml.CSafeDumper, allow_unicode=True)
+        return Response(status, text.encode(), YAML_TYPE, headers)
+    if form.is_pretty:
+        body = msgspec.json.format(body, indent=2)
+    return Response(status, body + b"\n", JSON_TYPE, headers)
+
+
+def warning_headers(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """``Warning: 299 - "text"``, each text once; all are cut if they are too much together, and then some left out."""
+    wanted = [text for text in dict.fromkeys(texts) if text and not _CONTROL.search(text)]
+    if sum(map(len, wanted)) > _MOST_WARNED:
+        wanted = [text[:_LONGEST_CUT] for text in wanted[: _MOST_WARNED // _LONGEST_CUT]]
+    return tuple(("Warning", f'299 - "{text.translate(_ESCAPED)}"') for text in wanted)
+
+
+def _go_type(kind: Kind, suffix: str = "") -> str:
+    """As upstream shows the type that it has in its hands."""
+    if not kind.strategy.struct:
+        return f"(*unstructured.Unstructured{suffix})"
+    return f"(*{kind.group.partition('.')[0] or 'core'}.{kind.kind}{suffix})"

@@ -1,0 +1,3 @@
+"""Rules of pods and of their templates."""
+
+from __future__ import annotations

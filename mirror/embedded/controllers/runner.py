@@ -1,0 +1,69 @@
+"""One door to all controllers: each runs by its name until it is cancelled."""
+
+from __future__ import annotations
+
+import random as chances
+
+from mirror.embedded.controllers import namespaces, scheduler, serviceaccounts
+from mirror.embedded.controllers.cronjobs import controller as cronjobs
+from mirror.embedded.controllers.garbage import controller as garbage
+from mirror.embedded.controllers.kubelet import running as kubelet
+from mirror.embedded.controllers.kubelet.running import Pods
+from mirror.embedded.controllers.nodes import lifecycle as nodes
+from mirror.embedded.controllers.settings import Settings
+from mirror.embedded.podlogs import PodLogs
+from mirror.kube.client import Client
+from mirror.runtime.clock import Clock
+from mirror.telemetry.logs import Log
+
+NAMES = ("gc", "namespace", "serviceaccount", "cronjob", "scheduler", "kubelet", "node")
+"""Garbage collection, deletion of namespaces, default service accounts, CronJobs, scheduler, kubelet, lifecycle of
+nodes; TTL of Jobs is the Job controller's."""
+
+
+async def run(
+    name: str,
+    client: Client,
+    *,
+    clock: Clock,
+    pods: Pods = "simulated",
+    random: chances.Random | None = None,
+    logs: PodLogs | None = None,
+    settings: Settings | None = None,
+) -> None:
+    """Run one controller until it is cancelled.
+
+    Args:
+        name: one of ``NAMES``.
+        client: its own way to the API server; stays the caller's.
+        clock: whose time it keeps.
+        pods: what the kubelet does with containers: only says that they run, or runs their commands as processes.
+        random: where ids of containers come from.
+        logs: where the kubelet keeps what containers write; the API server that serves ``pods/log`` has the same.
+        settings: how it behaves.
+
+    Raises:
+        ValueError: there is no such controller.
+        OSError: the kubelet's folder cannot be made.
+    """
+    settings = settings or Settings()
+    log = Log(f"controllers.{name}", cluster=client.name)
+    match name:
+        case "gc":
+            await garbage.run(client, clock=clock, log=log, settings=settings)
+        case "namespace":
+            await namespaces.run(client, clock=clock, log=log)
+        case "serviceaccount":
+            await serviceaccounts.run(client, clock=clock, log=log)
+        case "cronjob":
+            await cronjobs.run(client, clock=clock, log=log)
+        case "scheduler":
+            await scheduler.run(client, clock=clock, log=log, settings=settings)
+        case "node":
+            await nodes.run(client, clock=clock, log=log, settings=settings)
+        case "kubelet":
+            chance = random if random is not None else chances.SystemRandom()
+            own = logs if logs is not None else PodLogs()
+            await kubelet.run(client, clock=clock, log=log, settings=settings, pods=pods, random=chance, logs=own)
+        case _:
+            raise ValueError(f"there is no controller {name!r}; there are {', '.join(NAMES)}")
