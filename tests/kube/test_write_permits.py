@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -134,17 +135,25 @@ async def test_a_lease_that_ends_while_a_write_waits_for_the_rate_limit_ends_the
     assert len(server.received) == 1
 
 
-async def test_a_lease_that_ends_while_a_connection_is_made_ends_the_write(clients: Clients) -> None:
+async def test_a_lease_that_ends_while_a_connection_is_made_ends_the_write(
+    clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The last look is when the connection is there: not one byte of the request goes out."""
-    watch = Watch()
+    watch, loop = Watch(), asyncio.get_running_loop()
+    connect = loop.sock_connect
+
+    async def slowly(sock: socket.socket, address: tuple[str, int]) -> None:
+        """Between the looks of client and transport, as when the process is stopped while it connects."""
+        await connect(sock, address)
+        watch.now += 10.0
+
     async with serving(always(answer(200))) as server:
         client = clients.make(server.url, permit=permit_for(10.0, watch))
-        sending = asyncio.create_task(client.send(write()))
-        # Between the looks of client and transport, as when the process is stopped while it connects.
-        await until(lambda: server.connections == 1)
-        watch.now += 10.0
-        with pytest.raises(NotLeading) as caught:
-            await sending
+        with monkeypatch.context() as changed:
+            changed.setattr(loop, "sock_connect", slowly)
+            with pytest.raises(NotLeading) as caught:
+                await client.send(write())
+        assert (server.connections, watch.now) == (1, 110.0)
         watch.now -= 10.0
         await client.send(write())
     assert isinstance(caught.value, Unreachable), "certainly not done"
