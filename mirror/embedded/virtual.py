@@ -90,6 +90,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._virtual.now
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Without the timeout of Python 3.12 and newer: threads live in real time, and it would be over at once."""
+        del timeout
+        await super().shutdown_default_executor()
+
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run it to its end in virtual time, from second 0 on, as ``asyncio.run`` does.
