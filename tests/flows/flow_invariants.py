@@ -1,4 +1,4 @@
-"""What must hold at every single write, on every cluster, whatever happens (design D1–D15, and what a Job promises).
+"""What must hold at every single write, on every cluster, whatever happens (D1–D15, and what a Job promises).
 
 ``Invariants`` sees each write at the moment when it is done, with who did it. It only collects what is wrong, since it
 runs inside the API servers; tests ask ``check`` after each step. What must hold when all is quiet is ``flow_settled``.
