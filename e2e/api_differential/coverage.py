@@ -172,19 +172,19 @@ _CHANGED: Mapping[str, tuple[str, ...]] = {
     "U6 accepted labels": ("spec", "template", "metadata", "labels"),
     "U7 accepted": ("spec", "template", "spec", "affinity"),
     "U8 accepted": ("spec", "template", "metadata", "name"),
-    "D11 generation": ("metadata", "generation"),
+    "DF11 generation": ("metadata", "generation"),
 }
 _WARNINGS: Mapping[str, str] = {
-    "D17 name": "metadata.name: this is used",
-    "D17 huge": "spec: In Indexed Jobs",
-    "D17 pod": "spec.template.",
+    "DF17 name": "metadata.name: this is used",
+    "DF17 huge": "spec: In Indexed Jobs",
+    "DF17 pod": "spec.template.",
 }
 RULES = frozenset(
     (
         *(name for rules in _CAUSES.values() for name in rules),
         *_CHANGED,
         *_WARNINGS,
-        *("C32", "U4 accepted", "D12 metadata"),
+        *("C32", "U4 accepted", "DF12 metadata"),
     )
 )
 """Every rule that a request can meet on this version's server. V39 and V40 cannot be met: an older one's are."""
@@ -204,7 +204,7 @@ def met(case: Case, answer: Answer) -> Iterator[str]:
     if answer.is_accepted and case.kind is Kind.UPDATE:
         yield from _accepted_changes(case.start, answer.body)
     if answer.is_accepted and case.kind is Kind.STATUS and _labels(answer.body) != _labels(case.start):
-        yield "D12 metadata"
+        yield "DF12 metadata"
 
 
 def _accepted_changes(old: Json, new: Json) -> Iterator[str]:

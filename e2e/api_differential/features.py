@@ -46,7 +46,7 @@ def _huge(random: Random, job: Json) -> None:
         limit = {"backoffLimitPerIndex": 1, "maxFailedIndexes": random.choice((0, 10_000)), "parallelism": 10_000}
         job["spec"] |= limit
     else:
-        job["spec"]["parallelism"] = random.choice((10, 10_001, 100_000))  # warned of (D17)
+        job["spec"]["parallelism"] = random.choice((10, 10_001, 100_000))  # warned of (DF17)
 
 
 def _per_index(random: Random, job: Json) -> None:

@@ -237,7 +237,7 @@ def _annotations(random: Random, job: Json) -> None:
 
 
 def _kept_by_the_server(random: Random, job: Json) -> None:
-    """What a client may send and the server knows better (D9, D11, U11)."""
+    """What a client may send and the server knows better (DF9, DF11, U11)."""
     for name, value in {
         "generation": 77,
         "creationTimestamp": "2001-01-01T00:00:00Z",
@@ -252,7 +252,7 @@ def _kept_by_the_server(random: Random, job: Json) -> None:
 
 
 def _without_versions(random: Random, job: Json) -> None:
-    """D14: a write that does not say what it was written for."""
+    """DF14: a write that does not say what it was written for."""
     for name in ("uid", "resourceVersion", "namespace", "creationTimestamp", "generation"):
         if random.random() < 0.5:
             job["metadata"].pop(name, None)

@@ -1,4 +1,4 @@
-"""Valid features of a Job's pods, with most of what the API fills in (D8)."""
+"""Valid features of a Job's pods, with most of what the API fills in (DF8)."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def _uncounted(random: Random, job: Json) -> None:
 
 
 def _metadata(random: Random, job: Json) -> None:
-    """D12: stored by way of the status, too."""
+    """DF12: stored by way of the status, too."""
     for name, values in {
         "labels": ({"new": "label"}, {}, {"a b": "c"}),
         "annotations": ({"new": "note"}, {}),
@@ -70,7 +70,7 @@ def _metadata(random: Random, job: Json) -> None:
 
 
 def _spec(random: Random, job: Json) -> None:
-    """D12: a spec that comes with a status is not looked at, be it good or bad."""
+    """DF12: a spec that comes with a status is not looked at, be it good or bad."""
     job["spec"] = random.choice(({}, {**job["spec"], "parallelism": -1}, {**job["spec"], "suspend": True}))
 
 

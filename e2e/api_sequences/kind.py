@@ -42,7 +42,7 @@ class Kind:
         body["metadata"] |= metadata(random)
         body |= self.fields(random)
         if self.target == "jobs" and not body["metadata"].get("labels"):
-            # Without labels a real server writes at the next update even if nothing changes (D7); ours does not.
+            # Without labels a real server writes at the next update even if nothing changes (DF7); ours does not.
             body["metadata"]["labels"] = {"team": "a"}
         if self.status is not None and random.random() < 0.1:
             body["status"] = self.status(random)

@@ -61,7 +61,7 @@ def is_finished(conditions: Conditions) -> bool:
 
 
 def new(type_name: str, status: str, *, reason: str = "", message: str = "", at: str | None) -> dict[str, object]:
-    """A condition in the shape that the API serves (D20), probed and changed at this time."""
+    """A condition in the shape that the API serves (DF20), probed and changed at this time."""
     return {
         "type": type_name,
         "status": status,

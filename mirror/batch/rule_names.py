@@ -1,4 +1,4 @@
-"""Names of podFailurePolicy rules (KEP-4443, design D17, reference RN1–RN5): where they come from, what they may be,
+"""Names of podFailurePolicy rules (KEP-4443, D17, RN1–RN5): where they come from, what they may be,
 and the reason that follows from them.
 
 A server that knows ``rules[].name`` stores it in the spec; a real one drops it, and an annotation carries the names.

@@ -1,4 +1,4 @@
-"""The rules about one source, in order; the first that has something to say decides (design §3)."""
+"""The rules about one source, in order; the first that has something to say decides (``docs/rules.md``)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from mirror.runtime.loop import Observer
 
 
 class Events(Protocol):
-    """Events on Jobs (reference 4.15)."""
+    """Events on Jobs (N3)."""
 
     def tell(self, regarding: Object, type_name: str, reason: str, message: str, /) -> None:
         """Record an event about a Job; never waits, never fails."""
@@ -17,7 +17,7 @@ class Events(Protocol):
 
 
 class Metrics(Protocol):
-    """Upstream's metrics (reference 4.16); one method per thing counted."""
+    """Upstream's metrics (PM1–PM4); one method per thing counted."""
 
     def on_synced(self, mode: str, result: str, action: str, seconds: float) -> None: ...
 

@@ -28,7 +28,7 @@ class StatusWrites:
     async def put(self, job: Object, memory: JobMemory, status: Status) -> Object:
         """Store a status if the Job is still at the version that we know; return the Job as it is then.
 
-        The metadata goes along unchanged, since a status write replaces it, too (D12).
+        The metadata goes along unchanged, since a status write replaces it, too (DF12).
 
         Raises:
             Conflict: somebody was faster. The watch brings what they wrote, and the next sync looks at that.

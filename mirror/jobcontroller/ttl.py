@@ -1,4 +1,4 @@
-"""Deletes finished Jobs once their ``ttlSecondsAfterFinished`` is over (reference J1), whoever ran them.
+"""Deletes finished Jobs once their ``ttlSecondsAfterFinished`` is over (J1), whoever ran them.
 
 Where kube-controller-manager runs without its Job controller, its TTL controller does the same; that both ask is
 harmless, since each deletes by uid. Told of changes of Jobs by ``process``.

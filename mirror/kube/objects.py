@@ -35,7 +35,7 @@ class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel", omit
 class Meta(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
     """ObjectMeta without its managed fields, which the server keeps when a write does not name them.
 
-    Everything else is here, since what a PUT leaves out is lost, a status PUT included (D12).
+    Everything else is here, since what a PUT leaves out is lost, a status PUT included (DF12).
     """
 
     name: str = ""

@@ -1,4 +1,4 @@
-"""client-go's correlation of events, whose effect users know (reference N3): what repeats, what is alike, how much.
+"""client-go's correlation of events, whose effect users know (N3): what repeats, what is alike, how much.
 
 Identical repeats are counted in one event; the tenth similar one in ten minutes begins a combined event; a bucket
 bounds how many there are. Used by whoever tells events as Kubernetes' own controllers do; they keep the events and send

@@ -130,7 +130,7 @@ class JsonLines(logging.Formatter):
             line[key if key not in line else f"{key}_"] = _json_value(value)
         if text := _traceback(record):
             line["traceback"] = text
-        # The standard library's encoder, for once: pure ASCII, so that lone surrogates and C1 controls stay escaped.
+        # The standard library's encoder, for once: pure ASCII, so that surrogates and control characters stay escaped.
         return json.dumps(line, allow_nan=False)
 
 

@@ -14,7 +14,7 @@ OTHER = {"type": "example.com/Seen", "status": "True", "observedGeneration": 3}
 
 
 def test_a_new_condition_has_the_shape_that_the_api_serves() -> None:
-    """D20: both times are always there, empty texts never."""
+    """DF20: both times are always there, empty texts never."""
     assert conditions.new("X", "True", at=None) == {
         "type": "X",
         "status": "True",

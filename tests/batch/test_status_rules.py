@@ -314,7 +314,7 @@ ACCEPTED: dict[str, tuple[dict[str, Any], Status, Status]] = {
         FAILED | {"active": 2},
         FAILED | {"active": 2, "failed": 7},
     ),
-    "V21 a suspended Job of no completions never starts": (
+    "V4, V21 a suspended Job of no completions never starts": (
         {"completions": 0, "parallelism": 1, "suspend": True},
         {},
         COMPLETE | {"startTime": None},
@@ -336,7 +336,7 @@ ACCEPTED: dict[str, tuple[dict[str, Any], Status, Status]] = {
     ),
     "V37 a first start": (PLAIN, {}, {"startTime": START}),
     "V37 another start while suspended": ({**PLAIN, "suspend": True}, {"startTime": START}, {"startTime": END}),
-    "V37 another start with the resumption": (
+    "V3, V37 another start with the resumption": (
         PLAIN,
         {"startTime": START, "conditions": true("Suspended")},
         {"startTime": END, "conditions": false("Suspended")},

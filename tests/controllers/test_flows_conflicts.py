@@ -16,7 +16,7 @@ def status_writes(wire: Wire, since: int) -> int:
 
 
 async def test_a_status_is_stored_although_the_watch_of_sources_shows_nothing() -> None:
-    """A conflict is followed by a look at the source, not by the same write again and again."""
+    """A stale version is a conflict (M10); a look at the source follows, not the same write again and again."""
     async with two_workers() as (world, manager):
         world.create(job())
         await manager.settle()

@@ -1,4 +1,4 @@
-"""A Job whose podFailurePolicy rules have names ends with the name as its reason, wherever it ran (design D17)."""
+"""A Job whose podFailurePolicy rules have names ends with the name as its reason, wherever it ran (D17)."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class JobWorld:
     # -- what users do ------------------------------------------------------------------------------------------------
 
     def create(self, name: str = "train", **spec: Any) -> Body:
-        """A Job of ours, with the defaults that the double leaves out (D5)."""
+        """A Job of ours, with the defaults that the double leaves out (DF5)."""
         policy = "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
         spec = {"managedBy": None, "podReplacementPolicy": policy} | spec
         body = job(name, managed_by=None, **spec)

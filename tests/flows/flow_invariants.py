@@ -1,4 +1,4 @@
-"""What must hold at every single write, on every cluster, whatever happens (design D1–D15, and what a Job promises).
+"""What must hold at every single write, on every cluster, whatever happens (D1–D15, and what a Job promises).
 
 ``Invariants`` sees each write at the moment when it is done, with who did it. It only collects what is wrong, since it
 runs inside the API servers; tests ask ``check`` after each step. What must hold when all is quiet is ``flow_settled``.
@@ -228,11 +228,11 @@ class Invariants:
     def _look_at_new_pod(self, cluster: str, pod: Json, owner: str, pods: dict[str, Json]) -> None:
         siblings = [one for one in pods.values() if _owner(one) == owner]
         if len(siblings) > self._widest[owner]:
-            self._wrong(f"Q1: {len(siblings)} active pods of one Job on {cluster}, parallelism {self._widest[owner]}")
+            self._wrong(f"Q2: {len(siblings)} active pods of one Job on {cluster}, parallelism {self._widest[owner]}")
         indexes = [one["metadata"].get("annotations", {}).get(INDEX) for one in siblings]
         index = pod["metadata"].get("annotations", {}).get(INDEX)
         if index is not None and indexes.count(index) > 1:
-            self._wrong(f"Q1: two active pods of index {index} on {cluster}")
+            self._wrong(f"Q2: two active pods of index {index} on {cluster}")
 
     def _look_at_released_pod(self, plane: ControlPlane, uid: str, pod: Json, owner: str) -> None:
         if pod["status"].get("phase") not in ("Succeeded", "Failed"):
@@ -251,7 +251,7 @@ class Invariants:
             return  # nor is what its user said to ignore
         if not is_counted and not has_ended(job) and "deletionTimestamp" not in job["metadata"]:
             name, status = pod["metadata"]["name"], job.get("status")
-            self._wrong(f"T1: pod {name} ({uid}) on {plane.name} is let go before it was counted: {pod} of {status}")
+            self._wrong(f"T9: pod {name} ({uid}) on {plane.name} is let go before it was counted: {pod} of {status}")
 
 
 def _is_beyond(completions: int, pod: Json) -> bool:

@@ -1,4 +1,4 @@
-"""What must be so once nothing disturbs any more: everything runs, has run, and agrees (design D1–D15)."""
+"""What must be so once nothing disturbs any more: everything runs, has run, and agrees (D1–D15)."""
 
 from __future__ import annotations
 

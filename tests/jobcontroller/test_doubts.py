@@ -27,5 +27,5 @@ DENIED = 'admission webhook "pods.example.com" denied the request: not today'
     ],
 )
 def test_only_what_may_have_been_carried_out_leaves_a_doubt(error: KubeError, leaves: bool) -> None:
-    """Q1: webhooks are asked before anything is stored, and one that is down fails each create, of every Job."""
+    """Q2: webhooks are asked before anything is stored, and one that is down fails each create, of every Job."""
     assert leaves_doubt(error) is leaves

@@ -184,7 +184,7 @@ async def test_a_settled_pod_with_new_labels_is_released_all_the_same() -> None:
 
 
 async def test_pods_of_a_deleted_job_lose_the_finalizer() -> None:
-    """§5.10: no status is written, and nothing keeps the pods from going."""
+    """§5.10, O6: no status is written, and nothing keeps the pods from going."""
     async with job_world() as world:
         world.create(completions=2, parallelism=2)
         await world.settle()
@@ -310,7 +310,7 @@ async def test_a_queued_job_that_became_another_managers_is_not_synced() -> None
 
 
 async def test_what_is_on_the_jobs_metadata_survives_our_status_writes() -> None:
-    """D12: a status write replaces the metadata, too; owners, finalizers and annotations come back as they were."""
+    """DF12: a status write replaces the metadata, too; owners, finalizers and annotations come back as they were."""
     async with job_world() as world:
         owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "c", "uid": "u", "controller": True}
         body = world.create(suspend=True)

@@ -150,7 +150,7 @@ async def test_a_new_deadline_has_its_own_timer(before: int | None, after: int, 
 
 
 async def test_a_deleted_job_is_forgotten_now() -> None:
-    """H3, Q9: backoff, expectations and all; its pods are looked through."""
+    """H3, Q9, Y2: backoff, expectations and all; its pods are looked through."""
     bench = Bench()
     bench.job(known(bench), None)
     assert await bench.wanted() == {KEY: NOW}

@@ -1,4 +1,4 @@
-"""The metrics' names, labels and buckets are upstream's (reference 4.16, PM1–PM4)."""
+"""The metrics' names, labels and buckets are upstream's (PM1–PM4)."""
 
 import pytest
 from doubles.clock import LoopClock

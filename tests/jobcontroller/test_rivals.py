@@ -67,7 +67,7 @@ def test_this_is_no_evidence(job: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("managed_by", [None, "kubernetes.io/job-controller"])
 def test_a_later_write_is_evidence(managed_by: str | None) -> None:
-    """The newest one of several."""
+    """The newest one of several; nothing else tells of another controller (Q28)."""
     job = stored("a", entry(seconds=3), entry(seconds=9), entry("jobmirror"), managed_by=managed_by)
 
     assert evidence_in(job, after=NOON) == Evidence("uid-a", "default/a", NOON + timedelta(seconds=9))

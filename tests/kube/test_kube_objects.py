@@ -117,7 +117,7 @@ def test_what_people_see_of_an_error_quotes_no_object(error: ApiError, brief: st
 
 
 def test_metadata_comes_back_as_it_was() -> None:
-    """D12: a status PUT replaces it; managed fields alone are left out, which the server then keeps."""
+    """DF12: a status PUT replaces it; managed fields alone are left out, which the server then keeps."""
     owners = [
         {"apiVersion": "a/v1", "kind": "K", "name": "n", "uid": "u", "controller": False, "blockOwnerDeletion": True},
         {"apiVersion": "a/v1", "kind": "K", "name": "n", "uid": "v"},

@@ -30,7 +30,7 @@ async def deleted_in_the_foreground(stage: Stage) -> None:
     await stage.until_gone()
 
 
-@scenario("chain 11; J2; TestOrphanPodsFinalizersClearedWithGC: Orphan; D16")
+@scenario("chain 11; J2; TestOrphanPodsFinalizersClearedWithGC: Orphan; DF16")
 async def deleted_with_orphans_left(stage: Stage) -> None:
     """Pods stay, without owner and finalizer."""
     await stage.create(job(completions=2, parallelism=2, metadata=HELD))

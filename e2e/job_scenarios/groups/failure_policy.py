@@ -127,7 +127,7 @@ async def no_rule_matches(stage: Stage) -> None:
     await stage.until(has("Failed"))
 
 
-@scenario("F1: a policy without rules; D5", is_for_kills=False)
+@scenario("F1: a policy without rules; DF5", is_for_kills=False)
 async def a_policy_without_rules(stage: Stage) -> None:
     """It still makes replacement wait for the end of pods."""
     await stage.create(_job())

@@ -111,7 +111,7 @@ async def a_template_with_the_tracking_finalizer(stage: Stage) -> None:
     await stage.until(has("Complete"))
 
 
-@scenario("A10: generateName is cut to 58 characters; D9")
+@scenario("A10: generateName is cut to 58 characters; DF9")
 async def a_job_with_a_very_long_name(stage: Stage) -> None:
     """A name of 63 characters leaves room for a random end."""
     name = "a-job-with-a-name-that-is-as-long-as-any-name-of-a-job-may-be-x"
@@ -121,7 +121,7 @@ async def a_job_with_a_very_long_name(stage: Stage) -> None:
     await stage.until(has("Complete"), name)
 
 
-@scenario("A10: a name with dots, D17")
+@scenario("A10: a name with dots, DF17")
 async def a_job_with_dots_in_its_name(stage: Stage) -> None:
     """The pod's name starts with the Job's, dots included."""
     await stage.create(job("my.job.v1"))

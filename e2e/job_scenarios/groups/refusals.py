@@ -46,7 +46,7 @@ async def a_quota_allows_one(stage: Stage) -> None:
     await stage.until(has("Complete"))
 
 
-@scenario("A9, D9: the namespace is going away", is_for_kills=False)
+@scenario("A9, DF9: the namespace is going away", is_for_kills=False)
 async def the_namespace_is_terminating(stage: Stage) -> None:
     """No event, and the pod counts as expected."""
     await stage.create(job(suspend=True, completions=2, parallelism=2))

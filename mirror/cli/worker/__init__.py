@@ -1,1 +1,1 @@
-"""The commands for who runs workers: ``mirror worker add``, ``check``, ``list``, ``cordon``, ``drain``, ``remove``."""
+"""The commands for who runs workers: ``mirror worker`` add, check, list, cordon, drain, remove."""

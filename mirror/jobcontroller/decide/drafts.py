@@ -1,4 +1,4 @@
-"""A status while it is being computed; it comes from a status and ends as one, in the shape that the API serves (D20).
+"""A status while it is being computed; it comes from a status and ends as one, in the shape that the API serves (DF20).
 
 Fields that the controller does not know stay as they are.
 """

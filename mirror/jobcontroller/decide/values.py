@@ -1,6 +1,6 @@
 """What the decisions look at and what they answer: the seam between the pure part and the shell.
 
-One sync is three pure steps with the shell's requests between them (reference §4.3, Y7–Y18):
+One sync is three pure steps with the shell's requests between them (Y7–Y18):
 
 1. ``assess.assess(snapshot)`` → ``Assessment``: whether the Job ends, which pods to delete or create.
    The shell performs it and counts what happened: ``Done``.
@@ -8,7 +8,7 @@ One sync is three pure steps with the shell's requests between them (reference �
    finalizer. The shell stores it, then removes the finalizers.
 3. ``track.settle(tracking, removed, now)`` → ``Settled``: the status to store afterwards, and what it means for people.
 
-Every value is frozen; a status is a dict in the shape that the API serves (D20), never changed in place.
+Every value is frozen; a status is a dict in the shape that the API serves (DF20), never changed in place.
 """
 
 from __future__ import annotations

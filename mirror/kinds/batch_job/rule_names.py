@@ -1,4 +1,4 @@
-"""Names of podFailurePolicy rules on their way (design D17): out with the mirror, back in a failed source's reason.
+"""Names of podFailurePolicy rules on their way (D17): out with the mirror, back in a failed source's reason.
 
 The names that a source gives, in its spec or by annotation, are validated and go to the mirror when it is created: they
 are fixed from then on. What comes back from a worker whose controller knows no names gets the name of the rule that the

@@ -31,7 +31,7 @@ class StoredJob(msgspec.Struct, frozen=True):
     spec: Mapping[str, object]
     """At least what ``Spec`` reads."""
     status: Mapping[str, Any]
-    """In the shape that the API serves (D20)."""
+    """In the shape that the API serves (DF20)."""
     wanted: Spec
     conditions: tuple[Condition, ...]
     true: frozenset[object]
@@ -105,7 +105,7 @@ class StoredJob(msgspec.Struct, frozen=True):
 
 
 def served(status: Mapping[str, object]) -> Status:
-    """The status in the shape that the API serves (D20); fields that we do not know stay.
+    """The status in the shape that the API serves (DF20); fields that we do not know stay.
 
     Raises:
         BadTime: a time is none.

@@ -322,7 +322,7 @@ def test_when_a_status_is_written(status: Json, found: list[Pod], writes: int) -
 
 
 def test_the_first_status_has_all_counters_that_are_pointers() -> None:
-    """D20, Q27: zeros and empty lists are written, other zeros are left out."""
+    """DF20, Q27, Y7: zeros and empty lists are written, other zeros are left out."""
     (status,) = sync(snapshot(spec(parallelism=0))).writes
     assert status == {"ready": 0, "terminating": 0, "uncountedTerminatedPods": {}, "startTime": "2026-03-01T12:00:00Z"}
 

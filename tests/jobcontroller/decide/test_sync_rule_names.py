@@ -1,4 +1,4 @@
-"""Names of failure policy rules in the reasons of Jobs that they fail (RN1–RN5, KEP-4443, design D17)."""
+"""Names of failure policy rules in the reasons of Jobs that they fail (RN1–RN5, KEP-4443, D17)."""
 
 from __future__ import annotations
 

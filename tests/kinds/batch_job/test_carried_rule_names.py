@@ -1,4 +1,4 @@
-"""Rule names travel: out with the mirror, back as the reason of a failed source (KEP-4443, design D17)."""
+"""Rule names travel: out with the mirror, back as the reason of a failed source (KEP-4443, D17)."""
 
 from __future__ import annotations
 

@@ -340,7 +340,7 @@ SKEWS = {
 def test_the_final_condition_gets_our_time_when_clocks_differ(
     offset: float | None, ended: str, skewed: bool, written: str
 ) -> None:
-    """D7: the management cluster's TTL runs by that time. Start and completion stay the worker's."""
+    """D7, M7: the management cluster's TTL runs by that time. Start and completion stay the worker's."""
     mirror = ENDED_WELL | {"completionTime": ended, "conditions": [MET, COMPLETE | {"lastTransitionTime": ended}]}
 
     found = following(PLAIN, {}, mirror, clock_offset_seconds=offset)

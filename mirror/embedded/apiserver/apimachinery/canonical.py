@@ -1,4 +1,4 @@
-"""Decoding: a body as the API server holds it after it has read it (D20, E6).
+"""Decoding: a body as the API server holds it after it has read it (DF20, E6).
 
 A copy in which there is nothing that the server would not have: no unknown fields, no nulls, no empty lists, maps and
 texts where they mean the same as nothing; quantities are written as the server writes them. What has a wrong type is
@@ -31,7 +31,7 @@ def canonical(body: object, struct: str = "Job") -> Json:
 
 
 def fill_labels(job: Json) -> None:
-    """D7, in place: a Job without labels has those of its pods. Reading from storage does this, too (D1)."""
+    """DF7, in place: a Job without labels has those of its pods. Reading from storage does this, too (DF1)."""
     labels = job["spec"]["template"]["metadata"].get("labels")
     if labels and not job["metadata"].get("labels"):
         job["metadata"]["labels"] = dict(labels)

@@ -1,4 +1,4 @@
-"""Feature gates of the API: which designs of batch/v1 the server knows (D21, U9, RN4).
+"""Feature gates of the API: which designs of batch/v1 the server knows (DF21, U9, RN4).
 
 All are on, as in the version that we equal; off they emulate older ones.
 """

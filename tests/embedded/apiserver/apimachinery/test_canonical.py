@@ -10,7 +10,7 @@ from tests.embedded.apiserver.validation.jobs import JOBS, created, job
 
 
 def test_what_means_nothing_is_not_there() -> None:
-    """D20: nulls, unknown fields, and values that are the same as none."""
+    """DF20: nulls, unknown fields, and values that are the same as none."""
     body = {
         "metadata": {"name": "train", "labels": {}, "creationTimestamp": None, "wings": 2},
         "spec": {
@@ -41,7 +41,7 @@ def test_wrong_types_are_left_out() -> None:
 
 
 def test_an_empty_list_of_rules_is_told_apart_until_it_is_stored() -> None:
-    """P9, D20: a required list is served as null when it is empty."""
+    """P9, DF20: a required list is served as null when it is empty."""
     made = created(job({"podFailurePolicy": {"rules": []}}))
 
     assert made["spec"]["podFailurePolicy"] == {"rules": []}
@@ -67,7 +67,7 @@ def test_times_are_stored_in_whole_seconds() -> None:
     ],
 )
 def test_nothing_and_an_empty_list_are_the_same(one: object, other: object, equal: bool) -> None:
-    """D11: nil and empty are equal."""
+    """DF11: nil and empty are equal."""
     assert equal is same(one, other)
 
 
@@ -90,5 +90,5 @@ def test_nothing_and_an_empty_list_are_the_same(one: object, other: object, equa
     ],
 )
 def test_the_tag_of_an_image(image: str, tag: str) -> None:
-    """D8: only the tag ``latest``, said or not, makes the pull policy Always."""
+    """DF8: only the tag ``latest``, said or not, makes the pull policy Always."""
     assert tag == tag_of(image)

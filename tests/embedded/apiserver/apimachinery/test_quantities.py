@@ -43,7 +43,7 @@ def test_what_is_no_quantity_is_none(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "written"), [("100n", "1m"), ("1.0005", "1001m"), ("-0.5m", "-1m"), ("1Gi", "1Gi")])
 def test_resources_are_rounded_up_to_thousandths(text: str, written: str) -> None:
-    """D8: rounding goes away from zero."""
+    """DF8: rounding goes away from zero."""
     found = quantities.parse(text)
 
     assert found is not None

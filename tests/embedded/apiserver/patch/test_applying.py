@@ -134,7 +134,7 @@ def test_before_the_first_apply_everything_has_one_owner() -> None:
 
 
 def test_status_is_applied_through_its_own_path() -> None:
-    """There the spec is not owned, and here not the status."""
+    """DF13: there the spec is not owned, and here not the status."""
     body = applied(wanted(NODE, spec={"unschedulable": True}, status={"phase": "x"}), kind=NODE, by="one")
     assert owners(body) == {"one/Apply": {"f:spec": {"f:unschedulable": {}}}}
     status = {"conditions": [{"type": "Ready", "status": "True"}]}

@@ -220,12 +220,12 @@ def job(spec: Json | None = None, of: Json | None = None, *conditions: str) -> J
     ],
 )
 def test_the_state_of_a_job(conditions: tuple[str, ...], word: str) -> None:
-    """D19."""
+    """DF19."""
     assert cells(job(None, None, *conditions), "Job", group="batch")["Status"] == word
 
 
 def test_a_deleted_job_is_terminating() -> None:
-    """D19: unless it is over."""
+    """DF19: unless it is over."""
     body = job(None, None, "Suspended")
     body["metadata"]["deletionTimestamp"] = AN_HOUR_AGO
 

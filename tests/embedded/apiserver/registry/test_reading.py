@@ -72,7 +72,7 @@ async def test_a_list_is_of_the_version_that_is_wanted() -> None:
 
 
 async def test_selectors_choose() -> None:
-    """By labels, by name, by fields of the kind; unknown fields are refused."""
+    """By labels, by name, by fields of the kind; unknown fields are refused (DF18)."""
     api = Asking()
     for name, colour in (("a", "red"), ("b", "blue")):
         await api.map(name, labels={"colour": colour})

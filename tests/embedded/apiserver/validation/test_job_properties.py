@@ -90,7 +90,7 @@ def test_nothing_raises_and_inputs_stay(one: Json, other: Json) -> None:
 @settings(max_examples=200, deadline=None)
 @given(jobs)
 def test_preparing_what_was_stored_changes_nothing(one: Json) -> None:
-    """D1: what storage gives back is defaulted again."""
+    """DF1: what storage gives back is defaulted again."""
     first = JOBS.served(created(one))
     second = JOBS.served(created(first))
 
@@ -101,7 +101,7 @@ def test_preparing_what_was_stored_changes_nothing(one: Json) -> None:
 @settings(max_examples=200, deadline=None)
 @given(jobs)
 def test_a_job_put_back_as_it_is_has_the_generation_it_had(one: Json) -> None:
-    """D11, D15."""
+    """DF11, DF15."""
     old = JOBS.served(created(one))
 
     assert same(old, JOBS.served(updated(old, old)))

@@ -504,7 +504,7 @@ ACCEPTED: dict[str, Json] = {
 
 @pytest.mark.parametrize(("request_", "violations"), REFUSED.values(), ids=REFUSED)
 def test_what_is_refused(request_: Json, violations: list[Violation]) -> None:
-    """C1–C32, P1–P14, SP1–SP6, RN3, RN5, in the order of the server."""
+    """C1–C32, P1–P14, SP1–SP6, RN3, RN5, in the order and the words (E4) of the server."""
     assert violations == check_create(created(request_))
 
 

@@ -53,7 +53,7 @@ def test_a_plain_job_gets_no_warning() -> None:
 
 
 def test_a_name_that_is_no_label_is_warned_of_when_it_is_created() -> None:
-    """D17."""
+    """DF17."""
     old = stored(job(meta={"name": "a.b"}))
     (warning,) = warnings_of(old, None)
 
@@ -62,7 +62,7 @@ def test_a_name_that_is_no_label_is_warned_of_when_it_is_created() -> None:
 
 
 def test_many_indexes_are_warned_of_whenever_the_spec_changes() -> None:
-    """D17."""
+    """DF17."""
     old = stored(job(MANY))
 
     assert warnings_of(old, None) == [TOO_MANY]
@@ -138,7 +138,7 @@ PODS: dict[str, tuple[Json, Json, str]] = {
 
 @pytest.mark.parametrize(("pod", "main", "warning"), PODS.values(), ids=PODS)
 def test_warnings_of_a_pod_template(pod: Json, main: Json, warning: str) -> None:
-    """D17; those about a volume name it instead of a path."""
+    """DF17; those about a volume name it instead of a path."""
     expected = warning if warning.startswith("volume ") else f"spec.template.{warning}"
 
     assert warnings_of(created(job(pod=pod, main=main)), None) == [expected]

@@ -1,4 +1,4 @@
-"""Defaults of a Job, as the API sets them whenever it decodes one, from a request and from storage alike (D1–D8).
+"""Defaults of a Job, as the API sets them whenever it decodes one, from a request and from storage alike (DF1–DF8).
 
 The pod template's are in ``pod_defaults``.
 """
@@ -24,7 +24,7 @@ def fill(job: Json, *, gates: ApiGates) -> None:
 
 
 def _fill_counts(spec: Json) -> None:
-    """D2, D3."""
+    """DF2, DF3."""
     if "parallelism" not in spec:
         if "completions" not in spec:
             spec["completions"] = 1
@@ -33,7 +33,7 @@ def _fill_counts(spec: Json) -> None:
 
 
 def _fill_modes(spec: Json, gates: ApiGates) -> None:
-    """D4, D5, D6."""
+    """DF4, DF5, DF6."""
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     spec.setdefault("manualSelector", False)
@@ -44,7 +44,7 @@ def _fill_modes(spec: Json, gates: ApiGates) -> None:
 
 
 def fill_conditions(spec: Json) -> None:
-    """D6, which templates of Jobs have, too; in place."""
+    """DF6, which templates of Jobs have, too; in place."""
     for rule in spec.get("podFailurePolicy", {}).get("rules") or ():
         for pattern in rule.get("onPodConditions", ()):
             pattern["status"] = pattern["status"] or "True"

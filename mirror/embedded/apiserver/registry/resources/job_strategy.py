@@ -1,4 +1,4 @@
-"""What the API makes of a Job before it validates and stores it: create, update, update of the status (D9–D12, D21).
+"""What the API makes of a Job before it validates and stores it: create, update, update of the status (DF9–DF12, DF21).
 
 Jobs come decoded and with their defaults, as the registry has them, and are changed in place; what is stored of them is
 never changed.
@@ -12,12 +12,12 @@ from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.validation.jobs import LEGACY_NAME_LABEL, LEGACY_UID_LABEL, NAME_LABEL, UID_LABEL
 
 _LONGEST_PREFIX, _SUFFIX = 58, 5
-"""Of generated names (D9)."""
+"""Of generated names (DF9)."""
 _SYSTEM_FIELDS = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 def prepare_create(job: Json, context: Context) -> Json:
-    """A Job as it will be validated and stored (D9). Its name, namespace and uid are set already."""
+    """A Job as it will be validated and stored (DF9). Its name, namespace and uid are set already."""
     meta, spec = job["metadata"], job["spec"]
     template = spec["template"]["metadata"]
     labels = template.get("labels")
@@ -37,7 +37,7 @@ def prepare_create(job: Json, context: Context) -> Json:
 
 
 def prepare_update(new: Json, old: Json, context: Context) -> Json:
-    """A changed Job as it will be validated and stored (D11). ``old`` is as the server serves it."""
+    """A changed Job as it will be validated and stored (DF11). ``old`` is as the server serves it."""
     _separate_labels(new)
     _drop_on_update(new["spec"], old["spec"], context.gates)
     new["status"] = old.get("status") or {}
@@ -47,7 +47,7 @@ def prepare_update(new: Json, old: Json, context: Context) -> Json:
 
 
 def prepare_status_update(new: Json, old: Json, context: Context) -> Json:
-    """A Job whose status was written (D12): its spec stays, its metadata comes with the request."""
+    """A Job whose status was written (DF12): its spec stays, its metadata comes with the request."""
     _separate_labels(new)
     new["spec"] = old["spec"]
     fill_labels(new)
@@ -55,7 +55,7 @@ def prepare_status_update(new: Json, old: Json, context: Context) -> Json:
 
 
 def _has_generated_name(meta: Json) -> bool:
-    """Whether the object was copied once more, to give it a name, before it gets labels (D7).
+    """Whether the object was copied once more, to give it a name, before it gets labels (DF7).
 
     On a server the labels of a Job without any are one map with those of its template, be it an empty one, to which
     generated labels are added then; a copy has a map of its own.
@@ -65,7 +65,7 @@ def _has_generated_name(meta: Json) -> bool:
 
 
 def _separate_labels(job: Json) -> None:
-    """Defaults give a Job the very map of its template (D7); from here on each has its own, and no empty one."""
+    """Defaults give a Job the very map of its template (DF7); from here on each has its own, and no empty one."""
     meta, template = job["metadata"], job["spec"]["template"]["metadata"]
     labels = template.get("labels")
     if labels and meta.get("labels") is labels:
@@ -75,7 +75,7 @@ def _separate_labels(job: Json) -> None:
 
 
 def _generate_selector(job: Json, uid: str) -> None:
-    """D10: labels and a selector that nobody else can have."""
+    """DF10: labels and a selector that nobody else can have."""
     name = job["metadata"].get("name", "")
     generated = {LEGACY_NAME_LABEL: name, NAME_LABEL: name, LEGACY_UID_LABEL: uid, UID_LABEL: uid}
     template = job["spec"]["template"]["metadata"]
@@ -85,7 +85,7 @@ def _generate_selector(job: Json, uid: str) -> None:
 
 
 def _drop_on_create(spec: Json, gates: ApiGates) -> None:
-    """D21."""
+    """DF21."""
     if not gates.job_managed_by:
         spec.pop("managedBy", None)
     if not gates.job_success_policy:
@@ -104,7 +104,7 @@ def _drop_on_create(spec: Json, gates: ApiGates) -> None:
 
 
 def _drop_on_update(spec: Json, old: Json, gates: ApiGates) -> None:
-    """D21, RN4: what the stored Job has already is kept."""
+    """DF21, RN4: what the stored Job has already is kept."""
     unknown = (
         ("successPolicy", gates.job_success_policy),
         ("backoffLimitPerIndex", gates.job_backoff_limit_per_index),

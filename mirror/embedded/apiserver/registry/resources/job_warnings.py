@@ -1,4 +1,4 @@
-"""What an API server warns of when it accepts a Job (D17). The pod template's warnings are in ``pods.warnings``."""
+"""What an API server warns of when it accepts a Job (DF17). The pod template's warnings are in ``pods.warnings``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs: the hooks of the server around the rules of ``mirror.batch`` (D1–D21)."""
+"""Jobs: the hooks of the server around defaults, preparation and rules (DF1–DF21)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _STATUSES = (
     (conditions.FAILURE_TARGET, "FailureTarget"),
     (conditions.SUCCESS_CRITERIA_MET, "SuccessCriteriaMet"),
 )
-"""Condition → what the table says, the first that is true; without a condition: it is being deleted (D19)."""
+"""Condition → what the table says, the first that is true; without a condition: it is being deleted (DF19)."""
 
 
 class Jobs(Strategy):
-    """Rules, defaults and preparation are ``mirror.batch``'s."""
+    """Defaults are in ``job_defaults``, preparation in ``job_strategy``, rules in ``validation/jobs``."""
 
     struct = "Job"
     default_propagation = "Orphan"
@@ -67,7 +67,7 @@ class Jobs(Strategy):
         job_defaults.fill(body, gates=context.gates)
         labels = body["spec"]["template"]["metadata"].get("labels")
         if labels and not has_labels:
-            # One map, as in the server (D7): labels that are generated for the pods come to both, unless a copy is
+            # One map, as in the server (DF7): labels that are generated for the pods come to both, unless a copy is
             # made meanwhile (by a webhook, or to generate a name).
             body["metadata"]["labels"] = labels
 
@@ -111,7 +111,7 @@ class Jobs(Strategy):
 
 
 def _has_empty_template_labels(body: Json) -> bool:
-    """Whether there is a map of labels without any, which the server then fills and shares (D7)."""
+    """Whether there is a map of labels without any, which the server then fills and shares (DF7)."""
     found: object = body
     for name in ("spec", "template", "metadata", "labels"):
         if not isinstance(found, dict):

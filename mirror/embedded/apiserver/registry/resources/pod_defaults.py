@@ -1,4 +1,4 @@
-"""Defaults of a pod template (D8), in place, on canonical objects.
+"""Defaults of a pod template (DF8), in place, on canonical objects.
 
 Called by ``defaults``. Defaults that only pods have (requests from limits, host ports) are not set in a template.
 """

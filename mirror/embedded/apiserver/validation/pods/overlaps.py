@@ -1,4 +1,4 @@
-"""Warnings of files in one volume that are in one place, or one below another (D17). Called by ``warnings``."""
+"""Warnings of files in one volume that are in one place, or one below another (DF17). Called by ``warnings``."""
 
 from __future__ import annotations
 

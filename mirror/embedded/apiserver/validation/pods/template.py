@@ -1,7 +1,7 @@
 """What the API refuses in a pod template, in its order (C31): the whole, and the fields of the pod itself.
 
-Called by ``spec_rules``; the template is canonical and defaulted. Parts: ``containers``, ``volumes``, ``scheduling``,
-``security``, ``network``, ``windows``, and what containers have.
+Called by ``job_spec`` and ``pod``; the template is canonical and defaulted. Parts: ``containers``, ``volumes``,
+``scheduling``, ``security``, ``network``, ``windows``, and what containers have.
 
 Left out, because hardly anybody meets it, and accepted in whatever form: claims in ephemeral volumes beyond modes
 and size; annotations for mirror pods, tolerations, seccomp and AppArmor; forbidding privileged and host-process

@@ -1,4 +1,4 @@
-"""What an API server warns of in a pod template (D17): deprecated labels, things said twice, fractions of bytes.
+"""What an API server warns of in a pod template (DF17): deprecated labels, things said twice, fractions of bytes.
 
 The template is canonical and the rules accept it. Left out: claims in ephemeral volumes, seccomp and AppArmor
 annotations, addresses in odd forms.

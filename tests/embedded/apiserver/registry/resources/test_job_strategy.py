@@ -30,16 +30,16 @@ UID_LABELS = {"controller-uid": UID, "batch.kubernetes.io/controller-uid": UID}
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        pytest.param({}, {"completions": 1, "parallelism": 1}, id="D2 neither count"),
-        pytest.param({"completions": 3}, {"completions": 3, "parallelism": 1}, id="D2 completions alone"),
-        pytest.param({"parallelism": 3}, {"completions": None, "parallelism": 3}, id="D2 a work queue"),
-        pytest.param({}, {"backoffLimit": 6}, id="D3"),
-        pytest.param({"backoffLimitPerIndex": 0}, {"backoffLimit": 2**31 - 1}, id="D3 per index"),
+        pytest.param({}, {"completions": 1, "parallelism": 1}, id="DF2 neither count"),
+        pytest.param({"completions": 3}, {"completions": 3, "parallelism": 1}, id="DF2 completions alone"),
+        pytest.param({"parallelism": 3}, {"completions": None, "parallelism": 3}, id="DF2 a work queue"),
+        pytest.param({}, {"backoffLimit": 6}, id="DF3"),
+        pytest.param({"backoffLimitPerIndex": 0}, {"backoffLimit": 2**31 - 1}, id="DF3 per index"),
         pytest.param(
-            {}, {"completionMode": "NonIndexed", "suspend": False, "manualSelector": False}, id="D4 modes and switches"
+            {}, {"completionMode": "NonIndexed", "suspend": False, "manualSelector": False}, id="DF4 modes and switches"
         ),
-        pytest.param({}, {"podReplacementPolicy": "TerminatingOrFailed"}, id="D5"),
-        pytest.param({"podFailurePolicy": {}}, {"podReplacementPolicy": "Failed"}, id="D5 with a policy of no rules"),
+        pytest.param({}, {"podReplacementPolicy": "TerminatingOrFailed"}, id="DF5"),
+        pytest.param({"podFailurePolicy": {}}, {"podReplacementPolicy": "Failed"}, id="DF5 with a policy of no rules"),
     ],
 )
 def test_defaults_of_the_spec(spec: Json, expected: Json) -> None:
@@ -49,14 +49,14 @@ def test_defaults_of_the_spec(spec: Json, expected: Json) -> None:
 
 
 def test_a_pattern_without_status_means_true() -> None:
-    """D6."""
+    """DF6."""
     found = decoded(job({"podFailurePolicy": POLICY}))
 
     assert found["spec"]["podFailurePolicy"]["rules"][0]["onPodConditions"][0]["status"] == "True"
 
 
 def test_defaults_of_the_pod_template() -> None:
-    """D8."""
+    """DF8."""
     found = decoded(job())["spec"]["template"]["spec"]
 
     assert found == {
@@ -79,7 +79,7 @@ def test_defaults_of_the_pod_template() -> None:
 
 
 def test_defaults_within_containers_and_volumes() -> None:
-    """D8: ports, probes, hooks, sources of variables, volumes of each kind."""
+    """DF8: ports, probes, hooks, sources of variables, volumes of each kind."""
     main: Json = {
         "ports": [{"containerPort": 80}],
         "livenessProbe": {"httpGet": {"port": 80}},
@@ -123,7 +123,7 @@ def test_defaults_within_containers_and_volumes() -> None:
 
 
 def test_a_new_job_gets_its_selector_and_its_labels() -> None:
-    """D9, D10: what the client says of uid, generation, times and status does not count."""
+    """DF9, DF10: what the client says of uid, generation, times and status does not count."""
     request = job(meta={"uid": "mine", "generation": 9, "creationTimestamp": "2000-01-01T00:00:00Z"})
     made = created(request | {"status": {"succeeded": 3}})
 
@@ -133,7 +133,7 @@ def test_a_new_job_gets_its_selector_and_its_labels() -> None:
 
 
 def test_labels_of_the_user_are_not_overwritten() -> None:
-    """D10: a wrong value stays, and is refused later."""
+    """DF10: a wrong value stays, and is refused later."""
     request = job()
     request["spec"]["template"]["metadata"] = {"labels": {"job-name": "other"}}
 
@@ -146,7 +146,7 @@ def test_a_manual_selector_is_left_alone() -> None:
 
 @pytest.mark.parametrize("labels", [None, {"app": "x"}], ids=["none", "its own"])
 def test_a_job_without_labels_is_served_with_those_of_its_pods(labels: Json | None) -> None:
-    """D7: the generated ones included."""
+    """DF7: the generated ones included."""
     request = job()
     request["spec"]["template"]["metadata"] = {"labels": labels}
 
@@ -157,7 +157,7 @@ def test_a_job_without_labels_is_served_with_those_of_its_pods(labels: Json | No
 
 
 def test_a_generated_name_keeps_generated_labels_out_of_the_jobs_labels() -> None:
-    """D7: the server copies such an object before it adds them."""
+    """DF7: the server copies such an object before it adds them."""
     request = job(meta={"name": "train-x7x7x", "generateName": "train-"})
     request["spec"]["template"]["metadata"] = {"labels": {"app": "x"}}
 
@@ -177,12 +177,12 @@ def test_labels_that_a_job_has_stay() -> None:
     ],
 )
 def test_generation_follows_the_spec(change: Json, generation: int) -> None:
-    """D11."""
+    """DF11."""
     assert generation == changed(stored(job()), change)["metadata"]["generation"]
 
 
 def test_an_update_cannot_change_what_is_the_servers() -> None:
-    """D11, U11: the status stays; generation and creation time are ignored; what is missing is filled in."""
+    """DF11, U11: the status stays; generation and creation time are ignored; what is missing is filled in."""
     old = stored(job(), {"active": 1})
     request = job(meta={"generation": 12, "creationTimestamp": "2000-01-01T00:00:00Z"}) | {"status": {"failed": 3}}
 
@@ -203,7 +203,7 @@ def test_an_update_keeps_the_deletion() -> None:
 
 
 def test_a_status_write_takes_metadata_and_status_only() -> None:
-    """D12."""
+    """DF12."""
     old = stored(job())
     request = job({"suspend": True}, meta={"annotations": {"a": "b"}}) | {"status": {"active": 2}}
 
@@ -245,7 +245,7 @@ OFF: dict[str, tuple[ApiGates, Json, Json]] = {
 
 @pytest.mark.parametrize(("gates", "given", "kept"), OFF.values(), ids=OFF)
 def test_fields_of_a_gate_that_is_off_are_dropped(gates: ApiGates, given: Json, kept: Json) -> None:
-    """D21, RN4."""
+    """DF21, RN4."""
     found = created(job(given), gates=gates)["spec"]
 
     assert kept == {name: found.get(name) for name in kept}
@@ -253,7 +253,7 @@ def test_fields_of_a_gate_that_is_off_are_dropped(gates: ApiGates, given: Json, 
 
 @pytest.mark.parametrize("name", ["successPolicy", "podReplacementPolicy", "backoffLimitPerIndex", "names of rules"])
 def test_an_update_keeps_such_a_field_only_if_the_job_has_it(name: str) -> None:
-    """D21, RN4."""
+    """DF21, RN4."""
     gates, given, kept = OFF[name]
     with_it, without = stored(job(given)), stored(job(), gates=gates)
 
@@ -266,7 +266,7 @@ def test_an_update_keeps_such_a_field_only_if_the_job_has_it(name: str) -> None:
 
 
 def test_managed_by_is_never_dropped_from_an_update() -> None:
-    """D21."""
+    """DF21."""
     found = changed(stored(job()), {"managedBy": "a/b"}, gates=ApiGates(job_managed_by=False))
 
     assert found["spec"]["managedBy"] == "a/b"

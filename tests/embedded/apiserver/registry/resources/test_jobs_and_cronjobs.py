@@ -36,7 +36,7 @@ def labels(body: Json) -> set[str]:
 
 
 def test_labels_of_a_job_are_those_of_its_pods() -> None:
-    """D7: one map with them, if it has none of its own; then generated labels come to both."""
+    """DF7: one map with them, if it has none of its own; then generated labels come to both."""
     generated = {"job-name", "controller-uid", "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"}
     template = {"metadata": {"labels": {"x": "y"}}, "spec": POD}
 
@@ -70,7 +70,7 @@ def test_causes_of_an_update_come_without_those_of_every_update() -> None:
 
 
 def test_gates_are_asked_with_each_request() -> None:
-    """D21: with a gate off, its field is dropped."""
+    """DF21: with a gate off, its field is dropped."""
     body = job(managedBy="x.io/y")
 
     assert create("Job", body, group="batch").body["spec"]["managedBy"] == "x.io/y"
@@ -86,7 +86,7 @@ def test_a_status_of_a_job_is_judged() -> None:
 
 
 def test_who_deletes_a_job_is_told_of_its_pods() -> None:
-    """D16: unless it says what is to become of them."""
+    """DF16: unless it says what is to become of them."""
     strategy = kind_of("Job", "batch").strategy
 
     assert strategy.default_propagation == "Orphan"
