@@ -36,14 +36,5 @@ class Kinds:
     def __iter__(self) -> Iterator[Kind]:
         return iter(self.by_name.values())
 
-    def of_resource(self, group: str, version: str, plural: str) -> Kind | None:
-        """The kind of a resource; None: it is none of ours."""
-        wanted = group, version, plural
-        return next((kind for kind in self if _name_of(kind) == wanted), None)
-
-
-def _name_of(kind: Kind) -> tuple[str, str, str]:
-    return kind.resource.group, kind.resource.version, kind.resource.plural
-
 
 BUILT_IN = Kinds.of(JOB)

@@ -21,7 +21,7 @@ BY_STATE = "state"
 MIRROR_SLACK_BYTES = 64 * 1024
 """What a mirror may take beyond twice what its source takes: a status that is not copied yet."""
 MOST_SURPLUS_BYTES = 64 * 2**20
-"""Of what all mirrors of a worker take beyond that."""
+"""Of what all mirrors of one kind on a worker take beyond that."""
 _LABELS = (names.ORIGIN, names.SOURCE_UID)
 
 

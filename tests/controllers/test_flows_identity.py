@@ -9,7 +9,7 @@ import pytest
 from doubles.admission import mutate_jobs
 from doubles.jobs import job
 from doubles.refusals import Refused
-from doubles.world import HOME, WAITING, World, manager_of, two_workers
+from doubles.world import HOME, WAITING, RunningManager, World, manager_of, two_workers
 
 from mirror.model import names
 from mirror.workers import mirrors as mirror_store
@@ -301,20 +301,31 @@ async def test_admission_that_replaces_the_uid_label_does_not_cost_the_new_mirro
             assert mirror["metadata"]["labels"][names.SOURCE_UID] == uid_of(world.source(f"job-{number}"))
 
 
+def world_with_prefix(prefix: str) -> World:
+    """A worker east whose mirrors live under this prefix, with the namespaces of some others."""
+    world = World()
+    east = world.add_worker("east", annotations={"namespace-prefix": prefix} if prefix else {})
+    for namespace in ("a-default", "b-default"):
+        east.server.put("namespaces", {"metadata": {"name": namespace}})
+    return world
+
+
+async def run_to_its_end(world: World, manager: RunningManager, prefix: str) -> None:
+    """A Job is mirrored there, and its end is stored."""
+    world.create(job())
+    await manager.settle()
+    world.controller("east").complete("train", namespace=f"{prefix}default")
+    await manager.settle()
+
+
 @pytest.mark.parametrize(("before", "after"), [("b-", ""), ("", "b-"), ("a-", "b-")])
 async def test_a_worker_that_gets_another_name_and_prefix_keeps_the_mirrors_of_finished_jobs(
     before: str, after: str
 ) -> None:
     """D8, D19: a 404 in the namespace that today's prefix leads to proves nothing about an older mirror."""
-    world = World()
-    east = world.add_worker("east", annotations={"namespace-prefix": before} if before else {})
-    for namespace in ("a-default", "b-default"):
-        east.server.put("namespaces", {"metadata": {"name": namespace}})
+    world = world_with_prefix(before)
     async with manager_of(world) as manager:
-        world.create(job())
-        await manager.settle()
-        world.controller("east").complete("train", namespace=f"{before}default")
-        await manager.settle()
+        await run_to_its_end(world, manager, before)
     world.management.server.remove("secrets", "east", HOME)
     world.register("north", leads_to="east", annotations={"namespace-prefix": after} if after else {})
     async with manager_of(world) as manager:
@@ -328,15 +339,9 @@ async def test_a_worker_that_gets_another_name_and_prefix_loses_what_has_no_sour
     before: str, after: str, goes: str
 ) -> None:
     """D8, D19: the prefix in use goes with the cluster, not with its name, until nothing is left under it."""
-    world = World()
-    east = world.add_worker("east", annotations={"namespace-prefix": before} if before else {})
-    for namespace in ("a-default", "b-default"):
-        east.server.put("namespaces", {"metadata": {"name": namespace}})
+    world = world_with_prefix(before)
     async with manager_of(world) as manager:
-        world.create(job())
-        await manager.settle()
-        world.controller("east").complete("train", namespace=f"{before}default")
-        await manager.settle()
+        await run_to_its_end(world, manager, before)
         world.management.server.remove("secrets", "east", HOME)
         if goes == "once it is forgotten":
             world.delete()
