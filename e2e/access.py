@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from e2e.controlplane.client import Client, Json, Refused
+from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import until
 
@@ -52,6 +52,6 @@ async def revoke(worker: ControlPlane, name: str) -> None:
 async def _create(client: Client, collection: str, body: Json) -> None:
     try:
         await client.create(collection, body)
-    except Refused as error:
+    except StatusError as error:
         if error.reason != "AlreadyExists":
             raise

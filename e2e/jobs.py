@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import yaml
 
-from e2e.controlplane.client import Client, Json, Refused
+from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.plane import ControlPlane
 
 T = TypeVar("T")
@@ -159,7 +159,7 @@ async def until(
                     seen = found = await look()
                     if condition(found):
                         return found
-                except Refused as error:
+                except StatusError as error:
                     seen = error
                 await asyncio.sleep(_LOOK_AGAIN_SECONDS)
     except TimeoutError:
@@ -320,7 +320,7 @@ class Scene:
     async def remove_namespaces(self) -> None:
         """Delete this scene's namespace wherever it is."""
         for worker in ("", *self.workers):
-            with contextlib.suppress(Refused):
+            with contextlib.suppress(StatusError):
                 await self._client(worker).delete(f"/api/v1/namespaces/{self.namespace_on(worker)}")
 
     # -- for people -------------------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ class Scene:
 async def _read(client: Client, path: str) -> Json | None:
     try:
         return await client.get(path)
-    except Refused as error:
+    except StatusError as error:
         if error.status == 404:
             return None
         raise

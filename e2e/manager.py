@@ -22,7 +22,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from e2e import shipped
-from e2e.controlplane.client import Client, Json, Refused
+from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import Program, installed_mirror
 from e2e.controlplane.scratch import Scratch
@@ -161,7 +161,7 @@ class ManagerProcess:
         """
         try:
             await self.client.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-        except Refused as error:
+        except StatusError as error:
             if error.reason != "AlreadyExists":
                 raise
         if not self._settings.get("kubeconfig"):
@@ -251,7 +251,7 @@ class ManagerProcess:
             if removes_namespace:
                 await self.client.delete(f"/api/v1/namespaces/{self.namespace}")
                 await self._withdraw_rights()
-        except (Refused, aiohttp.ClientError):
+        except (StatusError, aiohttp.ClientError):
             pass  # the control plane is gone, or never had it
         finally:
             await self.client.close()
@@ -296,7 +296,7 @@ class ManagerProcess:
         }
         try:
             await self.client.create(self._secrets, body)
-        except Refused as error:
+        except StatusError as error:
             if error.reason != "AlreadyExists":
                 raise
             await self.client.call("PUT", f"{self._secrets}/{name}", body)

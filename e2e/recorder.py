@@ -14,7 +14,7 @@ from typing import Any
 
 import aiohttp
 
-from e2e.controlplane.client import Json, Refused
+from e2e.controlplane.client import Json, StatusError
 from e2e.controlplane.plane import ControlPlane
 from mirror.model import names
 
@@ -78,7 +78,7 @@ class Recorder:
                 async for event in client.watch(path, version):
                     version = event["object"]["metadata"]["resourceVersion"]
                     self._note(worker.name, event["type"], event["object"])
-            except (aiohttp.ClientError, TimeoutError, Refused):
+            except (aiohttp.ClientError, TimeoutError, StatusError):
                 await asyncio.sleep(_RETRY_SECONDS)  # the API server is being killed: go on from the same version
 
     def _note(self, worker: str, kind: str, found: Json) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import yaml
 
 from e2e.controlplane.audit import AuditEntry
-from e2e.controlplane.client import Client, Json, Refused
+from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import until
 
@@ -37,7 +37,7 @@ _OF_A_MANAGER = re.compile(rf"system:serviceaccount:jobmirror-[0-9a-f]{{8}}:{ACC
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Right:
+class Permission:
     """One verb on one resource; namespace and name are empty where it holds for all of them."""
 
     verb: str
@@ -102,13 +102,13 @@ def read(*files: str, namespace: str, chosen: Iterable[str] = ()) -> list[Json]:
     return found
 
 
-def rights(objects: Iterable[Json]) -> Iterator[Right]:
+def rights(objects: Iterable[Json]) -> Iterator[Permission]:
     """Every single right that the Roles among these give."""
     for one in objects:
         yield from (right for right, _ in _one_by_one(one))
 
 
-def without(objects: Iterable[Json], lacking: Right) -> list[Json]:
+def without(objects: Iterable[Json], lacking: Permission) -> list[Json]:
     """Copies that give each right by a rule of its own, and this one not at all."""
     return [
         {**one, "rules": [rule for right, rule in _one_by_one(one) if right != lacking]} if "rules" in one else one
@@ -116,7 +116,7 @@ def without(objects: Iterable[Json], lacking: Right) -> list[Json]:
     ]
 
 
-def spare(given: set[Right], entries: Iterable[AuditEntry], user: str) -> set[Right]:
+def spare(given: set[Permission], entries: Iterable[AuditEntry], user: str) -> set[Permission]:
     """The rights without which all that the user did would have been allowed as well, by the others."""
     made = {
         (entry.verb, entry.resource, entry.subresource, entry.namespace, entry.name): entry
@@ -144,7 +144,7 @@ async def withdraw(plane: ControlPlane, objects: Iterable[Json]) -> None:
         for one in objects:
             try:
                 await client.delete(f"{_collection(one)}/{one['metadata']['name']}")
-            except Refused as error:
+            except StatusError as error:
                 if error.status != 404:
                     raise
 
@@ -167,7 +167,7 @@ def _renews_tokens(settings: Json) -> bool:
     return bool(settings.get("workers", {}).get("renewTokens", True))
 
 
-def _one_by_one(role: Json) -> Iterator[tuple[Right, Json]]:
+def _one_by_one(role: Json) -> Iterator[tuple[Permission, Json]]:
     """The rights that an object gives, each with a rule that gives it alone."""
     namespace = role["metadata"].get("namespace", "")
     for rule in role.get("rules", ()):
@@ -175,7 +175,7 @@ def _one_by_one(role: Json) -> Iterator[tuple[Right, Json]]:
             only = {"resourceNames": [name]} if name else {}
             for verb in rule["verbs"]:
                 single = {"apiGroups": rule["apiGroups"], "resources": [resource], "verbs": [verb], **only}
-                yield Right(verb, resource, namespace, name), single
+                yield Permission(verb, resource, namespace, name), single
 
 
 def _questions(objects: Iterable[Json], namespace: str) -> Iterator[Json]:
@@ -199,7 +199,7 @@ async def _put(client: Client, body: Json) -> None:
     collection = _collection(body)
     try:
         await client.create(collection, body)
-    except Refused as error:
+    except StatusError as error:
         if error.reason != "AlreadyExists":
             raise
         await client.call("PUT", f"{collection}/{body['metadata']['name']}", body)

@@ -75,7 +75,7 @@ async def life(manager: ManagerProcess, scene: Scene) -> None:
     await until(lambda: told(manager, scene, first["metadata"]["uid"]), describe=lambda: scene.describe("waiting"))
     # The same cluster a second time is refused, and its Secret says so.
     await manager.register("twin", scene.planes[worker])
-    await until(lambda: manager.worker_events("twin", "IdentityRefused"))
+    await until(lambda: manager.worker_events("twin", "IdentityRejected"))
     # A source goes while nobody looks.
     await manager.kill()
     await scene.delete("kept")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from e2e.controlplane.client import MERGE_PATCH, Client, Json, Refused
+from e2e.controlplane.client import MERGE_PATCH, Client, Json, StatusError
 from e2e.jobs import (
     Scene,
     annotation,
@@ -82,7 +82,7 @@ async def test_a_resume_that_the_worker_refuses_is_told_and_the_mirror_stays_sus
     async with nobody_resumes(scene, worker):
         await scene.patch("refused", {"spec": {"suspend": False}})
         told = await scene.source_until("refused", waits_because("refuses"))
-        event = await scene.event("refused", "Refused")
+        event = await scene.event("refused", "StatusError")
 
     assert annotation(told, "waiting-because").startswith(f"worker {worker} refuses the change: ")
     assert event["message"] == annotation(told, "waiting-because")
@@ -135,7 +135,7 @@ async def is_forbidden(client: Client, path: str) -> bool:
     """Whether the policy holds already: API servers take a moment."""
     try:
         await client.call("PATCH", f"{path}?dryRun=All", {"spec": {"suspend": False}}, MERGE_PATCH)
-    except Refused:
+    except StatusError:
         return True
     return False
 

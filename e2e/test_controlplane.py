@@ -18,7 +18,7 @@ import pytest_asyncio
 
 from e2e.controlplane import keeper
 from e2e.controlplane.assets import MissingBinaries, find_binaries, start_timeout_seconds
-from e2e.controlplane.client import Client, Json, Refused
+from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import BARE, NODE_NAME, Files, Shape, apiserver
 from e2e.controlplane.plane import CannotDo, ControlPlane
@@ -117,7 +117,7 @@ class TestClusters:
         reader = solo.client(solo.kubeconfig_for("reader", groups=["readers"]))
 
         for user, client in (("nobody", nobody), ("system:serviceaccount:default:robot", robot)):
-            with pytest.raises(Refused, match=f'User "{user}" cannot list') as refused:
+            with pytest.raises(StatusError, match=f'User "{user}" cannot list') as refused:
                 await client.list(CONFIGMAPS)
             assert refused.value.status == 403
         # The server hears of new bindings a moment later.

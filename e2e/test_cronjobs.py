@@ -20,7 +20,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from e2e.controlplane.client import Client, Json, Refused
+from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import MANAGEMENT
 from e2e.job_controller import CHOSEN, WITHOUT_JOBS, JobController
@@ -66,7 +66,7 @@ class Diary:
                     self.jobs[found["metadata"]["name"]] = found
                     if event["type"] == "DELETED":
                         self.gone[found["metadata"]["name"]] = time.monotonic()
-            except (aiohttp.ClientError, Refused):
+            except (aiohttp.ClientError, StatusError):
                 await asyncio.sleep(0.1)
 
     def of(self, cronjob: str) -> list[Json]:

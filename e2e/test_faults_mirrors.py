@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from e2e import access
-from e2e.controlplane.client import MERGE_PATCH, Json, Refused
+from e2e.controlplane.client import MERGE_PATCH, Json, StatusError
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import BARE
 from e2e.controlplane.plane import ControlPlane
@@ -230,7 +230,7 @@ async def write_status(scene: Scene, name: str, status: Json) -> bool:
     path = f"{scene.jobs('idle')}/{name}/status"
     try:
         await scene.client_of("idle").merge(path, {"status": status})
-    except Refused as error:
+    except StatusError as error:
         if error.status != 422:
             raise
         return False

@@ -46,10 +46,10 @@ async def test_a_secret_that_leads_to_another_cluster_is_a_lost_worker(
     mirror = await scene.mirror("east", "stays") or {}
 
     await manager.register("east", west)
-    told = await until(lambda: secret_events(manager, "east"), lambda found: "IdentityRefused" in found)
+    told = await until(lambda: secret_events(manager, "east"), lambda found: "IdentityRejected" in found)
     await scene.create(job("waits", manager.managed_by, annotations=ON_EAST))
     await scene.source_until("waits", lambda found: annotation(found, "waiting-because"))
-    assert "another cluster" in told["IdentityRefused"]
+    assert "another cluster" in told["IdentityRejected"]
     assert not await mirrors_on(scene, "west")
     assert uid(await scene.mirror("east", "stays") or {}) == uid(mirror)
     assert (await scene.source("stays") or {})["status"] == source["status"]
@@ -65,13 +65,13 @@ async def test_a_cluster_is_registered_only_once(manager: ManagerProcess, scene:
     """A second Secret for the same cluster is refused by name and gets no Jobs; the first one works on."""
     await manager.register("east-again", east)
 
-    told = await until(lambda: secret_events(manager, "east-again"), lambda found: "IdentityRefused" in found)
+    told = await until(lambda: secret_events(manager, "east-again"), lambda found: "IdentityRejected" in found)
     again = {"worker-selector": "name=east-again"}
     await scene.create(
         job("first", manager.managed_by, annotations=ON_EAST), job("second", manager.managed_by, annotations=again)
     )
 
-    assert "as worker east" in told["IdentityRefused"]
+    assert "as worker east" in told["IdentityRejected"]
     assert is_complete(await scene.source_until("first", is_over))
     assert "east-again" in annotation(
         await scene.source_until("second", lambda found: annotation(found, "waiting-because")), "waiting-because"

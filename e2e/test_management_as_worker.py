@@ -105,7 +105,7 @@ async def test_the_management_cluster_is_refused_without_a_prefix_and_taken_with
         await manager.register("local", home)
         await scene.create(job("waiting", manager.managed_by))
 
-        [event] = await until(lambda: manager.worker_events("local", "IdentityRefused"))
+        [event] = await until(lambda: manager.worker_events("local", "IdentityRejected"))
         assert "namespace-prefix" in event["message"]
         waiting = await scene.source_until("waiting", waits_because("unreachable"))
         assert annotation(waiting, "waiting-because") == "local: unreachable"

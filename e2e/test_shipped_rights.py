@@ -16,14 +16,14 @@ from e2e import shipped, shipped_life
 from e2e.job_controller import GANG_GATES, Flags, WithKubeconfig
 from e2e.jobs import Scene, job, until
 from e2e.manager import ManagerProcess
-from e2e.shipped import Right, user_of
+from e2e.shipped import Permission, user_of
 from e2e.without_rights import WAYS
 from mirror.model import names
 
 pytestmark = [pytest.mark.usefixtures("binaries"), pytest.mark.controlplane]
 
 
-def granted(*files: str, manager: ManagerProcess, chosen: Iterable[str] = ()) -> Iterator[Right]:
+def granted(*files: str, manager: ManagerProcess, chosen: Iterable[str] = ()) -> Iterator[Permission]:
     return shipped.rights(shipped.read(*files, namespace=manager.namespace, chosen=chosen))
 
 
@@ -39,7 +39,7 @@ async def test_the_manager_uses_every_right_and_lacks_none(is_everywhere: bool) 
             await scene.make_namespace("east")  # its Role is in it
         settings = shipped_life.chosen_settings(name) if chosen else {"workers": {"createNamespaces": True}}
         async with ManagerProcess.start(management, {"east": east}, settings=settings) as manager:
-            manager.expect_complaints("IdentityRefused")
+            manager.expect_complaints("IdentityRejected")
             if chosen:
                 await shipped_life.held_life(manager, scene)
             await shipped_life.life(manager, scene)

@@ -14,7 +14,7 @@ from collections import Counter
 from random import Random
 from typing import Any
 
-from e2e.controlplane.client import JSON_PATCH, MERGE_PATCH, Client, Refused
+from e2e.controlplane.client import JSON_PATCH, MERGE_PATCH, Client, StatusError
 from e2e.controlplane.plane import ControlPlane
 from mirror.batch.status_rules import check_status_update
 from mirror.kinds.batch_job.status import StoredJob, lost_status, next_status, placed_status, suspended_status
@@ -124,7 +124,7 @@ class History:
         try:
             self._job = await self._client.call("PATCH", f"{self._jobs}/{self._name}/status", patch, JSON_PATCH)
             said: list[tuple[str, str, str]] = []
-        except Refused as refused:
+        except StatusError as refused:
             causes = refused.body.get("details", {}).get("causes", [{"message": str(refused)}])
             said = [(one.get("field", ""), one.get("reason", ""), one["message"]) for one in causes]
         self.seen[f"{kind} {'refused' if said else 'accepted'}"] += 1

@@ -18,7 +18,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from e2e.controlplane.client import Client, Json, Refused
+from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import MANAGEMENT
 from e2e.controlplane.plane import ControlPlane
@@ -108,7 +108,7 @@ async def until_trusted(client: Client, *, other_than: bytes = b"") -> bytes:
             try:
                 await client.call("POST", "/apis/batch/v1/namespaces/default/jobs?dryRun=All", chosen("probe"))
                 return found.pop()
-            except Refused as error:
+            except StatusError as error:
                 if "failed calling webhook" not in str(error):
                     raise
             await asyncio.sleep(LOOK_SECONDS)
@@ -191,12 +191,14 @@ async def test_who_is_not_chosen_is_left_alone(home: Cluster, east: ControlPlane
 async def test_a_bad_annotation_is_refused_in_our_words(home: Cluster, east: ControlPlane, scene: Scene) -> None:
     """At once, at the create, naming the annotation; also by a later change."""
     async with hooked(home, east):
-        with pytest.raises(Refused, match=r"annotation jobmirror.io/worker-selector: .*write a label selector such as"):
+        with pytest.raises(
+            StatusError, match=r"annotation jobmirror.io/worker-selector: .*write a label selector such as"
+        ):
             await scene.create(job("train", annotations={"worker-selector": "region=(eu"}))
         await scene.create(job("train", annotations={"worker-selector": "region=far"}))
         await scene.source_until("train", lambda found: bool(condition(found, "Suspended")))
         bad = {"metadata": {"annotations": {"jobmirror.io/on-mirror-loss": "Pray"}}}
-        with pytest.raises(Refused, match="'Pray' is unknown; write Fail or Recreate"):
+        with pytest.raises(StatusError, match="'Pray' is unknown; write Fail or Recreate"):
             await scene.patch("train", bad)
         good = {"metadata": {"annotations": {"jobmirror.io/worker-selector": "name=east"}}}
         await scene.patch("train", good)
@@ -209,7 +211,7 @@ async def test_while_it_is_down_fail_refuses_new_jobs(home: Cluster, east: Contr
         await scene.create(job("before", run_for="never"))
         await scene.source_until("before", lambda found: placed_on(found or {}) == "east")
         await manager.stop()
-        with pytest.raises(Refused, match="failed calling webhook"):
+        with pytest.raises(StatusError, match="failed calling webhook"):
             await scene.create(job("train"))
         async with home.client() as client:
             elsewhere = "/apis/batch/v1/namespaces/default/jobs"

@@ -14,7 +14,7 @@ import pytest_asyncio
 import yaml
 
 from e2e.commands import Said, said_by
-from e2e.controlplane.client import Client, Json, Refused
+from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import MANAGEMENT, WORKER
 from e2e.jobs import Scene, is_complete, job
@@ -218,7 +218,7 @@ async def test_what_stands_against_a_worker_is_said_before_anything_is_made(
             f"{RBAC}/clusterroles/jobmirror-worker-{manager.namespace}",
             f"/api/v1/namespaces/{manager.namespace}",
         ):
-            with pytest.raises(Refused):
+            with pytest.raises(StatusError):
                 await client.get(path)
 
     plan = await operator.add("east", "--dry-run")

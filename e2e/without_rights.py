@@ -24,14 +24,14 @@ import aiohttp
 
 from e2e import aged, shipped
 from e2e.controlplane.audit import AuditEntry
-from e2e.controlplane.client import Client, Json, Refused
+from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import ProgramEnded
 from e2e.job_controller import GANG_GATES, LEASE, Flags, WithKubeconfig
 from e2e.jobs import Scene
 from e2e.manager import Identity, ManagerProcess
-from e2e.shipped import Right
+from e2e.shipped import Permission
 from e2e.shipped_life import (
     SERVING,
     USER,
@@ -48,7 +48,7 @@ from e2e.shipped_life import (
 
 _LIFE_SECONDS = 90.0
 _LOOK_SECONDS = 1.0
-_FAILURES = (AssertionError, TimeoutError, ProgramEnded, Refused, aiohttp.ClientError)
+_FAILURES = (AssertionError, TimeoutError, ProgramEnded, StatusError, aiohttp.ClientError)
 _MANAGEMENT, _WORKER, _HERE = "management", "east", "here"
 
 
@@ -58,7 +58,7 @@ class Trial:
 
     clusters: Sequence[Cluster]
     where: str = ""
-    lacks: Right | None = None
+    lacks: Permission | None = None
     identity: Identity = field(default_factory=Identity.new)
     namespace: str = field(default_factory=lambda: f"team-{uuid.uuid4().hex[:6]}")
     """Of the Jobs."""
@@ -212,7 +212,7 @@ async def _robot_lives(
             await shipped.withdraw(cluster, granted)
             async with Client(cluster.kubeconfig) as client:
                 await client.delete(f"/api/v1/namespaces/{namespace}")
-                with suppress(Refused):
+                with suppress(StatusError):
                     await client.delete(LEASE)
 
 

@@ -16,10 +16,10 @@ import tenacity
 
 from mirror.controllers.gauges import Gauges
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
-from mirror.decide.seen import Policy
+from mirror.decide.snapshot import Policy
+from mirror.jobcontroller.controller_conflict import ControllerConflict
 from mirror.jobcontroller.metrics import JobMetrics
-from mirror.jobcontroller.process import Part, connect, permit_of, settings_of
-from mirror.jobcontroller.rivals import Fought
+from mirror.jobcontroller.process import JobControllerComponent, connect, permit_of, settings_of
 from mirror.kinds.base import MirrorTransform
 from mirror.kinds.registry import BUILT_IN
 from mirror.kube import requests
@@ -102,7 +102,7 @@ class Manager:
     registry: Registry
     mirroring: Mirroring
     leadership: Leadership | None
-    jobs: Part | None
+    jobs: JobControllerComponent | None
     """Our Job controller, where the settings want it."""
     metrics: Metrics
     log: Log
@@ -137,11 +137,11 @@ class Manager:
     async def _keep(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         await supervise(name, work, log=self.log, on_restart=self.metrics.on_task_restart)
 
-    async def _run_jobs(self, jobs: Part, stop: asyncio.Event) -> None:
+    async def _run_jobs(self, jobs: JobControllerComponent, stop: asyncio.Event) -> None:
         """A Job controller that would have to fight ends alone (D20): mirroring has nothing to do with that."""
         try:
             await jobs.run(stop)
-        except* Fought as group:
+        except* ControllerConflict as group:
             jobs.ended_because = str(_first(group))
             self.log.error("the job controller has ended", because=jobs.ended_because)
 
@@ -190,7 +190,7 @@ class Manager:
 
 
 @asynccontextmanager
-async def _job_controller(settings: Settings, *, metrics: Metrics) -> AsyncIterator[Part | None]:
+async def _job_controller(settings: Settings, *, metrics: Metrics) -> AsyncIterator[JobControllerComponent | None]:
     """Our Job controller, if it is wanted, with a client and limits of its own."""
     if not settings.job_controller.enabled:
         yield None
@@ -201,7 +201,9 @@ async def _job_controller(settings: Settings, *, metrics: Metrics) -> AsyncItera
     try:
         # The mirror counts Jobs of external controllers already.
         counted = JobMetrics(metrics, counts_external=False)
-        yield Part(client, wanted, metrics=counted, process=metrics, clock=clock, log=Log("jobs"), permit=permit)
+        yield JobControllerComponent(
+            client, wanted, metrics=counted, process=metrics, clock=clock, log=Log("jobs"), permit=permit
+        )
     finally:
         await client.close()
 
@@ -215,7 +217,7 @@ async def _offers(
         yield
         return
 
-    from mirror.offers import offer  # not at the top: it says why
+    from mirror.http_services import offer  # not at the top: it says why
 
     async with offer(settings, management, manager, on_page=on_page):
         yield
@@ -251,7 +253,7 @@ async def _build(
     metrics: Metrics,
     log: Log,
     permit: WritePermit | None = None,
-    jobs: Part | None = None,
+    jobs: JobControllerComponent | None = None,
     traces: Traces | None = None,
 ) -> Manager:
     clock = SystemClock()

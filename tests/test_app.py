@@ -16,9 +16,9 @@ from doubles.transport import Fault, Wire, client_of, wire_to
 from doubles.world import HOME
 
 from mirror.app import Manager, _build, _management_uid, _tracing
+from mirror.jobcontroller.controller_conflict import ControllerConflict
 from mirror.jobcontroller.metrics import JobMetrics
-from mirror.jobcontroller.process import JobControllerSettings, Part
-from mirror.jobcontroller.rivals import Fought
+from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings
 from mirror.model.endings import CannotStart
 from mirror.runtime.leadership import LeadershipLost
 from mirror.settings.schema import LeaderElection, Settings, Tracing
@@ -118,9 +118,9 @@ async def test_checks_say_what_is_ready() -> None:
         stop.set()
 
 
-def with_jobs(manager: Manager, wire: Wire) -> Part:
+def with_jobs(manager: Manager, wire: Wire) -> JobControllerComponent:
     """The manager runs its cluster's unmanaged Jobs, too."""
-    jobs = Part(
+    jobs = JobControllerComponent(
         client_of(wire),
         JobControllerSettings(),
         metrics=JobMetrics(manager.metrics, counts_external=False),
@@ -156,7 +156,7 @@ async def test_a_fight_over_jobs_does_not_end_the_mirror() -> None:
     jobs, stop = with_jobs(manager, wire), asyncio.Event()
 
     async def fight(_: asyncio.Event) -> None:
-        raise ExceptionGroup("work", [ExceptionGroup("leader's", [Fought("somebody else runs them")])])
+        raise ExceptionGroup("work", [ExceptionGroup("leader's", [ControllerConflict("somebody else runs them")])])
 
     jobs.run = fight  # type: ignore[method-assign]
     async with asyncio.TaskGroup() as scope:

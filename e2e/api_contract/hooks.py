@@ -18,7 +18,7 @@ from mirror.serving.x509 import Authority, server_context
 
 Json: TypeAlias = dict[str, Any]
 Decide: TypeAlias = Callable[[Json], Json]
-"""From the review's ``request`` to its ``response`` without uid; a ``status`` of HTTP or no answer: see ``Hook``."""
+"""From the review's ``request`` to its ``response`` without uid; status or no answer: ``WebhookServer``."""
 
 NAME = "hook.contract.example.com"
 MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
@@ -28,7 +28,7 @@ _PAIR = _AUTHORITY.issue_server(["127.0.0.1"])
 
 
 @dataclass(slots=True)
-class Hook:
+class WebhookServer:
     """What is served at ``url``."""
 
     decide: Decide
@@ -74,9 +74,9 @@ def patching(*operations: Json) -> Decide:
 
 
 @asynccontextmanager
-async def serving(decide: Decide = allow) -> AsyncIterator[Hook]:
+async def serving(decide: Decide = allow) -> AsyncIterator[WebhookServer]:
     """A webhook that listens until the block is left."""
-    hook = Hook(decide)
+    hook = WebhookServer(decide)
     application = web.Application()
     application.router.add_post("/{tail:.*}", hook.answer)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
@@ -91,7 +91,7 @@ async def serving(decide: Decide = allow) -> AsyncIterator[Hook]:
         await runner.cleanup()
 
 
-async def configure(api: Api, hook: Hook, resource: str = VALIDATING, **fields: object) -> str:
+async def configure(api: Api, hook: WebhookServer, resource: str = VALIDATING, **fields: object) -> str:
     """Make a configuration for config maps of the case's namespace, and wait until it works. Its name."""
     name = f"OURS-{resource[:1]}{fields.pop('named', '')}"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}
@@ -111,7 +111,7 @@ async def configure(api: Api, hook: Hook, resource: str = VALIDATING, **fields: 
     return name
 
 
-async def probe(api: Api, hook: Hook) -> None:
+async def probe(api: Api, hook: WebhookServer) -> None:
     """Wait until the server asks the webhook: a real one learns of configurations a moment later."""
     before = hook.probed
     body = {"metadata": {"name": PROBE}}

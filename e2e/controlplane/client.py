@@ -27,7 +27,7 @@ _CALL_TIMEOUT_SECONDS = 120.0
 _CONNECTIONS = 64
 
 
-class Refused(RuntimeError):
+class StatusError(RuntimeError):
     """The API server answered with an error; ``status`` is the HTTP status, ``body`` its Status object."""
 
     def __init__(self, request: str, status: int, body: Json) -> None:
@@ -64,7 +64,7 @@ class Client:
         """Send one request and return the decoded answer; an answer that is not JSON comes as ``{"text": …}``.
 
         Raises:
-            Refused: the status is 400 or more.
+            StatusError: the status is 400 or more.
             aiohttp.ClientError, TimeoutError: no answer came.
         """
         data = None if body is None else msgspec.json.encode(body)
@@ -75,7 +75,7 @@ class Client:
         ):
             answer = _decode(await response.read())
         if response.status >= 400:
-            raise Refused(f"{method} {path}", response.status, answer)
+            raise StatusError(f"{method} {path}", response.status, answer)
         return answer
 
     async def get(self, path: str) -> Json:
@@ -103,20 +103,20 @@ class Client:
         """Events of a collection after a version, until the server ends the watch; bookmarks are left out.
 
         Raises:
-            Refused: the watch was refused, or an ERROR event ended it.
+            StatusError: the watch was refused, or an ERROR event ended it.
         """
         parameters = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version, **query}
         url = f"{self._access.server}{path}?{urlencode(parameters)}"
         async with self._session.get(url) as response:
             if response.status >= 400:
-                raise Refused(f"WATCH {path}", response.status, _decode(await response.read()))
+                raise StatusError(f"WATCH {path}", response.status, _decode(await response.read()))
             rest = b""
             async for chunk in response.content.iter_any():
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     event = _decode(line)
                     if event["type"] == "ERROR":
-                        raise Refused(f"WATCH {path}", int(event["object"].get("code", 0)), event["object"])
+                        raise StatusError(f"WATCH {path}", int(event["object"].get("code", 0)), event["object"])
                     if event["type"] != "BOOKMARK":
                         yield event
 

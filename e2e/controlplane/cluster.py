@@ -22,7 +22,7 @@ from e2e.controlplane import components
 from e2e.controlplane.assets import find_binaries, start_timeout_seconds
 from e2e.controlplane.audit import AuditEntry, read_log, write_policy
 from e2e.controlplane.certificates import new_signing_key
-from e2e.controlplane.client import Client, Refused
+from e2e.controlplane.client import Client, StatusError
 from e2e.controlplane.components import BARE, Files, Shape
 from e2e.controlplane.kubeconfigs import write_kubeconfig
 from e2e.controlplane.nodes import add_node, wait_until_node_is_ready
@@ -194,7 +194,7 @@ class Cluster(ControlPlane):
     async def _is_ready(self, client: Client) -> bool:
         try:
             await client.get("/readyz")
-        except (Refused, aiohttp.ClientError):
+        except (StatusError, aiohttp.ClientError):
             self._etcd.check()
             self._apiserver.check()
             return False

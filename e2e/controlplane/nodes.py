@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import yaml
 
-from e2e.controlplane.client import Client, Json, Refused
+from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.components import NODE_NAME, NODE_YAML
 
 _NODES = "/api/v1/nodes"
@@ -17,7 +17,7 @@ async def add_node(client: Client) -> None:
     """Make the node, unless it is there."""
     try:
         await client.create(_NODES, yaml.safe_load(NODE_YAML.read_text()))
-    except Refused as error:
+    except StatusError as error:
         if error.reason != "AlreadyExists":
             raise
 

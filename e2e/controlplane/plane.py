@@ -14,7 +14,7 @@ from pathlib import Path
 
 from e2e.controlplane.assets import find_binaries
 from e2e.controlplane.audit import AuditEntry
-from e2e.controlplane.client import Client, Refused
+from e2e.controlplane.client import Client, StatusError
 from e2e.controlplane.kubeconfigs import authority_of, read_kubeconfig, write_kubeconfig
 
 _KUBECTL_TIMEOUT_SECONDS = 180.0
@@ -138,6 +138,6 @@ class ControlPlane:
 async def _create_if_absent(client: Client, collection: str, name: str) -> None:
     try:
         await client.create(collection, {"metadata": {"name": name}})
-    except Refused as error:
+    except StatusError as error:
         if error.reason != "AlreadyExists":
             raise

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from e2e.controlplane.client import Json, Refused
+from e2e.controlplane.client import Json, StatusError
 from e2e.job_scenarios import groups
 from e2e.job_scenarios.playing import CatchUpFor, Played, play
 from e2e.job_scenarios.scenario import SCENARIOS, Scenario
@@ -117,7 +117,7 @@ async def _collect_pods(side: Side, left: list[Json], before: set[str]) -> set[s
     seen = {pod["metadata"]["uid"]: pod["metadata"] for pod in left}
     for uid in before & set(seen):
         path = f"/api/v1/namespaces/{seen[uid]['namespace']}/pods/{seen[uid]['name']}"
-        with suppress(Refused):  # it has gone
+        with suppress(StatusError):  # it has gone
             await side.client.call("DELETE", path, {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}})
     return set(seen)
 
@@ -132,7 +132,7 @@ async def _recount_quotas(side: Side, pods: Counter[str], before: dict[str, int]
             seen[path] = used
         if path in seen and before.get(path) == used:
             version = {"resourceVersion": quota["metadata"]["resourceVersion"]}
-            with suppress(Refused):  # it was charged again meanwhile
+            with suppress(StatusError):  # it was charged again meanwhile
                 await side.client.merge(path, {"metadata": version, "status": {"used": {"pods": str(pods[namespace])}}})
     return seen
 

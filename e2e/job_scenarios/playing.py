@@ -15,7 +15,7 @@ from itertools import groupby
 
 import aiohttp
 
-from e2e.controlplane.client import Refused
+from e2e.controlplane.client import StatusError
 from e2e.job_scenarios.explained import EXPLAINED
 from e2e.job_scenarios.report import Difference, compare
 from e2e.job_scenarios.scenario import Scenario
@@ -27,7 +27,7 @@ from e2e.job_scenarios.writes import read_writes
 _BETWEEN_STARTS_SECONDS = 0.2
 _LONGEST_SECONDS = 600.0
 _MOST_ROUNDS = 3
-_PROBLEMS = (TimeoutError, AssertionError, Refused, aiohttp.ClientError, KeyError, ValueError, IndexError)
+_PROBLEMS = (TimeoutError, AssertionError, StatusError, aiohttp.ClientError, KeyError, ValueError, IndexError)
 
 
 @dataclass(frozen=True, slots=True)

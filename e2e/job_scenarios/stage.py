@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from e2e.controlplane.client import Client, Json, Refused
+from e2e.controlplane.client import Client, Json, StatusError
 from e2e.job_scenarios import bodies
 from e2e.job_scenarios.pulse import Pulse
 from e2e.job_scenarios.sightings import Place, Sightings
@@ -289,7 +289,7 @@ class Stage:
             try:
                 await self.client.call("DELETE", f"{self._pods()}/{pod}", {"gracePeriodSeconds": 0})
                 return
-            except Refused as error:
+            except StatusError as error:
                 if error.status == 404:  # its last finalizer went while it was being deleted already
                     return
                 if error.status != 409:

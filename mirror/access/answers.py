@@ -46,7 +46,7 @@ class Answer:
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class Refused(Exception):
+class StatusError(Exception):
     """A request that is not carried out: the HTTP status, and for people what is wrong and what to do."""
 
     def __init__(
@@ -64,7 +64,7 @@ def whole(value: Any) -> Answer:
     return Answer(200, _encode(cleaned(msgspec.to_builtins(value))))
 
 
-def refusal(refused: Refused) -> Answer:
+def refusal(refused: StatusError) -> Answer:
     """A Status of this refusal."""
     details, headers = refused.details, []
     if refused.retry_after_seconds:
@@ -85,16 +85,16 @@ def refusal(refused: Refused) -> Answer:
     return Answer(refused.code, _encode(cleaned(status)), tuple(headers))
 
 
-def no_job(namespace: str, name: str) -> Refused:
+def no_job(namespace: str, name: str) -> StatusError:
     """There is no mirrored Job of this name."""
     text = f'jobs.batch "{name}" not found in namespace {namespace} among the Jobs that are mirrored'
-    return Refused(404, text, details={"name": name, "group": "batch", "kind": "jobs"})
+    return StatusError(404, text, details={"name": name, "group": "batch", "kind": "jobs"})
 
 
-def no_pod(name: str) -> Refused:
+def no_pod(name: str) -> StatusError:
     """A pod that does not exist, or is not of this Job: the same answer, so that nobody learns which."""
     text = f'pods "{name}" not found among the pods of this Job on its worker'
-    return Refused(404, text, details={"name": name, "kind": "pods"})
+    return StatusError(404, text, details={"name": name, "kind": "pods"})
 
 
 def cleaned(value: Any, depth: int = 0) -> Any:

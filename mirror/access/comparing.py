@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from mirror.access.answers import Refused
+from mirror.access.answers import StatusError
 
 T = TypeVar("T")
 
@@ -28,12 +28,12 @@ class Comparing:
         """The result of ``compare``, which may take long for what is ``size`` bytes large.
 
         Raises:
-            Refused: 429 while too many wait; and what ``compare`` raises.
+            StatusError: 429 while too many wait; and what ``compare`` raises.
         """
         if size <= SMALL_BYTES:
             return compare()
         if self._under_way >= MOST_WAITING:
-            raise Refused(429, "too many large Jobs are compared; try again in a second", retry_after_seconds=1)
+            raise StatusError(429, "too many large Jobs are compared; try again in a second", retry_after_seconds=1)
         self._under_way += 1
         running = asyncio.get_running_loop().run_in_executor(self._thread, compare)
         running.add_done_callback(self._on_done)

@@ -13,13 +13,13 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Protocol
 from urllib.parse import quote
 
-from mirror.access.answers import Refused, no_pod
-from mirror.access.asking import LogOptions, Page
+from mirror.access.answers import StatusError, no_pod
 from mirror.access.bounds import Bounds
 from mirror.access.mirrors import Mirror, Mirrors, refusal_of
 from mirror.access.pods import INDEX, Pod, choose
+from mirror.access.request_parsing import LogOptions, Page
 from mirror.access.reviews import Person
-from mirror.kube.errors import KubeError, in_words
+from mirror.kube.errors import KubeError, describe
 from mirror.kube.requests import Rank, Request
 from mirror.kube.resources import PODS
 
@@ -53,7 +53,7 @@ class Logs:
         """The pod that is meant.
 
         Raises:
-            Refused: there is none, or none of this Job's.
+            StatusError: there is none, or none of this Job's.
         """
         if wanted.pod:
             pod = await self._mirrors.pod(mirror, wanted.pod, person)
@@ -65,21 +65,23 @@ class Logs:
         chosen = choose(pods)
         if chosen is None:
             which = f" of index {wanted.index}" if wanted.index is not None else ""
-            raise Refused(404, f"the Job has no pods{which} on worker {mirror.worker.name} (not yet, or not any more)")
+            raise StatusError(
+                404, f"the Job has no pods{which} on worker {mirror.worker.name} (not yet, or not any more)"
+            )
         return chosen
 
     def containers(self, pod: Pod, wanted: LogOptions) -> tuple[str, ...]:
         """Those whose logs are wanted.
 
         Raises:
-            Refused: 400 for one that the pod has not.
+            StatusError: 400 for one that the pod has not.
         """
         if wanted.all_containers:
             return pod.containers
         name = wanted.container or pod.default_container
         if not name or name not in pod.containers:
             has = ", ".join(pod.containers)
-            raise Refused(400, f"pod {pod.metadata.name} has no container {name or '(none)'}; it has {has}")
+            raise StatusError(400, f"pod {pod.metadata.name} has no container {name or '(none)'}; it has {has}")
         return (name,)
 
     @contextmanager
@@ -87,15 +89,15 @@ class Logs:
         """While a log is read.
 
         Raises:
-            Refused: 429 where too many are.
+            StatusError: 429 where too many are.
         """
         if self._reading[person.name] >= self._bounds.streams_of_one:
-            raise Refused(429, f"you read {self._bounds.streams_of_one} logs already", retry_after_seconds=5)
+            raise StatusError(429, f"you read {self._bounds.streams_of_one} logs already", retry_after_seconds=5)
         if self._read_in[namespace] >= self._bounds.streams_of_namespace:
             text = f"{self._bounds.streams_of_namespace} logs of namespace {namespace} are read already"
-            raise Refused(429, text, retry_after_seconds=5)
+            raise StatusError(429, text, retry_after_seconds=5)
         if self._reading.total() >= self._bounds.streams:
-            raise Refused(429, "too many logs are read at once", retry_after_seconds=5)
+            raise StatusError(429, "too many logs are read at once", retry_after_seconds=5)
         places = ((self._reading, person.name), (self._read_in, namespace))
         for counter, key in places:
             counter[key] += 1
@@ -114,7 +116,7 @@ class Logs:
         """The bytes of one container's log, once it is sure that they are of this very pod.
 
         Raises:
-            Refused: the worker does not give it.
+            StatusError: the worker does not give it.
         """
         bounds = self._bounds
         request = _request(mirror, pod, container, wanted, bounds).in_line(Rank.LAST, person.name)
@@ -144,7 +146,7 @@ class Logs:
             except TimeoutError:
                 raise Cut("the worker was silent for too long") from None
             except KubeError as error:
-                raise Cut(f"the connection to the worker failed: {in_words(error)}") from error
+                raise Cut(f"the connection to the worker failed: {describe(error)}") from error
             if not piece:
                 return count
             count += len(piece)

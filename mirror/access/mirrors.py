@@ -12,17 +12,17 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from mirror.access.answers import Refused, no_job, no_pod
-from mirror.access.asking import Page
+from mirror.access.answers import StatusError, no_job, no_pod
 from mirror.access.bounds import Bounds
 from mirror.access.pods import INDEX, BadList, Event, Listed, Pod, read_events, read_list, read_pods
+from mirror.access.request_parsing import Page
 from mirror.access.reviews import Person
 from mirror.batch.syntax import subdomain_problems
 from mirror.batch.views import items, mapping, text
 from mirror.decide.identity import Identity, identify
 from mirror.kinds.base import Kind
 from mirror.kube import requests
-from mirror.kube.errors import BadRequest, Forbidden, KubeError, NotFound, TooManyRequests, in_words
+from mirror.kube.errors import BadRequest, Forbidden, KubeError, NotFound, TooManyRequests, describe
 from mirror.kube.objects import Object
 from mirror.kube.requests import Rank, Request
 from mirror.kube.resources import EVENTS, PODS
@@ -66,7 +66,7 @@ class Mirrors:
         self._under_way: dict[str, int] = {}
 
     def source(self, namespace: str, name: str) -> Object:
-        """Raises Refused: 404."""
+        """Raises StatusError: 404."""
         found = self._sources.get(namespace, name)
         if found is None:
             raise no_job(namespace, name)
@@ -76,23 +76,23 @@ class Mirrors:
         """The mirror that is recorded.
 
         Raises:
-            Refused: 409 while there is none, 503 while its worker is out of reach.
+            StatusError: 409 while there is none, 503 while its worker is out of reach.
         """
         name = self._kind.summary(source).placed
         if name is None:
             why = source.annotations.get(names.WAITING_BECAUSE)
-            raise Refused(409, f"the Job has no worker yet{f': {why}' if why else ''}")
+            raise StatusError(409, f"the Job has no worker yet{f': {why}' if why else ''}")
         worker = self._registry.workers.get(name)
         if worker is None or not worker.is_reachable:
             # Why, is for operators: it may hold the address of the worker.
-            raise Refused(503, f"worker {name} is unreachable from the manager; its operator can see why")
+            raise StatusError(503, f"worker {name} is unreachable from the manager; its operator can see why")
         metadata = source.metadata
         found = worker.mirrors_of(self._kind).get(worker.namespace_of(metadata.namespace), metadata.name)
         identity = self._identity(source, found) if found is not None else Identity.FOREIGN
         if found is None or identity in (Identity.FOREIGN, Identity.NAMESAKE):
-            raise Refused(409, f"worker {name} has no mirror of this Job (not yet, or not any more)")
+            raise StatusError(409, f"worker {name} has no mirror of this Job (not yet, or not any more)")
         if identity is Identity.REPLACED:
-            raise Refused(409, f"the mirror on worker {name} is not the one that is recorded on the Job")
+            raise StatusError(409, f"the mirror on worker {name} is not the one that is recorded on the Job")
         return Mirror(source, found, worker)
 
     def _identity(self, source: Object, found: Object) -> Identity:
@@ -106,7 +106,7 @@ class Mirrors:
         """One page of its pods, and the token of the next.
 
         Raises:
-            Refused: the worker does not give them.
+            StatusError: the worker does not give them.
         """
         selector = _pod_selector(mirror)
         if page.index is not None:
@@ -131,7 +131,7 @@ class Mirrors:
         """One of its pods, by name.
 
         Raises:
-            Refused: 404 where it has no such pod, whoever else has; or the worker does not say.
+            StatusError: 404 where it has no such pod, whoever else has; or the worker does not say.
         """
         try:
             raw = await self._send(mirror, requests.get(PODS, name, namespace=mirror.namespace), person, "get pods")
@@ -148,7 +148,7 @@ class Mirrors:
         """Events about the mirror and its pods, the oldest first; whether there may be more.
 
         Raises:
-            Refused: the worker does not give them.
+            StatusError: the worker does not give them.
         """
         pods, token = await self.pods(mirror, Page(index=page.index), person)
         uids = {pod.metadata.uid for pod in pods}
@@ -192,10 +192,10 @@ class Mirrors:
         except NotFound as error:
             raise refusal_of(error, mirror.worker.name, doing) from error
         except BadList:
-            raise Refused(502, f"worker {mirror.worker.name} answered with something that cannot be read") from None
+            raise StatusError(502, f"worker {mirror.worker.name} answered with something that cannot be read") from None
 
     async def _send(self, mirror: Mirror, request: Request, person: Person, doing: str) -> bytes:
-        """Raises Refused, or NotFound."""
+        """Raises StatusError, or NotFound."""
         bounds = self._bounds
         request = replace(request, deadline_seconds=bounds.answer_seconds, most_bytes=bounds.list_bytes)
         async with self.asking(mirror.worker, doing):
@@ -203,10 +203,10 @@ class Mirrors:
 
     @asynccontextmanager
     async def asking(self, worker: Worker, doing: str) -> AsyncIterator[None]:
-        """One of the few requests to a worker that may be under way; what goes wrong is a Refused, or NotFound."""
+        """One of the few requests to a worker that may be under way; what goes wrong is a StatusError, or NotFound."""
         under_way = self._under_way.get(worker.name, 0)
         if under_way >= self._bounds.calls_of_worker:
-            raise Refused(429, f"too much is asked of worker {worker.name} at once", retry_after_seconds=1)
+            raise StatusError(429, f"too much is asked of worker {worker.name} at once", retry_after_seconds=1)
         self._under_way[worker.name] = under_way + 1
         try:
             # Waiting for the rate limit is in it, too: mirroring goes first there.
@@ -217,28 +217,28 @@ class Mirrors:
         except KubeError as error:
             raise refusal_of(error, worker.name, doing) from error
         except TimeoutError:
-            raise Refused(504, f"worker {worker.name} did not answer in time") from None
+            raise StatusError(504, f"worker {worker.name} did not answer in time") from None
         finally:
             self._under_way[worker.name] -= 1
             if not self._under_way[worker.name]:
                 del self._under_way[worker.name]
 
 
-def refusal_of(error: KubeError, worker: str, doing: str) -> Refused:
+def refusal_of(error: KubeError, worker: str, doing: str) -> StatusError:
     """What a worker's failure means to a user."""
     match error:
         case Forbidden():
             told = f"the manager may not {doing} on worker {worker}; its operator can allow it with {RIGHTS_FILE}"
-            return Refused(502, told)
+            return StatusError(502, told)
         case BadRequest():
-            return Refused(400, f"worker {worker}: {clean(error.message)}")
+            return StatusError(400, f"worker {worker}: {clean(error.message)}")
         case NotFound():
-            return Refused(404, f"worker {worker}: {clean(error.message)}", details={"name": error.about_name})
+            return StatusError(404, f"worker {worker}: {clean(error.message)}", details={"name": error.about_name})
         case TooManyRequests():
-            return Refused(429, f"worker {worker} asks to slow down", retry_after_seconds=1)
+            return StatusError(429, f"worker {worker} asks to slow down", retry_after_seconds=1)
     if hasattr(error, "code"):
-        return Refused(502, f"worker {worker} failed: {clean(str(error))}")
-    return Refused(504, f"worker {worker} is unreachable: {clean(in_words(error))}")
+        return StatusError(502, f"worker {worker} failed: {clean(str(error))}")
+    return StatusError(504, f"worker {worker} is unreachable: {clean(describe(error))}")
 
 
 def _pod_selector(mirror: Mirror) -> str:

@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from mirror.access.answers import Refused
+from mirror.access.answers import StatusError
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import ApiError, Forbidden, KubeError
@@ -52,7 +52,7 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
+class ResourceAttributes:
     """One thing that somebody may do on the management cluster; ``namespace`` empty: in all of them."""
 
     verb: str
@@ -129,7 +129,7 @@ class Reviews:
         self._persons: Remembered[bytes, Person | bool] = Remembered(
             now, seconds=REMEMBERED_SECONDS, most=MOST_REMEMBERED
         )
-        self._rights: Remembered[tuple[Person, Right], bool] = Remembered(
+        self._rights: Remembered[tuple[Person, ResourceAttributes], bool] = Remembered(
             now, seconds=REMEMBERED_SECONDS, most=MOST_REMEMBERED
         )
         self._looked_at: Counter[str] = Counter()
@@ -141,12 +141,12 @@ class Reviews:
         """Whose token an ``Authorization`` header carries.
 
         Raises:
-            Refused: 401; 429 when too many are shown; 503 or 504 when the cluster does not say.
+            StatusError: 401; 429 when too many are shown; 503 or 504 when the cluster does not say.
         """
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token or len(token) > LONGEST_TOKEN or not token.isascii():
-            raise Refused(401, "send a bearer token of the management cluster: Authorization: Bearer TOKEN")
+            raise StatusError(401, "send a bearer token of the management cluster: Authorization: Bearer TOKEN")
         digest = hashlib.sha256(token.encode()).digest()
         found = self._persons.get(digest)
         if found is None:
@@ -164,15 +164,15 @@ class Reviews:
             if found is False:
                 guesses.acquire_nowait()
         if not isinstance(found, Person):
-            raise Refused(401, "the management cluster does not accept this token; it may be over")
+            raise StatusError(401, "the management cluster does not accept this token; it may be over")
         self.bound("person", found.name, REQUESTS_A_SECOND_OF_ONE, REQUESTS_AT_ONCE_OF_ONE)
         return found
 
-    async def require(self, person: Person, right: Right) -> None:
+    async def require(self, person: Person, right: ResourceAttributes) -> None:
         """Go on only with this right.
 
         Raises:
-            Refused: 403, which names it; 503 or 504 when the cluster does not say.
+            StatusError: 403, which names it; 503 or 504 when the cluster does not say.
         """
         allowed = self._rights.get((person, right))
         if allowed is None:
@@ -181,7 +181,7 @@ class Reviews:
             where = f"in namespace {right.namespace}" if right.namespace else "in all namespaces"
             told = f"user {person.name} may not {right} {where} of the management cluster; a Role has to allow it"
             details = {"group": right.group, "kind": right.resource, "name": right.name}
-            raise Refused(403, told, details={key: value for key, value in details.items() if value})
+            raise StatusError(403, told, details={key: value for key, value in details.items() if value})
 
     async def _review_token(self, token: str) -> Person | None:
         body = {"apiVersion": TOKEN_REVIEWS.api_version, "kind": TOKEN_REVIEWS.kind, "spec": {"token": token}}
@@ -192,7 +192,7 @@ class Reviews:
         extra = tuple(sorted((key, tuple(values)) for key, values in (user.extra or {}).items()))
         return Person(user.username, user.uid, tuple(user.groups or ()), extra)
 
-    async def _review_access(self, person: Person, right: Right) -> bool:
+    async def _review_access(self, person: Person, right: ResourceAttributes) -> bool:
         attributes = {
             "namespace": right.namespace,
             "verb": right.verb,
@@ -219,19 +219,19 @@ class Reviews:
             return decoder.decode(await self._management.send(request))
         except Forbidden:
             told = "the manager may not ask the management cluster who may do what; apply config/rbac/access.yaml"
-            raise Refused(503, told) from None
+            raise StatusError(503, told) from None
         except ApiError as error:
-            raise Refused(503, f"the management cluster does not say who you are: {error.reason}") from error
+            raise StatusError(503, f"the management cluster does not say who you are: {error.reason}") from error
         except JUNK as error:
-            raise Refused(502, "the management cluster's answer cannot be read") from error
+            raise StatusError(502, "the management cluster's answer cannot be read") from error
         except KubeError as error:
-            raise Refused(504, "the management cluster does not answer") from error
+            raise StatusError(504, "the management cluster does not answer") from error
 
     def bound(self, kind: str, whom: str, rate: float, burst: int) -> None:
         """Go on only if not too much of this kind comes from the same.
 
         Raises:
-            Refused: 429.
+            StatusError: 429.
         """
         if not self._pace_for(kind, whom, rate, burst).acquire_nowait():
             raise _too_many("requests come")
@@ -241,5 +241,5 @@ class Reviews:
         return found or self._pace_of.put((kind, whom), Limiter(rate, burst, self._now))
 
 
-def _too_many(what: str) -> Refused:
-    return Refused(429, f"too many {what}; try again in a second", retry_after_seconds=1)
+def _too_many(what: str) -> StatusError:
+    return StatusError(429, f"too many {what}; try again in a second", retry_after_seconds=1)

@@ -12,19 +12,19 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from mirror.access import asking
-from mirror.access.answers import Answer, Refused, no_job, refusal, whole
-from mirror.access.asking import Asked, Question
+from mirror.access import request_parsing
+from mirror.access.answers import Answer, StatusError, no_job, refusal, whole
 from mirror.access.bounds import Bounds
 from mirror.access.comparing import Comparing
 from mirror.access.logs import Cut, Logs, Out
 from mirror.access.mirrors import Mirrors
-from mirror.access.reviews import Person, Reviews, Right
+from mirror.access.request_parsing import Asked, Question
+from mirror.access.reviews import Person, ResourceAttributes, Reviews
 from mirror.batch.syntax import label_problems
 from mirror.kinds.base import BadDraft, Kind, MirrorTransform
 from mirror.kinds.report import Report
 from mirror.kube.client import Client
-from mirror.kube.errors import KubeError, in_words
+from mirror.kube.errors import KubeError, describe
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import Object, Partial, size_of
 from mirror.model.keys import SourceKey
@@ -61,7 +61,7 @@ class Reply(Out, Protocol):
     """Where an answer goes: one ``whole``, or ``begin`` and then ``write``; and where the request's body comes from."""
 
     async def body(self, most_bytes: int) -> bytes:
-        """Read it; only once it is known who sends it. Raises Refused: it is too long."""
+        """Read it; only once it is known who sends it. Raises StatusError: it is too long."""
         ...
 
     async def whole(self, answer: Answer) -> None: ...
@@ -104,14 +104,14 @@ class Access:
         async with AsyncExitStack() as stack:
             try:
                 send = await self._decide(asked, reply, line, stack)
-            except Refused as refused:
+            except StatusError as refused:
                 self._audit(line, refused.code, refused.message)
                 await reply.whole(refusal(refused))
                 return
             self._audit(line, 200)
             try:
                 await send(reply)
-            except (Refused, Cut) as error:
+            except (StatusError, Cut) as error:
                 self._log.bind(**line.fields).info("access cut", user=line.user, because=str(error))
                 raise error if isinstance(error, Cut) else Cut(str(error)) from error
 
@@ -121,7 +121,7 @@ class Access:
         """What to send; what has to stay open for it is on the stack.
 
         Raises:
-            Refused: it is not sent.
+            StatusError: it is not sent.
         """
         try:
             async with asyncio.timeout(self._bounds.decide_seconds):
@@ -135,22 +135,22 @@ class Access:
                     answer = await self._answer(question, person)
                 return _sending(whole(answer))
         except TimeoutError:
-            raise Refused(504, "no answer in time") from None
+            raise StatusError(504, "no answer in time") from None
         except KubeError as error:  # an object in a cache that cannot be read: a worker may send anything
-            raise Refused(502, f"the stored object cannot be read: {in_words(error)}") from error
+            raise StatusError(502, f"the stored object cannot be read: {describe(error)}") from error
 
     async def _admit(self, asked: Asked, line: _Line) -> tuple[Person, Question]:
         """Who asks what.
 
         Raises:
-            Refused: 400, 401, 404, 405, 429, 5xx.
+            StatusError: 400, 401, 404, 405, 429, 5xx.
         """
         person = await self._reviews.person(asked.headers.get("authorization", ""), peer_of(asked.peer))
         line.user = person.name
         if any(name.startswith(_PREFIX) for name in asked.headers):
-            raise Refused(400, "acting as somebody else is not offered here; ask with a token of theirs")
+            raise StatusError(400, "acting as somebody else is not offered here; ask with a token of theirs")
         bounds = self._bounds
-        question = asking.read(
+        question = request_parsing.read(
             asked, most_tail_lines=bounds.tail_lines, most_items=bounds.jobs, most_bytes=bounds.log_bytes
         )
         line.question = question
@@ -159,7 +159,7 @@ class Access:
             self._reviews.bound("list", person.name, LISTS_A_SECOND_OF_ONE, LISTS_AT_ONCE_OF_ONE)
         return person, question
 
-    async def _require(self, person: Person, rights: list[Right]) -> None:
+    async def _require(self, person: Person, rights: list[ResourceAttributes]) -> None:
         for right in rights:
             await self._reviews.require(person, right)
 
@@ -186,7 +186,9 @@ class Access:
     def _take_turn(self) -> None:
         """Go on only if not too many do what takes long; who has no right to it does not get here."""
         if not self._lists.acquire_nowait():
-            raise Refused(429, "too many lists and drafts are asked for; try again in a second", retry_after_seconds=1)
+            raise StatusError(
+                429, "too many lists and drafts are asked for; try again in a second", retry_after_seconds=1
+            )
 
     def _list(self, question: Question) -> object:
         self._take_turn()
@@ -212,7 +214,7 @@ class Access:
             return {"worker": "", "mirror": "", "report": report}
         mirror = self._mirrors.mirror(source)
         if isinstance(mirror.found, Partial):
-            raise Refused(503, f"the mirror on worker {name} is too large to be compared")
+            raise StatusError(503, f"the mirror on worker {name} is too large to be compared")
         report = await self._comparing.run(
             lambda: around.kind.differences_between(
                 source, mirror.found, transform=around.transform, managed_by=around.managed_by
@@ -225,7 +227,7 @@ class Access:
         body = await reply.body(self._bounds.draft_bytes)
         draft = await self._comparing.run(lambda: _draft(self._around.kind, body), len(body))
         line.fields |= {"namespace": draft.metadata.namespace, "job": draft.metadata.name}
-        await self._require(person, [Right("create", "jobs", draft.metadata.namespace, "batch")])
+        await self._require(person, [ResourceAttributes("create", "jobs", draft.metadata.namespace, "batch")])
         self._take_turn()
         around = self._around
         report = await self._comparing.run(lambda: self._before(draft), size_of(draft))
@@ -235,10 +237,10 @@ class Access:
         around = self._around
         return around.kind.differences_before(source, transform=around.transform, managed_by=around.managed_by)
 
-    def _page(self, question: Question) -> asking.Page:
+    def _page(self, question: Question) -> request_parsing.Page:
         """Lists from workers are shorter than lists of Jobs."""
         most = min(question.page.most or self._bounds.items, self._bounds.items)
-        return asking.Page(most, question.page.continue_token, question.page.index)
+        return request_parsing.Page(most, question.page.continue_token, question.page.index)
 
     # -- logs ---------------------------------------------------------------------------------------------------------
 
@@ -262,7 +264,7 @@ class Access:
                 try:
                     async with logs.opened(mirror, pod, container, wanted, person) as pieces:
                         count = await logs.hand_on(pieces, reply, follow=False, already=count)
-                except Refused as refused:
+                except StatusError as refused:
                     if refused.code != 400:  # 400: this container has not begun
                         raise Cut(refused.message) from refused
 
@@ -289,19 +291,19 @@ class Access:
         self._log.bind(**fields).info("access")
 
 
-def _rights(question: Question) -> list[Right]:
+def _rights(question: Question) -> list[ResourceAttributes]:
     """What one has to be allowed on the management cluster to be told."""
     namespace = question.namespace or ""
     if not question.name:
-        return [Right("list", "jobs", namespace, "batch")]
-    rights = [Right("get", "jobs", namespace, "batch", name=question.name)]
+        return [ResourceAttributes("list", "jobs", namespace, "batch")]
+    rights = [ResourceAttributes("get", "jobs", namespace, "batch", name=question.name)]
     match question.what:
         case "log":
-            rights.append(Right("get", "pods", namespace, subresource="log"))
+            rights.append(ResourceAttributes("get", "pods", namespace, subresource="log"))
         case "pods":
-            rights.append(Right("list", "pods", namespace))
+            rights.append(ResourceAttributes("list", "pods", namespace))
         case "events":
-            rights.append(Right("list", "events", namespace))
+            rights.append(ResourceAttributes("list", "events", namespace))
     return rights
 
 
@@ -313,8 +315,8 @@ def _draft(kind: Kind, body: bytes) -> Object:
     try:
         draft = kind.draft(body)
     except BadDraft as error:
-        raise Refused(400, str(error)) from None
+        raise StatusError(400, str(error)) from None
     namespace = draft.metadata.namespace
     if label_problems(namespace):
-        raise Refused(400, "metadata.namespace: say which namespace the Job is for")
+        raise StatusError(400, "metadata.namespace: say which namespace the Job is for")
     return draft

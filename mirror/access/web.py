@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from mirror.access.answers import JSON_TYPE, TEXT_TYPE, Answer, Refused
-from mirror.access.asking import Asked
+from mirror.access.answers import JSON_TYPE, TEXT_TYPE, Answer, StatusError
 from mirror.access.logs import Cut
+from mirror.access.request_parsing import Asked
 from mirror.access.service import Access
 
 _HEADERS = {
@@ -49,7 +49,7 @@ class _HttpReply:
         while piece := await self._request.content.readany():
             read += piece
             if len(read) > most_bytes:
-                raise Refused(413, f"the body is longer than {most_bytes} bytes")
+                raise StatusError(413, f"the body is longer than {most_bytes} bytes")
         return bytes(read)
 
     async def whole(self, answer: Answer) -> None:

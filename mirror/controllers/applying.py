@@ -17,15 +17,15 @@ from mirror.decide.plan import (
     AskForPlace,
     CreateMirror,
     DeleteMirror,
+    EmitEvent,
     FindMirror,
     JudgeMirror,
     PatchMirror,
     ReleaseSource,
     RestoreLabels,
-    Tell,
     WriteSource,
 )
-from mirror.decide.seen import Seen
+from mirror.decide.snapshot import Snapshot
 from mirror.kinds.base import is_held
 from mirror.kube import requests
 from mirror.kube.errors import (
@@ -58,7 +58,7 @@ class Applier:
         """When a change of a source's mirror, or a new source, was first seen and not yet dealt with (monotonic)."""
         self.mirrors = MirrorWriter(tools, self.arrived_at)
 
-    async def apply(self, seen: Seen, actions: tuple[Action, ...]) -> bool:
+    async def apply(self, seen: Snapshot, actions: tuple[Action, ...]) -> bool:
         """Return whether a place was asked for and given at once: then the source is worth another look.
 
         Raises:
@@ -90,13 +90,13 @@ class Applier:
                     namespace = worker.namespace_of(seen.key.namespace)
                     key = MirrorKey(worker.name, seen.key.kind, namespace, seen.key.name)
                     await self.mirrors.delete(worker, key, action.uid, because="its retention is over")
-                case Tell():
+                case EmitEvent():
                     self._t.tell(seen, action.reason, action.message, is_warning=action.is_warning)
                 case _:
                     assert_never(action)
         return got_place
 
-    async def _write_source(self, seen: Seen, write: WriteSource) -> None:
+    async def _write_source(self, seen: Snapshot, write: WriteSource) -> None:
         try:
             written = await self._send(seen, write)
         except STALE as error:
@@ -105,7 +105,7 @@ class Applier:
             self._t.sources.of(seen.source.kind).read_own_write(written)
             self._account(seen, write)
 
-    async def _send(self, seen: Seen, write: WriteSource) -> Object | None:
+    async def _send(self, seen: Snapshot, write: WriteSource) -> Object | None:
         """The source as it is stored after the write; None when it does not exist any more."""
         found, uid, t = seen.source.found, seen.source.uid, self._t
         self.writing[uid] = 0
@@ -124,11 +124,11 @@ class Applier:
             return None  # deleted meanwhile: the watch tells, and its mirror goes by its own key
         except (OutcomeUnknown, ServerFailure, BadAnswer):
             self.unanswered.add(uid)
-            t.placing.keep_trying(seen.key)
+            t.assigner.keep_trying(seen.key)
             raise
         except ApiError as error:
             if write.records is None or not is_refusal(error):
-                t.placing.keep_trying(seen.key)
+                t.assigner.keep_trying(seen.key)
                 raise
             self._give_back(seen, write.records, error)
             return None
@@ -139,7 +139,7 @@ class Applier:
         self.unanswered.discard(uid)
         return written
 
-    async def _patch(self, seen: Seen, found: Object, write: WriteSource) -> Object:
+    async def _patch(self, seen: Snapshot, found: Object, write: WriteSource) -> Object:
         """In one request, or in two where ``/status`` would drop the annotations: the status, which counts, first."""
         kind, send = seen.source.kind, self._t.management.send_object
         if kind.keeps_metadata_in_status:
@@ -153,19 +153,19 @@ class Applier:
             )
         return found
 
-    def _give_back(self, seen: Seen, worker: str, error: ApiError) -> None:
+    def _give_back(self, seen: Snapshot, worker: str, error: ApiError) -> None:
         """The worker cannot be recorded, whichever it is: others get the place, and it is tried again later."""
         t, uid = self._t, seen.source.uid
         text = f"the API server refuses to record a worker: {refusal_text(error)}"
         times = t.memories.of(uid).record_refused_times + 1
         until = t.clock.monotonic() + RECORD_REFUSED.delay(times)
         t.memories.set(uid, record_refused=text, record_refused_times=times, record_refused_until=until)
-        t.placing.settle(seen.key)
+        t.assigner.settle(seen.key)
         self._log.warning("worker not recorded", source=seen.key, worker=worker, error=error)
         t.tell(seen, "RecordRefused", text)
         t.add(seen.key)
 
-    def _account(self, seen: Seen, write: WriteSource) -> None:
+    def _account(self, seen: Snapshot, write: WriteSource) -> None:
         """What follows from a write that went well."""
         key, t = seen.key, self._t
         t.history.on_written(seen, write)
@@ -173,7 +173,7 @@ class Applier:
             t.memories.set(seen.source.uid, waiting_written_at=t.clock.monotonic())
         if write.records is not None:
             t.memories.set(seen.source.uid, refused_on="", record_refused="", record_refused_times=0)
-            t.placing.settle(key)
+            t.assigner.settle(key)
             t.metrics.worker(write.records).placements.inc()
             self._log.info("placed", source=key, worker=write.records)
             t.add(key)
@@ -197,7 +197,7 @@ class Applier:
         if write.more:
             t.add(key)
 
-    def _ask(self, seen: Seen) -> bool:
+    def _ask(self, seen: Snapshot) -> bool:
         """Judged by what is stored now: the plan may have written before, and the user meanwhile."""
         found, kind = self._t.sources.get(seen.key), seen.source.kind
         if found is None or found.metadata.uid != seen.source.uid or found.metadata.deletion_timestamp is not None:
@@ -205,18 +205,18 @@ class Applier:
         may_run = not kind.is_suspended(found) or is_held(kind, found)
         if not may_run or kind.summary(found).placed is not None:
             return False
-        t, waiter, told = self._t, self._t.ask_wish(kind, found), seen.about_place.waiting_because
+        t, waiter, told = self._t, self._t.waiter_of(kind, found), seen.assignment.waiting_because
         if waiter is None:
             return False
-        if t.placing.ask(waiter, was_told=bool(told)) is not None:
+        if t.assigner.ask(waiter, was_told=bool(told)) is not None:
             return True
         refusals = t.memories.of(waiter.uid).refusal_texts
-        if t.registry.have_settled() and t.placing.why(waiter.wish, refusals) != told:
+        if t.registry.have_settled() and t.assigner.why(waiter.request, refusals) != told:
             t.add(seen.key)  # the workers have changed since it was looked at
         return False
 
 
-def _status_patch(seen: Seen, operations: list[Mapping[str, Any]]) -> requests.Request:
+def _status_patch(seen: Snapshot, operations: list[Mapping[str, Any]]) -> requests.Request:
     resource, key = seen.source.kind.resource, seen.key
     return requests.json_patch(resource, key.name, operations, namespace=key.namespace, subresource="status")
 

@@ -37,8 +37,8 @@ class Gauges:
         metrics.set_queue_depths(queue.ready)
         metrics.queue_oldest.set(queue.oldest_seconds)
         metrics.queue_longest_running.set(queue.longest_running_seconds)
-        metrics.waiting_jobs.set(mirroring.placing.waiting)
-        metrics.waiting_oldest.set(mirroring.placing.longest_wait_seconds)
+        metrics.waiting_jobs.set(mirroring.assigner.waiting)
+        metrics.waiting_oldest.set(mirroring.assigner.longest_wait_seconds)
         self._look_at_cron_jobs()
         self._describe_watches(self._cluster, mirroring.informers)
         for worker in self._registry.workers.values():

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from weakref import WeakSet
 
 from mirror.decide.plan import WriteSource
-from mirror.decide.seen import Seen
+from mirror.decide.snapshot import Snapshot
 from mirror.kinds.base import Kind
-from mirror.kube.errors import KubeError, in_words
+from mirror.kube.errors import KubeError, describe
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import SourceKey
@@ -49,7 +49,9 @@ class History:
     there are more, the oldest of those that are over go first.
     """
 
-    def __init__(self, clock: Clock, *, is_kept: bool, why_there: Callable[[Seen, str], str] = lambda *_: "") -> None:
+    def __init__(
+        self, clock: Clock, *, is_kept: bool, why_there: Callable[[Snapshot, str], str] = lambda *_: ""
+    ) -> None:
         self.is_kept = is_kept
         self._clock = clock
         self._why_there = why_there
@@ -60,7 +62,7 @@ class History:
 
     # -- what is told -------------------------------------------------------------------------------------------------
 
-    def on_written(self, seen: Seen, write: WriteSource) -> None:
+    def on_written(self, seen: Snapshot, write: WriteSource) -> None:
         """A write to a source went well."""
         if not self.is_kept:
             return
@@ -79,25 +81,25 @@ class History:
         if write.status is not None and write.records is None and not write.clears:
             self._note(key, uid, *seen.source.kind.describe(write.status), seen.source.placed or "")
 
-    def on_mirrored(self, seen: Seen, worker: str) -> None:
+    def on_mirrored(self, seen: Snapshot, worker: str) -> None:
         """The mirror was created, or found again."""
         if self.is_kept:
             self._note(seen.key, seen.source.uid, "Mirrored", "Job created on worker", worker)
 
-    def on_released(self, seen: Seen) -> None:
+    def on_released(self, seen: Snapshot) -> None:
         """A source that our webhook had held may run."""
         if self.is_kept:
             self._note(seen.key, seen.source.uid, "Released", "its worker is recorded", seen.source.placed or "")
 
-    def on_told(self, seen: Seen, reason: str, message: str, *, is_warning: bool) -> None:
+    def on_told(self, seen: Snapshot, reason: str, message: str, *, is_warning: bool) -> None:
         """An event was written about a source; those of what goes well are known from what was done."""
         if self.is_kept and is_warning and not self._is_end_by(seen.source.uid, reason):
             self._note(seen.key, seen.source.uid, "Error", f"{reason}: {message}", seen.source.placed or "")
 
-    def on_error(self, seen: Seen, error: KubeError) -> None:
+    def on_error(self, seen: Snapshot, error: KubeError) -> None:
         """A step failed and is tried again."""
         if self.is_kept:
-            self._note(seen.key, seen.source.uid, "Error", in_words(error), seen.source.placed or "")
+            self._note(seen.key, seen.source.uid, "Error", describe(error), seen.source.placed or "")
 
     def on_source(self, kind: Kind, old: Object | None, new: Object | None, *, is_leading: bool) -> None:
         """The watch brought a source, a change of it, or its end."""

@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 import msgspec
 
 from mirror.controllers.applying import Applier
+from mirror.controllers.assigning import Assigner
 from mirror.controllers.history import Changes, Entry, History
 from mirror.controllers.memory import Memories
-from mirror.controllers.observing import wish_of
-from mirror.controllers.placing import Placing
+from mirror.controllers.observing import placement_request_of
 from mirror.controllers.sources import Sources, source_key
-from mirror.decide.seen import Memory
+from mirror.decide.snapshot import Memory
 from mirror.kinds.base import BadAnnotation, Kind, Progress
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -38,7 +38,7 @@ class Knowledge:
 
     sources: Sources
     registry: Registry
-    placing: Placing
+    assigner: Assigner
     memories: Memories
     applier: Applier
     history: History
@@ -100,10 +100,10 @@ class Knowledge:
     def _lacks(self, kind: Kind, found: Object, memory: Memory) -> Mapping[str, str]:
         """Under ``""`` what is wrong with itself."""
         try:
-            wish = wish_of(kind, found, memory, self.clock.monotonic())
+            request = placement_request_of(kind, found, memory, self.clock.monotonic())
         except BadAnnotation as error:
             return {"": str(error)}
-        return self.placing.obstacles(wish, memory.refusal_texts)
+        return self.assigner.obstacles(request, memory.refusal_texts)
 
     def changes(self) -> Changes:
         """Which sources changed since the last time."""
@@ -170,10 +170,10 @@ class Knowledge:
     def _why_unplaced(self, kind: Kind, found: Object) -> str:
         memory = self.memories.of(found.metadata.uid)
         try:
-            wish = wish_of(kind, found, memory, self.clock.monotonic())
+            request = placement_request_of(kind, found, memory, self.clock.monotonic())
         except BadAnnotation as error:
             return str(error)
-        return self.placing.why(wish, memory.refusal_texts)
+        return self.assigner.why(request, memory.refusal_texts)
 
     def _lag_seconds(self, key: SourceKey) -> float | None:
         arrived = self.applier.arrived_at.get(key)

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mirror.decide.seen import Memory
+from mirror.decide.snapshot import Memory
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 
@@ -38,7 +38,7 @@ class Memories:
         memory = self._memories.get(source.metadata.uid)
         return (memory.mirror_uid if memory is not None else None) or kind.summary(source).mirror_uid
 
-    def forgive(self, worker: str) -> None:
+    def clear_refusals(self, worker: str) -> None:
         """This worker has changed: what it refused it may accept now."""
         for uid in list(self._refused):
             memory = self._memories[uid]

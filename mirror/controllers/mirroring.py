@@ -9,12 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mirror.controllers.applying import Applier
+from mirror.controllers.assigning import Assigner
 from mirror.controllers.events import EventRecorder, Regarding
 from mirror.controllers.history import History
 from mirror.controllers.known import Knowledge
 from mirror.controllers.memory import Memories
-from mirror.controllers.observing import Caches, Observer, candidate_of, wish_of
-from mirror.controllers.placing import Placing
+from mirror.controllers.observing import Caches, Observer, candidate_of, placement_request_of
 from mirror.controllers.rereading import LookAgain
 from mirror.controllers.routes import Routes
 from mirror.controllers.sources import Sources, source_key
@@ -22,7 +22,7 @@ from mirror.controllers.sweeping import Sweeper
 from mirror.controllers.tools import Tools
 from mirror.decide.plan import Plan
 from mirror.decide.rules import decide
-from mirror.decide.seen import Policy, Seen
+from mirror.decide.snapshot import Policy, Snapshot
 from mirror.kinds.base import BadAnnotation, Kind, MirrorTransform
 from mirror.kinds.registry import BUILT_IN, Kinds
 from mirror.kube.client import Client
@@ -91,7 +91,7 @@ class Mirroring:
         self._log = log
         self._metrics = metrics
         self._registry = registry
-        registry.users = self
+        registry.listener = self
         self._is_leading = False
         self._has_settled = False
         self.sources = Sources(settings.kinds, on_load=self._on_load)
@@ -99,12 +99,12 @@ class Mirroring:
         self.recorder = EventRecorder(management, clock=clock, log=log, turn=self.queue.wait_until_quiet)
         self._memories = Memories()
         self._rate: KeyRate[Key] = KeyRate(clock)
-        self.placing = Placing(self._candidates, wake=self._add, clock=clock)
+        self.assigner = Assigner(self._candidates, wake=self._add, clock=clock)
         self.history = History(clock, is_kept=settings.keep_history, why_there=self._why_there)
         self._caches = Caches(
             sources=self.sources,
             registry=registry,
-            placing=self.placing,
+            assigner=self.assigner,
             memories=self._memories,
             clock=clock,
             policy=settings.policy,
@@ -117,7 +117,7 @@ class Mirroring:
                 management=management,
                 sources=self.sources,
                 registry=registry,
-                placing=self.placing,
+                assigner=self.assigner,
                 memories=self._memories,
                 recorder=self.recorder,
                 history=self.history,
@@ -129,7 +129,7 @@ class Mirroring:
                 add=self._add,
                 add_when_quiet=self.queue.add_when_quiet,
                 take_source=self._take_source,
-                ask_wish=self._waiter,
+                waiter_of=self._waiter,
                 agree=self._observer.agree,
                 traces=traces,
             )
@@ -148,7 +148,7 @@ class Mirroring:
             self.sources,
             registry,
             add=self._add,
-            placing=self.placing,
+            assigner=self.assigner,
             memories=self._memories,
             observer=self._observer,
             applier=self._applier,
@@ -218,7 +218,7 @@ class Mirroring:
         self._memories.forget_foreign_writes()
         # What we saw until now was for others to deal with.
         self._applier.arrived_at.update(dict.fromkeys(self._applier.arrived_at, self._clock.monotonic()))
-        self.placing.read_anew()
+        self.assigner.read_anew()
         for kind, source in self.sources:
             self.queue.add(source_key(kind, source))
         for worker in list(self._registry.workers.values()):
@@ -234,7 +234,7 @@ class Mirroring:
             if placed is None or not self._registry.worker(placed).has_settled:
                 self.queue.add(source_key(kind, source))
 
-    def _is_too_early(self, seen: Seen) -> bool:
+    def _is_too_early(self, seen: Snapshot) -> bool:
         """Whether its worker, or without one any worker, is not known to be reachable or lost since we lead.
 
         It is looked at again when that is known (``routes``, ``_settle``).
@@ -266,7 +266,7 @@ class Mirroring:
         """Whatever happens to a worker is reported; a report that was missed must not keep Jobs waiting for ever."""
         while True:
             await asyncio.sleep(COMPARE_WORKERS_SECONDS)
-            self.placing.read_anew()
+            self.assigner.read_anew()
 
     async def _sweep(self) -> None:
         await self._sweeper.run(self._settings.sweep_interval_seconds)
@@ -280,13 +280,13 @@ class Mirroring:
             await self._observer.complete(key)
             seen = self._observer.look(key)
             if seen is None:
-                self.placing.settle(key)
+                self.assigner.settle(key)
                 return None
             if self._is_too_early(seen):
                 return None
             plan = decide(seen)
             if not plan.wants_place:
-                self.placing.settle(key)
+                self.assigner.settle(key)
             self._log.debug("decided", source=key, because=plan.because, actions=len(plan.actions))
             if wait := self._wait_for_rate(key, plan.requests):
                 return wait
@@ -305,7 +305,7 @@ class Mirroring:
             self._metrics.throttled_keys.inc()
         return wait
 
-    async def _perform(self, seen: Seen, plan: Plan) -> bool:
+    async def _perform(self, seen: Snapshot, plan: Plan) -> bool:
         """Return whether a place was asked for and given at once."""
         if self._traces is not None and seen.source.is_finished:
             self._traces.on_finished(seen.source)
@@ -320,7 +320,7 @@ class Mirroring:
             self._memories.set(seen.source.uid, **dict(plan.remember))
         return got_place
 
-    def _forget_if_gone(self, seen: Seen) -> None:
+    def _forget_if_gone(self, seen: Snapshot) -> None:
         """A source may have gone while it was worked on: what was learned of it since then is of no use any more."""
         key, uid = seen.key, seen.source.uid
         found = self.sources.get(key)
@@ -343,15 +343,15 @@ class Mirroring:
 
     def _on_load(self, worker: str) -> None:
         """More sources or fewer count for a worker."""
-        self.placing.set_load(worker, self.sources.load_of(worker))
+        self.assigner.set_load(worker, self.sources.load_of(worker))
 
     def _waiter(self, kind: Kind, found: Object) -> Waiter | None:
         memory = self._memories.of(found.metadata.uid)
         try:
-            wish = wish_of(kind, found, memory, self._clock.monotonic())
+            request = placement_request_of(kind, found, memory, self._clock.monotonic())
         except BadAnnotation:
             return None
-        return Waiter(found.metadata.creation_timestamp or "", source_key(kind, found), found.metadata.uid, wish)
+        return Waiter(found.metadata.creation_timestamp or "", source_key(kind, found), found.metadata.uid, request)
 
     @property
     def transform(self) -> MirrorTransform:
@@ -363,16 +363,16 @@ class Mirroring:
     def known(self) -> Knowledge:
         """What this manager knows, for people."""
         memories, applier = self._memories, self._applier
-        return Knowledge(self.sources, self._registry, self.placing, memories, applier, self.history, self._clock)
+        return Knowledge(self.sources, self._registry, self.assigner, memories, applier, self.history, self._clock)
 
-    def _why_there(self, seen: Seen, worker: str) -> str:
-        if seen.about_place.found_on == worker:
+    def _why_there(self, seen: Snapshot, worker: str) -> str:
+        if seen.assignment.found_on == worker:
             return "its mirror was found there"
         try:
-            wish = wish_of(seen.source.kind, seen.source.found, seen.memory, seen.monotonic)
+            request = placement_request_of(seen.source.kind, seen.source.found, seen.memory, seen.monotonic)
         except BadAnnotation:  # it was none when the place was given
             return ""
-        return self.placing.why_there(wish, worker)
+        return self.assigner.why_there(request, worker)
 
     def _take_source(self, kind: Kind, found: Object) -> None:
         """A source as a live read has shown it, reported as by the watch; another of its name is left to that."""
@@ -384,7 +384,7 @@ class Mirroring:
         self.history.on_source(kind, old, new, is_leading=self._is_leading)
         self._routes.on_source(kind, old, new, change)
 
-    # -- what the registry asks and tells (``workers.registry.Users``) --------------------------------------------
+    # -- ``workers.registry.RegistryListener`` ------------------------------------------------------------------------
 
     def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None:
         return self._routes.source_size(worker, kind, found)
@@ -399,9 +399,9 @@ class Mirroring:
     def on_worker_transition(self, worker: Worker) -> None:
         self.history.on_worker(worker.name, worker.connection.state, worker.connection.because)
         if (candidate := self._candidate_of(worker)) is not None:
-            self.placing.update(candidate)
+            self.assigner.update(candidate)
         else:
-            self.placing.remove(worker.name)
+            self.assigner.remove(worker.name)
         self._routes.on_worker_transition(worker)
 
     def on_worker_forgotten(self, worker: str) -> None:

@@ -7,16 +7,16 @@ from datetime import datetime
 
 import msgspec
 
+from mirror.controllers.assigning import Assigner
 from mirror.controllers.memory import Memories
-from mirror.controllers.placing import Placing
 from mirror.controllers.sources import Sources
 from mirror.decide.identity import Identity, identify
-from mirror.decide.seen import AboutPlace, Memory, Policy, Seen, Source, WorkerSight
+from mirror.decide.snapshot import AssignmentState, Memory, Policy, Snapshot, Source, WorkerSight
 from mirror.kinds.base import BadAnnotation, Changes, Kind, MirrorTransform, is_held
 from mirror.kube.objects import Object, Partial
 from mirror.model import names
 from mirror.model.keys import SourceKey
-from mirror.placement.candidates import Candidate, NamespaceRules, Wish, reserved_namespaces
+from mirror.placement.candidates import Candidate, NamespaceRules, PlacementRequest, reserved_namespaces
 from mirror.placement.selector import EVERY, BadSelector, parse_selector
 from mirror.runtime.clock import Clock
 from mirror.workers.registry import Registry
@@ -33,7 +33,7 @@ class Caches:
 
     sources: Sources
     registry: Registry
-    placing: Placing
+    assigner: Assigner
     memories: Memories
     clock: Clock
     policy: Policy
@@ -55,7 +55,7 @@ def source_of(kind: Kind, found: Object) -> Source:
     )
 
 
-def wish_of(kind: Kind, found: Object, memory: Memory, now: float) -> Wish:
+def placement_request_of(kind: Kind, found: Object, memory: Memory, now: float) -> PlacementRequest:
     """What a source asks of placement.
 
     Raises:
@@ -68,7 +68,7 @@ def wish_of(kind: Kind, found: Object, memory: Memory, now: float) -> Wish:
         raise BadAnnotation(f"annotation {names.WORKER_SELECTOR}: {error}") from error
     kind.check(found)
     refused = frozenset(worker for worker, refusal in memory.refusals if refusal.until > now)
-    return Wish(found.metadata.namespace, selector, refused)
+    return PlacementRequest(found.metadata.namespace, selector, refused)
 
 
 def candidate_of(worker: Worker, load: int, closed_namespaces: tuple[str, ...]) -> Candidate | None:
@@ -116,7 +116,7 @@ class Observer:
             recorded_uid=self._caches.memories.recorded_uid(kind, source),
         )
 
-    def look(self, key: SourceKey) -> Seen | None:
+    def look(self, key: SourceKey) -> Snapshot | None:
         """What there is to see about a source; None when it does not exist."""
         caches = self._caches
         found = caches.sources.get(key)
@@ -130,7 +130,7 @@ class Observer:
         sight = _sight(worker, now) if worker is not None else None
         mirror, identity = self._mirror_of(source, worker)
         is_stale = identity is Identity.NAMESAKE
-        return Seen(
+        return Snapshot(
             key=key,
             source=source,
             now=now,
@@ -144,7 +144,7 @@ class Observer:
             is_watched=mirror is None or mirror.labels.get(names.ORIGIN) == caches.transform.origin,
             changes=self._changes(source, mirror) if not is_stale else None,
             refused_now=_refused_now(source, memory),
-            about_place=self._about_place(key, source, memory, monotonic),
+            assignment=self._about_place(key, source, memory, monotonic),
         )
 
     async def complete(self, key: SourceKey) -> None:
@@ -164,22 +164,22 @@ class Observer:
             ):
                 await worker.read_whole(kind, mirror.metadata.namespace, mirror.metadata.name)
 
-    def _about_place(self, key: SourceKey, source: Source, memory: Memory, now: float) -> AboutPlace:
+    def _about_place(self, key: SourceKey, source: Source, memory: Memory, now: float) -> AssignmentState:
         """Only for a source that has no place, or was refused where it is recorded."""
         refused_now = _refused_now(source, memory)
         if (source.placed is not None and not refused_now) or source.is_finished or source.is_deleting:
-            return AboutPlace()
+            return AssignmentState()
         caches = self._caches
         found_on = self._where_found(source) if not refused_now else None
         try:
-            wish = wish_of(source.kind, source.found, memory, now)
+            request = placement_request_of(source.kind, source.found, memory, now)
         except BadAnnotation as error:
-            return AboutPlace(bad_annotation=str(error), found_on=found_on)
-        given = caches.placing.given_to(key, source.uid)
+            return AssignmentState(bad_annotation=str(error), found_on=found_on)
+        given = caches.assigner.given_to(key, source.uid)
         why = ""
         if given is None and caches.registry.have_settled():
-            why = caches.placing.why(wish, memory.refusal_texts)
-        return AboutPlace(given=given, waiting_because=why, found_on=found_on)
+            why = caches.assigner.why(request, memory.refusal_texts)
+        return AssignmentState(given=given, waiting_because=why, found_on=found_on)
 
     def _mirror_of(self, source: Source, worker: Worker | None) -> tuple[Object | None, Identity | None]:
         """The object that has this source's name on the worker, and what it is; None for one that is not ours (D1)."""

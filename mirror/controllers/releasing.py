@@ -8,13 +8,13 @@ from __future__ import annotations
 from mirror.controllers.refusing import refusal_text
 from mirror.controllers.rereading import STALE, reread_source
 from mirror.controllers.tools import Tools
-from mirror.decide.seen import Seen
+from mirror.decide.snapshot import Snapshot
 from mirror.kinds.base import release_operations
 from mirror.kube import requests
 from mirror.kube.errors import BadRequest, Forbidden, Invalid, NotFound
 
 
-async def release(seen: Seen, tools: Tools) -> None:
+async def release(seen: Snapshot, tools: Tools) -> None:
     """Unsuspend it, unless it changed since it was looked at: a user may have suspended it meanwhile.
 
     Raises:

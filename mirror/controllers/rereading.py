@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from mirror.controllers.tools import Tools
-from mirror.decide.seen import Seen
+from mirror.decide.snapshot import Snapshot
 from mirror.kube import requests
 from mirror.kube.errors import BadAnswer, Conflict, KubeError, NotFound, OutcomeUnknown, ServerFailure
 from mirror.kube.objects import Object
@@ -24,7 +24,7 @@ STALE = (Conflict, OutcomeUnknown, ServerFailure, BadAnswer)
 """Errors after which the object may be another than the one that the write was made for."""
 
 
-async def reread_source(seen: Seen, tools: Tools, error: KubeError) -> NoReturn:
+async def reread_source(seen: Snapshot, tools: Tools, error: KubeError) -> NoReturn:
     """Look at the source as it is now.
 
     Raises:
@@ -42,7 +42,7 @@ async def reread_source(seen: Seen, tools: Tools, error: KubeError) -> NoReturn:
     raise LookAgain
 
 
-async def reread_mirror(seen: Seen, worker: Worker, error: KubeError) -> NoReturn:
+async def reread_mirror(seen: Snapshot, worker: Worker, error: KubeError) -> NoReturn:
     """The same for its mirror.
 
     Raises:

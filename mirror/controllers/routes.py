@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mirror.controllers.applying import Applier
+from mirror.controllers.assigning import Assigner
 from mirror.controllers.memory import Memories
 from mirror.controllers.observing import Observer
-from mirror.controllers.placing import Placing
 from mirror.controllers.sources import Sources, source_key
 from mirror.decide.identity import Identity
 from mirror.kinds.base import Kind, is_held
@@ -32,7 +32,7 @@ class Routes:
         registry: Registry,
         *,
         add: Callable[[Key], None],
-        placing: Placing,
+        assigner: Assigner,
         memories: Memories,
         observer: Observer,
         applier: Applier,
@@ -44,7 +44,7 @@ class Routes:
         self._sources = sources
         self._registry = registry
         self._add = add
-        self._placing = placing
+        self._assigner = assigner
         self._memories = memories
         self._observer = observer
         self._applier = applier
@@ -93,7 +93,7 @@ class Routes:
         if new.metadata.deletion_timestamp is not None:
             self._add_mirrors_of(kind, new)
         if is_suspended or _wants_no_place(old, new):
-            self._placing.settle(key)
+            self._assigner.settle(key)
         if new.metadata.uid in self._applier.writing:
             self._applier.writing[new.metadata.uid] = new.version
         else:
@@ -105,7 +105,7 @@ class Routes:
             self._memories.note_gone(uid, kind.summary(old).mirror_uid)
         self.forget_source(uid)
         self._applier.arrived_at.pop(key, None)
-        self._placing.settle(key)
+        self._assigner.settle(key)
         self._add_mirrors_of(kind, old)
         if not is_certain and (placed := kind.summary(old).placed):
             self._sweep_soon(placed)
@@ -137,7 +137,7 @@ class Routes:
             if worker.mirrors_of(kind).get(namespace, metadata.name) is not None:
                 self._add(MirrorKey(worker.name, kind.name, namespace, metadata.name))
 
-    # -- mirrors (``workers.registry.Users``) ---------------------------------------------------------------------
+    # -- mirrors: ``workers.registry.RegistryListener`` ---------------------------------------------------------------
 
     def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None:
         """About how many bytes the source of an object on a worker takes; None: it has no source here."""
@@ -198,14 +198,14 @@ class Routes:
         matters = (is_reachable, is_connecting, worker.spec)
         if told != matters:
             self._told_placement[worker.name] = matters
-            self._memories.forgive(worker.name)
-            self._placing.wake_for(worker.name)
+            self._memories.clear_refusals(worker.name)
+            self._assigner.wake_for(worker.name)
 
     def forget_worker(self, worker: str) -> None:
         """It is no worker any more."""
         self._was_reachable.discard(worker)
         self._told_placement.pop(worker, None)
-        self._memories.forgive(worker)
+        self._memories.clear_refusals(worker)
 
     def look_at_mirrors_of(self, worker: Worker) -> None:
         for kind in self._sources.kinds:

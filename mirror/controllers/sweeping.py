@@ -9,7 +9,7 @@ from mirror.controllers.memory import Memories
 from mirror.controllers.sources import Sources
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.identity import has_labels
-from mirror.decide.strays import MirrorSeen, Right, is_too_many, right_to_stay
+from mirror.decide.mirror_verdict import MirrorState, MirrorVerdict, classify_mirror, is_too_many
 from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.client import Client
@@ -63,16 +63,16 @@ class Sweeper:
         if self._mirrors.is_creating(key):
             return CREATING_LOOK_SECONDS
         right = self._judge(worker, kind, mirror)
-        if right is Right.ASK and self._has_namesake(worker, kind, mirror):
-            right = Right.GOES if await self._source_is_gone(worker, kind, mirror) else Right.STAYS
-        if right is Right.GOES and self._may_go(worker, kind, mirror):
+        if right is MirrorVerdict.CHECK_LIVE and self._has_namesake(worker, kind, mirror):
+            right = MirrorVerdict.DELETE if await self._source_is_gone(worker, kind, mirror) else MirrorVerdict.KEEP
+        if right is MirrorVerdict.DELETE and self._may_go(worker, kind, mirror):
             await self._delete(worker, kind, mirror, because="its source is gone")
         return None
 
     def _may_go(self, worker: Worker, kind: Kind, mirror: Object) -> bool:
         """Whether nothing that came to be known meanwhile speaks against it: its uid may be recorded by now."""
         is_creating = self._mirrors.is_creating(_key(worker, kind, mirror))
-        return not is_creating and self._judge(worker, kind, mirror) is not Right.STAYS
+        return not is_creating and self._judge(worker, kind, mirror) is not MirrorVerdict.KEEP
 
     def _has_namesake(self, worker: Worker, kind: Kind, mirror: Object) -> bool:
         """Another source of that name waits for it to go: worth a question of its own."""
@@ -126,8 +126,8 @@ class Sweeper:
             for kind in self._sources.kinds
             for mirror in worker.mirrors_of(kind)
         ]
-        certain = [(kind, mirror) for kind, mirror, right in judged if right is Right.GOES]
-        doubtful = [(kind, mirror) for kind, mirror, right in judged if right is Right.ASK]
+        certain = [(kind, mirror) for kind, mirror, right in judged if right is MirrorVerdict.DELETE]
+        doubtful = [(kind, mirror) for kind, mirror, right in judged if right is MirrorVerdict.CHECK_LIVE]
         try:
             going = await self._confirmed(worker, doubtful)
             is_halted = is_too_many(len(going), len(judged))
@@ -209,7 +209,7 @@ class Sweeper:
     async def _delete(self, worker: Worker, kind: Kind, mirror: Object, *, because: str) -> None:
         await self._mirrors.delete(worker, _key(worker, kind, mirror), mirror.metadata.uid, because=because)
 
-    def _judge(self, worker: Worker, kind: Kind, mirror: Object) -> Right:
+    def _judge(self, worker: Worker, kind: Kind, mirror: Object) -> MirrorVerdict:
         namespace = worker.source_namespace_of(mirror.metadata.namespace)
         uid = mirror.labels.get(names.SOURCE_UID, "")
         found = self._sources.of(kind).get(namespace, mirror.metadata.name) if namespace is not None else None
@@ -217,8 +217,8 @@ class Sweeper:
         exists = found is not None and found.metadata.uid == uid
         is_recorded = found is not None and mirror.metadata.uid == self._memories.recorded_uid(kind, found)
         is_about = found is not None and (exists or is_recorded)
-        return right_to_stay(
-            MirrorSeen(
+        return classify_mirror(
+            MirrorState(
                 worker=worker.name,
                 source_uid=uid,
                 is_going=mirror.metadata.deletion_timestamp is not None,

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mirror.controllers.assigning import Assigner
 from mirror.controllers.events import EventRecorder, Regarding
 from mirror.controllers.history import History
 from mirror.controllers.memory import Memories
-from mirror.controllers.placing import Placing
 from mirror.controllers.sources import Sources
-from mirror.decide.seen import Seen
+from mirror.decide.snapshot import Snapshot
 from mirror.kinds.base import Kind, MirrorTransform
 from mirror.kube.client import Client
 from mirror.kube.objects import Object
@@ -33,7 +33,7 @@ class Tools:
     management: Client
     sources: Sources
     registry: Registry
-    placing: Placing
+    assigner: Assigner
     memories: Memories
     recorder: EventRecorder
     history: History
@@ -46,12 +46,12 @@ class Tools:
     add_when_quiet: Callable[[Key], None]
     take_source: Callable[[Kind, Object], None]
     """Takes a source as a live read has shown it."""
-    ask_wish: Callable[[Kind, Object], Waiter | None]
+    waiter_of: Callable[[Kind, Object], Waiter | None]
     agree: Callable[[Object, Object], None]
     """Told of a source and the mirror that was just made of it."""
     traces: Traces | None
 
-    def tell(self, seen: Seen, reason: str, message: str, *, is_warning: bool = True) -> None:
+    def tell(self, seen: Snapshot, reason: str, message: str, *, is_warning: bool = True) -> None:
         """Write an event on a source, and remember it for its timeline."""
         self.history.on_told(seen, reason, message, is_warning=is_warning)
         self.recorder.tell(

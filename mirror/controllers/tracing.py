@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mirror.decide.seen import Source
+from mirror.decide.snapshot import Source
 from mirror.runtime.clock import Clock
 from mirror.telemetry.spans import Span
 

@@ -10,7 +10,7 @@ from mirror.controllers.rereading import STALE, reread_mirror
 from mirror.controllers.tools import Tools
 from mirror.decide.following import MOST_FIELDS, RESENDS
 from mirror.decide.identity import Identity, identify
-from mirror.decide.seen import Look, Refusal, Seen
+from mirror.decide.snapshot import Look, Refusal, Snapshot
 from mirror.kinds.base import Changes
 from mirror.kube import requests
 from mirror.kube.errors import (
@@ -56,7 +56,7 @@ class MirrorWriter:
         """The management cluster's, as mirrors are labeled with it."""
         return self._t.transform.origin
 
-    async def create(self, seen: Seen, worker: Worker) -> None:
+    async def create(self, seen: Snapshot, worker: Worker) -> None:
         """Make the mirror; what is in its place already is adopted, or in the way (D1, D5)."""
         key = _key(seen, worker)
         self._creating.add(key)
@@ -65,7 +65,7 @@ class MirrorWriter:
         finally:
             self._creating.discard(key)
 
-    async def _create(self, seen: Seen, worker: Worker) -> None:
+    async def _create(self, seen: Snapshot, worker: Worker) -> None:
         source, kind, t = seen.source, seen.source.kind, self._t
         namespace = worker.namespace_of(seen.key.namespace)
         body = kind.mirror_body(source.found, namespace=namespace, transform=t.transform)
@@ -89,7 +89,7 @@ class MirrorWriter:
             raise
         self._have_mirror(seen, worker, created, is_as_sent=kind.is_as_sent(body, created))
 
-    def _have_mirror(self, seen: Seen, worker: Worker, mirror: Object, *, is_as_sent: bool) -> None:
+    def _have_mirror(self, seen: Snapshot, worker: Worker, mirror: Object, *, is_as_sent: bool) -> None:
         t, uid = self._t, seen.source.uid
         found: dict[str, object] = {"mirror_uid": mirror.metadata.uid, "look": None, "in_the_way": "", "refusals": ()}
         t.memories.set(uid, first_create=False, create_unanswered=False, **found)
@@ -108,7 +108,7 @@ class MirrorWriter:
         else:
             t.add(seen.key)
 
-    async def _adopt_or_refuse(self, seen: Seen, worker: Worker, namespace: str, *, was_first: bool) -> None:
+    async def _adopt_or_refuse(self, seen: Snapshot, worker: Worker, namespace: str, *, was_first: bool) -> None:
         """The name is taken: by a create of ours whose answer was lost, a namesake's mirror, or somebody else (D1)."""
         t = self._t
         try:
@@ -129,19 +129,19 @@ class MirrorWriter:
         self._t.tell(seen, "MirrorConflict", text)
         self._refused(seen, worker, "the name is taken there", reason="MirrorConflict", was_first=was_first)
 
-    async def _read(self, seen: Seen, worker: Worker) -> Object:
+    async def _read(self, seen: Snapshot, worker: Worker) -> Object:
         """The object of its name on a worker, read live."""
         key = _key(seen, worker)
         return await worker.client.send_object(
             requests.get(seen.source.kind.resource, key.name, namespace=key.namespace)
         )
 
-    def _identity(self, seen: Seen, found: Object) -> Identity:
+    def _identity(self, seen: Snapshot, found: Object) -> Identity:
         recorded = self._t.memories.of(seen.source.uid).mirror_uid or seen.source.stored.mirror_uid
         uid, origin = seen.source.uid, self.origin
         return identify(found.metadata.uid, found.labels, origin=origin, source_uid=uid, recorded_uid=recorded)
 
-    def _refused(self, seen: Seen, worker: Worker, because: str, *, reason: str, was_first: bool) -> None:
+    def _refused(self, seen: Snapshot, worker: Worker, because: str, *, reason: str, was_first: bool) -> None:
         """A definite refusal: of the very first create it clears the record, a later one is only reported (D1, D5)."""
         t, uid = self._t, seen.source.uid
         text = f"worker {worker.name}: {because}"
@@ -186,7 +186,7 @@ class MirrorWriter:
             return False
         return True
 
-    async def find(self, seen: Seen, worker: Worker, expected: str) -> None:
+    async def find(self, seen: Snapshot, worker: Worker, expected: str) -> None:
         """Ask for a mirror that the cache lacks; an error means that nothing is known (D11)."""
         t, uid, mirrors = self._t, seen.source.uid, worker.mirrors_of(seen.source.kind)
         namespace = worker.namespace_of(seen.key.namespace)
@@ -206,7 +206,7 @@ class MirrorWriter:
         t.memories.set(uid, look=look, looked_for=expected, read_at=t.clock.monotonic())
         t.add(seen.key)
 
-    async def restore_labels(self, seen: Seen, worker: Worker) -> None:
+    async def restore_labels(self, seen: Snapshot, worker: Worker) -> None:
         """Put our labels back on the mirror that lost them, if it is still the same object (D11)."""
         assert seen.mirror is not None
         t, uid, now, metadata = self._t, seen.source.uid, self._t.clock.monotonic(), seen.mirror.metadata
@@ -233,7 +233,7 @@ class MirrorWriter:
             self._t.tell(seen, "MirrorChanged", text)
         t.add(seen.key)
 
-    async def patch(self, seen: Seen, worker: Worker, changes: Changes) -> None:
+    async def patch(self, seen: Snapshot, worker: Worker, changes: Changes) -> None:
         """Give the mirror what its source has now."""
         assert seen.mirror is not None
         t, uid, metadata = self._t, seen.source.uid, seen.mirror.metadata
@@ -279,7 +279,7 @@ class MirrorWriter:
         self._log.info("mirror deleted", worker=worker.name, namespace=namespace, name=name, because=because)
 
 
-def _key(seen: Seen, worker: Worker) -> MirrorKey:
+def _key(seen: Snapshot, worker: Worker) -> MirrorKey:
     """Of the object that is, or would be, a source's mirror on a worker."""
     return MirrorKey(worker.name, seen.key.kind, worker.namespace_of(seen.key.namespace), seen.key.name)
 

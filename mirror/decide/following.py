@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from mirror.decide.identity import Identity
-from mirror.decide.plan import Action, FindMirror, PatchMirror, Plan, RestoreLabels, Tell
-from mirror.decide.seen import Seen
+from mirror.decide.plan import Action, EmitEvent, FindMirror, PatchMirror, Plan, RestoreLabels
+from mirror.decide.snapshot import Snapshot
 from mirror.decide.writing import source_write
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -26,7 +26,7 @@ SETTLED_SECONDS = 120.0
 """So long after its end a mirror counts down no more pods: workers before 1.31 may end a Job that still has some."""
 
 
-def follow(seen: Seen) -> Plan | None:
+def follow(seen: Snapshot) -> Plan | None:
     """The normal case: its status comes back, its changes go there (D6, D7, D9)."""
     worker, mirror = seen.worker, seen.mirror
     if worker is None or mirror is None:
@@ -46,7 +46,7 @@ def follow(seen: Seen) -> Plan | None:
     waiting = problem or (seen.source.found.annotations.get(names.WAITING_BECAUSE) if patch else None)
     tell: tuple[Action, ...] = ()
     if seen.memory.create_unanswered:
-        tell = (Tell("Mirrored", f"Mirrored to worker {worker.name}", is_warning=False),)
+        tell = (EmitEvent("Mirrored", f"Mirrored to worker {worker.name}", is_warning=False),)
     write, later = source_write(
         seen,
         status=following.status,
@@ -61,7 +61,7 @@ def follow(seen: Seen) -> Plan | None:
     if overridden and overridden != seen.memory.overridden:
         fields = ", ".join(overridden)[:MOST_FIELDS]
         text = f"the mirror on worker {worker.name} differs from the Job in {fields}; that is left as it is"
-        tell = (*tell, Tell("MirrorChanged", text))
+        tell = (*tell, EmitEvent("MirrorChanged", text))
         remember = (*remember, ("overridden", overridden))
     if seen.identity is Identity.REPLACED:
         remember = (*remember, ("mirror_uid", mirror.metadata.uid))  # nothing had run: this one is its mirror now
@@ -72,7 +72,7 @@ def follow(seen: Seen) -> Plan | None:
     return Plan("follows its mirror", (*tell, *write, *labels, *patch), again, remember)
 
 
-def _keep_labels(seen: Seen) -> tuple[str, tuple[Action, ...], float | None]:
+def _keep_labels(seen: Snapshot) -> tuple[str, tuple[Action, ...], float | None]:
     """Labels that the recorded mirror has lost are put back; until they stay, it is read from time to time (D1, D11).
 
     Returns what to say while they do not stay, what to do, and after how many seconds to look again.
@@ -95,7 +95,7 @@ def _keep_labels(seen: Seen) -> tuple[str, tuple[Action, ...], float | None]:
     return text, tuple(actions), left if left > 0 else READ_UNWATCHED_SECONDS
 
 
-def _problem_and_patch(seen: Seen) -> tuple[str, tuple[Action, ...]]:
+def _problem_and_patch(seen: Snapshot) -> tuple[str, tuple[Action, ...]]:
     """What keeps the mirror from being as the source wants it, and what to do about it (D3, D9)."""
     changes, memory, worker = seen.changes, seen.memory, seen.worker
     if changes is None or worker is None or (seen.mirror and seen.mirror.metadata.deletion_timestamp):
@@ -113,7 +113,7 @@ def _problem_and_patch(seen: Seen) -> tuple[str, tuple[Action, ...]]:
     return "", (PatchMirror(worker.name, changes),)
 
 
-def ended_for_seconds(seen: Seen, mirror: Object) -> float:
+def ended_for_seconds(seen: Snapshot, mirror: Object) -> float:
     """Since the mirror ended, by the worker's clock as far as its offset is known, or since the end was first seen."""
     offset = seen.worker.clock_offset_seconds if seen.worker is not None else None
     observed = seen.monotonic - seen.memory.ended_seen_at if seen.memory.ended is not None else 0.0

@@ -74,7 +74,7 @@ class DeleteMirror(msgspec.Struct, frozen=True):
     uid: str
 
 
-class Tell(msgspec.Struct, frozen=True):
+class EmitEvent(msgspec.Struct, frozen=True):
     """An event on the source."""
 
     reason: str
@@ -92,7 +92,7 @@ Action = (
     | RestoreLabels
     | PatchMirror
     | DeleteMirror
-    | Tell
+    | EmitEvent
 )
 
 
@@ -108,7 +108,7 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def requests(self) -> int:
         """How many requests the actions make."""
-        return sum(not isinstance(action, AskForPlace | Tell) for action in self.actions)
+        return sum(not isinstance(action, AskForPlace | EmitEvent) for action in self.actions)
 
     @property
     def wants_place(self) -> bool:

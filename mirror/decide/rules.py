@@ -14,13 +14,13 @@ from mirror.decide.plan import (
     AskForPlace,
     CreateMirror,
     DeleteMirror,
+    EmitEvent,
     FindMirror,
     JudgeMirror,
     Plan,
     ReleaseSource,
-    Tell,
 )
-from mirror.decide.seen import Look, Seen
+from mirror.decide.snapshot import Look, Snapshot
 from mirror.decide.writing import source_write
 from mirror.model import names
 
@@ -35,7 +35,7 @@ NAMESAKE_LOOK_SECONDS = 5.0
 NAMESAKE_SHOWN_AFTER_SECONDS = 10.0
 
 
-def decide(seen: Seen) -> Plan:
+def decide(seen: Snapshot) -> Plan:
     """What to do about one source now."""
     for rule in RULES:
         plan = rule(seen)
@@ -44,27 +44,27 @@ def decide(seen: Seen) -> Plan:
     return Plan("nothing to do")
 
 
-def leave_what_goes(seen: Seen) -> Plan | None:
+def ignore_deleting(seen: Snapshot) -> Plan | None:
     """A source that is being deleted gets nothing any more; its mirror is deleted by its own key (D10)."""
     return Plan("the source is being deleted") if seen.source.is_deleting else None
 
 
-def leave_what_others_write(seen: Seen) -> Plan | None:
+def leave_what_others_write(seen: Snapshot) -> Plan | None:
     """A status that another manager writes is not fought over (D20)."""
     source = seen.source
     runs_here = (
-        source.placed is None and seen.about_place.found_on is None and not source.is_finished and source.has_started
+        source.placed is None and seen.assignment.found_on is None and not source.is_finished and source.has_started
     )
     if not runs_here and seen.memory.foreign_status_writes < FOREIGN_WRITES_TOLERATED:
         return None
     why = "another controller writes this Job's status"
     write, later = source_write(seen, waiting=why)
     told = seen.source.found.annotations.get(names.WAITING_BECAUSE) == why
-    tell = () if told else (Tell("StatusConflict", f"{why}; it is left alone"),)
+    tell = () if told else (EmitEvent("StatusConflict", f"{why}; it is left alone"),)
     return Plan(why, (*write, *tell), min(FOREIGN_LOOK_SECONDS, later or FOREIGN_LOOK_SECONDS))
 
 
-def keep_or_delete_finished(seen: Seen) -> Plan | None:
+def keep_or_delete_finished(seen: Snapshot) -> Plan | None:
     """The final status is stored: the mirror stays for its retention (D8)."""
     source, worker = seen.source, seen.worker
     if not source.is_finished:
@@ -86,23 +86,23 @@ def keep_or_delete_finished(seen: Seen) -> Plan | None:
     return Plan("finished, the retention of its mirror is over", (*write, delete), later)
 
 
-def restore_erased_record(seen: Seen) -> Plan | None:
+def restore_erased_record(seen: Snapshot) -> Plan | None:
     """A worker has this source's mirror and the record is gone: the mirror tells where it is (D2, D5)."""
-    if seen.source.placed is not None or seen.about_place.found_on is None:
+    if seen.source.placed is not None or seen.assignment.found_on is None:
         return None
-    status = seen.source.stored.placed_status(seen.about_place.found_on, seen.now)
-    write, later = source_write(seen, status=status, records=seen.about_place.found_on)
-    return Plan(f"its mirror was found on {seen.about_place.found_on}", write, later)
+    status = seen.source.stored.placed_status(seen.assignment.found_on, seen.now)
+    write, later = source_write(seen, status=status, records=seen.assignment.found_on)
+    return Plan(f"its mirror was found on {seen.assignment.found_on}", write, later)
 
 
-def hold_suspended(seen: Seen) -> Plan | None:
+def hold_suspended(seen: Snapshot) -> Plan | None:
     """A suspended source that was never placed is shown as suspended (D3)."""
     if seen.source.placed is not None or not seen.source.is_suspended or seen.source.is_held:
         return None
     return _show_suspended(seen, "suspended, not placed yet")
 
 
-def wait_to_record(seen: Seen) -> Plan | None:
+def wait_to_record(seen: Snapshot) -> Plan | None:
     """The API server refused to record a worker on it: its place is given back, and it asks again later (D5, D21)."""
     memory = seen.memory
     left = memory.record_refused_until - seen.monotonic
@@ -112,31 +112,31 @@ def wait_to_record(seen: Seen) -> Plan | None:
     return Plan(memory.record_refused, write, min(left, later or left))
 
 
-def give_a_place(seen: Seen) -> Plan | None:
+def give_a_place(seen: Snapshot) -> Plan | None:
     """A source that may run, or is held until it may, asks for a place and is recorded where it is given one (D5)."""
     source, memory = seen.source, seen.memory
     if source.placed is not None and not seen.refused_now:
         return None
     stored = source.found.annotations.get(names.WAITING_BECAUSE)
-    if seen.about_place.given is not None:
-        status = source.stored.placed_status(seen.about_place.given, seen.now)
+    if seen.assignment.given is not None:
+        status = source.stored.placed_status(seen.assignment.given, seen.now)
         if status is None:
             why = "what is stored in its status allows no write"
             write, later = source_write(seen, waiting=why)
             return Plan(why, write, later)
         # What it waited for is taken away by the write that records a worker (D21); where that worker has refused it
         # before, only once it has a mirror: most likely it goes on waiting for the same.
-        waiting = stored if seen.about_place.given in memory.refusal_texts else None
-        write, _ = source_write(seen, status=status, waiting=waiting, records=seen.about_place.given)
-        return Plan(f"placed on {seen.about_place.given}", write, remember=(("first_create", True),))
+        waiting = stored if seen.assignment.given in memory.refusal_texts else None
+        write, _ = source_write(seen, status=status, waiting=waiting, records=seen.assignment.given)
+        return Plan(f"placed on {seen.assignment.given}", write, remember=(("first_create", True),))
     clears = source.placed is not None
     status = source.stored.placed_status(None, seen.now) if clears else None
-    why = seen.about_place.bad_annotation or seen.about_place.waiting_because
+    why = seen.assignment.bad_annotation or seen.assignment.waiting_because
     if why and source.is_held and not clears:
         status = source.stored.suspended_status(seen.now)  # only where it has to wait: kubectl would show it as running
     write, later = source_write(seen, status=status, waiting=why or stored, clears=clears)
-    # It asks again although it waits already: its wish may be another one by now.
-    ask = () if seen.about_place.bad_annotation else (AskForPlace(),)
+    # It asks again although it waits already: its request may be another one by now.
+    ask = () if seen.assignment.bad_annotation else (AskForPlace(),)
     again = [refusal.until - seen.monotonic for _, refusal in memory.refusals if refusal.until > seen.monotonic]
     if later is not None:
         again.append(later)
@@ -145,7 +145,7 @@ def give_a_place(seen: Seen) -> Plan | None:
     return Plan(why or "asks for a place", (*write, *ask), min(again, default=None))
 
 
-def release_held(seen: Seen) -> Plan | None:
+def release_held(seen: Snapshot) -> Plan | None:
     """A source that our webhook holds is unsuspended once its worker is recorded (D16)."""
     source, memory = seen.source, seen.memory
     if not source.is_held or source.placed is None:
@@ -157,7 +157,7 @@ def release_held(seen: Seen) -> Plan | None:
     return Plan(memory.release_refused, write, min(left, later or left))
 
 
-def store_seen_end(seen: Seen) -> Plan | None:
+def store_seen_end(seen: Snapshot) -> Plan | None:
     """The mirror was seen to end and cannot be looked at any more: its end is stored all the same (D7, D8)."""
     ended, worker, memory = seen.memory.ended, seen.worker, seen.memory
     if ended is None or worker is None:
@@ -184,7 +184,7 @@ def store_seen_end(seen: Seen) -> Plan | None:
     return msgspec.structs.replace(plan, again_after_seconds=min(left, plan.again_after_seconds or left))
 
 
-def wait_for_worker(seen: Seen) -> Plan | None:
+def wait_for_worker(seen: Snapshot) -> Plan | None:
     """Its worker is out of reach: it stays where it is, and says so (D13, D14 ``Wait``)."""
     worker = seen.worker
     if worker is None or worker.is_reachable:
@@ -196,7 +196,7 @@ def wait_for_worker(seen: Seen) -> Plan | None:
     if left[1] <= 0:
         waiting = f"worker {worker.name} is lost; the Job stays assigned to it"
         if stored != waiting:  # what is stored remembers, over restarts too, that it was told
-            tell = (Tell("WorkerLost", f"{waiting} ({worker.because})"),)
+            tell = (EmitEvent("WorkerLost", f"{waiting} ({worker.because})"),)
     elif left[0] <= 0:
         waiting = f"worker {worker.name} is out of reach"
     again = min((seconds for seconds in left if seconds > 0), default=None)
@@ -210,7 +210,7 @@ def wait_for_worker(seen: Seen) -> Plan | None:
     return Plan(why, (*write, *tell), again)
 
 
-def make_room_for_mirror(seen: Seen) -> Plan | None:
+def make_room_for_mirror(seen: Snapshot) -> Plan | None:
     """The name is still taken by the mirror of an earlier namesake, which is being deleted (D1)."""
     if not seen.mirror_is_stale:
         return None
@@ -223,7 +223,7 @@ def make_room_for_mirror(seen: Seen) -> Plan | None:
     return Plan(why, (*write, *judge), min(NAMESAKE_LOOK_SECONDS, later or NAMESAKE_LOOK_SECONDS))
 
 
-def care_for_missing_mirror(seen: Seen) -> Plan | None:
+def care_for_missing_mirror(seen: Snapshot) -> Plan | None:
     """There is no mirror in the cache: never created, or vanished (D11)."""
     source, worker, memory = seen.source, seen.worker, seen.memory
     if seen.mirror is not None or worker is None:
@@ -246,14 +246,14 @@ def care_for_missing_mirror(seen: Seen) -> Plan | None:
     return Plan("recorded, to be created", (CreateMirror(worker.name),))
 
 
-def give_up_replaced_mirror(seen: Seen) -> Plan | None:
+def give_up_replaced_mirror(seen: Snapshot) -> Plan | None:
     """The mirror that ran is gone and another object carries its labels (D1, D11)."""
     if seen.mirror is None or seen.identity is not Identity.REPLACED or not seen.source.has_started:
         return None
     return _give_up_lost(seen)
 
 
-def _wait_for_unknown_mirror(seen: Seen, find: FindMirror) -> Plan:
+def _wait_for_unknown_mirror(seen: Snapshot, find: FindMirror) -> Plan:
     """Something is there that may be its mirror, so it is not known to be lost (D11)."""
     assert seen.worker is not None
     why = f"worker {seen.worker.name} has a Job of this name without our labels, which may be the mirror"
@@ -266,29 +266,29 @@ def _wait_for_unknown_mirror(seen: Seen, find: FindMirror) -> Plan:
     return Plan(why, (*write, find), later)
 
 
-def _give_up_lost(seen: Seen) -> Plan:
+def _give_up_lost(seen: Snapshot) -> Plan:
     """A started mirror is gone for good: the source is failed, in one write that is always accepted (D11)."""
     assert seen.worker is not None
     message = f"the mirror on worker {seen.worker.name} has vanished after it had started"
     status = seen.source.stored.lost_status(seen.now, reason="MirrorLost", message=message)
     write, later = source_write(seen, status=status)
-    return Plan(message, (*write, Tell("MirrorLost", message)), later)
+    return Plan(message, (*write, EmitEvent("MirrorLost", message)), later)
 
 
-def _show_suspended(seen: Seen, why: str, *, waiting: str | None = None) -> Plan:
+def _show_suspended(seen: Snapshot, why: str, *, waiting: str | None = None) -> Plan:
     status = seen.source.stored.suspended_status(seen.now)
     write, later = source_write(seen, status=status, waiting=waiting)
-    tell = (Tell("Suspended", "Job suspended", is_warning=False),) if status is not None else ()
+    tell = (EmitEvent("Suspended", "Job suspended", is_warning=False),) if status is not None else ()
     return Plan(why, (*write, *tell), later)
 
 
-def _age_seconds(seen: Seen) -> float:
+def _age_seconds(seen: Snapshot) -> float:
     created = seen.source.found.metadata.creation_timestamp
     return (seen.now - datetime.fromisoformat(created)).total_seconds() if created else 0.0
 
 
-RULES: tuple[Callable[[Seen], Plan | None], ...] = (
-    leave_what_goes,
+RULES: tuple[Callable[[Snapshot], Plan | None], ...] = (
+    ignore_deleting,
     leave_what_others_write,
     keep_or_delete_finished,
     restore_erased_record,

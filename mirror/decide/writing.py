@@ -7,7 +7,7 @@ from typing import Any
 
 from mirror.batch.syntax import LONGEST_ANNOTATIONS
 from mirror.decide.plan import WriteSource
-from mirror.decide.seen import Seen
+from mirror.decide.snapshot import Snapshot
 from mirror.model import names
 
 WAITING_WRITE_SECONDS = 10.0
@@ -15,7 +15,7 @@ MOST_BYTES_OF_A_CHARACTER = 4
 
 
 def source_write(
-    seen: Seen,
+    seen: Snapshot,
     *,
     status: Mapping[str, Any] | None = None,
     waiting: str | None = None,

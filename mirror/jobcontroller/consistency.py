@@ -44,7 +44,7 @@ def _seen(store: Store, namespace: str) -> int:
     return max(store.progress(EVERYWHERE), store.progress(namespace))
 
 
-class Latecomers:
+class CacheWaiters:
     """Keys whose Jobs could not be synced since a watch was behind: wanted again as soon as it is not.
 
     Upstream tries again after a second and then less and less often; that is still done, and this is sooner.

@@ -43,7 +43,7 @@ _PAIRS = (
 )
 
 
-class Refused(ValueError):
+class InvalidConstant(ValueError):
     """A value that cannot be used; the text has one line per problem: which variable or gate, and the fix."""
 
 
@@ -51,7 +51,7 @@ def read_constants(environment: Mapping[str, str], defaults: Constants = Constan
     """The constants, changed by what the environment says; an empty variable says nothing.
 
     Raises:
-        Refused: a variable's value cannot be used.
+        InvalidConstant: a variable's value cannot be used.
     """
     problems: list[str] = []
     given: dict[str, float] = {}
@@ -61,12 +61,12 @@ def read_constants(environment: Mapping[str, str], defaults: Constants = Constan
             continue
         try:
             given[field] = _seconds(text, field) if field.endswith("_seconds") else _whole(text)
-        except Refused as refused:
+        except InvalidConstant as refused:
             problems.append(f"{variable}: {refused}, got {text[:40]!r}")
     constants = msgspec.structs.replace(defaults, **given)
     problems += _check_pairs(constants, given)
     if problems:
-        raise Refused("\n".join(problems))
+        raise InvalidConstant("\n".join(problems))
     return constants
 
 
@@ -86,7 +86,7 @@ def read_gates(
     Upstream's gates that ours does not have go to ``warn``, where ignoring them changes nothing (``feature_gates``).
 
     Raises:
-        Refused: a gate is not known, is neither true nor false, or cannot be ignored.
+        InvalidConstant: a gate is not known, is neither true nor false, or cannot be ignored.
     """
     problems: list[str] = []
     given: dict[str, bool] = {}
@@ -105,7 +105,7 @@ def read_gates(
             line, is_error = f"{what}: {told[0]}", told[1]
             problems.append(line) if is_error else warn(line)
     if problems:
-        raise Refused("\n".join(problems))
+        raise InvalidConstant("\n".join(problems))
     return msgspec.structs.replace(defaults, **given)
 
 
@@ -113,7 +113,7 @@ def check_gates(gates: Gates) -> None:
     """Called once everything that switches gates has been read.
 
     Raises:
-        Refused: a gate is on, and one that it needs is off.
+        InvalidConstant: a gate is on, and one that it needs is off.
     """
     problems = [
         f"feature gates: {name} is on and needs {needed}, which is off; set {needed}=true, too"
@@ -121,21 +121,21 @@ def check_gates(gates: Gates) -> None:
         if getattr(gates, GATES[name]) and not getattr(gates, GATES[needed])
     ]
     if problems:
-        raise Refused("\n".join(problems))
+        raise InvalidConstant("\n".join(problems))
 
 
 def _seconds(text: str, field: str) -> float:
     seconds = float(text) if _NUMBER.fullmatch(text) else math.nan
     least = 0.0 if field in _MAY_BE_ZERO else 0.001
     if not least <= seconds <= MOST_SECONDS:
-        raise Refused(f"expected seconds between {least:g} and {MOST_SECONDS:g}, such as 1 or 0.25")
+        raise InvalidConstant(f"expected seconds between {least:g} and {MOST_SECONDS:g}, such as 1 or 0.25")
     return seconds
 
 
 def _whole(text: str) -> int:
     count = int(text) if text.isascii() and text.isdecimal() and len(text) <= 9 else 0
     if not 1 <= count <= MOST_PODS:
-        raise Refused(f"expected a whole number between 1 and {MOST_PODS}, such as 500")
+        raise InvalidConstant(f"expected a whole number between 1 and {MOST_PODS}, such as 500")
     return count
 
 

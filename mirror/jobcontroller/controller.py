@@ -7,15 +7,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from mirror.jobcontroller.claiming import Claimer
-from mirror.jobcontroller.consistency import Latecomers
+from mirror.jobcontroller.consistency import CacheWaiters
 from mirror.jobcontroller.creating import Creator
-from mirror.jobcontroller.doubts import Doubts
 from mirror.jobcontroller.gangs import Gangs
 from mirror.jobcontroller.handlers import Handlers
 from mirror.jobcontroller.jobview import Jobs, keep_job
+from mirror.jobcontroller.live_check import LiveCheck
 from mirror.jobcontroller.memory import Memories
 from mirror.jobcontroller.orphans import OrphanKey, Orphans
 from mirror.jobcontroller.pace import Pace
+from mirror.jobcontroller.parallel_requests import ParallelRequests
 from mirror.jobcontroller.pods import PodIndex
 from mirror.jobcontroller.podview import CachedPod, keep_pod, may_matter
 from mirror.jobcontroller.podwrites import PodWrites
@@ -23,7 +24,6 @@ from mirror.jobcontroller.ports import Events, Metrics
 from mirror.jobcontroller.removing import Remover
 from mirror.jobcontroller.statuses import StatusWrites
 from mirror.jobcontroller.syncing import Behaviour, Syncer, Tools
-from mirror.jobcontroller.together import Together
 from mirror.kube.client import Client
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS, PODS
@@ -98,7 +98,7 @@ class JobController:
         self.orphan_queue: WorkQueue[OrphanKey] = WorkQueue(
             lambda _: "", clock=clock, lane_limit=limit, backoff=backoff
         )
-        latecomers = Latecomers(self.queue.add)
+        latecomers = CacheWaiters(self.queue.add)
         self._handlers = Handlers(
             self.jobs,
             self._index,
@@ -110,7 +110,7 @@ class JobController:
             clock=clock,
             batch_seconds=constants.batch_period_seconds,
         )
-        writes, together, doubts = PodWrites(client, events), Together(), Doubts(client)
+        writes, together, doubts = PodWrites(client, events), ParallelRequests(), LiveCheck(client)
         pace = Pace(client, together, behind=lambda: self.queue.ready > 0)
         self._orphans = Orphans(writes, together, self.jobs, self.pods, self._index, log=log)
         self._syncer = Syncer(

@@ -13,14 +13,14 @@ from mirror.jobcontroller.decide.values import (
     INDEX_FAILURES,
     INDEX_IGNORED_FAILURES,
     TRACKING_FINALIZER,
-    Birth,
+    PodCreate,
 )
-from mirror.jobcontroller.doubts import leaves_doubt
 from mirror.jobcontroller.jobview import CachedJob
+from mirror.jobcontroller.live_check import leaves_doubt
 from mirror.jobcontroller.memory import JobMemory
+from mirror.jobcontroller.parallel_requests import ParallelRequests
 from mirror.jobcontroller.podwrites import PodWrites, is_namespace_ending, owner_reference
 from mirror.jobcontroller.ports import Metrics
-from mirror.jobcontroller.together import Together
 from mirror.kube.errors import KubeError
 from mirror.runtime.clock import Clock
 
@@ -47,14 +47,14 @@ class Created:
 class Creator:
     """Performs."""
 
-    def __init__(self, writes: PodWrites, together: Together, *, metrics: Metrics, clock: Clock) -> None:
+    def __init__(self, writes: PodWrites, together: ParallelRequests, *, metrics: Metrics, clock: Clock) -> None:
         self._writes = writes
         self._together = together
         self._metrics = metrics
         self._clock = clock
 
     async def create(
-        self, job: CachedJob, memory: JobMemory, spec: Mapping[str, Any], births: Sequence[Birth], *, reason: str
+        self, job: CachedJob, memory: JobMemory, spec: Mapping[str, Any], births: Sequence[PodCreate], *, reason: str
     ) -> Created:
         """Create pods in batches that double as long as all goes well; after a refusal the rest waits for a retry."""
         try:
@@ -65,7 +65,7 @@ class Creator:
         tried, succeeded, failed, size = 0, 0, 0, FIRST_BATCH
         first_error: KubeError | None = None
 
-        async def one(birth: Birth) -> KubeError | None:
+        async def one(birth: PodCreate) -> KubeError | None:
             try:
                 await self._writes.create(job, memory, body_of(birth))
             except KubeError as error:
@@ -89,7 +89,7 @@ class Creator:
         return Created(len(births) - missing, first_error)
 
 
-def bodies(job: CachedJob, spec: Mapping[str, Any]) -> Callable[[Birth], bytes]:
+def bodies(job: CachedJob, spec: Mapping[str, Any]) -> Callable[[PodCreate], bytes]:
     """What makes the bodies of a Job's pods; one body serves all pods that have no index.
 
     Raises:
@@ -110,7 +110,7 @@ def bodies(job: CachedJob, spec: Mapping[str, Any]) -> Callable[[Birth], bytes]:
         return lambda _: plain
     indexed_spec = _with_index_variable(pod_spec)
 
-    def body_of(birth: Birth) -> bytes:
+    def body_of(birth: PodCreate) -> bytes:
         index = str(birth.index)
         annotations = {**common.get("annotations", {}), COMPLETION_INDEX: index}
         if birth.index_failures is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mirror.jobcontroller.consistency import Latecomers
+from mirror.jobcontroller.consistency import CacheWaiters
 from mirror.jobcontroller.jobview import CachedJob, Jobs
 from mirror.jobcontroller.memory import Memories
 from mirror.jobcontroller.orphans import OrphanKey
@@ -30,7 +30,7 @@ class Handlers:
         pods: PodIndex,
         memories: Memories,
         *,
-        latecomers: Latecomers,
+        latecomers: CacheWaiters,
         queue: WorkQueue[str],
         orphans: Callable[[OrphanKey], None],
         metrics: Metrics,

@@ -38,7 +38,7 @@ class _Status(msgspec.Struct, gc=False, rename="camel"):
     conditions: list[_Condition] | None = None
 
 
-class Brief(msgspec.Struct, frozen=True):
+class JobSummary(msgspec.Struct, frozen=True):
     """What is looked at without decoding the whole Job."""
 
     managed_by: str | None
@@ -54,7 +54,7 @@ class Brief(msgspec.Struct, frozen=True):
 class CachedJob(Object, kw_only=True, gc=False):
     """A Job with its brief."""
 
-    brief: Brief
+    brief: JobSummary
 
     @property
     def key(self) -> str:
@@ -76,7 +76,7 @@ def keep_job(found: Object) -> CachedJob:
         status = _decode_status(found.status) or _Status()
     except JUNK:
         status = _Status()  # says nothing of the spec, which says whose the Job is
-    brief = Brief(
+    brief = JobSummary(
         managed_by=spec.managed_by,
         completion_mode=spec.completion_mode or NON_INDEXED,
         deadline_seconds=spec.active_deadline_seconds,

@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mirror.jobcontroller.jobview import Jobs
+from mirror.jobcontroller.parallel_requests import ParallelRequests
 from mirror.jobcontroller.pods import PodIndex
 from mirror.jobcontroller.podview import CachedPod
 from mirror.jobcontroller.podwrites import PodWrites
 from mirror.jobcontroller.selector import Selector
-from mirror.jobcontroller.together import Together
 from mirror.kube.errors import KubeError, NotFound
 from mirror.kube.resources import JOBS
 from mirror.runtime.store import Store
@@ -36,7 +36,7 @@ class Orphans:
     """Cleans."""
 
     def __init__(
-        self, writes: PodWrites, together: Together, jobs: Jobs, pods: Store, index: PodIndex, *, log: Log
+        self, writes: PodWrites, together: ParallelRequests, jobs: Jobs, pods: Store, index: PodIndex, *, log: Log
     ) -> None:
         self._writes = writes
         self._together = together

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from mirror.jobcontroller.decide.values import Constants
-from mirror.jobcontroller.together import Together
+from mirror.jobcontroller.parallel_requests import ParallelRequests
 from mirror.kube.client import Client
 
 TURN_SECONDS = 2.0
@@ -22,7 +22,7 @@ SHORTEST_TURN = 20
 class Pace:
     """Asked by each sync."""
 
-    def __init__(self, client: Client, together: Together, *, behind: Callable[[], bool]) -> None:
+    def __init__(self, client: Client, together: ParallelRequests, *, behind: Callable[[], bool]) -> None:
         """Put together what it asks.
 
         Args:

@@ -1,7 +1,7 @@
 """The Job controller put together: client, cache, controller, events, TTL, Lease, and the watch for a rival (D20).
 
 ``mirror job-controller`` runs it as a process of its own (``run``), ``mirror run`` as a part of the manager
-(``Part``). What a sync does is ``controller``'s business; how a process behaves is ``cli.process``'s.
+(``JobControllerComponent``). What a sync does is ``controller``'s business; how a process behaves is ``cli.process``'s.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import msgspec
 
 from mirror.jobcontroller import constants
 from mirror.jobcontroller.controller import ControllerSettings, JobController
+from mirror.jobcontroller.controller_conflict import Rivals
 from mirror.jobcontroller.decide.values import Constants, Gates
 from mirror.jobcontroller.events import JobEvents
 from mirror.jobcontroller.metrics import JobMetrics
-from mirror.jobcontroller.rivals import Rivals
 from mirror.jobcontroller.syncing import Behaviour
 from mirror.jobcontroller.ttl import TimeToLive
 from mirror.kube.client import Client
@@ -114,7 +114,7 @@ async def run(
     Raises:
         CannotStart: the settings lead nowhere (no kubeconfig, credentials that are refused, a port that is taken).
         LeadershipLost: another process may be working now; nothing of ours is any more.
-        Fought: kube-controller-manager's Job controller runs, too (D20).
+        ControllerConflict: kube-controller-manager's Job controller runs, too (D20).
     """
     log = Log("jobs")
     gc.set_threshold(10_000, 20, 50)
@@ -123,7 +123,9 @@ async def run(
     client = await connect(settings, metrics=metrics, permit=permit)
     try:
         counted = JobMetrics(metrics)
-        part = Part(client, settings, metrics=counted, process=metrics, clock=clock, log=log, permit=permit)
+        part = JobControllerComponent(
+            client, settings, metrics=counted, process=metrics, clock=clock, log=log, permit=permit
+        )
         _refresh_on_scrape(part, metrics, client.name)
         health: dict[str, Check] = {"loop": lambda: (True, "alive")}
         async with serve(settings.listen, metrics=metrics, health=health, readiness=part.checks()) as port:
@@ -158,7 +160,7 @@ async def connect(settings: JobControllerSettings, *, metrics: Metrics, permit: 
         raise CannotStart(f"kubeconfig: {error}") from error
 
 
-class Part:
+class JobControllerComponent:
     """One Job controller with all that it needs; watches at once, works while it leads."""
 
     def __init__(
@@ -303,14 +305,14 @@ async def _ask_who_is_there(client: Client, log: Log) -> None:
             return
 
 
-async def _freeze_when_ready(part: Part) -> None:
+async def _freeze_when_ready(part: JobControllerComponent) -> None:
     """What was loaded at the start stays: the collector need not look at it again (python.md §4.2)."""
     await part.controller.wait_until_ready()
     gc.collect()
     gc.freeze()
 
 
-def _refresh_on_scrape(part: Part, metrics: Metrics, cluster: str) -> None:
+def _refresh_on_scrape(part: JobControllerComponent, metrics: Metrics, cluster: str) -> None:
     """Gauges of what is known anyway are read when somebody asks."""
 
     def refresh() -> None:

@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mirror.jobcontroller.decide.values import Pod
-from mirror.jobcontroller.doubts import Doubts
 from mirror.jobcontroller.jobview import CachedJob
+from mirror.jobcontroller.live_check import LiveCheck
 from mirror.jobcontroller.memory import JobMemory
+from mirror.jobcontroller.parallel_requests import ParallelRequests
 from mirror.jobcontroller.podwrites import PodWrites
-from mirror.jobcontroller.together import Together
 from mirror.kube.errors import Invalid, KubeError, NotFound
 from mirror.runtime.clock import Clock
 from mirror.runtime.loop import CacheBehind
@@ -45,7 +45,7 @@ class Stripped:
 class Remover:
     """Performs."""
 
-    def __init__(self, writes: PodWrites, together: Together, doubts: Doubts, *, clock: Clock) -> None:
+    def __init__(self, writes: PodWrites, together: ParallelRequests, doubts: LiveCheck, *, clock: Clock) -> None:
         self._writes = writes
         self._together = together
         self._doubts = doubts

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from mirror.jobcontroller.claiming import Claimer
-from mirror.jobcontroller.consistency import Latecomers
+from mirror.jobcontroller.consistency import CacheWaiters
 from mirror.jobcontroller.creating import Creator
 from mirror.jobcontroller.decide import gang
 from mirror.jobcontroller.decide.assess import assess
@@ -29,9 +29,9 @@ from mirror.jobcontroller.decide.values import (
     Snapshot,
     Tracking,
 )
-from mirror.jobcontroller.doubts import Doubts
 from mirror.jobcontroller.gangs import Gangs
 from mirror.jobcontroller.jobview import INDEXED, NON_INDEXED, CachedJob, Jobs
+from mirror.jobcontroller.live_check import LiveCheck
 from mirror.jobcontroller.memory import JobMemory, Memories
 from mirror.jobcontroller.pods import PodIndex
 from mirror.jobcontroller.ports import Events, Metrics
@@ -65,8 +65,8 @@ class Tools:
     pods: Store
     index: PodIndex
     memories: Memories
-    latecomers: Latecomers
-    doubts: Doubts
+    latecomers: CacheWaiters
+    doubts: LiveCheck
     gangs: Gangs | None
     """None while the gate is off."""
     claimer: Claimer
@@ -130,7 +130,7 @@ class Syncer:
             return
         memory = tools.memories.of(uid)
         if memory.is_in_doubt:
-            await tools.doubts.dispel(job, memory)
+            await tools.doubts.resolve(job, memory)
             await self.sync(key)  # from its beginning: the Job may have changed meanwhile
             return
         self._check_caches(job, memory)

@@ -17,7 +17,7 @@ class KubeError(Exception):
     """Any failure of a request."""
 
 
-def in_words(error: KubeError) -> str:
+def describe(error: KubeError) -> str:
     """An error in one line: what was being done, by its notes (``add_note``), the last one first; what went wrong.
 
     No name of a class: every error is raised with words that stand alone.

@@ -82,7 +82,7 @@ class Board:
         """
         if self._table is None:
             raise NotReady
-        seen = listing.Seen(
+        seen = listing.ListState(
             is_leading=self._leads,
             workers=self._workers,
             selection=self._table.select(query),
@@ -93,7 +93,7 @@ class Board:
     def job_view(self, key: SourceKey) -> View:
         """One Job as it is now; its story is read only here."""
         job = self._known.job(key)
-        seen = detail.Seen(
+        seen = detail.JobState(
             is_leading=self._is_leading(),
             key=key,
             job=job,

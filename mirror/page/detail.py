@@ -16,7 +16,7 @@ from mirror.page import listing
 from mirror.page.badges import badge, identifier, late, pods
 from mirror.page.markup import Html, join, tag
 from mirror.page.times import lasting, when
-from mirror.page.view import Part, View
+from mirror.page.view import Fragment, View
 
 MOST_MOMENTS = 200
 """Of a timeline, the latest ones."""
@@ -27,7 +27,7 @@ _KINDS = {"Error": "bad", "Lost": "bad", "Refused": "bad", "Waiting": "wait", "H
 """How an entry looks; all others are plain, but for the end."""
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class JobState(msgspec.Struct, frozen=True, kw_only=True):
     """What the page is made of."""
 
     is_leading: bool
@@ -38,7 +38,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     lacks: Mapping[str, str] = {}
 
 
-def view(seen: Seen, now: datetime) -> View:
+def view(seen: JobState, now: datetime) -> View:
     """The whole page."""
     job = seen.job
     moments = seen.timeline[-MOST_MOMENTS:]
@@ -47,10 +47,10 @@ def view(seen: Seen, now: datetime) -> View:
     return View(
         parts=(
             listing.role(seen.is_leading),
-            Part("head", (seen.key, job), lambda: _head(seen.key, job)),
-            Part("facts", job, lambda: _facts(job, now)),
-            Part("quiet", none[0], lambda: _note("quiet", "Nothing is known of its past.", shown=not none[0])),
-            Part("lacking", none[1], lambda: _note("lacking", _nothing_lacks(job), shown=not none[1])),
+            Fragment("head", (seen.key, job), lambda: _head(seen.key, job)),
+            Fragment("facts", job, lambda: _facts(job, now)),
+            Fragment("quiet", none[0], lambda: _note("quiet", "Nothing is known of its past.", shown=not none[0])),
+            Fragment("lacking", none[1], lambda: _note("lacking", _nothing_lacks(job), shown=not none[1])),
         ),
         lists={"timeline": _moments(moments, now), "lacks": tuple(_lack(*pair) for pair in lacking)},
     )
@@ -92,7 +92,7 @@ def _facts(job: JobView | None, now: datetime) -> Html:
     )
 
 
-def _moments(moments: Sequence[Moment], now: datetime) -> tuple[Part, ...]:
+def _moments(moments: Sequence[Moment], now: datetime) -> tuple[Fragment, ...]:
     """Entries keep their id when older ones go: it is made of what they say."""
     seen: Counter[int] = Counter()
     parts = []
@@ -100,7 +100,7 @@ def _moments(moments: Sequence[Moment], now: datetime) -> tuple[Part, ...]:
         digest = crc32(repr(one).encode("utf-8", "backslashreplace"))
         seen[digest] += 1
         name = f"m:{digest:08x}-{seen[digest]}"
-        parts.append(Part(name, one, partial(_moment, name, one, now)))
+        parts.append(Fragment(name, one, partial(_moment, name, one, now)))
     return tuple(parts)
 
 
@@ -119,9 +119,9 @@ def _moment(element: str, one: Moment, now: datetime) -> Html:
     )
 
 
-def _lack(worker: str, why: str) -> Part:
+def _lack(worker: str, why: str) -> Fragment:
     name = identifier("l", worker)
-    return Part(name, why, lambda: tag("div", tag("dt", worker or "the Job itself"), tag("dd", why), id=name))
+    return Fragment(name, why, lambda: tag("div", tag("dt", worker or "the Job itself"), tag("dd", why), id=name))
 
 
 def _note(name: str, text: str, *, shown: bool) -> Html:

@@ -13,7 +13,7 @@ from mirror.page.markup import Html, join, tag
 from mirror.page.query import NOWHERE, STATES, Query
 from mirror.page.table import PAGE_JOBS, Selection
 from mirror.page.times import lasting, moment, when
-from mirror.page.view import Part, View
+from mirror.page.view import Fragment, View
 
 MOST_CARDS = 100
 """Workers shown; when there are more, those in trouble come first."""
@@ -23,7 +23,7 @@ TOKEN_SOON_SECONDS = 6 * 3600.0
 """A token that ends within this time should have been renewed."""
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class ListState(msgspec.Struct, frozen=True, kw_only=True):
     """What the list is made of."""
 
     is_leading: bool
@@ -32,7 +32,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: tuple[str, ...]
 
 
-def view(seen: Seen, query: Query, now: datetime) -> View:
+def view(seen: ListState, query: Query, now: datetime) -> View:
     """The whole list."""
     cards, hidden = shown_workers(seen.workers)
     selection = seen.selection
@@ -43,12 +43,12 @@ def view(seen: Seen, query: Query, now: datetime) -> View:
     return View(
         parts=(
             role(seen.is_leading),
-            Part("summary", (seen.workers, hidden), lambda: _summary(seen.workers, hidden)),
-            Part("states", states, lambda: _states(selection, query)),
-            Part("found", found, lambda: _found(selection, query)),
-            Part("nothing", empty, lambda: _nothing(*empty)),
-            Part("worker", (names, query.worker), lambda: _worker_choice(names, query.worker)),
-            Part("namespaces", seen.namespaces, lambda: _namespaces(seen.namespaces)),
+            Fragment("summary", (seen.workers, hidden), lambda: _summary(seen.workers, hidden)),
+            Fragment("states", states, lambda: _states(selection, query)),
+            Fragment("found", found, lambda: _found(selection, query)),
+            Fragment("nothing", empty, lambda: _nothing(*empty)),
+            Fragment("worker", (names, query.worker), lambda: _worker_choice(names, query.worker)),
+            Fragment("namespaces", seen.namespaces, lambda: _namespaces(seen.namespaces)),
         ),
         lists={
             "cards": tuple(_card_part(worker, now) for worker in cards),
@@ -57,12 +57,12 @@ def view(seen: Seen, query: Query, now: datetime) -> View:
     )
 
 
-def role(is_leading: bool) -> Part:
+def role(is_leading: bool) -> Fragment:
     """Whether this manager acts."""
     text, kind, title = ("leading", "connected", "This manager places and mirrors Jobs")
     if not is_leading:
         text, kind, title = ("standing by", "placed", "Another manager leads; this one watches")
-    return Part("role", is_leading, lambda: tag("span", text, id="role", class_=f"badge {kind}", title=title))
+    return Fragment("role", is_leading, lambda: tag("span", text, id="role", class_=f"badge {kind}", title=title))
 
 
 def shown_workers(workers: Sequence[WorkerView]) -> tuple[tuple[WorkerView, ...], int]:
@@ -94,9 +94,9 @@ def _summary(workers: Sequence[WorkerView], hidden: int) -> Html:
     return tag("p", text + more, f"; {number(hidden)} not shown" if hidden else None, id="summary", class_="summary")
 
 
-def _card_part(worker: WorkerView, now: datetime) -> Part:
+def _card_part(worker: WorkerView, now: datetime) -> Fragment:
     name, level = identifier("w", worker.name), token_level(worker, now)
-    return Part(name, (worker, level), lambda: _card(name, worker, level, now))
+    return Fragment(name, (worker, level), lambda: _card(name, worker, level, now))
 
 
 def _card(element: str, worker: WorkerView, level: str, now: datetime) -> Html:
@@ -212,9 +212,9 @@ def _nothing(is_empty: bool, is_unfiltered: bool) -> Html:
     return tag("p", "No Job matches. ", tag("a", "Show all", href="."), id="nothing", class_="nothing")
 
 
-def _row_part(job: JobView, now: datetime) -> Part:
+def _row_part(job: JobView, now: datetime) -> Fragment:
     name = identifier("j", *(() if job.kind == "Job" else (job.kind,)), job.namespace, job.name)
-    return Part(name, job, lambda: _row(name, job, now))
+    return Fragment(name, job, lambda: _row(name, job, now))
 
 
 def _row(element: str, job: JobView, now: datetime) -> Html:

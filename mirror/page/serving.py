@@ -26,7 +26,7 @@ from mirror.page.streams import Streams, TooMany
 from mirror.page.view import View
 from mirror.runtime.clock import Clock, SystemClock
 from mirror.runtime.supervise import supervise
-from mirror.serving.doors import Limits
+from mirror.serving.connection_limits import Limits
 from mirror.serving.listening import Port, serve_application
 from mirror.telemetry.logs import Log
 

@@ -16,7 +16,7 @@ from mirror.page.markup import Html
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Fragment:
     """One element."""
 
     id: str
@@ -30,9 +30,9 @@ class Part:
 class View:
     """Everything that changes on one page."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Fragment, ...]
     """At their fixed places."""
-    lists: Mapping[str, tuple[Part, ...]]
+    lists: Mapping[str, tuple[Fragment, ...]]
     """By the id of the element whose only children they are."""
 
     def drawn(self) -> dict[str, Html]:

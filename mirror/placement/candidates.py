@@ -79,7 +79,7 @@ def reserved_namespaces(closed_namespaces: tuple[str, ...], account_namespace: s
     return tuple(dict.fromkeys(filter(None, (*named, account_namespace))))
 
 
-class Wish(msgspec.Struct, frozen=True):
+class PlacementRequest(msgspec.Struct, frozen=True):
     """What a source asks of placement."""
 
     namespace: str

@@ -1,7 +1,7 @@
 """The workers, kept so that a question about all of them costs a few operations on integers: bit n is worker n.
 
-Kept up to date by ``controllers.placing``, change by change; nothing is rebuilt to answer. The policy is here, too: of
-the workers that nothing speaks against, the one least loaded for its weight.
+Kept up to date by ``controllers.assigning``, change by change; nothing is rebuilt to answer. The policy is here, too:
+of the eligible workers, the one with the lowest load for its weight.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from mirror.placement.candidates import Candidate, NamespaceRules, Obstacle, Wish
+from mirror.placement.candidates import Candidate, NamespaceRules, Obstacle, PlacementRequest
 from mirror.placement.selector import Requirement, Selector
 
 K = TypeVar("K")
@@ -180,9 +180,13 @@ class WorkerIndex:
             return False
         return entry.candidate.reachable and not (entry.candidate.cordoned or entry.candidate.misconfigured)
 
-    def fitting(self, wish: Wish) -> Workers:
+    def fitting(self, request: PlacementRequest) -> Workers:
         """The workers that suit a source, whether they take Jobs at the moment or not."""
-        return self._selected(wish.selector) & self._accepting_of(wish.namespace) & ~self._bits_of(wish.refused_by)
+        return (
+            self._selected(request.selector)
+            & self._accepting_of(request.namespace)
+            & ~self._bits_of(request.refused_by)
+        )
 
     def best(self, workers: Workers) -> str | None:
         """Of these workers the open one that is least loaded for its weight; equal loads go by name."""
@@ -191,13 +195,13 @@ class WorkerIndex:
             return None
         return next(name for _, name, bit in self._ranked if bit & workers)
 
-    def obstacles(self, wish: Wish) -> Obstacles:
+    def obstacles(self, request: PlacementRequest) -> Obstacles:
         """What speaks against each worker, the lasting reasons first."""
         left, found = self._all, []
         suiting = {
-            Obstacle.NOT_SELECTED: ~self._selected(wish.selector),
-            Obstacle.NAMESPACE: ~self._accepting_of(wish.namespace),
-            Obstacle.REFUSED: self._bits_of(wish.refused_by),
+            Obstacle.NOT_SELECTED: ~self._selected(request.selector),
+            Obstacle.NAMESPACE: ~self._accepting_of(request.namespace),
+            Obstacle.REFUSED: self._bits_of(request.refused_by),
         }
         for reason in Obstacle:
             workers = left & (suiting[reason] if reason in suiting else self._by_obstacle[reason])
@@ -206,9 +210,9 @@ class WorkerIndex:
                 left &= ~workers
         return Obstacles(tuple(found), left)
 
-    def signature(self, wish: Wish) -> int:
+    def signature(self, request: PlacementRequest) -> int:
         """A hash of what speaks against which worker. Full workers count as free ones: to one who waits they are."""
-        found = self.obstacles(wish)
+        found = self.obstacles(request)
         lasting = tuple(one for one in found.by_reason if one[0] is not Obstacle.FULL)
         return hash((self.version, lasting))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mirror.model.keys import SourceKey
-from mirror.placement.candidates import Wish
+from mirror.placement.candidates import PlacementRequest
 from mirror.placement.index import WorkerIndex, Workers
 
 LOOKS_A_TURN = 10_000
@@ -29,7 +29,7 @@ class Waiter(msgspec.Struct, frozen=True):
     since: str
     key: SourceKey
     uid: str
-    wish: Wish
+    request: PlacementRequest
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class _Namespace:
     """Those of one namespace. ``fitting`` holds at least what one of ``groups`` fits."""
 
     fitting: Workers = 0
-    groups: dict[Workers, list[tuple[Place, Wish]]] = field(default_factory=dict)
+    groups: dict[Workers, list[tuple[Place, PlacementRequest]]] = field(default_factory=dict)
     """By which workers suit: the oldest of each request, sorted."""
 
 
@@ -60,12 +60,12 @@ class WaitingRoom:
     def __init__(self, index: WorkerIndex) -> None:
         self._index = index
         self._waiters: dict[SourceKey, Waiter] = {}
-        self._requests: dict[Wish, _Request] = {}
+        self._requests: dict[PlacementRequest, _Request] = {}
         self._namespaces: dict[str, _Namespace] = {}
         self._names: list[str] = []  # sorted
         self._in_vain: Workers = -1
         # Requests still to be matched anew since the index changed, and with which version of it that began.
-        self._outdated: deque[Wish] = deque()
+        self._outdated: deque[PlacementRequest] = deque()
         self._matching_version = self._matched_version = index.version
         self._last_served = ""
 
@@ -90,30 +90,32 @@ class WaitingRoom:
         return is_outdated or bool(self._index.open & ~self._in_vain)
 
     def add(self, waiter: Waiter) -> None:
-        """Let it wait; a changed wish replaces the earlier one."""
+        """Let it wait; a changed wanted replaces the earlier one."""
         if self._waiters.get(waiter.key) == waiter:
             return
         self.leave(waiter.key)
         self._waiters[waiter.key] = waiter
-        request = self._requests.get(waiter.wish)
+        request = self._requests.get(waiter.request)
         if request is None:
-            request = self._requests[waiter.wish] = _Request(self._index.fitting(waiter.wish), self._index.version)
+            request = self._requests[waiter.request] = _Request(
+                self._index.fitting(waiter.request), self._index.version
+            )
         else:
-            self._take_out(waiter.wish, request)
+            self._take_out(waiter.request, request)
         insort(request.places, _place_of(waiter))
-        self._put_in(waiter.wish, request)
+        self._put_in(waiter.request, request)
 
     def leave(self, key: SourceKey) -> None:
         waiter = self._waiters.pop(key, None)
         if waiter is None:
             return
-        request = self._requests[waiter.wish]
-        self._take_out(waiter.wish, request)
+        request = self._requests[waiter.request]
+        self._take_out(waiter.request, request)
         del request.places[bisect_left(request.places, _place_of(waiter))]
         if request.places:
-            self._put_in(waiter.wish, request)
+            self._put_in(waiter.request, request)
         else:
-            del self._requests[waiter.wish]
+            del self._requests[waiter.request]
 
     def serve(self, *, most: int) -> Iterator[tuple[Waiter, str]]:
         """Yield who is placed where, in the order of service, for one turn; ``may_serve`` tells if another is due.
@@ -128,8 +130,8 @@ class WaitingRoom:
             looks -= cost
             if found is None:
                 self._in_vain = self._index.open
-            elif not self._match(found.wish):  # else it may stand elsewhere now
-                worker = self._index.best(self._requests[found.wish].fitting)
+            elif not self._match(found.request):  # else it may stand elsewhere now
+                worker = self._index.best(self._requests[found.request].fitting)
                 assert worker is not None
                 self.leave(found.key)
                 self._last_served = found.key.namespace
@@ -162,54 +164,54 @@ class WaitingRoom:
         if not self._outdated and self._matched_version != self._index.version:
             self._matching_version = self._index.version
             requests = self._requests.items()
-            self._outdated.extend(wish for wish, request in requests if request.version != self._matching_version)
+            self._outdated.extend(wanted for wanted, request in requests if request.version != self._matching_version)
         left = MATCHES_A_TURN
         while self._outdated and left > 0:
-            wish = self._outdated.popleft()
-            left -= 1 + len(wish.selector.text) // CHARACTERS_A_MATCH
-            self._match(wish)
+            wanted = self._outdated.popleft()
+            left -= 1 + len(wanted.selector.text) // CHARACTERS_A_MATCH
+            self._match(wanted)
         if self._outdated:
             return False
         self._matched_version = self._matching_version
         return True
 
-    def _match(self, wish: Wish) -> bool:
+    def _match(self, wanted: PlacementRequest) -> bool:
         """Match a request with the workers as they are by now; return whether others suit it than before."""
-        request = self._requests.get(wish)
+        request = self._requests.get(wanted)
         if request is None or request.version == self._index.version:
             return False
-        fitting, request.version = self._index.fitting(wish), self._index.version
+        fitting, request.version = self._index.fitting(wanted), self._index.version
         if fitting == request.fitting:
             return False
-        self._take_out(wish, request)
+        self._take_out(wanted, request)
         request.fitting = fitting
-        self._put_in(wish, request)
+        self._put_in(wanted, request)
         return True
 
-    def _put_in(self, wish: Wish, request: _Request) -> None:
+    def _put_in(self, wanted: PlacementRequest, request: _Request) -> None:
         """Let a request take part, by its oldest."""
-        namespace = self._namespaces.get(wish.namespace)
+        namespace = self._namespaces.get(wanted.namespace)
         if namespace is None:
-            namespace = self._namespaces[wish.namespace] = _Namespace()
-            insort(self._names, wish.namespace)
-        insort(namespace.groups.setdefault(request.fitting, []), (request.places[0], wish), key=_by_place)
+            namespace = self._namespaces[wanted.namespace] = _Namespace()
+            insort(self._names, wanted.namespace)
+        insort(namespace.groups.setdefault(request.fitting, []), (request.places[0], wanted), key=_by_place)
         namespace.fitting |= request.fitting
         self._in_vain &= ~request.fitting
 
-    def _take_out(self, wish: Wish, request: _Request) -> None:
-        namespace = self._namespaces[wish.namespace]
+    def _take_out(self, wanted: PlacementRequest, request: _Request) -> None:
+        namespace = self._namespaces[wanted.namespace]
         group = namespace.groups[request.fitting]
         del group[bisect_left(group, request.places[0], key=_by_place)]
         if not group:
             del namespace.groups[request.fitting]
         if not namespace.groups:
-            del self._namespaces[wish.namespace]
-            del self._names[bisect_left(self._names, wish.namespace)]
+            del self._namespaces[wanted.namespace]
+            del self._names[bisect_left(self._names, wanted.namespace)]
 
 
 def _place_of(waiter: Waiter) -> Place:
     return waiter.since, waiter.key.name, waiter.key.kind
 
 
-def _by_place(entry: tuple[Place, Wish]) -> Place:
+def _by_place(entry: tuple[Place, PlacementRequest]) -> Place:
     return entry[0]

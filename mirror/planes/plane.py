@@ -29,9 +29,9 @@ from mirror.embedded.faults.injector import Faults
 from mirror.embedded.faults.kinds import Dropped, Expiry
 from mirror.embedded.memory import Wire, client_of
 from mirror.embedded.podlogs import PodLogs
+from mirror.jobcontroller.controller_conflict import ControllerConflict
 from mirror.jobcontroller.metrics import JobMetrics
-from mirror.jobcontroller.process import JobControllerSettings, Part
-from mirror.jobcontroller.rivals import Fought
+from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings
 from mirror.kube.client import Client
 from mirror.planes.api import Api
 from mirror.planes.shape import JOB, Shape
@@ -217,7 +217,7 @@ class ControlPlane:
             gates=self.shape.gates,
             leader_election=LeaderElection(enabled=False),
         )
-        part = Part(
+        part = JobControllerComponent(
             client,
             settings,
             metrics=JobMetrics(self.metrics),
@@ -227,7 +227,7 @@ class ControlPlane:
         )
         try:
             await part.run(asyncio.Event())
-        except* Fought as group:
+        except* ControllerConflict as group:
             self.log.error("the job controller has ended", because=group.exceptions[0])
             await asyncio.Event().wait()
         finally:

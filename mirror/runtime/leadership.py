@@ -29,7 +29,7 @@ from mirror.kube.errors import (
     NotFound,
     NotServed,
     Unauthorized,
-    in_words,
+    describe,
 )
 from mirror.kube.permits import WritePermit
 from mirror.kube.resources import LEASES
@@ -131,7 +131,7 @@ class Leadership:
         if isinstance(error, NotFound | NotServed) and error.about_kind == "namespaces":
             what = f"namespace {settings.namespace} not found on this cluster"
         elif isinstance(error, Forbidden | Unauthorized | NotServed | Invalid):
-            what = in_words(error)
+            what = describe(error)
         if not what:
             return  # a conflict, or an outage, which others report
         obstacle = f"Lease {settings.namespace}/{settings.name} cannot be taken: {what}"

@@ -14,7 +14,7 @@ from mirror.kube.errors import (
     OutcomeUnknown,
     ServerFailure,
     Unreachable,
-    in_words,
+    describe,
 )
 from mirror.runtime.queue import Closed, Taken, WorkQueue
 from mirror.telemetry.logs import Log
@@ -105,7 +105,7 @@ async def consume(
             delay = queue.retry(key, at_least_seconds=min(wait or 0.0, 60.0), is_outage=is_outage(error))
             observer.on_retry()
             level = log.warning if is_news(key, error) else log.debug
-            level("will try again", key=key, error=in_words(error), in_seconds=round(delay, 3))
+            level("will try again", key=key, error=describe(error), in_seconds=round(delay, 3))
         except Exception as error:  # noqa: BLE001 - a bug in one key's work must not end everybody's
             delay = queue.retry(key, at_least_seconds=1.0)
             observer.on_retry()

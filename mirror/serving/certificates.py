@@ -20,7 +20,7 @@ from typing import Protocol
 
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import Conflict, Forbidden, KubeError, NotFound, Unauthorized, in_words
+from mirror.kube.errors import Conflict, Forbidden, KubeError, NotFound, Unauthorized, describe
 from mirror.kube.objects import Object
 from mirror.kube.requests import Rank
 from mirror.kube.resources import SECRETS
@@ -113,7 +113,7 @@ class Certificates:
                 raise CannotStart(f"HTTPS: we have no right to keep {right}: {error}") from error
             except KubeError as error:
                 if asyncio.get_running_loop().time() >= deadline:
-                    raise CannotStart(f"HTTPS: Secret {names.HTTPS_SECRET}: {in_words(error)}") from error
+                    raise CannotStart(f"HTTPS: Secret {names.HTTPS_SECRET}: {describe(error)}") from error
             await asyncio.sleep(1.0)
 
     async def keep(self) -> None:
@@ -124,7 +124,7 @@ class Certificates:
                 self._use(await self._source.look())
                 self._trouble = ""
             except (Unusable, BadCertificate, KubeError) as error:
-                text = in_words(error) if isinstance(error, KubeError) else str(error)
+                text = describe(error) if isinstance(error, KubeError) else str(error)
                 if text != self._trouble:
                     self._log.error("certificate not renewed, the old one is served on", because=text)
                 self._trouble = text

@@ -1,7 +1,7 @@
 """``/metrics``, ``/healthz``, ``/livez`` and ``/readyz`` over HTTP, for scrapers, probes and people with curl.
 
 ``app`` opens it before anything else and closes it last. What is healthy or ready is decided by the checks that it is
-given. Not here: the metrics themselves (``telemetry.metrics``), and who gets in (``doors``).
+given. Not here: the metrics themselves (``telemetry.metrics``), and who gets in (``connection_limits``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from mirror.model.text import clean
-from mirror.serving.doors import Limits
+from mirror.serving.connection_limits import Limits
 from mirror.serving.listening import Port, serve_application
 from mirror.telemetry.metrics import Metrics
 

@@ -1,8 +1,8 @@
 """The one HTTPS address of the manager, for API servers that call our webhook and for users of ``access``.
 
 ``app`` opens it when one of both is enabled, on every replica: who stands by answers too. What is answered is in the
-application that it is given. Not here: certificates (``certificates``), who gets in (``doors``), and metrics and health
-(``health``).
+application that it is given. Not here: certificates (``certificates``), who gets in (``connection_limits``), and
+metrics and health (``health``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from mirror.serving import doors
+from mirror.serving import connection_limits
 from mirror.serving.certificates import Certificates
 from mirror.serving.listening import Port, serve_application
 
@@ -43,7 +43,7 @@ async def serve_https(address: tuple[str, int], app: web.Application, certificat
     Raises:
         CannotStart: the address cannot be listened on.
     """
-    limits = doors.Limits(doors.MOST_CONNECTIONS, doors.MOST_OF_PEER)
+    limits = connection_limits.Limits(connection_limits.MOST_CONNECTIONS, connection_limits.MOST_OF_PEER)
     port = Port(address, "https.listen", limits, tls=lambda: certificates.context)
     async with serve_application(app, port) as found:
         yield found

@@ -1,6 +1,6 @@
 """Serves an application at an address, with the bounds of every port of ours: connections, heads, log lines.
 
-``https``, ``health`` and the page use it. Not here: who gets in (``doors``), and what is answered.
+``https``, ``health`` and the page use it. Not here: who gets in (``connection_limits``), and what is answered.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aiohttp.http import HttpProcessingError
 
 from mirror.model.endings import CannotStart
 from mirror.model.failures import file_words
-from mirror.serving.doors import CLOSE_SECONDS, Doors, Limits, listening_sockets
+from mirror.serving.connection_limits import CLOSE_SECONDS, ConnectionLimits, Limits, listening_sockets
 
 IDLE_SECONDS = 120.0
 """Longer than the 90 s after which an API server leaves an idle connection: were we first, a call just being sent on it
@@ -46,8 +46,8 @@ async def serve_application(app: web.Application, port: Port) -> AsyncIterator[i
     Raises:
         CannotStart: the address cannot be listened on.
     """
-    doors = Doors(port.limits, tls=port.tls)
-    app.middlewares.insert(0, doors.notice)
+    limiter = ConnectionLimits(port.limits, tls=port.tls)
+    app.middlewares.insert(0, limiter.notice)
     runner = web.AppRunner(
         app,
         access_log=None,
@@ -65,10 +65,10 @@ async def serve_application(app: web.Application, port: Port) -> AsyncIterator[i
         try:
             await runner.setup()
             assert runner.server is not None
-            doors.open(runner.server, scope)
+            limiter.open(runner.server, scope)
             listening = await _listen(port)
-            tasks = [scope.create_task(doors.take(one), name="take connections") for one in listening]
-            tasks.append(scope.create_task(doors.close_silent(), name="close silent connections"))
+            tasks = [scope.create_task(limiter.take(one), name="take connections") for one in listening]
+            tasks.append(scope.create_task(limiter.close_silent(), name="close silent connections"))
             found: int = listening[0].getsockname()[1]
             yield found
         except Exception as error:  # noqa: BLE001 - raised below: out of the scope it would come as a group
@@ -79,7 +79,7 @@ async def serve_application(app: web.Application, port: Port) -> AsyncIterator[i
             await asyncio.gather(*tasks, return_exceptions=True)
             for one in listening:
                 one.close()
-            doors.close()
+            limiter.close()
             await runner.cleanup()
     if failure is not None:
         raise failure

@@ -15,10 +15,10 @@ import msgspec
 from mirror.model.durations import format_duration
 from mirror.model.text import clean
 from mirror.settings.rules import Rule, Wrong, shown, suggestion
-from mirror.settings.schema import Https, JobController, LeaderElection, Part, Settings
+from mirror.settings.schema import Https, JobController, LeaderElection, Section, Settings
 from mirror.settings.strict_yaml import read_yaml
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=Section)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _read_part(part: type[P], value: object, path: str, problems: list[Problem])
 
 
 def _read_value(kind: Any, raw: object, path: str, problems: list[Problem]) -> object:
-    if isinstance(kind, type) and issubclass(kind, Part):
+    if isinstance(kind, type) and issubclass(kind, Section):
         return _read_part(kind, raw, path, problems)
     rule: Rule = kind.__metadata__[0]
     try:

@@ -15,11 +15,11 @@ from mirror.model import names
 from mirror.settings import rules
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """One mapping of the file; keys are camelCase there."""
 
 
-class Limits(Part, frozen=True):
+class Limits(Section, frozen=True):
     """How fast we talk to one cluster."""
 
     qps: Annotated[float, rules.RATE] = 200.0
@@ -36,21 +36,21 @@ class Workers(Limits, frozen=True):
     """Ask a worker for a new token, and store it in the worker's Secret, before the one we have ends."""
 
 
-class Globs(Part, frozen=True):
+class Globs(Section, frozen=True):
     """Keys that are not copied to a mirror; ``*``, ``?`` and ``[…]`` are wildcards."""
 
     labels: Annotated[tuple[str, ...], rules.KEY_GLOBS] = ()
     annotations: Annotated[tuple[str, ...], rules.KEY_GLOBS] = ()
 
 
-class Additions(Part, frozen=True):
+class Additions(Section, frozen=True):
     """Keys that every mirror gets."""
 
     labels: Annotated[dict[str, str], rules.LABELS] = {}
     annotations: Annotated[dict[str, str], rules.ANNOTATIONS] = {}
 
 
-class Mirrors(Part, frozen=True):
+class Mirrors(Section, frozen=True):
     """What a mirror looks like beside its source, and how long it stays (D4, D8)."""
 
     retention_seconds: Annotated[float | None, rules.OPTIONAL_DURATION] = msgspec.field(name="retention", default=None)
@@ -59,13 +59,13 @@ class Mirrors(Part, frozen=True):
     set: Additions = Additions()
 
 
-class Sweep(Part, frozen=True):
+class Sweep(Section, frozen=True):
     """The search for mirrors whose source is gone (D10)."""
 
     interval_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="interval", default=60.0)
 
 
-class LeaderElection(Part, frozen=True):
+class LeaderElection(Section, frozen=True):
     """The Lease that lets one of several managers act."""
 
     enabled: Annotated[bool, rules.SWITCH] = True
@@ -74,7 +74,7 @@ class LeaderElection(Part, frozen=True):
     retry_period_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="retryPeriod", default=2.0)
 
 
-class Https(Part, frozen=True):
+class Https(Section, frozen=True):
     """The one TLS address that the webhook and ``access`` share; opened when one of them is enabled."""
 
     listen: Annotated[str, rules.LISTEN] = ":8443"
@@ -90,13 +90,13 @@ class Https(Part, frozen=True):
         return rules.split_address(self.listen)
 
 
-class Webhook(Part, frozen=True):
+class Webhook(Section, frozen=True):
     """Claims new Jobs of chosen namespaces, and checks our annotations (D16)."""
 
     enabled: Annotated[bool, rules.SWITCH] = False
 
 
-class Access(Part, frozen=True):
+class Access(Section, frozen=True):
     """Logs, pods and events of mirrors for users that have no right on workers."""
 
     enabled: Annotated[bool, rules.SWITCH] = False
@@ -104,7 +104,7 @@ class Access(Part, frozen=True):
     """Where users reach it; told to them in a ConfigMap."""
 
 
-class Page(Part, frozen=True):
+class Page(Section, frozen=True):
     """The page for people: workers, Jobs, timelines; without TLS or login, so not beyond this pod unless told to."""
 
     enabled: Annotated[bool, rules.SWITCH] = False
@@ -118,14 +118,14 @@ class Page(Part, frozen=True):
         return rules.split_address(self.listen)
 
 
-class Logging(Part, frozen=True):
+class Logging(Section, frozen=True):
     """How log lines look and which are written."""
 
     format: Annotated[str, rules.LOG_FORMAT] = "text"
     level: Annotated[str, rules.LOG_LEVEL] = "info"
 
 
-class Tracing(Part, frozen=True):
+class Tracing(Section, frozen=True):
     """One OpenTelemetry trace per Job, sent when its final status is stored; needs the extra ``otel``."""
 
     enabled: Annotated[bool, rules.SWITCH] = False
@@ -152,7 +152,7 @@ class JobController(Limits, frozen=True):
     max_pod_create_delete_per_sync: Annotated[int, rules.PODS] = 500
 
 
-class Settings(Part, frozen=True):
+class Settings(Section, frozen=True):
     """Everything that can be configured."""
 
     managed_by: Annotated[str, rules.MANAGED_BY] = names.DEFAULT_MANAGED_BY

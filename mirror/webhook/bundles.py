@@ -17,7 +17,7 @@ import msgspec
 
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import BadAnswer, Conflict, KubeError, NotFound, in_words
+from mirror.kube.errors import BadAnswer, Conflict, KubeError, NotFound, describe
 from mirror.kube.objects import JUNK, Meta
 from mirror.kube.requests import Rank
 from mirror.kube.resources import Resource
@@ -84,7 +84,7 @@ class Bundles:
         except Conflict:
             pass  # somebody else wrote it: the next look sees what
         except KubeError as error:
-            text = "there is none; apply config/webhook.yaml" if isinstance(error, NotFound) else in_words(error)
+            text = "there is none; apply config/webhook.yaml" if isinstance(error, NotFound) else describe(error)
             if self._told.get(resource.kind) != text:
                 self._log.warning("caBundle not kept", kind=resource.kind, name=names.WEBHOOKS, because=text)
             self._told[resource.kind] = text

@@ -21,11 +21,11 @@ from mirror.kube.resources import NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from mirror.model import names
 from mirror.model.durations import format_duration
 from mirror.workers import roles
-from mirror.workers.book import IdentityRefused
 from mirror.workers.enrolling import Enrolment, changes_for, check_enrolment, kubeconfig_for, secret_for
+from mirror.workers.inventory import IdentityRejected
 from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version
 from mirror.workers.roles import ACCOUNT, KINDS, Json
-from mirror.workers.sites import Home, Site, Trouble
+from mirror.workers.sites import ClusterError, ManagementCluster, Site
 from mirror.workers.spec import BadSecret, read_kubeconfig
 from mirror.workers.tokens import read_token
 
@@ -57,13 +57,13 @@ def plan(wanted: Enrolment, reached_at: Cluster) -> tuple[list[Json], Json]:
     """What would be made on the worker, and on the management cluster, with a placeholder for the token.
 
     Raises:
-        Trouble: the manager would refuse it.
+        ClusterError: the manager would refuse it.
     """
     check_enrolment(wanted, reached_at)
     return roles.objects(wanted.grant), secret_for(wanted, kubeconfig_for(reached_at, "TOKEN"))
 
 
-async def add(home: Home, worker: Site, wanted: Enrolment, reached_at: Cluster, report: Report) -> Added:
+async def add(home: ManagementCluster, worker: Site, wanted: Enrolment, reached_at: Cluster, report: Report) -> Added:
     """Do it all.
 
     Args:
@@ -74,7 +74,7 @@ async def add(home: Home, worker: Site, wanted: Enrolment, reached_at: Cluster, 
         report: told of each step.
 
     Raises:
-        Trouble: something is in the way; what was done so far stays, and may be done again.
+        ClusterError: something is in the way; what was done so far stays, and may be done again.
     """
     check_enrolment(wanted, reached_at)
     report(f"kubeconfig for {reached_at.server}: nothing in it that the manager refuses")
@@ -94,33 +94,35 @@ async def _look_at(worker: Site) -> tuple[str, str]:
     try:
         version = await check_version(worker.client, OLDEST_MINOR)
     except Unsupported as error:
-        raise Trouble(f"{worker.title}: {error}") from error
+        raise ClusterError(f"{worker.title}: {error}") from error
     except KubeError as error:
         raise worker.trouble(error, "get", NAMESPACES, name="kube-system") from error
     return version, await worker.uid()
 
 
-async def _check_registration(home: Home, wanted: Enrolment, uid: str, reached_at: Cluster) -> Object | None:
+async def _check_registration(
+    home: ManagementCluster, wanted: Enrolment, uid: str, reached_at: Cluster
+) -> Object | None:
     """The worker's Secret if it is there already; what stands against it is said before anything is made."""
     if await home.site.find(NAMESPACES, home.namespace) is None:
         missing = f"there is no namespace {home.namespace} on {home.site.title}"
-        raise Trouble(f"{missing}: install the manager first, or say --namespace")
+        raise ClusterError(f"{missing}: install the manager first, or say --namespace")
     found = await home.secret(wanted.name)
     if found is not None and found.labels.get(names.WORKER) != "true":
-        raise Trouble(
+        raise ClusterError(
             f"secret {home.namespace}/{wanted.name} is there and is no worker's (it lacks the label {names.WORKER}: "
             f'"true"): take another name'
         )
-    book, prefix = await home.book(), wanted.annotations.get("namespace-prefix", "")
+    inventory, prefix = await home.inventory(), wanted.annotations.get("namespace-prefix", "")
     if found is not None:
         prefix = prefix or found.annotations.get(names.NAMESPACE_PREFIX, "")
-        if not book.entry(wanted.name).uid:
+        if not inventory.entry(wanted.name).uid:
             _check_server(found, wanted, reached_at)
     try:
-        book.check_identity(wanted.name, uid, management_uid=await home.site.uid(), has_prefix=bool(prefix))
-    except IdentityRefused as error:
+        inventory.check_identity(wanted.name, uid, management_uid=await home.site.uid(), has_prefix=bool(prefix))
+    except IdentityRejected as error:
         soon = "" if found else "; one that was removed is forgotten within a minute"
-        raise Trouble(f"worker {wanted.name}: {error}{soon}") from error
+        raise ClusterError(f"worker {wanted.name}: {error}{soon}") from error
     return found
 
 
@@ -131,7 +133,7 @@ def _check_server(found: Object, wanted: Enrolment, reached_at: Cluster) -> None
     except (KubeconfigRefused, BadSecret):
         return
     if before != reached_at.server:
-        raise Trouble(
+        raise ClusterError(
             f"worker {wanted.name} is registered at {before}, and the manager has not said which cluster that is: "
             f"mirror worker remove {wanted.name} first, or take another name"
         )
@@ -153,7 +155,7 @@ async def _apply(worker: Site, body: Json) -> None:
         await worker.send(wanted, kind, name=name, namespace=namespace or "")
     except NotFound:
         hint = f"kubectl{worker.kubectl} create namespace {namespace}"
-        raise Trouble(f"there is no namespace {namespace} on {worker.title}: {hint}") from None
+        raise ClusterError(f"there is no namespace {namespace} on {worker.title}: {hint}") from None
 
 
 async def _take_back(worker: Site, wanted: Enrolment, kept: set[str], report: Report) -> None:
@@ -164,7 +166,7 @@ async def _take_back(worker: Site, wanted: Enrolment, kept: set[str], report: Re
             continue
         try:
             given = [one async for one in worker.each(kind, labels=label)]
-        except Trouble:
+        except ClusterError:
             continue  # who may not list them all has given none before
         for found in given:
             meta = found.metadata
@@ -175,7 +177,7 @@ async def _take_back(worker: Site, wanted: Enrolment, kept: set[str], report: Re
 
 
 async def remove_object(worker: Site, found: Object, kind_name: str) -> None:
-    """Delete one object that was made here; raises Trouble."""
+    """Delete one object that was made here; raises ClusterError."""
     kind, meta = KINDS[kind_name], found.metadata
     namespace = meta.namespace or None
     wanted = requests.delete(kind, meta.name, namespace=namespace, uid=meta.uid)
@@ -199,11 +201,11 @@ async def _token(worker: Site, wanted: Enrolment) -> str:
     except (NotFound, *JUNK):
         token = ""
     if not token:
-        raise Trouble(f"{worker.title} makes no tokens for service accounts")
+        raise ClusterError(f"{worker.title} makes no tokens for service accounts")
     return token
 
 
-async def _store(home: Home, wanted: Enrolment, kubeconfig: bytes, found: Object | None) -> None:
+async def _store(home: ManagementCluster, wanted: Enrolment, kubeconfig: bytes, found: Object | None) -> None:
     if found is None:
         request = requests.create(SECRETS, secret_for(wanted, kubeconfig), namespace=home.namespace)
     else:
@@ -212,11 +214,11 @@ async def _store(home: Home, wanted: Enrolment, kubeconfig: bytes, found: Object
     try:
         await home.site.send(request, SECRETS, name=wanted.name, namespace=home.namespace)
     except NotFound:
-        raise Trouble(f"secret {home.namespace}/{wanted.name} was deleted meanwhile: say it again") from None
-    except Trouble as trouble:
+        raise ClusterError(f"secret {home.namespace}/{wanted.name} was deleted meanwhile: say it again") from None
+    except ClusterError as trouble:
         if isinstance(trouble.__cause__, AlreadyExists | Conflict):
             text = f"secret {home.namespace}/{wanted.name} was changed by somebody else meanwhile: say it again"
-            raise Trouble(text) from trouble.__cause__
+            raise ClusterError(text) from trouble.__cause__
         raise
 
 

@@ -19,7 +19,7 @@ from mirror.kube.kubeconfig import Cluster, KubeconfigRefused, check_kubeconfig
 from mirror.kube.objects import Object, decode_object
 from mirror.model import names
 from mirror.workers.roles import ACCOUNT, Grant
-from mirror.workers.sites import Trouble
+from mirror.workers.sites import ClusterError
 from mirror.workers.spec import BadSecret, read_spec
 
 Json = dict[str, Any]
@@ -88,23 +88,23 @@ def check_enrolment(wanted: Enrolment, cluster: Cluster) -> None:
     """Whether the manager will take it.
 
     Raises:
-        Trouble: it will not; the text says why, and what to do.
+        ClusterError: it will not; the text says why, and what to do.
     """
     if not _NAME.fullmatch(wanted.name):
-        raise Trouble(f"a worker's name is of lower-case letters, digits and '-', at most 63: not {wanted.name!r}")
+        raise ClusterError(f"a worker's name is of lower-case letters, digits and '-', at most 63: not {wanted.name!r}")
     ours = sorted(key for key in wanted.labels if key.startswith(names.PREFIX))
     if ours:
-        raise Trouble(f"label {ours[0]}: {names.PREFIX} is the manager's own prefix; take another key")
+        raise ClusterError(f"label {ours[0]}: {names.PREFIX} is the manager's own prefix; take another key")
     kubeconfig = kubeconfig_for(cluster, PLACEHOLDER)
     try:
         check_kubeconfig(kubeconfig, wanted.allow)
         spec = read_spec(_as_object(secret_for(wanted, kubeconfig)))
     except KubeconfigRefused as error:
-        raise Trouble(f"the manager would refuse this kubeconfig: {refusal_in_words(error)}") from error
+        raise ClusterError(f"the manager would refuse this kubeconfig: {refusal_in_words(error)}") from error
     except BadSecret as error:
-        raise Trouble(str(error)) from error
+        raise ClusterError(str(error)) from error
     if spec.problems:
-        raise Trouble("; ".join(map(str, spec.problems)))
+        raise ClusterError("; ".join(map(str, spec.problems)))
 
 
 def refusal_in_words(error: KubeconfigRefused) -> str:

@@ -20,9 +20,9 @@ from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS
 from mirror.model import names
-from mirror.workers.book import Entry
 from mirror.workers.checking.probing import connected
-from mirror.workers.sites import Home, Site, Trouble
+from mirror.workers.inventory import Entry
+from mirror.workers.sites import ClusterError, ManagementCluster, Site
 from mirror.workers.spec import BadSecret, read_spec
 
 LOOPBACK: Mapping[str, bool] = {"loopback": True}
@@ -53,12 +53,12 @@ async def check_recorded(worker: Site, name: str, entry: Entry) -> None:
     """Whether this is the cluster that the worker is (D19).
 
     Raises:
-        Trouble: it is another one, or the manager has not recorded which one it is.
+        ClusterError: it is another one, or the manager has not recorded which one it is.
     """
     found = await worker.uid()
     if entry.uid != found:
         known = f"worker {name} is cluster {entry.uid}" if entry.uid else f"no cluster is recorded for worker {name}"
-        raise Trouble(f"{known}, and {worker.title} is {found}: nothing is cleaned up")
+        raise ClusterError(f"{known}, and {worker.title} is {found}: nothing is cleaned up")
 
 
 @asynccontextmanager
@@ -66,7 +66,7 @@ async def registered_site(secret: Object, allow: Mapping[str, bool]) -> AsyncIte
     """The worker as its Secret reaches it, with the manager's account there.
 
     Raises:
-        Trouble: the Secret or its kubeconfig is refused.
+        ClusterError: the Secret or its kubeconfig is refused.
     """
     name = secret.metadata.name
     allow = {**LOOPBACK, **allow}
@@ -75,11 +75,11 @@ async def registered_site(secret: Object, allow: Mapping[str, bool]) -> AsyncIte
             kubeconfig = check_kubeconfig(read_spec(secret).kubeconfig, allow)
             client, _ = await stack.enter_async_context(connected(name, kubeconfig, allow))
         except (BadSecret, KubeconfigRefused) as error:
-            raise Trouble(f"the Secret of worker {name} is refused: {error}") from error
+            raise ClusterError(f"the Secret of worker {name} is refused: {error}") from error
         yield Site(client, f"worker {name}")
 
 
-async def delete_finished(home: Home, worker: Site, name: str, *, origin: str) -> Outcome:
+async def delete_finished(home: ManagementCluster, worker: Site, name: str, *, origin: str) -> Outcome:
     """Delete the finished mirrors whose terminal status is stored.
 
     Args:
@@ -89,9 +89,9 @@ async def delete_finished(home: Home, worker: Site, name: str, *, origin: str) -
         origin: the manager's setting; empty for its default.
 
     Raises:
-        Trouble: a cluster is not the recorded one, cannot be reached, or does not allow it.
+        ClusterError: a cluster is not the recorded one, cannot be reached, or does not allow it.
     """
-    entry = (await home.book()).entry(name)
+    entry = (await home.inventory()).entry(name)
     await check_recorded(worker, name, entry)
     scope = Scope(name, origin or await home.site.uid(), entry.namespace_prefix)
     stored = await _stored_ends(home, scope.worker)
@@ -108,7 +108,7 @@ async def delete_finished(home: Home, worker: Site, name: str, *, origin: str) -
     return outcome
 
 
-async def _stored_ends(home: Home, worker: str) -> dict[tuple[str, str], str]:
+async def _stored_ends(home: ManagementCluster, worker: str) -> dict[tuple[str, str], str]:
     """The uids of sources that ended on this worker, with their terminal status stored, by namespace and name."""
     found = {}
     async for source in home.jobs():
@@ -138,7 +138,7 @@ async def _delete(worker: Site, mirror: Object) -> int:
         await worker.send(wanted, JOBS, name=meta.name, namespace=meta.namespace)
     except NotFound:
         return 0
-    except Trouble as trouble:
+    except ClusterError as trouble:
         if isinstance(trouble.__cause__, Conflict):
             return 0
         raise

@@ -13,7 +13,7 @@ from mirror.model import names
 from mirror.workers.adding import remove_object
 from mirror.workers.overview import Tally, tally
 from mirror.workers.roles import KINDS
-from mirror.workers.sites import Home, Site, Trouble
+from mirror.workers.sites import ClusterError, ManagementCluster, Site
 
 LOOK_SECONDS = 1.0
 MOST_LOOK_SECONDS = 10.0
@@ -22,7 +22,7 @@ MOST_LOOK_SECONDS = 10.0
 Progress = Callable[[Tally], None]
 
 
-async def cordon(home: Home, name: str) -> bool:
+async def cordon(home: ManagementCluster, name: str) -> bool:
     """No new Jobs from now on; False if that was so already."""
     secret = await home.worker_secret(name)
     if secret.annotations.get(names.CORDONED) == "true":
@@ -31,7 +31,7 @@ async def cordon(home: Home, name: str) -> bool:
     return True
 
 
-async def uncordon(home: Home, name: str) -> bool:
+async def uncordon(home: ManagementCluster, name: str) -> bool:
     """New Jobs again, and no drain; False if nothing was in the way."""
     secret = await home.worker_secret(name)
     marks = [key for key in (names.CORDONED, names.DRAIN) if secret.annotations.get(key)]
@@ -40,7 +40,7 @@ async def uncordon(home: Home, name: str) -> bool:
     return bool(marks)
 
 
-async def drain(home: Home, name: str, progress: Progress, *, timeout_seconds: float | None) -> Tally:
+async def drain(home: ManagementCluster, name: str, progress: Progress, *, timeout_seconds: float | None) -> Tally:
     """No new Jobs, and wait until those that are there have ended.
 
     Args:
@@ -72,16 +72,16 @@ async def drain(home: Home, name: str, progress: Progress, *, timeout_seconds: f
     return counted
 
 
-async def check_removable(home: Home, name: str, *, is_forced: bool) -> Object:
+async def check_removable(home: ManagementCluster, name: str, *, is_forced: bool) -> Object:
     """The worker's Secret, if it may be deleted.
 
     Raises:
-        Trouble: there is no such worker, or unfinished Jobs are on it and the operator did not force it.
+        ClusterError: there is no such worker, or unfinished Jobs are on it and the operator did not force it.
     """
     secret = await home.worker_secret(name)
     counted = await tally(home)
     if counted.on(name) and not is_forced:
-        raise Trouble(
+        raise ClusterError(
             f"{counted.on(name)} unfinished Jobs are on worker {name} ({counted.some_on(name)}): "
             f"mirror worker drain {name} first; with --force they wait for a worker of this name"
         )
@@ -93,8 +93,8 @@ def jobs(count: int) -> str:
     return f"{count} Job{'' if count == 1 else 's'}"
 
 
-async def remove(home: Home, secret: Object) -> None:
-    """Delete the worker's Secret, if it is still the one that was looked at; raises Trouble."""
+async def remove(home: ManagementCluster, secret: Object) -> None:
+    """Delete the worker's Secret, if it is still the one that was looked at; raises ClusterError."""
     name = secret.metadata.name
     wanted = requests.delete(SECRETS, name, namespace=home.namespace, uid=secret.metadata.uid)
     try:
@@ -103,7 +103,7 @@ async def remove(home: Home, secret: Object) -> None:
         return
 
 
-async def clean_up(home: Home, worker: Site, namespace: str, report: Callable[[str], None]) -> None:
+async def clean_up(home: ManagementCluster, worker: Site, namespace: str, report: Callable[[str], None]) -> None:
     """Delete on a worker what ``mirror worker add`` created there; its namespace stays, as others may use it."""
     is_home = await worker.uid() == await home.site.uid()
     for kind in reversed(list(KINDS.values())):

@@ -1,6 +1,6 @@
 """``mirror worker list``: workers as the management cluster knows them, without asking any of them. Rows are pure.
 
-From their Secrets, from what the manager has written down (``book``), and from the workers that are recorded on Jobs.
+From their Secrets, from what the manager has recorded (``inventory``), and from the workers recorded on Jobs.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean
-from mirror.workers.book import Book, Entry
-from mirror.workers.sites import Home
+from mirror.workers.inventory import Entry, WorkerInventory
+from mirror.workers.sites import ManagementCluster
 from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
 from mirror.workers.tokens import token_of
 
@@ -77,25 +77,25 @@ class Tally:
         return named + (", …" if self.on(worker) > MOST_NAMED else "")
 
 
-async def tally(home: Home, managed_by: str = names.DEFAULT_MANAGED_BY) -> Tally:
-    """Count all Jobs once; raises Trouble."""
+async def tally(home: ManagementCluster, managed_by: str = names.DEFAULT_MANAGED_BY) -> Tally:
+    """Count all Jobs once; raises ClusterError."""
     counted = Tally(managed_by)
     async for found in home.jobs():
         counted.count(found)
     return counted
 
 
-async def overview(home: Home) -> list[Row]:
-    """All workers, by name; raises Trouble."""
-    secrets, book, counted = await home.worker_secrets(), await home.book(), await tally(home)
-    return rows(secrets, book, counted)
+async def overview(home: ManagementCluster) -> list[Row]:
+    """All workers, by name; raises ClusterError."""
+    secrets, inventory, counted = await home.worker_secrets(), await home.inventory(), await tally(home)
+    return rows(secrets, inventory, counted)
 
 
-def rows(secrets: Iterable[Object], book: Book, counted: Tally) -> list[Row]:
+def rows(secrets: Iterable[Object], inventory: WorkerInventory, counted: Tally) -> list[Row]:
     """Those with a Secret, and those that are lost without one while Jobs are recorded there (D15)."""
     registered = {secret.metadata.name: secret for secret in secrets}
     everybody = sorted({*registered, *counted.unfinished})
-    return [_row(name, registered.get(name), book.entry(name), counted.on(name)) for name in everybody]
+    return [_row(name, registered.get(name), inventory.entry(name), counted.on(name)) for name in everybody]
 
 
 def _row(name: str, secret: Object | None, entry: Entry, jobs: int) -> Row:

@@ -13,7 +13,7 @@ from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import ApiError, Conflict, KubeError, NotFound, in_words
+from mirror.kube.errors import ApiError, Conflict, KubeError, NotFound, describe
 from mirror.kube.objects import Object
 from mirror.kube.resources import CONFIGMAPS, SECRETS
 from mirror.model import names
@@ -24,8 +24,8 @@ from mirror.runtime.store import Store
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.telemetry.metrics import Metrics
-from mirror.workers.book import FORMER, Book, encode
 from mirror.workers.connection import Connection, State
+from mirror.workers.inventory import FORMER, WorkerInventory, encode
 from mirror.workers.spec import SECRET_SELECTOR, BadSecret, WorkerSpec, read_spec
 from mirror.workers.worker import Worker
 
@@ -45,7 +45,7 @@ class RegistrySettings:
     source_namespaces: tuple[str, ...] = ()
 
 
-class Users(Protocol):
+class RegistryListener(Protocol):
     """What the registry needs of the controllers."""
 
     async def wait_until_sources_known(self) -> None: ...
@@ -90,7 +90,7 @@ class Registry:
         self.origin = settings.origin
         self.mirror_selector = f"{names.ORIGIN}={settings.origin}"
         self.workers: dict[str, Worker] = {}
-        self.users: Users
+        self.listener: RegistryListener
         self._management = management
         self._settings = settings
         self._connector = connector
@@ -98,10 +98,10 @@ class Registry:
         self._secrets = Store()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._to_start: asyncio.Queue[Worker] = asyncio.Queue()
-        self._book = Book({})
-        self._written = Book({})
+        self._inventory = WorkerInventory({})
+        self._written = WorkerInventory({})
         self._record_version = ""
-        self._book_changed = asyncio.Event()
+        self._inventory_changed = asyncio.Event()
         self._writing = asyncio.Lock()
         self._moved = asyncio.Event()
         self._is_leading = False
@@ -124,7 +124,7 @@ class Registry:
     async def run(self) -> None:
         """Keep all workers running, until cancelled."""
         self._settling_since = self.clock.monotonic()
-        self._book = self._written = await self._read_book_at_last()
+        self._inventory = self._written = await self._read_inventory_at_last()
         self._to_start = asyncio.Queue()
         for worker in self.workers.values():
             self._to_start.put_nowait(worker)
@@ -132,7 +132,7 @@ class Registry:
             scope.create_task(self._remember_lost(), name="remember lost workers")
             scope.create_task(self._informers.run(), name="watch secrets")
             scope.create_task(self._forget_while_standing_by(), name="forget workers")
-            scope.create_task(supervise("write workers", self._keep_book, log=self.log), name="write workers")
+            scope.create_task(supervise("write workers", self._keep_inventory, log=self.log), name="write workers")
             while True:
                 worker = await self._to_start.get()
                 task = scope.create_task(_contained(worker, self.log), name=f"worker {worker.name}")
@@ -144,7 +144,7 @@ class Registry:
         self._add_lost()
 
     def _add_lost(self) -> None:
-        for name, entry in self._book.entries.items():
+        for name, entry in self._inventory.entries.items():
             if entry.lost_since and name not in self.workers:
                 self._add(name)
 
@@ -155,14 +155,14 @@ class Registry:
         reached, or the other way round.
         """
         # A failure is no reason to give the lead away: the next leader would meet the same.
-        self._book = self._written = await self._read_book_at_last()
+        self._inventory = self._written = await self._read_inventory_at_last()
         self._is_leading = True
         self._settling_since = self.clock.monotonic()
         self._add_lost()
         for worker in list(self.workers.values()):
             worker.use_prefix(self.prefix_in_use(worker))
-            worker.check_again(_parsed(self._book.entry(worker.name).lost_since))
-        self._book_changed.set()
+            worker.check_again(_parsed(self._inventory.entry(worker.name).lost_since))
+        self._inventory_changed.set()
 
     def list_secrets_anew(self) -> None:
         """See ``Informers.list_anew``."""
@@ -202,14 +202,14 @@ class Registry:
         """Drop workers whose Secret is gone and that no source is on (D15), and what is left of mirrors without one."""
         for name, worker in list(self.workers.items()):
             worker.shrink()
-            if worker.spec is None and self.secret_of(name) is None and not self.users.has_sources_on(name):
+            if worker.spec is None and self.secret_of(name) is None and not self.listener.has_sources_on(name):
                 del self.workers[name]
                 if task := self._tasks.pop(name, None):
                     task.cancel()
-                self._book = self._book.forget(name)
-                self._book_changed.set()
+                self._inventory = self._inventory.forget(name)
+                self._inventory_changed.set()
                 self._metrics.forget_worker(name)
-                self.users.on_worker_forgotten(name)
+                self.listener.on_worker_forgotten(name)
                 self.log.info("worker forgotten", worker=name)
 
     async def _forget_while_standing_by(self) -> None:
@@ -217,13 +217,13 @@ class Registry:
         while True:
             await asyncio.sleep(FORGET_SECONDS)
             if not self._is_leading and self._informers.is_synced:
-                await self.users.wait_until_sources_known()
+                await self.listener.wait_until_sources_known()
                 self.forget_unused()
 
     # -- Secrets --------------------------------------------------------------------------------------------------
 
     def _add(self, name: str) -> Worker:
-        lost_since = _parsed(self._book.entry(name).lost_since)
+        lost_since = _parsed(self._inventory.entry(name).lost_since)
         worker = Worker(
             name,
             around=self,
@@ -253,7 +253,7 @@ class Registry:
         self._metrics.set_worker_token(name, expires=ends, lifetime_seconds=token.lifetime_seconds)
 
     def _on_secrets_refused(self, error: KubeError) -> None:
-        because = in_words(error) if isinstance(error, ApiError) and error.code < 500 else ""
+        because = describe(error) if isinstance(error, ApiError) and error.code < 500 else ""
         if because and because != self.secrets_refused_because:
             self.secrets_refused_because = because
             self.log.warning("workers not listed", namespace=self._settings.namespace, because=because)
@@ -267,9 +267,9 @@ class Registry:
     def _tell(self, worker: Worker, reason: str, message: str) -> None:
         secret = self.secret_of(worker.name)
         if secret is not None and self._is_leading:
-            self.users.on_secret_problem(secret, reason, message)
+            self.listener.on_secret_problem(secret, reason, message)
 
-    # -- what workers ask for (``worker.Surroundings``) -----------------------------------------------------------
+    # -- what workers ask for (``worker.WorkerHost``) -----------------------------------------------------------
 
     async def connect(self, spec: WorkerSpec) -> Client:
         return await self._connector(spec.name, spec.kubeconfig)
@@ -278,22 +278,22 @@ class Registry:
         renamed = await self._renamed_from(worker.name, uid)
         # The prefix in use is the recorded one, whatever the Secret says meanwhile; the first contact records it. It
         # stays that of a cluster which gets another name: its mirrors are still there.
-        recorded = self._book.prefix_of(worker.name)
+        recorded = self._inventory.prefix_of(worker.name)
         if recorded is None:
-            recorded = self._book.prefix_of(renamed) if renamed is not None else self._book.former_prefix(uid)
+            recorded = self._inventory.prefix_of(renamed) if renamed is not None else self._inventory.former_prefix(uid)
         wanted = worker.spec.namespace_prefix if worker.spec else ""
         prefix = wanted if recorded is None else recorded
-        book = self._book.without(FORMER + uid if renamed is None else renamed)
+        inventory = self._inventory.without(FORMER + uid if renamed is None else renamed)
         management_uid = self._settings.management_uid
-        book.check_identity(worker.name, uid, management_uid=management_uid, has_prefix=bool(prefix))
-        worker.uid, self._book = uid, book
+        inventory.check_identity(worker.name, uid, management_uid=management_uid, has_prefix=bool(prefix))
+        worker.uid, self._inventory = uid, inventory
         await self._record(worker, uid, prefix)
         if renamed is not None:
             self.log.info("worker forgotten", worker=renamed, because=f"its cluster is worker {worker.name} now")
 
     async def _renamed_from(self, worker: str, uid: str) -> str | None:
         """The name under which a cluster was registered before, if no Secret and no Job has that name any more."""
-        other = self._book.registered_as(worker, uid)
+        other = self._inventory.registered_as(worker, uid)
         if other is None or other in self.workers:
             return None
         await self.wait_until_secrets_synced()
@@ -302,18 +302,18 @@ class Registry:
 
     async def _record(self, worker: Worker, uid: str, prefix: str) -> None:
         """Write down who a worker is and where its mirrors live, before anything is done there."""
-        entry = self._book.entry(worker.name)
+        entry = self._inventory.entry(worker.name)
         changed = msgspec.structs.replace(entry, uid=uid, namespace_prefix=prefix, version=worker.version)
         if entry == changed:
             return
-        self._book = self._book.with_entry(worker.name, changed)
-        self._book_changed.set()
+        self._inventory = self._inventory.with_entry(worker.name, changed)
+        self._inventory_changed.set()
         if (entry.uid, entry.namespace_prefix) != (uid, prefix) and self._is_leading:
-            await self._write_book()
+            await self._write_inventory()
 
     def prefix_in_use(self, worker: Worker) -> str:
         """The recorded prefix; before anything is recorded, what the worker's Secret says."""
-        recorded = self._book.prefix_of(worker.name)
+        recorded = self._inventory.prefix_of(worker.name)
         return (worker.spec.namespace_prefix if worker.spec else "") if recorded is None else recorded
 
     async def change_prefix(self, worker: Worker, prefix: str) -> bool:
@@ -328,18 +328,18 @@ class Registry:
         return True
 
     async def wait_until_sources_known(self) -> None:
-        await self.users.wait_until_sources_known()
+        await self.listener.wait_until_sources_known()
 
     def has_sources_on(self, worker: str) -> bool:
-        return self.users.has_sources_on(worker)
+        return self.listener.has_sources_on(worker)
 
     def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None:
-        return self.users.source_size(worker, kind, found)
+        return self.listener.source_size(worker, kind, found)
 
     def on_mirror_change(
         self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change
     ) -> None:
-        self.users.on_mirror_change(worker, kind, old, new, change)
+        self.listener.on_mirror_change(worker, kind, old, new, change)
 
     def on_transition(self, worker: Worker) -> None:
         self._moved.set()
@@ -347,7 +347,7 @@ class Registry:
             return
         self._metrics.worker(worker.name).up.set(1 if worker.is_reachable else 0)
         self._note(worker)
-        self.users.on_worker_transition(worker)
+        self.listener.on_worker_transition(worker)
 
     def on_unknown_dropped(self, worker: Worker) -> None:
         self._metrics.worker(worker.name).unknown_objects_dropped.inc()
@@ -360,7 +360,7 @@ class Registry:
 
     def _note(self, worker: Worker) -> None:
         """Bring the record up to date; only transitions are written, and told where they are a problem."""
-        before, connection = self._book.entry(worker.name), worker.connection
+        before, connection = self._inventory.entry(worker.name), worker.connection
         problems = "; ".join(map(str, worker.problems))
         reason = "; ".join(part for part in (connection.because, problems, worker.excess) if part)
         lost_since = _written(connection.lost_since)
@@ -375,59 +375,59 @@ class Registry:
             lost_since=lost_since,
             reason=reason,
         )
-        self._book = self._book.with_entry(worker.name, entry)
-        self._book_changed.set()
+        self._inventory = self._inventory.with_entry(worker.name, entry)
+        self._inventory_changed.set()
         if reason and reason != before.reason:
             usual = "BadAnnotation" if problems else "MirrorsTooLarge"
             self._tell(worker, worker.refusal or "WorkerLost" if connection.state is State.LOST else usual, reason)
 
-    async def _keep_book(self) -> None:
+    async def _keep_inventory(self) -> None:
         while True:
-            await self._book_changed.wait()
-            self._book_changed.clear()
+            await self._inventory_changed.wait()
+            self._inventory_changed.clear()
             if self._is_leading:
                 try:
-                    await self._write_book()
+                    await self._write_inventory()
                 except KubeError as error:
                     self.log.warning("workers not written", error=error)
-                    self._book_changed.set()
+                    self._inventory_changed.set()
                     await asyncio.sleep(1.0)
 
-    async def _read_book(self) -> Book:
+    async def _read_inventory(self) -> WorkerInventory:
         wanted = requests.get(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self._settings.namespace)
         self._record_version = ""
         try:
             found = await self._management.send_object(wanted)
         except NotFound:
-            return Book({})
+            return WorkerInventory({})
         self._record_version = found.metadata.resource_version
-        return Book.of(found)
+        return WorkerInventory.of(found)
 
-    async def _read_book_at_last(self) -> Book:
+    async def _read_inventory_at_last(self) -> WorkerInventory:
         while True:
             try:
-                return await self._read_book()
+                return await self._read_inventory()
             except KubeError as error:
                 self.log.warning("workers not read", error=error)
                 await asyncio.sleep(READ_AGAIN_SECONDS)
 
-    async def _write_book(self) -> None:
+    async def _write_inventory(self) -> None:
         async with self._writing:
             try:
                 await self._write_changes()
             except Conflict:
                 # Somebody edited it, or a leader of before was late (D28): what we know holds, the rest stays.
-                known = self._written.entries.keys() | self._book.entries.keys()
-                found = (await self._read_book()).entries
-                self._written = Book({name: entry for name, entry in found.items() if name in known})
+                known = self._written.entries.keys() | self._inventory.entries.keys()
+                found = (await self._read_inventory()).entries
+                self._written = WorkerInventory({name: entry for name, entry in found.items() if name in known})
                 await self._write_changes()
 
     async def _write_changes(self) -> None:
-        book, written = self._book, self._written
+        inventory, written = self._inventory, self._written
         data: dict[str, str | None] = {
-            name: encode(entry) for name, entry in book.entries.items() if written.entries.get(name) != entry
+            name: encode(entry) for name, entry in inventory.entries.items() if written.entries.get(name) != entry
         }
-        data |= {name: None for name in written.entries if name not in book.entries}
+        data |= {name: None for name in written.entries if name not in inventory.entries}
         if not data:
             return
         name, namespace = names.WORKERS_CONFIGMAP, self._settings.namespace
@@ -440,10 +440,10 @@ class Registry:
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
                 "metadata": {"name": name, "namespace": namespace},
-                "data": {key: encode(entry) for key, entry in book.entries.items()},
+                "data": {key: encode(entry) for key, entry in inventory.entries.items()},
             }
             stored = await self._management.send_object(requests.create(CONFIGMAPS, body, namespace=namespace))
-        self._written, self._record_version = book, stored.metadata.resource_version
+        self._written, self._record_version = inventory, stored.metadata.resource_version
 
 
 async def _contained(worker: Worker, log: Log) -> None:

@@ -62,7 +62,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
+class Permission:
     """One thing that the account may do, as an access review asks for it."""
 
     verb: str
@@ -89,12 +89,12 @@ def objects(grant: Grant) -> list[Json]:
     return [_settled(one, grant) for one in found]
 
 
-def needed(namespaces: Sequence[str] = ()) -> list[Right]:
+def needed(namespaces: Sequence[str] = ()) -> list[Permission]:
     """What the manager cannot do without, in all namespaces or in these."""
     return list(_rights(one for one in objects(Grant(namespaces=tuple(namespaces), renewal=False)) if _is_role(one)))
 
 
-def optional(namespace: str = NAMESPACE, namespaces: Sequence[str] = ()) -> dict[str, list[Right]]:
+def optional(namespace: str = NAMESPACE, namespaces: Sequence[str] = ()) -> dict[str, list[Permission]]:
     """What only some settings need, by what it is good for."""
     where = tuple(namespaces)
     create = [rule for one in _documents(_WIDE) for rule in one.get("rules", ()) if _creates_namespaces(rule)]
@@ -166,7 +166,7 @@ def _settled(body: Json, grant: Grant) -> Json:
     return body
 
 
-def _rights(documents: Iterator[Json] | Sequence[Json]) -> Iterator[Right]:
+def _rights(documents: Iterator[Json] | Sequence[Json]) -> Iterator[Permission]:
     for one in documents:
         where = one.get("metadata", {}).get("namespace", "")
         for rule in one.get("rules", ()):
@@ -177,7 +177,7 @@ def _rights(documents: Iterator[Json] | Sequence[Json]) -> Iterator[Right]:
                         # A namespace counts as lying in itself.
                         inside = name if plural == "namespaces" else where
                         for verb in rule["verbs"]:
-                            yield Right(verb, group, plural, sub, name, inside)
+                            yield Permission(verb, group, plural, sub, name, inside)
 
 
 def _creates_namespaces(rule: Json) -> bool:

@@ -13,20 +13,20 @@ import msgspec
 
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import ApiError, Forbidden, Invalid, KubeError, NotFound, Unauthorized, in_words
+from mirror.kube.errors import ApiError, Forbidden, Invalid, KubeError, NotFound, Unauthorized, describe
 from mirror.kube.kubeconfig import Cluster
 from mirror.kube.objects import JUNK, Object, decode_object
 from mirror.kube.requests import Request
 from mirror.kube.resources import CONFIGMAPS, JOBS, NAMESPACES, SECRETS, Resource
 from mirror.model import names
 from mirror.model.text import clean
-from mirror.workers.book import Book
+from mirror.workers.inventory import WorkerInventory
 from mirror.workers.spec import SECRET_SELECTOR
 
 MOST_PAGES = 2000
 
 
-class Trouble(Exception):
+class ClusterError(Exception):
     """An operator's command cannot go on; one line that says why, and what to do."""
 
     def __init__(self, text: str) -> None:
@@ -62,7 +62,7 @@ class Site:
 
         Raises:
             NotFound: as it is; whether that is bad depends.
-            Trouble: everything else, in words.
+            ClusterError: everything else, in words.
         """
         try:
             return await self.client.send(request)
@@ -72,7 +72,7 @@ class Site:
             raise self.trouble(error, request.verb, resource, name=name, namespace=namespace) from error
 
     async def find(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object | None:
-        """One object, if it is there; raises Trouble."""
+        """One object, if it is there; raises ClusterError."""
         try:
             wanted = requests.get(resource, name, namespace=namespace)
             return decode_object(await self.send(wanted, resource, name=name, namespace=namespace or ""))
@@ -82,7 +82,7 @@ class Site:
     async def each(
         self, resource: Resource, *, namespace: str | None = None, labels: str = ""
     ) -> AsyncIterator[Object]:
-        """A collection, page by page; raises Trouble."""
+        """A collection, page by page; raises ClusterError."""
         token = ""
         for _ in range(MOST_PAGES):
             wanted = requests.list_page(resource, namespace=namespace, label_selector=labels, continue_token=token)
@@ -91,24 +91,24 @@ class Site:
             except NotFound:
                 return
             except JUNK:
-                raise Trouble(f"{self.title} answered with something that cannot be read") from None
+                raise ClusterError(f"{self.title} answered with something that cannot be read") from None
             for found in page.items:
                 yield found
             token = page.metadata.continue_
             if not token:
                 return
-        raise Trouble(f"{self.title} lists {resource.plural} without an end")
+        raise ClusterError(f"{self.title} lists {resource.plural} without an end")
 
     async def uid(self) -> str:
-        """Which cluster it is (D19); raises Trouble."""
+        """Which cluster it is (D19); raises ClusterError."""
         found = await self.find(NAMESPACES, "kube-system")
         if found is None:
-            raise Trouble(f"{self.title} has no namespace kube-system")
+            raise ClusterError(f"{self.title} has no namespace kube-system")
         return found.metadata.uid
 
     def trouble(
         self, error: KubeError, verb: str, resource: Resource, *, name: str = "", namespace: str = ""
-    ) -> Trouble:
+    ) -> ClusterError:
         """A failure in words."""
         what = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
         where = f" in namespace {namespace}" if namespace else ""
@@ -116,20 +116,22 @@ class Site:
             case Forbidden():
                 ask = f"kubectl{self.kubectl} auth can-i {verb} {what}{f' -n {namespace}' if namespace else ''}"
                 named = f" {name}" if name else ""
-                return Trouble(
+                return ClusterError(
                     f"you have no right to {verb} {what}{named}{where} on {self.title}; see: {ask} ({error.brief})"
                 )
             case Unauthorized():
-                return Trouble(f"{self.title} does not accept who you are (401): log in again, or renew your token")
+                return ClusterError(
+                    f"{self.title} does not accept who you are (401): log in again, or renew your token"
+                )
             case Invalid():
-                return Trouble(f"{self.title} refuses {resource.kind} {name}{where}: {error.brief}")
+                return ClusterError(f"{self.title} refuses {resource.kind} {name}{where}: {error.brief}")
             case ApiError():
-                return Trouble(f"{self.title} answered {error.code} to {verb} {what}{where}: {error.brief}")
-        return Trouble(f"{self.title} ({self.client.server}) is unreachable: {in_words(error)}")
+                return ClusterError(f"{self.title} answered {error.code} to {verb} {what}{where}: {error.brief}")
+        return ClusterError(f"{self.title} ({self.client.server}) is unreachable: {describe(error)}")
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class ManagementCluster:
     """The manager's namespace on the management cluster."""
 
     site: Site
@@ -140,10 +142,10 @@ class Home:
         return await self.site.find(SECRETS, name, namespace=self.namespace)
 
     async def worker_secret(self, name: str) -> Object:
-        """The Secret that registers a worker; raises Trouble if there is none."""
+        """The Secret that registers a worker; raises ClusterError if there is none."""
         found = await self.secret(name)
         if found is None or found.labels.get(names.WORKER) != "true":
-            raise Trouble(f"there is no worker {name} in namespace {self.namespace}; see: mirror worker list")
+            raise ClusterError(f"there is no worker {name} in namespace {self.namespace}; see: mirror worker list")
         return found
 
     async def worker_secrets(self) -> list[Object]:
@@ -151,9 +153,9 @@ class Home:
         found = [one async for one in self.site.each(SECRETS, namespace=self.namespace, labels=SECRET_SELECTOR)]
         return sorted(found, key=lambda one: one.metadata.name)
 
-    async def book(self) -> Book:
+    async def inventory(self) -> WorkerInventory:
         """What the manager has written down of workers."""
-        return Book.of(await self.site.find(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self.namespace))
+        return WorkerInventory.of(await self.site.find(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self.namespace))
 
     async def jobs(self) -> AsyncIterator[Object]:
         """All Jobs of all namespaces."""
@@ -161,14 +163,14 @@ class Home:
             yield found
 
     async def annotate(self, secret: Object, annotations: dict[str, str | None]) -> None:
-        """Change annotations of a worker's Secret; None removes one. Raises Trouble."""
+        """Change annotations of a worker's Secret; None removes one. Raises ClusterError."""
         meta = secret.metadata
         body = {"metadata": {"uid": meta.uid, "annotations": annotations}}
         wanted = requests.merge_patch(SECRETS, meta.name, body, namespace=self.namespace)
         try:
             await self.site.send(wanted, SECRETS, name=meta.name, namespace=self.namespace)
         except NotFound:
-            raise Trouble(f"worker {meta.name} is gone meanwhile") from None
+            raise ClusterError(f"worker {meta.name} is gone meanwhile") from None
 
 
 def dry_run(request: Request) -> Request:

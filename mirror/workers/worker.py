@@ -16,7 +16,7 @@ from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import Forbidden, KubeError, NotFound, TooLarge, Unauthorized, Unreachable, in_words
+from mirror.kube.errors import Forbidden, KubeError, NotFound, TooLarge, Unauthorized, Unreachable, describe
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object, Partial
 from mirror.model import names
@@ -27,8 +27,8 @@ from mirror.runtime.informers import Informers
 from mirror.runtime.store import EVERYWHERE
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
-from mirror.workers.book import IdentityRefused
 from mirror.workers.connection import Connection, State
+from mirror.workers.inventory import IdentityRejected
 from mirror.workers.mirrors import BY_STATE, MirrorStore
 from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version, cluster_uid
 from mirror.workers.spec import Problem, WorkerSpec
@@ -42,7 +42,7 @@ class _PrefixChanged(Exception):
     """Mirrors are to be watched in other namespaces."""
 
 
-class Surroundings(Protocol):
+class WorkerHost(Protocol):
     """What a worker needs of the registry."""
 
     clock: Clock
@@ -54,7 +54,7 @@ class Surroundings(Protocol):
     async def connect(self, spec: WorkerSpec) -> Client: ...
 
     async def accept_identity(self, worker: Worker, uid: str) -> None:
-        """Raises IdentityRefused, or KubeError when it could not be recorded."""
+        """Raises IdentityRejected, or KubeError when it could not be recorded."""
         ...
 
     async def wait_until_sources_known(self) -> None: ...
@@ -94,7 +94,7 @@ class Described:
 class Worker:
     """A worker cluster by its name, whether it is connected or not."""
 
-    def __init__(self, name: str, *, around: Surroundings, namespaces: tuple[str, ...], connection: Connection) -> None:
+    def __init__(self, name: str, *, around: WorkerHost, namespaces: tuple[str, ...], connection: Connection) -> None:
         self.name = name
         self.spec: WorkerSpec | None = None
         self.connection = connection
@@ -335,7 +335,7 @@ class Worker:
         self.refusal = ""
         try:
             await self._check()
-        except (Unsupported, KubeconfigRefused, IdentityRefused) as error:
+        except (Unsupported, KubeconfigRefused, IdentityRejected) as error:
             await self._close_client()
             self.refusal = type(error).__name__
             self._lose(clean(str(error)))
@@ -463,4 +463,4 @@ def _access(spec: WorkerSpec) -> tuple[bytes, str]:
 
 def _short(error: KubeError) -> str:
     """A text without numbers that vary, so that a repeated loss is not news."""
-    return clean(" ".join(in_words(error).split()), longest=200)
+    return clean(" ".join(describe(error).split()), longest=200)

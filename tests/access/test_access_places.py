@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from mirror.access.answers import Refused
+from mirror.access.answers import StatusError
 from mirror.access.bounds import Bounds
 from mirror.access.logs import Logs
 from mirror.access.mirrors import Mirrors
@@ -24,7 +24,7 @@ def test_many_accounts_of_one_team_leave_places_for_others() -> None:
     with ExitStack() as reading:
         for number in range(4):
             reading.enter_context(logs.counted(person(f"robot-{number}"), "team-a"))
-        with pytest.raises(Refused, match="4 logs of namespace team-a are read already") as refused:
+        with pytest.raises(StatusError, match="4 logs of namespace team-a are read already") as refused:
             reading.enter_context(logs.counted(person("robot-9"), "team-a"))
         assert refused.value.code == 429
         reading.enter_context(logs.counted(person("ann"), "team-b"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.access.answers import Refused, cleaned, refusal, whole
+from mirror.access.answers import StatusError, cleaned, refusal, whole
 from mirror.access.pods import BadList, choose, read_events, read_list, read_pods
 
 JSON = st.recursive(
@@ -120,7 +120,7 @@ def _texts(value: Any) -> list[str]:
 
 def test_a_refusal_is_a_status() -> None:
     """With what a client of Kubernetes looks at."""
-    answer = refusal(Refused(429, "slow\ndown", retry_after_seconds=3))
+    answer = refusal(StatusError(429, "slow\ndown", retry_after_seconds=3))
     status = msgspec.json.decode(answer.body)
 
     assert (answer.status, status["kind"], status["code"], status["reason"]) == (429, "Status", 429, "TooManyRequests")

@@ -11,9 +11,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from mirror.access.answers import Answer, Refused, refusal
-from mirror.access.asking import Asked
+from mirror.access.answers import Answer, StatusError, refusal
 from mirror.access.logs import Cut
+from mirror.access.request_parsing import Asked
 from mirror.access.service import Access, Reply
 from mirror.access.web import routes
 
@@ -111,7 +111,7 @@ async def test_a_body_is_read_only_when_asked_for_and_no_further_than_wanted() -
     async def handle(_: Asked, reply: Reply) -> None:
         try:
             await reply.body(1000)
-        except Refused as refused:
+        except StatusError as refused:
             reading.append(f"{refused.code}")
             await reply.whole(refusal(refused))
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from mirror.access import comparing
-from mirror.access.answers import Refused
+from mirror.access.answers import StatusError
 from mirror.access.comparing import Comparing
 from mirror.kinds.base import BadDraft
 from mirror.kinds.batch_job import differences
@@ -29,7 +29,7 @@ async def test_few_wait_and_what_was_given_up_counts_until_it_has_ended() -> Non
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    with pytest.raises(Refused, match="too many large Jobs"):
+    with pytest.raises(StatusError, match="too many large Jobs"):
         await work.run(lambda: None, 10**6)
     end.set()
     async with asyncio.timeout(60):
@@ -37,7 +37,7 @@ async def test_few_wait_and_what_was_given_up_counts_until_it_has_ended() -> Non
             try:
                 await work.run(lambda: None, 10**6)
                 break
-            except Refused:
+            except StatusError:
                 await asyncio.sleep(0)
 
 

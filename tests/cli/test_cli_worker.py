@@ -28,7 +28,7 @@ from mirror.planes.plane import ControlPlane, control_plane
 from mirror.planes.serving import served
 from mirror.planes.shape import NONE, Shape
 from mirror.runtime.clock import SystemClock
-from mirror.workers.sites import Trouble
+from mirror.workers.sites import ClusterError
 
 HOME = "jobmirror-system"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -141,7 +141,7 @@ async def test_what_is_in_the_way_is_said_before_anything_is_made(clusters: Clus
         (clusters.asked(context="hub"), "namespace-prefix"),
         (clusters.asked(where=Where(clusters.where.kubeconfig, namespace="nowhere")), "install the manager first"),
     ):
-        with pytest.raises(Trouble, match=said):
+        with pytest.raises(ClusterError, match=said):
             await add.add(asked)
     assert await named(clusters.east.api, "clusterroles", "roles") == set()
     with pytest.raises(StatusError):
@@ -154,7 +154,7 @@ async def test_one_cluster_is_one_worker(clusters: Clusters) -> None:
     record = {"metadata": {"name": "jobmirror-workers"}, "data": {"west": json.dumps({"uid": uid})}}
     await clusters.management.api.create(f"/api/v1/namespaces/{HOME}/configmaps", record)
 
-    with pytest.raises(Trouble, match="registered already, as worker west"):
+    with pytest.raises(ClusterError, match="registered already, as worker west"):
         await add.add(clusters.asked())
 
 
@@ -173,7 +173,7 @@ async def test_a_cluster_that_is_down_is_one_plain_line(clusters: Clusters) -> N
     """No traceback, no waiting for ever."""
     await clusters.east.kill()
 
-    with pytest.raises(Trouble, match="is unreachable: connection closed by the API server"):
+    with pytest.raises(ClusterError, match="is unreachable: connection closed by the API server"):
         await add.add(clusters.asked())
 
 
@@ -228,7 +228,7 @@ async def test_a_worker_is_listed_cordoned_drained_and_removed(
     printed = capsys.readouterr().out
     (row,) = json.loads(printed[printed.index("[") :])
     assert (row["name"], row["state"], row["jobs"], row["cordoned"]) == ("east", "Unknown", 1, True)
-    with pytest.raises(Trouble, match="1 unfinished Jobs are on worker east"):
+    with pytest.raises(ClusterError, match="1 unfinished Jobs are on worker east"):
         await emptying.remove(clusters.where, "east", is_forced=False, worker_context="")
     with pytest.raises(Failure, match="default/train"):
         await emptying.drain(clusters.where, "east", timeout_seconds=0)
@@ -245,7 +245,7 @@ async def test_a_worker_is_listed_cordoned_drained_and_removed(
     assert "✓ worker east is empty" in capsys.readouterr().out
 
     uid = (await clusters.east.api.get("/api/v1/namespaces/kube-system"))["metadata"]["uid"]
-    with pytest.raises(Trouble, match="nothing is cleaned up"):
+    with pytest.raises(ClusterError, match="nothing is cleaned up"):
         await emptying.remove(clusters.where, "east", is_forced=False, worker_context="hub")
     record = {"metadata": {"name": "jobmirror-workers"}, "data": {"east": json.dumps({"uid": uid})}}
     await api.create(f"/api/v1/namespaces/{HOME}/configmaps", record)

@@ -11,7 +11,7 @@ from test_cli_worker import HOME, Clusters, clusters, place
 from mirror.cli.worker import add, emptying
 from mirror.model import names
 from mirror.planes.api import Api
-from mirror.workers.sites import Trouble
+from mirror.workers.sites import ClusterError
 
 __all__ = ["clusters"]
 
@@ -146,7 +146,7 @@ async def test_clean_up_deletes_finished_mirrors_before_the_secret(
     """With the operator's own permissions; a cluster that is not the worker's is refused, and then the Secret stays."""
     await registered(clusters)
     await everything(clusters)
-    with pytest.raises(Trouble, match="nothing is cleaned up"):
+    with pytest.raises(ClusterError, match="nothing is cleaned up"):
         await emptying.remove(clusters.where, "east", is_forced=False, worker_context="hub")
     await clusters.management.api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
     capsys.readouterr()

@@ -8,18 +8,18 @@ import yaml
 
 from mirror.settings.load import load
 from mirror.settings.rules import ALLOW_NAMES
-from mirror.settings.schema import Part, Settings
+from mirror.settings.schema import Section, Settings
 
 TOP = Path(__file__).parents[2]
 FILE = TOP / "config" / "mirror.yaml"
 
 
-def paths_of(part: type[Part], above: str = "") -> list[str]:
+def paths_of(part: type[Section], above: str = "") -> list[str]:
     """Every leaf of the settings as its path in YAML."""
     found = []
     for field in msgspec.structs.fields(part):
         path = above + field.encode_name
-        below = isinstance(field.type, type) and issubclass(field.type, Part)
+        below = isinstance(field.type, type) and issubclass(field.type, Section)
         found += paths_of(field.type, f"{path}.") if below else [path]
     return found
 

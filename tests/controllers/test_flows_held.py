@@ -58,7 +58,7 @@ async def test_a_held_job_without_a_place_waits_and_says_so() -> None:
     async with two_workers() as (world, manager):
         world.create(held(annotations=FAR))
         await manager.settle(20)
-        assert manager.mirroring.placing.waiting == 1
+        assert manager.mirroring.assigner.waiting == 1
         assert world.conditions() == {"Suspended": "JobSuspended"}
         assert "east" in (world.annotation(WAITING) or "")
         assert world.source()["spec"]["suspend"] is True
@@ -82,7 +82,7 @@ async def test_a_user_who_takes_the_mark_away_keeps_it_suspended() -> None:
         await manager.settle(60)
         assert world.source()["spec"]["suspend"] is True
         assert world.placed() is None
-        assert manager.mirroring.placing.waiting == 0
+        assert manager.mirroring.assigner.waiting == 0
         assert world.annotation(WAITING) is None
 
         world.edit(lambda body: body["spec"].update(suspend=False))

@@ -22,7 +22,7 @@ def kept_by(manager: Candidate) -> dict[str, int]:
         "arrived": len(mirroring._applier.arrived_at),
         "unanswered": len(mirroring._applier.unanswered),
         "writing": len(mirroring._applier.writing),
-        "given": len(mirroring.placing._given),
+        "given": len(mirroring.assigner._given),
         "failures": len(mirroring.queue._failures),
         "outage": len(mirroring.queue._in_outage),
         "due": len(mirroring.queue._due),

@@ -10,7 +10,7 @@ from doubles.refusals import Refused
 from doubles.transport import Fault
 from doubles.world import ASSIGNED, WAITING, World, manager_of, two_workers
 
-from mirror.decide.seen import Policy
+from mirror.decide.snapshot import Policy
 from mirror.model import names
 
 pytestmark = pytest.mark.looptime

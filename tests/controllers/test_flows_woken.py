@@ -16,7 +16,7 @@ from doubles.transport import Sent, client_of, wire_to
 from doubles.world import HOME, World
 
 from mirror.jobcontroller.metrics import JobMetrics
-from mirror.jobcontroller.process import JobControllerSettings, Part, permit_of
+from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings, permit_of
 from mirror.runtime.leadership import LeadershipLost
 from mirror.telemetry.logs import Log
 from mirror.telemetry.metrics import Metrics
@@ -118,7 +118,7 @@ async def test_a_job_controller_that_wakes_up_writes_nothing(step: int) -> None:
     permit = permit_of(settings, clock)
     client = client_of(wire, permit=permit)
     parts = {"metrics": JobMetrics(process), "process": process, "clock": clock, "log": Log("test")}
-    part = Part(client, settings, permit=permit, **parts)  # type: ignore[arg-type]
+    part = JobControllerComponent(client, settings, permit=permit, **parts)  # type: ignore[arg-type]
     running = asyncio.create_task(part.run(asyncio.Event()))
     await asyncio.sleep(1)
     wire.server.put("jobs", job("runs", managed_by=None, parallelism=3, completions=3))

@@ -10,9 +10,9 @@ from doubles.refusals import forbidden
 from doubles.transport import Fault, Gone
 from doubles.world import HOME, WAITING, World, manager_of, two_workers
 
-from mirror.decide.seen import Policy
+from mirror.decide.snapshot import Policy
 from mirror.model import names
-from mirror.workers.book import FORMER
+from mirror.workers.inventory import FORMER
 
 pytestmark = pytest.mark.looptime
 
@@ -159,7 +159,7 @@ async def test_a_secret_that_leads_to_another_cluster_is_refused() -> None:
         assert "another cluster" in world.record()["east"]
         assert world.workers["north"].server.all("jobs") == []
         assert world.mirrors() == ["east"]
-        assert "IdentityRefused" in world.events()
+        assert "IdentityRejected" in world.events()
 
 
 async def test_a_cluster_is_registered_once() -> None:

@@ -12,7 +12,7 @@ import pytest
 from mirror.controllers import history
 from mirror.controllers.history import History
 from mirror.decide.plan import WriteSource
-from mirror.decide.seen import Memory, Policy, Seen, Source
+from mirror.decide.snapshot import Memory, Policy, Snapshot, Source
 from mirror.kinds.registry import JOB
 from mirror.kube.errors import Unreachable
 from mirror.kube.objects import Meta, Object
@@ -43,7 +43,7 @@ def source(number: int = 0) -> Object:
     return Object(Meta(name=f"job-{number}", namespace="team", uid=f"uid-{number}"))
 
 
-def seen(number: int = 0, placed: str | None = None) -> Seen:
+def seen(number: int = 0, placed: str | None = None) -> Snapshot:
     found = source(number)
     state = Source(
         JOB,
@@ -57,7 +57,7 @@ def seen(number: int = 0, placed: str | None = None) -> Seen:
     )
     now = datetime(2026, 1, 1, tzinfo=UTC)
     key = SourceKey("Job", "team", f"job-{number}")
-    return Seen(key, state, now, 0.0, Policy(), Memory())
+    return Snapshot(key, state, now, 0.0, Policy(), Memory())
 
 
 def status(**counts: Any) -> WriteSource:

@@ -22,13 +22,13 @@ from worlds import (
 )
 
 from mirror.decide import rules
-from mirror.decide.plan import Tell, WriteSource
+from mirror.decide.plan import EmitEvent, WriteSource
 from mirror.decide.rules import decide
-from mirror.decide.seen import AboutPlace, Look, Policy, Refusal, Seen
+from mirror.decide.snapshot import AssignmentState, Look, Policy, Refusal, Snapshot
 from mirror.model import names
 
 
-def write_of(found: Seen) -> WriteSource:
+def write_of(found: Snapshot) -> WriteSource:
     (write,) = [action for action in decide(found).actions if isinstance(action, WriteSource)]
     return write
 
@@ -36,7 +36,9 @@ def write_of(found: Seen) -> WriteSource:
 def test_the_record_goes_in_one_write_and_ends_the_waiting() -> None:
     """D5, D21: condition, annotation and the end of ``waiting-because`` together; the create comes after."""
     waiting = source({}, annotations={names.WAITING_BECAUSE: "east: at capacity"})
-    plan = decide(seen(waiting, about_place=AboutPlace(given="west"), memory=remembering(waiting_written_at=MONOTONIC)))
+    plan = decide(
+        seen(waiting, assignment=AssignmentState(given="west"), memory=remembering(waiting_written_at=MONOTONIC))
+    )
     (write,) = plan.actions
     assert isinstance(write, WriteSource)
     assert write.records == "west"
@@ -89,14 +91,14 @@ def test_a_mirrored_status_names_its_mirror_and_keeps_the_record() -> None:
             id="when recording is tried again",
         ),
         pytest.param(
-            seen(UNPLACED, about_place=AboutPlace(waiting_because="east: at capacity")),
+            seen(UNPLACED, assignment=AssignmentState(waiting_because="east: at capacity")),
             None,
             id="who was told why it waits is woken",
         ),
         pytest.param(seen(UNPLACED), 60, id="who was told nothing yet looks for it"),
     ],
 )
-def test_when_to_look_again(found: Seen, seconds: float | None) -> None:
+def test_when_to_look_again(found: Snapshot, seconds: float | None) -> None:
     """Only for what no event will tell."""
     told_now = replace(found.memory, waiting_written_at=MONOTONIC) if found.memory.in_the_way else found.memory
     assert decide(replace(found, memory=told_now)).again_after_seconds == seconds
@@ -106,7 +108,7 @@ def test_the_loss_is_told_once() -> None:
     """D14: what is stored says that it was told, over restarts too."""
     (write, tell) = decide(seen(worker=lost(901))).actions
     assert isinstance(write, WriteSource)
-    assert isinstance(tell, Tell)
+    assert isinstance(tell, EmitEvent)
     told = source(annotations=ON_EAST | {names.WAITING_BECAUSE: dict(write.annotations)[names.WAITING_BECAUSE]})
     assert actions_of(seen(told, worker=lost(950))) == []
 

@@ -27,7 +27,7 @@ from worlds import (
 
 from mirror.decide.identity import Identity
 from mirror.decide.rules import decide
-from mirror.decide.seen import AboutPlace, Look, Policy, Refusal, Seen
+from mirror.decide.snapshot import AssignmentState, Look, Policy, Refusal, Snapshot
 from mirror.kinds.batch_job.changes import Changes
 from mirror.model import names
 
@@ -102,13 +102,13 @@ REFUSED = remembering(
             id="D2: another one beside a finished source must not run",
         ),
         pytest.param(
-            seen(UNPLACED, about_place=AboutPlace(found_on="east")),
+            seen(UNPLACED, assignment=AssignmentState(found_on="east")),
             "its mirror was found on east",
             ["WriteSource"],
             id="D5: the record was erased, the mirror tells",
         ),
         pytest.param(
-            seen(source(RUNNING), about_place=AboutPlace(found_on="east")),
+            seen(source(RUNNING), assignment=AssignmentState(found_on="east")),
             "its mirror was found on east",
             ["WriteSource"],
             id="D5: erased from one that runs",
@@ -132,19 +132,19 @@ REFUSED = remembering(
             id="D5: a new one asks",
         ),
         pytest.param(
-            seen(UNPLACED, about_place=AboutPlace(waiting_because="east: at capacity")),
+            seen(UNPLACED, assignment=AssignmentState(waiting_because="east: at capacity")),
             "east: at capacity",
             ["WriteSource", "AskForPlace"],
             id="D21: it says why it waits, and stays in the queue",
         ),
         pytest.param(
-            seen(UNPLACED, about_place=AboutPlace(bad_annotation="annotation x: bad")),
+            seen(UNPLACED, assignment=AssignmentState(bad_annotation="annotation x: bad")),
             "annotation x: bad",
             ["WriteSource"],
             id="D21: nobody knows what it wants",
         ),
         pytest.param(
-            seen(UNPLACED, about_place=AboutPlace(given="west")),
+            seen(UNPLACED, assignment=AssignmentState(given="west")),
             "placed on west",
             ["WriteSource"],
             id="D5: it is recorded first",
@@ -365,7 +365,7 @@ REFUSED = remembering(
         ),
     ],
 )
-def test_each_branch_of_the_rules(found: Seen, because: str, actions: list[str]) -> None:
+def test_each_branch_of_the_rules(found: Snapshot, because: str, actions: list[str]) -> None:
     """The first rule that has something to say decides; the reason is what the log shows."""
     assert (decide(found).because, actions_of(found)) == (because, actions)
 
@@ -379,7 +379,7 @@ REFUSED_RELEASE = remembering(release_refused="not allowed", release_refused_at=
     [
         pytest.param(seen(source({}, **HELD)), "asks for a place", ["AskForPlace"], id="D16: it asks though suspended"),
         pytest.param(
-            seen(source({}, **HELD), about_place=AboutPlace(given="east")),
+            seen(source({}, **HELD), assignment=AssignmentState(given="east")),
             "placed on east",
             ["WriteSource"],
             id="D5: the record comes first",
@@ -416,7 +416,7 @@ REFUSED_RELEASE = remembering(release_refused="not allowed", release_refused_at=
         ),
     ],
 )
-def test_held(found: Seen, because: str, actions: list[str]) -> None:
+def test_held(found: Snapshot, because: str, actions: list[str]) -> None:
     """What our webhook suspended is placed, then released (D16)."""
     assert decide(found).because == because
     assert actions_of(found) == actions

@@ -7,14 +7,14 @@ from msgspec.structs import replace
 from worlds import MONOTONIC, ON_EAST, seen, source
 
 from mirror.decide.plan import WriteSource
-from mirror.decide.seen import Memory, Seen
+from mirror.decide.snapshot import Memory, Snapshot
 from mirror.decide.writing import source_write
 from mirror.model import names
 
 WAITS = names.WAITING_BECAUSE
 
 
-def found(waiting: str | None = None, *, written_ago: float = 1e9) -> Seen:
+def found(waiting: str | None = None, *, written_ago: float = 1e9) -> Snapshot:
     annotations = ON_EAST | ({WAITS: waiting} if waiting else {})
     memory = replace(Memory("u"), waiting_written_at=MONOTONIC - written_ago)
     return seen(source(annotations=annotations), memory=memory)
@@ -74,7 +74,7 @@ def test_the_mirrors_uid_goes_only_with_a_status() -> None:
     assert write.is_mirrored_status
 
 
-def full_of_annotations(status: dict[str, object] | None = None) -> Seen:
+def full_of_annotations(status: dict[str, object] | None = None) -> Snapshot:
     """A source whose annotations have room for ten bytes more."""
     return seen(source(status, annotations={"a": "x" * (256 * 1024 - 11)}))
 

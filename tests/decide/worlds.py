@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mirror.decide.identity import Identity
 from mirror.decide.rules import decide
-from mirror.decide.seen import AboutPlace, Memory, Policy, Seen, Source, WorkerSight
+from mirror.decide.snapshot import AssignmentState, Memory, Policy, Snapshot, Source, WorkerSight
 from mirror.kinds.base import Changes, is_held
 from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object
@@ -58,11 +58,11 @@ def seen(
     of: Source | None = None,
     *,
     worker: WorkerSight | None = NEAR,
-    about_place: AboutPlace | None = None,
+    assignment: AssignmentState | None = None,
     policy: Policy | None = None,
     memory: Memory | None = None,
     **more: Any,
-) -> Seen:
+) -> Snapshot:
     """A snapshot; the worker counts only for a source that is placed."""
     of, memory = of or source(), memory or Memory("u")
     if (found := more.get("mirror")) is not None and "identity" not in more:
@@ -71,7 +71,7 @@ def seen(
         more["identity"] = Identity.REPLACED if is_other else Identity.OURS
         if more.get("mirror_is_stale"):
             more["identity"] = Identity.NAMESAKE
-    return Seen(
+    return Snapshot(
         key=SourceKey("Job", "n", "train"),
         source=of,
         now=NOW,
@@ -79,12 +79,12 @@ def seen(
         policy=policy or Policy(),
         memory=memory,
         worker=worker if of.placed else None,
-        about_place=about_place or AboutPlace(),
+        assignment=assignment or AssignmentState(),
         **more,
     )
 
 
-def actions_of(found: Seen) -> list[str]:
+def actions_of(found: Snapshot) -> list[str]:
     """What the plan does, by name."""
     return [type(action).__name__ for action in decide(found).actions]
 

@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from mirror.model.keys import SourceKey
-from mirror.placement.candidates import Candidate, Obstacle, Wish
+from mirror.placement.candidates import Candidate, Obstacle, PlacementRequest
 from mirror.placement.waiting import Waiter
 
 
-def obstacle(wish: Wish, candidate: Candidate) -> Obstacle | None:
+def obstacle(request: PlacementRequest, candidate: Candidate) -> Obstacle | None:
     """The first thing that speaks against this worker, the lasting ones first."""
-    if not wish.selector.matches(candidate.labels):
+    if not request.selector.matches(candidate.labels):
         return Obstacle.NOT_SELECTED
-    if not candidate.namespace_rules.accepts(wish.namespace):
+    if not candidate.namespace_rules.accepts(request.namespace):
         return Obstacle.NAMESPACE
     if candidate.misconfigured:
         return Obstacle.MISCONFIGURED
-    if candidate.name in wish.refused_by:
+    if candidate.name in request.refused_by:
         return Obstacle.REFUSED
     if candidate.cordoned:
         return Obstacle.CORDONED
@@ -33,9 +33,9 @@ def obstacle(wish: Wish, candidate: Candidate) -> Obstacle | None:
     return Obstacle.FULL if candidate.is_full else None
 
 
-def choose(wish: Wish, candidates: Iterable[Candidate]) -> str | None:
+def choose(request: PlacementRequest, candidates: Iterable[Candidate]) -> str | None:
     """Of the workers that nothing speaks against, the one least loaded for its weight; equal ones go by name."""
-    free = [one for one in candidates if obstacle(wish, one) is None]
+    free = [one for one in candidates if obstacle(request, one) is None]
     return min(free, key=lambda one: ((one.load + 1) / one.weight, one.name)).name if free else None
 
 
@@ -56,7 +56,7 @@ class Reference:
     def serve(self) -> None:
         """Give out places, one by one, as long as anybody can have one."""
         while (waiter := self._next()) is not None:
-            worker = choose(waiter.wish, self.loaded())
+            worker = choose(waiter.request, self.loaded())
             assert worker is not None
             del self.waiting[waiter.key]
             self.given[waiter.key] = worker
@@ -64,7 +64,7 @@ class Reference:
 
     def _next(self) -> Waiter | None:
         """Round robin over namespaces, the oldest first in each (D21)."""
-        able = [one for one in self.waiting.values() if choose(one.wish, self.loaded()) is not None]
+        able = [one for one in self.waiting.values() if choose(one.request, self.loaded()) is not None]
 
         def order(waiter: Waiter) -> tuple[bool, str, str, str]:
             namespace = waiter.key.namespace

@@ -17,7 +17,7 @@ from doubles.jobs import Body, JobController
 from doubles.transport import Wire, client_of, wire_to
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
 from mirror.controllers.tracing import Traces
-from mirror.decide.seen import Policy
+from mirror.decide.snapshot import Policy
 from mirror.kinds.base import MirrorTransform
 from mirror.kinds.registry import BUILT_IN
 from mirror.kube.client import Client

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from flow_world import FlowWorld
 
-from mirror.access.answers import Answer, Refused
-from mirror.access.asking import Asked
+from mirror.access.answers import Answer, StatusError
 from mirror.access.bounds import Bounds
+from mirror.access.request_parsing import Asked
 from mirror.access.service import Access, Around
 from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
 from mirror.kinds.registry import JOB
@@ -47,7 +47,7 @@ class Got:
 
     async def body(self, most_bytes: int) -> bytes:
         if len(self.sent) > most_bytes:
-            raise Refused(413, "too long")
+            raise StatusError(413, "too long")
         return self.sent
 
     async def whole(self, answer: Answer) -> None:

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
-from mirror.decide.seen import Policy
+from mirror.decide.snapshot import Policy
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.clocks import LoopClock
 from mirror.embedded.controllers.settings import Settings

@@ -84,7 +84,7 @@ FAULTS = (
     ),
     PlantedFault(
         "the prefix is what the Secret says",
-        "workers/book.py",
+        "workers/inventory.py",
         "return known.namespace_prefix if known.uid else None",
         "return None",
     ),
@@ -96,13 +96,13 @@ FAULTS = (
     ),
     PlantedFault(
         "mirrors of a renamed worker are deleted",
-        "decide/strays.py",
+        "decide/mirror_verdict.py",
         "return Right.STAYS if seen.is_recorded or is_over or seen.placed in (None, seen.worker) else Right.ASK",
         "return Right.STAYS if not is_over and seen.placed in (None, seen.worker) else Right.GOES",
     ),
     PlantedFault(
         "a worker may be another cluster",
-        "workers/book.py",
+        "workers/inventory.py",
         "        if known and known != uid:\n",
         "        return\n        if known and known != uid:\n",
     ),

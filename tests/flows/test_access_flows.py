@@ -12,9 +12,9 @@ import msgspec
 import pytest
 from access_world import RULES, Got, access_world
 
-from mirror.access.asking import Asked
 from mirror.access.bounds import Bounds
 from mirror.access.logs import Cut
+from mirror.access.request_parsing import Asked
 from mirror.access.reviews import GUESSES_AT_ONCE_OF_PEER
 from mirror.controllers.mirroring import Mirroring
 from mirror.embedded.apiserver.apimachinery import errors

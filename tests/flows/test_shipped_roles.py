@@ -27,7 +27,7 @@ from mirror.embedded.apiserver.authz.rules import Attributes, Rule, allows
 from mirror.embedded.apiserver.messages import Answer, Request, Response, User
 from mirror.embedded.clocks import LoopClock
 from mirror.jobcontroller.metrics import JobMetrics
-from mirror.jobcontroller.process import JobControllerSettings, Part
+from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings
 from mirror.kube import requests
 from mirror.kube.resources import NAMESPACES
 from mirror.planes.api import Json
@@ -289,7 +289,7 @@ async def lived_by_jobs(*, is_old: bool) -> tuple[set[Attributes], list[Attribut
         refused = record(plane, used, is_old=is_old)
         client, stop = plane.client(user=ACCOUNT), asyncio.Event()
         parts: dict[str, Any] = {"clock": plane.clock, "log": Log("test"), "process": metrics}
-        part = Part(client, JobControllerSettings(), metrics=JobMetrics(metrics), **parts)
+        part = JobControllerComponent(client, JobControllerSettings(), metrics=JobMetrics(metrics), **parts)
         scope.create_task(part.run(stop), name="jobs")
         await life_of_jobs(plane)
         stop.set()

@@ -21,11 +21,11 @@ import msgspec
 import pytest
 from doubles.jobs import job as job_body
 
-from mirror.access.answers import Refused
-from mirror.access.asking import Asked, read
+from mirror.access.answers import StatusError
+from mirror.access.request_parsing import Asked, read
 from mirror.controllers import observing
 from mirror.controllers.sources import indexes_of
-from mirror.decide.seen import Memory
+from mirror.decide.snapshot import Memory
 from mirror.kinds.base import BadAnnotation, MirrorTransform, state
 from mirror.kinds.batch_job.status import next_status
 from mirror.kinds.registry import JOB
@@ -47,7 +47,7 @@ INDEXES = indexes_of(JOB)
 MOST_SECONDS = 0.25
 MOST_BYTES = 3 * 2**20
 MOST_VALUES = 49_000
-REFUSED = (KubeError, BadReview, Refused, ValueError, RecursionError)
+REFUSED = (KubeError, BadReview, StatusError, ValueError, RecursionError)
 
 
 def hold_of(work: Callable[[], object]) -> float:
@@ -213,7 +213,7 @@ def test_no_source_holds_the_loop(name: str) -> None:
     def look() -> None:
         observing.source_of(JOB, found)
         with contextlib.suppress(BadAnnotation):
-            observing.wish_of(JOB, found, Memory(uid="u-1"), 0.0)
+            observing.placement_request_of(JOB, found, Memory(uid="u-1"), 0.0)
 
     assert hold_of(arrive) < MOST_SECONDS
     assert hold_of(look) < MOST_SECONDS

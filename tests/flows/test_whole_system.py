@@ -115,7 +115,7 @@ async def test_a_worker_that_lost_its_data_is_another_cluster(world: FlowWorld, 
     await asyncio.sleep(5)
     await world.workers["east"].restart(keeps_data=False)
     await asyncio.sleep(30)
-    assert "IdentityRefused" in await world.events()
+    assert "IdentityRejected" in await world.events()
     assert not await has_finished(world)
     assert await world.mirrors() == []
 

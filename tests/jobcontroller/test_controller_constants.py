@@ -3,7 +3,7 @@
 import pytest
 
 from mirror.jobcontroller import constants
-from mirror.jobcontroller.constants import GATES, Refused, read_constants, read_gates
+from mirror.jobcontroller.constants import GATES, InvalidConstant, read_constants, read_gates
 from mirror.jobcontroller.decide.values import Constants, Gates
 from mirror.settings.feature_gates import UPSTREAM_GATES
 from mirror.settings.rules import FEATURE_GATES
@@ -53,7 +53,7 @@ def test_every_constant_can_be_said() -> None:
 )
 def test_a_bad_constant_is_refused_by_its_name(variable: str, text: str, told: str) -> None:
     """The variable comes first, then what it should be."""
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(InvalidConstant) as caught:
         read_constants({variable: text})
 
     assert str(caught.value).startswith(f"{variable}: {told}")
@@ -61,7 +61,7 @@ def test_a_bad_constant_is_refused_by_its_name(variable: str, text: str, told: s
 
 def test_all_bad_constants_are_named_at_once() -> None:
     """One line per variable."""
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(InvalidConstant) as caught:
         read_constants({"JOB_BATCH_PERIOD_SECONDS": "x", "JOB_MAX_UNCOUNTED_PODS": "y"})
 
     assert [line.split(":")[0] for line in str(caught.value).splitlines()] == [
@@ -89,7 +89,7 @@ def test_gang_scheduling_needs_the_api() -> None:
     """As upstream: the gate that it depends on has to be on, too; which of them came first does not matter."""
     constants.check_gates(read_gates("WorkloadWithJob=true,GenericWorkload=true"))
     constants.check_gates(read_gates("GenericWorkload=true"))
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(InvalidConstant) as caught:
         constants.check_gates(read_gates("WorkloadWithJob=true"))
 
     told = "feature gates: WorkloadWithJob is on and needs GenericWorkload, which is off; set GenericWorkload=true, too"
@@ -121,13 +121,13 @@ def test_a_gate_of_upstreams_that_may_be_ignored_is_a_warning(text: str, told: s
 @pytest.mark.parametrize("text", ["SidecarContainers=false", "AllAlpha=true", "AllBeta=false"])
 def test_a_gate_of_upstreams_that_changes_jobs_is_refused(text: str) -> None:
     """Ignoring it would run Jobs otherwise than the operator has asked for."""
-    with pytest.raises(Refused, match=f"^--feature-gates: {text} is not supported"):
+    with pytest.raises(InvalidConstant, match=f"^--feature-gates: {text} is not supported"):
         read_gates(text, warn=lambda line: pytest.fail(line))
 
 
 def test_a_gate_of_upstreams_without_a_value_is_refused() -> None:
     """As for any other."""
-    with pytest.raises(Refused, match="AllAlpha must be true or false"):
+    with pytest.raises(InvalidConstant, match="AllAlpha must be true or false"):
         read_gates("AllAlpha")
 
 
@@ -150,7 +150,7 @@ def test_no_gate_is_both_a_switch_and_ignored() -> None:
 )
 def test_a_bad_gate_is_refused(text: str, told: str) -> None:
     """Which one, and what there is."""
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(InvalidConstant) as caught:
         read_gates(text)
 
     assert told in str(caught.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror.jobcontroller.doubts import leaves_doubt
+from mirror.jobcontroller.live_check import leaves_doubt
 from mirror.kube.errors import BadAnswer, Forbidden, KubeError, OutcomeUnknown, ServerFailure, Unreachable
 
 NOT_CALLED = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror.jobcontroller.consistency import Latecomers, Written
+from mirror.jobcontroller.consistency import CacheWaiters, Written
 from mirror.jobcontroller.expectations import Expectations
 from mirror.jobcontroller.memory import Memories
 from mirror.kube.resources import JOBS, PODS
@@ -78,7 +78,7 @@ def test_another_namespaces_watch_proves_nothing() -> None:
 def test_latecomers_are_wanted_when_their_watch_is_far_enough() -> None:
     """Of the other kind nothing is learned."""
     wanted: list[str] = []
-    late = Latecomers(wanted.append)
+    late = CacheWaiters(wanted.append)
     late.wait("a", PODS, 5)
     late.wait("b", PODS, 6)
     late.on_seen(JOBS, 9)
@@ -91,7 +91,7 @@ def test_latecomers_are_wanted_when_their_watch_is_far_enough() -> None:
 def test_who_waits_anew_waits_for_the_newer_version() -> None:
     """It has written again meanwhile."""
     wanted: list[str] = []
-    late = Latecomers(wanted.append)
+    late = CacheWaiters(wanted.append)
     for version in (5, 7, 7):
         late.wait("a", PODS, version)
     late.wait("b", PODS, 6)

@@ -11,7 +11,7 @@ from cached import AT, cached_job, cached_pod, finished, owned_by
 from doubles.clock import LoopClock
 from doubles.jobworld import Told
 
-from mirror.jobcontroller.consistency import Latecomers
+from mirror.jobcontroller.consistency import CacheWaiters
 from mirror.jobcontroller.handlers import Handlers
 from mirror.jobcontroller.jobview import CachedJob, Jobs
 from mirror.jobcontroller.memory import Memories
@@ -36,7 +36,7 @@ class Bench:
         self.jobs, self.pods, self.memories, self.told = Jobs(), PodIndex(), Memories(), Told()
         self.queue: WorkQueue[str] = WorkQueue(lambda _: "", clock=self.clock)
         self.cleaned: list[OrphanKey] = []
-        self.latecomers = Latecomers(self.queue.add)
+        self.latecomers = CacheWaiters(self.queue.add)
         self.handlers = Handlers(
             self.jobs,
             self.pods,

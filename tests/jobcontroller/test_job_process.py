@@ -14,10 +14,10 @@ from doubles.refusals import Refused
 from doubles.transport import Fault, Wire, client_of, wire_to
 
 from mirror.jobcontroller import process
+from mirror.jobcontroller.controller_conflict import ControllerConflict
 from mirror.jobcontroller.decide.values import Constants, Gates
 from mirror.jobcontroller.metrics import JobMetrics
-from mirror.jobcontroller.process import JobControllerSettings, Part, _ask_who_is_there, settings_of
-from mirror.jobcontroller.rivals import Fought
+from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings, _ask_who_is_there, settings_of
 from mirror.kube.client import Client
 from mirror.model.endings import CannotStart
 from mirror.runtime.leadership import LeadershipLost
@@ -28,10 +28,10 @@ from mirror.telemetry.metrics import Metrics
 LEASE = "jobmirror-job-controller"
 
 
-def part_on(wire: Wire, **changes: Any) -> Part:
+def part_on(wire: Wire, **changes: Any) -> JobControllerComponent:
     process = Metrics()
     settings = JobControllerSettings(**changes)
-    return Part(
+    return JobControllerComponent(
         client_of(wire), settings, metrics=JobMetrics(process), process=process, clock=LoopClock(), log=Log("test")
     )
 
@@ -205,7 +205,7 @@ async def test_a_lost_lease_ends_it_after_its_work() -> None:
     assert not part.is_working
 
 
-async def ending_of(part: Part) -> list[BaseException]:
+async def ending_of(part: JobControllerComponent) -> list[BaseException]:
     """Why it ended, without the groups around."""
     with pytest.raises(ExceptionGroup) as ended:
         await part.run(asyncio.Event())
@@ -229,7 +229,7 @@ async def test_a_fight_ends_it_and_frees_the_lease() -> None:
             for name in "abc":
                 wire.server.edit("jobs", name, written_by_the_rival(wire))
         (reason,) = await running
-    assert isinstance(reason, Fought)
+    assert isinstance(reason, ControllerConflict)
     assert (holder(wire), part.is_working) == ("", False)
 
 

@@ -9,7 +9,7 @@ from doubles.transport import MemoryTransport, NoCount, wire_to
 
 from mirror.jobcontroller.decide.values import Constants
 from mirror.jobcontroller.pace import Pace
-from mirror.jobcontroller.together import AT_ONCE, CROWD, FEWEST, Together
+from mirror.jobcontroller.parallel_requests import AT_ONCE, CROWD, FEWEST, ParallelRequests
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity
 from mirror.kube.limits import Limiter
@@ -22,7 +22,7 @@ def pace(qps: float, burst: int) -> tuple[Pace, Limiter]:
     limiter = Limiter(qps, burst, wire.clock.monotonic)
     credentials = Credentials(Endpoint("https://c", None), Identity())
     client = Client("c", credentials, limiter, NoCount(), transport=MemoryTransport(wire), wall=wire.clock.wall)
-    return Pace(client, Together(), behind=lambda: False), limiter
+    return Pace(client, ParallelRequests(), behind=lambda: False), limiter
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ async def test_a_status_may_be_put_off_while_the_server_is_what_is_waited_for() 
     credentials = Credentials(Endpoint("https://c", None), Identity())
     limiter = Limiter(0, 1, wire.clock.monotonic)
     client = Client("c", credentials, limiter, NoCount(), transport=MemoryTransport(wire), wall=wire.clock.wall)
-    together, answered = Together(), asyncio.Event()
+    together, answered = ParallelRequests(), asyncio.Event()
     waiting: list[str] = []
     found = Pace(client, together, behind=lambda: len(waiting) > 5)
 
@@ -118,21 +118,21 @@ class Measured:
 
 async def test_results_are_in_the_items_order() -> None:
     """Whatever ends first."""
-    assert await Together().each(range(120), Measured(), name="x") == [item * 2 for item in range(120)]
-    assert await Together().each([], Measured(), name="x") == []
-    assert await Together().each([4], Measured(), name="x") == [8]
+    assert await ParallelRequests().each(range(120), Measured(), name="x") == [item * 2 for item in range(120)]
+    assert await ParallelRequests().each([], Measured(), name="x") == []
+    assert await ParallelRequests().each([4], Measured(), name="x") == [8]
 
 
 async def test_who_is_alone_has_many_at_once() -> None:
     """But bounded."""
     work = Measured()
-    await Together().each(range(120), work, name="x")
+    await ParallelRequests().each(range(120), work, name="x")
     assert work.most == AT_ONCE
 
 
 async def test_shares_shrink_as_others_come() -> None:
     """After one round the first has given up half of what it had, and all of them get through."""
-    together, first, second = Together(), Measured(), Measured()
+    together, first, second = ParallelRequests(), Measured(), Measured()
     async with asyncio.TaskGroup() as scope:
         scope.create_task(together.each(range(300), first, name="a"), name="a")
         await asyncio.sleep(0.5)
@@ -144,7 +144,7 @@ async def test_shares_shrink_as_others_come() -> None:
 
 async def test_all_together_never_have_more_than_one_alone() -> None:
     """Shares shrink only as requests end; the connections are as many as they are."""
-    together, work = Together(), Measured()
+    together, work = ParallelRequests(), Measured()
     async with asyncio.TaskGroup() as scope:
         for number in range(5):
             scope.create_task(together.each(range(100), work, name=str(number)), name=str(number))
@@ -155,7 +155,7 @@ async def test_all_together_never_have_more_than_one_alone() -> None:
 
 async def test_nobody_gets_nothing() -> None:
     """However many come."""
-    together, works = Together(), [Measured() for _ in range(20)]
+    together, works = ParallelRequests(), [Measured() for _ in range(20)]
     async with asyncio.TaskGroup() as scope:
         for number, work in enumerate(works):
             scope.create_task(together.each(range(10), work, name=str(number)), name=str(number))

@@ -9,7 +9,7 @@ import pytest
 from cached import cached_job
 
 from mirror.jobcontroller.creating import NoLabels, bodies
-from mirror.jobcontroller.decide.values import Birth
+from mirror.jobcontroller.decide.values import PodCreate
 
 TEMPLATE: dict[str, Any] = {
     "metadata": {"name": "ignored", "labels": {"a": "1"}, "annotations": {"n": "2"}, "finalizers": ["example.com/x"]},
@@ -21,7 +21,7 @@ TEMPLATE: dict[str, Any] = {
 }
 
 
-def body(birth: Birth, name: str = "train", **spec: Any) -> dict[str, Any]:
+def body(birth: PodCreate, name: str = "train", **spec: Any) -> dict[str, Any]:
     job = cached_job(name, template=TEMPLATE, **spec)
     found: dict[str, Any] = json.loads(bodies(job, job.spec_dict())(birth))
     return found
@@ -29,7 +29,7 @@ def body(birth: Birth, name: str = "train", **spec: Any) -> dict[str, Any]:
 
 def test_a_plain_pod_is_its_template_with_an_owner_and_our_finalizer() -> None:
     """A10: of the template's metadata labels, annotations and finalizers; the spec as it is."""
-    pod = body(Birth())
+    pod = body(PodCreate())
     assert pod["metadata"] == {
         "generateName": "train-",
         "labels": {"a": "1"},
@@ -53,12 +53,12 @@ def test_all_pods_without_an_index_share_one_body() -> None:
     """It is encoded once."""
     job = cached_job(template=TEMPLATE)
     body_of = bodies(job, job.spec_dict())
-    assert body_of(Birth()) is body_of(Birth())
+    assert body_of(PodCreate()) is body_of(PodCreate())
 
 
 def test_an_indexed_pod_has_its_index_everywhere() -> None:
     """A11: annotation, label, hostname, name, and environment unless the name is taken."""
-    pod = body(Birth(index=3), completionMode="Indexed")
+    pod = body(PodCreate(index=3), completionMode="Indexed")
     key = "batch.kubernetes.io/job-completion-index"
     assert pod["metadata"]["labels"] == {"a": "1", key: "3"}
     assert pod["metadata"]["annotations"] == {"n": "2", key: "3"}
@@ -78,7 +78,7 @@ def test_an_indexed_pod_has_its_index_everywhere() -> None:
 )
 def test_an_index_brings_its_failure_counts(failures: int | None, ignored: int | None, expected: Any) -> None:
     """A11: the first always with backoffLimitPerIndex, the ignored ones only when there are any."""
-    pod = body(Birth(index=0, index_failures=failures, index_ignored_failures=ignored), completionMode="Indexed")
+    pod = body(PodCreate(index=0, index_failures=failures, index_ignored_failures=ignored), completionMode="Indexed")
     names = {"failure": "job-index-failure-count", "ignored": "job-index-ignored-failure-count"}
     found = {
         short: pod["metadata"]["annotations"][f"batch.kubernetes.io/{name}"]
@@ -90,7 +90,7 @@ def test_an_index_brings_its_failure_counts(failures: int | None, ignored: int |
 
 def test_a_long_name_is_cut_so_that_the_index_survives() -> None:
     """A11: 58 characters and five more that the server adds."""
-    pod = body(Birth(index=12345), "j" * 63, completionMode="Indexed")
+    pod = body(PodCreate(index=12345), "j" * 63, completionMode="Indexed")
     assert pod["metadata"]["generateName"] == "j" * 51 + "-12345-"
     assert len(pod["metadata"]["generateName"]) == 58
 

@@ -9,12 +9,12 @@ from cached import cached_job
 from doubles.clock import LoopClock
 
 from mirror.jobcontroller.decide.values import Pod, PodCondition
-from mirror.jobcontroller.doubts import Doubts
+from mirror.jobcontroller.live_check import LiveCheck
 from mirror.jobcontroller.memory import JobMemory
+from mirror.jobcontroller.parallel_requests import ParallelRequests
 from mirror.jobcontroller.podwrites import PodWrites
 from mirror.jobcontroller.removing import Remover
-from mirror.jobcontroller.together import Together
-from mirror.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, in_words
+from mirror.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, describe
 
 pytestmark = pytest.mark.looptime
 
@@ -26,7 +26,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 READY = (PodCondition("Ready", "True", None),)
 
 
-class Sees(Doubts):
+class Sees(LiveCheck):
     """Finds what it is told to, however often it looks."""
 
     def __init__(self, found: Pod | None) -> None:
@@ -79,7 +79,7 @@ class Refusing(PodWrites):
 async def test_a_ready_pod_is_taken_off_once_its_delete_was_tried(writes: PodWrites, count: int, ready: int) -> None:
     """One whose finalizer could not even be removed is as ready as before."""
     memory = JobMemory()
-    remover = Remover(writes, Together(), NO_LOOKS, clock=LoopClock())
+    remover = Remover(writes, ParallelRequests(), NO_LOOKS, clock=LoopClock())
     pod = Pod("u", "p", "default", "Running", conditions=READY)
     found = await remover.strip_and_delete(cached_job(), memory, [pod])
     assert (found.count, found.ready) == (count, ready)
@@ -103,7 +103,7 @@ async def test_a_pod_that_has_changed_is_looked_at_before_it_is_let_go(
 ) -> None:
     """A1, A3, beyond upstream: it must never count, so it must not have ended."""
     memory, pod = JobMemory(), Pod("u", "p", "default", conditions=READY)
-    deleted = await Remover(writes, Together(), Sees(found), clock=LoopClock()).strip_and_delete(
+    deleted = await Remover(writes, ParallelRequests(), Sees(found), clock=LoopClock()).strip_and_delete(
         cached_job(), memory, [pod]
     )
     assert (deleted.count, deleted.ready) == (count, count)
@@ -124,14 +124,16 @@ async def test_a_finalizer_that_is_gone_is_not_removed_again(
 ) -> None:
     """Q1: a cache that is behind still shows it; each sync would count the pod anew."""
     memory, pod = JobMemory(), Pod("u", "p", "default", "Succeeded")
-    remover = Remover(Refusing(strip=strip), Together(), NO_LOOKS, clock=LoopClock())
+    remover = Remover(Refusing(strip=strip), ParallelRequests(), NO_LOOKS, clock=LoopClock())
     stripped = await remover.strip(cached_job(), memory, [pod])
     assert (stripped.uids == {"u"}, memory.removing == {"u"}) == (gone, awaited)
 
 
 async def test_a_finalizer_that_stays_is_told_in_upstreams_words() -> None:
     """A3."""
-    remover = Remover(Refusing(strip=Forbidden(403, "Forbidden", "no")), Together(), NO_LOOKS, clock=LoopClock())
+    remover = Remover(
+        Refusing(strip=Forbidden(403, "Forbidden", "no")), ParallelRequests(), NO_LOOKS, clock=LoopClock()
+    )
     found = await remover.strip_and_delete(cached_job(), JobMemory(), [Pod("u", "p", "default")])
     assert found.error is not None
-    assert in_words(found.error) == "removing completion finalizer: 403 Forbidden: no"
+    assert describe(found.error) == "removing completion finalizer: 403 Forbidden: no"

@@ -12,7 +12,7 @@ import pytest
 from doubles.clock import BEGIN, LoopClock
 from doubles.transport import Wire, client_of, wire_to
 
-from mirror.jobcontroller.rivals import Evidence, Fought, Rivals, evidence_in, is_enough
+from mirror.jobcontroller.controller_conflict import ControllerConflict, Evidence, Rivals, evidence_in, is_enough
 from mirror.kube.objects import Object, decode_object
 from mirror.runtime.informer import Change
 from mirror.telemetry.logs import Log
@@ -118,7 +118,7 @@ async def test_a_rival_ends_us_within_seconds() -> None:
 
 
 async def expect_fight(rivals: Rivals) -> str:
-    with pytest.raises(Fought) as caught:
+    with pytest.raises(ControllerConflict) as caught:
         await rivals.watch()
     return str(caught.value)
 

@@ -19,7 +19,7 @@ from wire import Clients, Received, always, answer, chunk, chunked_head, never, 
 
 from mirror.kube import transport
 from mirror.kube.credentials import Credentials, Endpoint, Identity
-from mirror.kube.errors import KubeError, in_words
+from mirror.kube.errors import KubeError, describe
 from mirror.kube.requests import Request
 from mirror.kube.tls import client_context, load_client_certificate
 
@@ -298,7 +298,7 @@ async def test_a_failure_is_told_in_words(name: str, clients: Clients, authority
         client = clients.make(endpoint.server, credentials=Credentials(endpoint, Identity()))
         with pytest.raises(KubeError) as failed:
             await client.send(READ)
-    assert words == in_words(failed.value)
+    assert words == describe(failed.value)
     assert not [one for one in NEVER_SHOWN if one in str(failed.value)]
 
 

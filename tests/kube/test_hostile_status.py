@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mirror.kube.answers import error_from_answer
-from mirror.kube.errors import ApiError, in_words
+from mirror.kube.errors import ApiError, describe
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\u202eEVIL\n\nfake: line\x9b"
 
@@ -26,7 +26,7 @@ def test_a_hostile_status_is_one_short_printable_line(code: int, length: int) ->
     error = error_from_answer(code, {}, json.dumps(status).encode())
 
     assert isinstance(error, ApiError)
-    shown = (str(error), in_words(error), error.brief, error.reason, error.about_name, error.about_kind)
+    shown = (str(error), describe(error), error.brief, error.reason, error.about_name, error.about_kind)
     for text in (*shown, *(one.field for one in error.causes), *(one.reason for one in error.causes)):
         assert text.isprintable()
         assert len(text) <= 700

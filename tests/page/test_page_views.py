@@ -23,13 +23,15 @@ HOSTILE = '"><img src=x onerror=alert(1)>\u202e'
 
 def list_view(known: Pretended, query: Query | None = None, *, is_leading: bool = True) -> View:
     selection = Table(known.by_key.values()).select(query or Query())
-    seen = listing.Seen(is_leading=is_leading, workers=known.workers(), selection=selection, namespaces=("default",))
+    seen = listing.ListState(
+        is_leading=is_leading, workers=known.workers(), selection=selection, namespaces=("default",)
+    )
     return listing.view(seen, query or Query(), NOW)
 
 
 def job_view(known: Pretended, namespace: str, name: str) -> View:
     key = SourceKey("Job", namespace, name)
-    seen = detail.Seen(
+    seen = detail.JobState(
         is_leading=True, key=key, job=known.job(key), timeline=known.timeline(key), lacks=known.lacks(key)
     )
     return detail.view(seen, NOW)
@@ -207,7 +209,7 @@ def test_a_card_changes_when_its_token_comes_to_its_end() -> None:
 
     def at(hours: float) -> View:
         selection = Table().select(Query())
-        seen = listing.Seen(is_leading=True, workers=known.workers(), selection=selection, namespaces=())
+        seen = listing.ListState(is_leading=True, workers=known.workers(), selection=selection, namespaces=())
         return listing.view(seen, Query(), NOW + timedelta(hours=hours))
 
     news(sent, at(0))

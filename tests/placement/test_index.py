@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mirror.placement.candidates import Candidate, NamespaceRules, Obstacle, Wish
+from mirror.placement.candidates import Candidate, NamespaceRules, Obstacle, PlacementRequest
 from mirror.placement.index import WorkerIndex
 from mirror.placement.selector import parse_selector
 
 EAST = Candidate("east", labels={"name": "east"})
-WISH = Wish("team-a")
+WISH = PlacementRequest("team-a")
 
 
 def rules(**fields: Any) -> dict[str, Any]:
@@ -29,30 +29,47 @@ def index_of(*candidates: Candidate) -> WorkerIndex:
     return index
 
 
-def chosen(index: WorkerIndex, wish: Wish = WISH) -> str | None:
-    return index.best(index.fitting(wish))
+def chosen(index: WorkerIndex, request: PlacementRequest = WISH) -> str | None:
+    return index.best(index.fitting(request))
 
 
 @pytest.mark.parametrize(
-    ("wish", "changes", "reason"),
+    ("request", "changes", "reason"),
     [
         pytest.param(WISH, {}, None, id="nothing speaks against it"),
-        pytest.param(Wish("team-a", parse_selector("name=west")), {}, Obstacle.NOT_SELECTED, id="another is asked for"),
-        pytest.param(WISH, rules(globs=("ml-*", "x")), Obstacle.NAMESPACE, id="its owner lets others in"),
-        pytest.param(Wish("ml-1"), rules(globs=("ml-*",)), None, id="a glob lets it in"),
-        pytest.param(Wish("kube-system"), {}, Obstacle.NAMESPACE, id="system namespaces are closed by default"),
-        pytest.param(Wish("kube-system"), rules(globs=("kube-system",)), None, id="unless they are named"),
-        pytest.param(WISH, rules(closed=("team-a",)), Obstacle.NAMESPACE, id="our own namespace is closed"),
-        pytest.param(Wish("system"), rules(prefix="kube-"), Obstacle.NAMESPACE, id="a prefix leads to a closed one"),
         pytest.param(
-            Wish("system"), rules(globs=("*",), prefix="kube-"), Obstacle.NAMESPACE, id="whatever the globs say"
+            PlacementRequest("team-a", parse_selector("name=west")),
+            {},
+            Obstacle.NOT_SELECTED,
+            id="another is asked for",
         ),
-        pytest.param(Wish("system"), rules(prefix="x-"), None, id="a prefix leads to an open one"),
+        pytest.param(WISH, rules(globs=("ml-*", "x")), Obstacle.NAMESPACE, id="its owner lets others in"),
+        pytest.param(PlacementRequest("ml-1"), rules(globs=("ml-*",)), None, id="a glob lets it in"),
         pytest.param(
-            Wish("own"), rules(globs=("own",), reserved=("own",)), Obstacle.NAMESPACE, id="our account lives there"
+            PlacementRequest("kube-system"), {}, Obstacle.NAMESPACE, id="system namespaces are closed by default"
+        ),
+        pytest.param(PlacementRequest("kube-system"), rules(globs=("kube-system",)), None, id="unless they are named"),
+        pytest.param(WISH, rules(closed=("team-a",)), Obstacle.NAMESPACE, id="our own namespace is closed"),
+        pytest.param(
+            PlacementRequest("system"), rules(prefix="kube-"), Obstacle.NAMESPACE, id="a prefix leads to a closed one"
+        ),
+        pytest.param(
+            PlacementRequest("system"),
+            rules(globs=("*",), prefix="kube-"),
+            Obstacle.NAMESPACE,
+            id="whatever the globs say",
+        ),
+        pytest.param(PlacementRequest("system"), rules(prefix="x-"), None, id="a prefix leads to an open one"),
+        pytest.param(
+            PlacementRequest("own"),
+            rules(globs=("own",), reserved=("own",)),
+            Obstacle.NAMESPACE,
+            id="our account lives there",
         ),
         pytest.param(WISH, {"misconfigured": True}, Obstacle.MISCONFIGURED, id="its Secret has mistakes"),
-        pytest.param(Wish("team-a", refused_by=frozenset({"east"})), {}, Obstacle.REFUSED, id="it refused this Job"),
+        pytest.param(
+            PlacementRequest("team-a", refused_by=frozenset({"east"})), {}, Obstacle.REFUSED, id="it refused this Job"
+        ),
         pytest.param(WISH, {"cordoned": True}, Obstacle.CORDONED, id="cordoned"),
         pytest.param(WISH, {"reachable": False}, Obstacle.UNREACHABLE, id="unreachable"),
         pytest.param(WISH, {"capacity": 3, "load": 2}, None, id="room for one more"),
@@ -62,11 +79,13 @@ def chosen(index: WorkerIndex, wish: Wish = WISH) -> str | None:
         pytest.param(WISH, {"reachable": False, "cordoned": True}, Obstacle.CORDONED, id="lasting reasons come first"),
     ],
 )
-def test_what_speaks_against_a_worker(wish: Wish, changes: dict[str, Any], reason: Obstacle | None) -> None:
+def test_what_speaks_against_a_worker(
+    request: PlacementRequest, changes: dict[str, Any], reason: Obstacle | None
+) -> None:
     """D18, D21: one kind of reason, without counts or times."""
     index = index_of(replace(EAST, **changes))
-    assert index.obstacles(wish).of(index.bit("east")) is reason
-    assert chosen(index, wish) == ("east" if reason is None else None)
+    assert index.obstacles(request).of(index.bit("east")) is reason
+    assert chosen(index, request) == ("east" if reason is None else None)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +118,8 @@ def test_a_long_selector_is_matched_in_one_step_for_all_workers() -> None:
     """D29: 1,000 workers and 800 requirements are 800 steps, not 800,000."""
     index = index_of(*(Candidate(f"w{n}", labels={"name": f"w{n}", "n": str(n % 7)}) for n in range(1000)))
     text = ",".join(f"!x{n}" for n in range(600))
-    assert index.fitting(Wish("a", parse_selector(text))) == index.fitting(Wish("a"))
-    assert index.fitting(Wish("a", parse_selector(f"{text},n=3"))).bit_count() == 143
+    assert index.fitting(PlacementRequest("a", parse_selector(text))) == index.fitting(PlacementRequest("a"))
+    assert index.fitting(PlacementRequest("a", parse_selector(f"{text},n=3"))).bit_count() == 143
 
 
 LABELS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("12"))
@@ -123,7 +142,7 @@ WORKERS = st.builds(
 )
 SELECTORS = ["", "a", "!a", "a=1", "b in (1,2)", "a notin (1)", "a!=2,b"]
 WISHES = st.builds(
-    Wish,
+    PlacementRequest,
     namespace=st.sampled_from(["a", "b", "kube-x"]),
     selector=st.sampled_from(SELECTORS).map(parse_selector),
     refused_by=st.sampled_from([frozenset[str](), frozenset({"u"}), frozenset({"v", "gone"})]),
@@ -134,7 +153,9 @@ CHANGES = st.one_of(
 
 
 @given(st.lists(CHANGES, max_size=20), WISHES)
-def test_an_index_that_followed_changes_answers_as_one_look_at_all_workers(changes: list[Any], wish: Wish) -> None:
+def test_an_index_that_followed_changes_answers_as_one_look_at_all_workers(
+    changes: list[Any], request: PlacementRequest
+) -> None:
     """Workers come, change, fill up and go: what is kept is what there is."""
     index, workers = WorkerIndex(), dict[str, Candidate]()
     for change in changes:
@@ -149,9 +170,9 @@ def test_an_index_that_followed_changes_answers_as_one_look_at_all_workers(chang
                 index.set_load(name, load)
                 if name in workers:
                     workers[name] = replace(workers[name], load=load)
-    found = index.obstacles(wish)
+    found = index.obstacles(request)
     assert {name: found.of(index.bit(name)) for name in workers} == {
-        name: obstacle(wish, one) for name, one in workers.items()
+        name: obstacle(request, one) for name, one in workers.items()
     }
-    assert chosen(index, wish) == choose(wish, workers.values())
+    assert chosen(index, request) == choose(request, workers.values())
     assert index.names() == tuple(sorted(workers))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mirror.placement import reasons
-from mirror.placement.candidates import Candidate, Wish
+from mirror.placement.candidates import Candidate, PlacementRequest
 from mirror.placement.index import WorkerIndex
 from mirror.placement.selector import parse_selector
 
-WISH = Wish("team-a")
+WISH = PlacementRequest("team-a")
 
 
 def index_of(*candidates: Candidate) -> WorkerIndex:
@@ -19,8 +19,8 @@ def index_of(*candidates: Candidate) -> WorkerIndex:
     return index
 
 
-def why(index: WorkerIndex, wish: Wish = WISH, **details: str) -> str:
-    return reasons.why_none(index.obstacles(wish), index, details)
+def why(index: WorkerIndex, request: PlacementRequest = WISH, **details: str) -> str:
+    return reasons.why_none(index.obstacles(request), index, details)
 
 
 def test_the_reason_to_wait_names_each_worker_once_in_order() -> None:
@@ -47,8 +47,8 @@ def test_no_text_is_longer_than_512_bytes(count: int, name: str) -> None:
     workers = [Candidate(f"{name}{n}", labels={"n": str(n % 5)}, cordoned=n % 3 == 0, capacity=0) for n in range(count)]
     index = index_of(*workers)
     details = {one.name: "ü\x1b[2J\n" * 1000 for one in workers}
-    wish = Wish("team-a", parse_selector("n!=4"), frozenset(one.name for one in workers[::2]))
-    text = reasons.why_none(index.obstacles(wish), index, details)
+    request = PlacementRequest("team-a", parse_selector("n!=4"), frozenset(one.name for one in workers[::2]))
+    text = reasons.why_none(index.obstacles(request), index, details)
     assert len(text.encode()) <= 512
     assert text.isprintable()
     named = sum(f"{one.name}: " in text for one in workers)
@@ -75,7 +75,7 @@ def test_the_choice_is_explained_in_as_few_bytes() -> None:
 def test_a_refusal_is_given_in_the_words_of_the_worker() -> None:
     """On one line, without control characters (D18)."""
     index = index_of(Candidate("east"))
-    wish = Wish("team-a", refused_by=frozenset({"east"}))
-    assert why(index, wish, east="quota\nexceeded") == "east: quota\\nexceeded"
-    assert why(index, wish) == "east: refused"
-    assert reasons.of_each(index.obstacles(wish), index, {"east": "quota"}) == {"east": "quota"}
+    request = PlacementRequest("team-a", refused_by=frozenset({"east"}))
+    assert why(index, request, east="quota\nexceeded") == "east: quota\\nexceeded"
+    assert why(index, request) == "east: refused"
+    assert reasons.of_each(index.obstacles(request), index, {"east": "quota"}) == {"east": "quota"}

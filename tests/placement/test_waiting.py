@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from mirror.model.keys import SourceKey
 from mirror.placement import waiting
-from mirror.placement.candidates import Candidate, Wish
+from mirror.placement.candidates import Candidate, PlacementRequest
 from mirror.placement.index import WorkerIndex
 from mirror.placement.selector import parse_selector
 from mirror.placement.waiting import Waiter, WaitingRoom
 
 
 def waiter(name: str, *, namespace: str = "a", since: str = "", selector: str = "", uid: str = "") -> Waiter:
-    wish = Wish(namespace, parse_selector(selector))
-    return Waiter(since or name, SourceKey("Job", namespace, name), uid or name, wish)
+    request = PlacementRequest(namespace, parse_selector(selector))
+    return Waiter(since or name, SourceKey("Job", namespace, name), uid or name, request)
 
 
 class Rooms:
@@ -86,7 +86,7 @@ def test_no_more_are_served_than_are_asked_for() -> None:
 
 
 def test_one_that_cannot_be_placed_keeps_nobody_waiting() -> None:
-    """The oldest wants a worker that is full; others of its namespace have other wishes."""
+    """The oldest wants a worker that is full; others of its namespace have other requests."""
     rooms = Rooms(east=1)
     rooms.room.add(waiter("1", selector="name=west"))
     rooms.room.add(waiter("2"))
@@ -105,7 +105,7 @@ def test_freed_capacity_goes_to_the_one_who_wants_it() -> None:
 
 
 def test_a_changed_wish_replaces_the_earlier_one() -> None:
-    """Whoever asks again is served once, as it wishes now."""
+    """Whoever asks again is served once, as it requests now."""
     rooms = Rooms(east=1)
     rooms.room.add(waiter("1", selector="name=east"))
     rooms.room.add(waiter("1", selector="name=west"))
@@ -129,7 +129,7 @@ def test_two_kinds_may_have_one_name() -> None:
     """Created in the same second in one namespace: both wait, both are served."""
     rooms = Rooms(east=9)
     for kind in ("RayJob", "Job"):
-        rooms.room.add(Waiter("noon", SourceKey(kind, "a", "x"), kind, Wish("a")))
+        rooms.room.add(Waiter("noon", SourceKey(kind, "a", "x"), kind, PlacementRequest("a")))
     assert [one.key.kind for one, _ in rooms.room.serve(most=9)] == ["Job", "RayJob"]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from doubles.jobs import as_object
 
-from mirror.workers.book import MOST_FORMER, Book, Entry, IdentityRefused, encode
+from mirror.workers.inventory import MOST_FORMER, Entry, IdentityRejected, WorkerInventory, encode
 
-BOOK = Book({"east": Entry(uid="e"), "west": Entry(uid="w"), "new": Entry(state="Lost")})
+BOOK = WorkerInventory({"east": Entry(uid="e"), "west": Entry(uid="w"), "new": Entry(state="Lost")})
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_a_worker_is_a_cluster(worker: str, uid: str, has_prefix: bool, refusal:
     if refusal is None:
         BOOK.check_identity(worker, uid, management_uid="management", has_prefix=has_prefix)
         return
-    with pytest.raises(IdentityRefused, match=refusal):
+    with pytest.raises(IdentityRejected, match=refusal):
         BOOK.check_identity(worker, uid, management_uid="management", has_prefix=has_prefix)
 
 
@@ -35,15 +35,15 @@ def test_what_is_written_is_read_again() -> None:
     """Entries are one JSON text each; what is empty is left out."""
     entry = Entry("u", "Lost", "2026-03-01T12:00:00Z", "2026-03-01T11:00:00Z", "network")
     configmap = as_object({"metadata": {"name": "x"}, "data": {"east": encode(entry), "west": encode(Entry())}})
-    assert Book.of(configmap).entries == {"east": entry, "west": Entry()}
+    assert WorkerInventory.of(configmap).entries == {"east": entry, "west": Entry()}
     assert encode(Entry()) == "{}"
 
 
 def test_an_entry_that_makes_no_sense_is_as_if_it_were_not_there() -> None:
     """People edit ConfigMaps."""
     data = {"a": "no json", "b": "[]", "c": '{"uid": 7}', "good": '{"uid":"u","unknown":1}'}
-    assert Book.of(as_object({"metadata": {"name": "x"}, "data": data})).entries == {"good": Entry("u")}
-    assert Book.of(None).entries == {}
+    assert WorkerInventory.of(as_object({"metadata": {"name": "x"}, "data": data})).entries == {"good": Entry("u")}
+    assert WorkerInventory.of(None).entries == {}
 
 
 def test_a_book_is_changed_by_making_another() -> None:
@@ -56,10 +56,23 @@ def test_a_book_is_changed_by_making_another() -> None:
 
 def test_a_forgotten_cluster_leaves_its_prefix() -> None:
     """Mirrors may be there; bounded, the oldest goes first."""
-    book = Book({"east": Entry(uid="e", namespace_prefix="a-"), "new": Entry(state="Lost")})
-    book = book.forget("east").forget("new")
-    assert (book.former_prefix("e"), book.former_prefix("new"), book.registered_as("north", "e")) == ("a-", None, None)
-    assert Book.of(as_object({"metadata": {}, "data": {key: encode(one) for key, one in book.entries.items()}})) == book
+    inventory = WorkerInventory({"east": Entry(uid="e", namespace_prefix="a-"), "new": Entry(state="Lost")})
+    inventory = inventory.forget("east").forget("new")
+    assert (inventory.former_prefix("e"), inventory.former_prefix("new"), inventory.registered_as("north", "e")) == (
+        "a-",
+        None,
+        None,
+    )
+    assert (
+        WorkerInventory.of(
+            as_object({"metadata": {}, "data": {key: encode(one) for key, one in inventory.entries.items()}})
+        )
+        == inventory
+    )
     for number in range(MOST_FORMER):
-        book = book.with_entry("east", Entry(uid=f"u{number}")).forget("east")
-    assert (len(book.entries), book.former_prefix("e"), book.former_prefix("u0")) == (MOST_FORMER, None, "")
+        inventory = inventory.with_entry("east", Entry(uid=f"u{number}")).forget("east")
+    assert (len(inventory.entries), inventory.former_prefix("e"), inventory.former_prefix("u0")) == (
+        MOST_FORMER,
+        None,
+        "",
+    )

@@ -11,7 +11,7 @@ from mirror.kube.objects import Meta, Object
 from mirror.model import names
 from mirror.workers.enrolling import Enrolment, changes_for, check_enrolment, kubeconfig_for, secret_for
 from mirror.workers.roles import Grant
-from mirror.workers.sites import Trouble
+from mirror.workers.sites import ClusterError
 from mirror.workers.tokens import bearer_of, with_token
 
 EAST = Cluster("https://east.example:6443")
@@ -54,7 +54,7 @@ def test_its_token_can_be_renewed_in_place() -> None:
 )
 def test_what_the_manager_would_refuse_is_refused_at_once(enrolment: Enrolment, cluster: Cluster, said: str) -> None:
     """Before anything is made anywhere, with what to do about it."""
-    with pytest.raises(Trouble, match=said):
+    with pytest.raises(ClusterError, match=said):
         check_enrolment(enrolment, cluster)
 
 

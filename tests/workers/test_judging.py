@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mirror.workers.book import Entry
 from mirror.workers.checking.judging import (
     MISSING,
     has_failed,
@@ -18,12 +17,13 @@ from mirror.workers.checking.judging import (
     judge_token,
     ok,
 )
-from mirror.workers.roles import Right
+from mirror.workers.inventory import Entry
+from mirror.workers.roles import Permission
 from mirror.workers.tokens import Token
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
-LIST, PATCH = Right("list", "batch", "jobs"), Right("patch", "batch", "jobs")
+LIST, PATCH = Permission("list", "batch", "jobs"), Permission("patch", "batch", "jobs")
 
 
 def token(*, passed: timedelta, lasts: timedelta, account: str = "jobmirror") -> Token:

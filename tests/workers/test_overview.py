@@ -7,7 +7,7 @@ import msgspec
 
 from mirror.kube.objects import Object, decode_object
 from mirror.model import names
-from mirror.workers.book import Book, Entry
+from mirror.workers.inventory import Entry, WorkerInventory
 from mirror.workers.overview import Tally, rows
 
 
@@ -58,7 +58,9 @@ def test_only_a_few_are_named() -> None:
 def test_a_row_tells_what_the_secret_and_the_manager_say() -> None:
     """Nobody asks the worker."""
     entry = Entry(uid="u", state="Connected", since="2026-03-01T11:00:00Z", version="v1.33.1")
-    (row,) = rows([secret(capacity="20", cordoned="true")], Book({"east": entry}), counted(job("a", worker="east")))
+    (row,) = rows(
+        [secret(capacity="20", cordoned="true")], WorkerInventory({"east": entry}), counted(job("a", worker="east"))
+    )
 
     assert (row.name, row.state, row.version, row.jobs, row.capacity) == ("east", "Connected", "v1.33.1", 1, 20)
     assert (row.cordoned, row.draining, row.reason) == (True, False, "")
@@ -67,7 +69,7 @@ def test_a_row_tells_what_the_secret_and_the_manager_say() -> None:
 
 def test_a_worker_that_nobody_has_seen_is_unknown() -> None:
     """The manager does not run, or has only just been told."""
-    (row,) = rows([secret(capacity="many")], Book({}), Tally())
+    (row,) = rows([secret(capacity="many")], WorkerInventory({}), Tally())
 
     assert row.state == "Unknown"
     assert "expected a whole number" in row.reason
@@ -75,19 +77,21 @@ def test_a_worker_that_nobody_has_seen_is_unknown() -> None:
 
 def test_a_worker_without_a_secret_is_listed_while_jobs_are_there() -> None:
     """D15: they wait for it."""
-    (row,) = rows([], Book({}), counted(job("a", worker="gone")))
+    (row,) = rows([], WorkerInventory({}), counted(job("a", worker="gone")))
 
     assert (row.name, row.jobs, row.reason) == ("gone", 1, "no Secret registers it")
 
 
 def test_a_removed_worker_is_listed_no_more() -> None:
     """Also before the manager has forgotten it."""
-    assert rows([], Book({"gone": Entry(uid="u", state="Lost")}), Tally()) == []
+    assert rows([], WorkerInventory({"gone": Entry(uid="u", state="Lost")}), Tally()) == []
 
 
 def test_what_a_worker_says_is_shown_and_does_nothing() -> None:
     """D18: a reason may quote it."""
-    (row,) = rows([secret(kubeconfig=b"")], Book({"east": Entry(state="Lost", reason="\x1b[31mred")}), Tally())
+    (row,) = rows(
+        [secret(kubeconfig=b"")], WorkerInventory({"east": Entry(state="Lost", reason="\x1b[31mred")}), Tally()
+    )
 
     assert row.reason.isprintable()
     assert "data.kubeconfig: is missing" in row.reason

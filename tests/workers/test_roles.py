@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from mirror.model import names
-from mirror.workers.roles import NAMESPACE, Grant, Right, needed, objects, optional
+from mirror.workers.roles import NAMESPACE, Grant, Permission, needed, objects, optional
 
 RBAC = Path(__file__).parents[2] / "config" / "rbac"
 SPARSE = Grant(renewal=False)
@@ -85,8 +85,8 @@ def test_what_is_asked_for_is_what_is_given(namespaces: tuple[str, ...]) -> None
     verbs = ("get", "list", "watch", "create", "patch", "delete")
 
     assert needed(namespaces) == [
-        *(Right(verb, "batch", "jobs", namespace=where) for verb in verbs),
-        Right("get", "", "namespaces", name="kube-system", namespace="kube-system"),
+        *(Permission(verb, "batch", "jobs", namespace=where) for verb in verbs),
+        Permission("get", "", "namespaces", name="kube-system", namespace="kube-system"),
     ]
 
 
@@ -94,9 +94,9 @@ def test_optional_rights_are_told_apart_by_what_they_are_for() -> None:
     """One group for each setting."""
     creating, logs, renewal = optional("elsewhere", ("a",)).values()
 
-    assert creating == [Right("create", "", "namespaces")]
+    assert creating == [Permission("create", "", "namespaces")]
     assert {right.namespace for right in logs} == {"a"}
-    token = Right("create", "", "serviceaccounts", "token", "jobmirror", "elsewhere")
+    token = Permission("create", "", "serviceaccounts", "token", "jobmirror", "elsewhere")
     assert renewal == [token]
     assert str(token) == "create serviceaccounts/token jobmirror in elsewhere"
     assert NAMESPACE not in str(creating)

@@ -8,7 +8,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from e2e.controlplane.client import Json, Refused
+from e2e.controlplane.client import Json, StatusError
 from e2e.job_scenarios import scenario as registry
 from e2e.job_scenarios.bodies import controlled_by, indexed, job
 from e2e.job_scenarios.stage import Stage, has
@@ -242,6 +242,6 @@ async def _delete_all(stage: Stage, resource: Resource, *, is_forced: bool = Tru
 def _gone_is_fine() -> Iterator[None]:
     try:
         yield
-    except Refused as refused:
+    except StatusError as refused:
         if refused.status != HTTPStatus.NOT_FOUND:
             raise

@@ -57,7 +57,7 @@ class OnWorker:
             path,
             wanted.query,
             follow=wanted.follow,
-            in_words=lambda error: failure_of(error, doing),
+            describe=lambda error: failure_of(error, doing),
         )
 
     def _controls(self, pod: Json) -> bool:

@@ -18,7 +18,7 @@ from mirror.kube.errors import (
     OutcomeUnknown,
     Unauthorized,
     Unreachable,
-    in_words,
+    describe,
 )
 from mirror.kube.kubeconfig_node import KubeconfigRefused
 from mirror.model.text import clean
@@ -77,7 +77,7 @@ def failure_of(error: KubeError, doing: Doing) -> Failure:
         case ApiError():
             return Failure(f"{doing.cluster} answered {error.code}: {error.brief or error.reason}")
         case Unreachable() | OutcomeUnknown():
-            return Failure(f"{doing.cluster} is unreachable: {in_words(error)}")
+            return Failure(f"{doing.cluster} is unreachable: {describe(error)}")
         case BadAnswer():
             return Failure(f"what answers for {doing.cluster} is something else: {error}")
     return Failure(f"{doing.cluster}: {error}")

@@ -14,7 +14,7 @@ from typing import Protocol
 from mirror.cli.user import direct
 from mirror.cli.user.cluster import management, worker
 from mirror.cli.user.logtexts import LogRequest
-from mirror.cli.user.server import Manager, manager
+from mirror.cli.user.server import AccessEndpoint, manager
 from mirror.cli.user.where import Where
 from mirror.kube.resources import JOBS
 
@@ -41,7 +41,7 @@ class Mirror(Protocol):
 class OfManager:
     """``Mirror`` by the manager's server."""
 
-    asked: Manager
+    asked: AccessEndpoint
     namespace: str
     name: str
 

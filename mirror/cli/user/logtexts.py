@@ -58,13 +58,13 @@ async def stream(
     query: tuple[tuple[str, str], ...],
     *,
     follow: bool,
-    in_words: Callable[[KubeError], Failure],
+    describe: Callable[[KubeError], Failure],
 ) -> AsyncIterator[AsyncIterator[bytes]]:
     """Open it, and hand out its text as it comes.
 
     Raises, also while it is read:
         NotYet: there is nothing to read yet.
-        Failure: of ``in_words``.
+        Failure: of ``describe``.
     """
     seconds = FOLLOWED_SECONDS if follow else WHOLE_SECONDS
     request = Request("get", "GET", path, query, deadline_seconds=seconds)
@@ -78,4 +78,4 @@ async def stream(
             raise Failure(f"the log broke off before its end: {error}") from error
         if isinstance(error, BadRequest) and any(sign in error.message for sign in _NOT_YET):
             raise NotYet(error.brief) from error
-        raise in_words(error) from error
+        raise describe(error) from error

@@ -82,7 +82,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def manager(where: Where, cluster: Cluster) -> AsyncIterator[Manager]:
+async def manager(where: Where, cluster: Cluster) -> AsyncIterator[AccessEndpoint]:
     """Connected, with the user's token.
 
     Raises:
@@ -97,7 +97,7 @@ async def manager(where: Where, cluster: Cluster) -> AsyncIterator[Manager]:
     authorization = await _authorization(where, cluster)
     client = client_for(MANAGER, Credentials(endpoint, Identity(authorization=authorization)))
     try:
-        yield Manager(client)
+        yield AccessEndpoint(client)
     finally:
         await client.close()
 
@@ -193,7 +193,7 @@ def _file(path: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Manager:
+class AccessEndpoint:
     """The server, asked as the user. Every method raises ``Failure`` in words."""
 
     client: Client
@@ -249,7 +249,7 @@ class Manager:
             _path(namespace, name, "/log"),
             wanted.query_of_manager,
             follow=wanted.follow,
-            in_words=lambda error: refusal(error, doing),
+            describe=lambda error: refusal(error, doing),
         )
 
     async def _get(self, namespace: str, name: str, what: str, doing: Doing, query: Query = ()) -> object:

@@ -23,7 +23,7 @@ from mirror.workers.adding import Added
 from mirror.workers.checking.judging import Finding, has_failed
 from mirror.workers.enrolling import Enrolment
 from mirror.workers.roles import Grant
-from mirror.workers.sites import Home
+from mirror.workers.sites import ManagementCluster
 
 LOOKS, APART_SECONDS = 4, 1.0
 """How often it is looked at in the end: rights take a moment to be known, and the manager to come by."""
@@ -103,7 +103,7 @@ async def add(asked: Asked) -> None:
         raise Failure(f"worker {asked.name} is registered, but see what is wrong above")
 
 
-async def _look(home: Home, asked: Asked) -> list[Finding]:
+async def _look(home: ManagementCluster, asked: Asked) -> list[Finding]:
     question = check.Asked(workers=(asked.name,), allow=asked.allow, managed_by=asked.managed_by, where=asked.where)
     for left in reversed(range(LOOKS)):
         (report,) = await check.reports(home, question)

@@ -19,7 +19,7 @@ from mirror.settings.rules import ALLOW_NAMES
 from mirror.workers.checking.judging import Finding, has_failed
 from mirror.workers.checking.probing import Context, examine
 from mirror.workers.overview import tally
-from mirror.workers.sites import Home, Trouble
+from mirror.workers.sites import ClusterError, ManagementCluster
 
 MARKS = {"ok": "✓", "warn": "!", "fail": "✗"}
 
@@ -65,7 +65,7 @@ async def check(asked: Asked) -> None:
         raise Failure(f"checks failed: {', '.join(bad)}")
 
 
-async def reports(home: Home, asked: Asked) -> list[Report]:
+async def reports(home: ManagementCluster, asked: Asked) -> list[Report]:
     """One report for each worker, by name, or as they were said."""
     unknown = [name for name in asked.allow if name not in ALLOW_NAMES]
     if unknown:
@@ -78,7 +78,7 @@ async def reports(home: Home, asked: Asked) -> list[Report]:
     context = Context(
         namespace=own,
         management_uid=await home.site.uid(),
-        book=await home.book(),
+        inventory=await home.inventory(),
         source_namespaces=await _source_namespaces(home, asked.managed_by),
         accepts=lambda spec, namespace: clusters.accepts(spec, namespace, own=own),
         allow=dict.fromkeys(asked.allow, True),
@@ -90,10 +90,10 @@ async def reports(home: Home, asked: Asked) -> list[Report]:
     return found
 
 
-async def _source_namespaces(home: Home, managed_by: str) -> frozenset[str]:
+async def _source_namespaces(home: ManagementCluster, managed_by: str) -> frozenset[str]:
     try:
         return frozenset((await tally(home, managed_by)).namespaces)
-    except Trouble:
+    except ClusterError:
         return frozenset()  # who may not see the Jobs learns of all the rest
 
 

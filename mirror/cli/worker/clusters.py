@@ -1,6 +1,6 @@
 """The clusters of a command line: found as kubectl finds them, asked with the operator's own rights.
 
-What is asked is ``mirror.workers``; its ``Trouble`` becomes one line on stderr and exit code 1 here.
+What is asked is ``mirror.workers``; its ``ClusterError`` becomes one line on stderr and exit code 1 here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mirror.kube.errors import KubeError
 from mirror.kube.kubeconfig import Cluster, Policy, read_document
 from mirror.kube.limits import Limiter
 from mirror.model.failures import file_words
-from mirror.workers.sites import Home, Site, Trouble
+from mirror.workers.sites import ClusterError, ManagementCluster, Site
 from mirror.workers.spec import WorkerSpec
 
 MANAGEMENT = "the management cluster"
@@ -54,7 +54,7 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def told() -> None:
         try:
             await work()
-        except Trouble as trouble:
+        except ClusterError as trouble:
             raise Failure(str(trouble)) from None
         except kubeconfig.NoKubeconfig as error:
             raise Failure(str(error)) from None
@@ -63,12 +63,12 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 @asynccontextmanager
-async def home(where: Where) -> AsyncIterator[Home]:
+async def home(where: Where) -> AsyncIterator[ManagementCluster]:
     """The manager's namespace on the management cluster; in a pod without a kubeconfig, the cluster of that pod."""
     file, context = where.management_kubeconfig or where.kubeconfig, where.management_context
     in_pod = "KUBERNETES_SERVICE_HOST" in os.environ and not context and not file
     async with _site(file, context, MANAGEMENT, may_be_pod=in_pod) as site:
-        yield Home(site, where.namespace)
+        yield ManagementCluster(site, where.namespace)
 
 
 @asynccontextmanager
@@ -90,7 +90,7 @@ async def _site(file: str, context: str, title: str, *, may_be_pod: bool = False
             found = read_document(merged.document, Policy({}, trusted=True))
             credentials, cluster = personal_credentials(found), with_authorities(found.cluster)
     except KubeError as error:
-        raise Trouble(f"the kubeconfig of {title}: {error}") from error
+        raise ClusterError(f"the kubeconfig of {title}: {error}") from error
     limiter = Limiter(_QPS, _BURST, asyncio.get_running_loop().time)
     client = Client(title, credentials, limiter, _Nobody())
     try:
@@ -107,7 +107,7 @@ def with_authorities(cluster: Cluster) -> Cluster:
         with open(cluster.ca_file, "rb") as file:
             content = file.read()
     except OSError as error:
-        raise Trouble(f"certificate authority {cluster.ca_file}: {file_words(error)}") from None
+        raise ClusterError(f"certificate authority {cluster.ca_file}: {file_words(error)}") from None
     return Cluster(cluster.server, cluster.tls_server_name, cluster.verify, content, "", cluster.proxy)
 
 

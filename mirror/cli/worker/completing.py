@@ -11,7 +11,7 @@ from mirror.cli.user.completing import PATIENCE_SECONDS
 from mirror.cli.user.kubeconfig import NoKubeconfig
 from mirror.cli.worker import clusters
 from mirror.cli.worker.clusters import Where
-from mirror.workers.sites import Trouble
+from mirror.workers.sites import ClusterError
 
 
 def worker_names(ctx: click.Context, incomplete: str) -> list[str]:
@@ -23,6 +23,6 @@ def worker_names(ctx: click.Context, incomplete: str) -> list[str]:
         async with asyncio.timeout(PATIENCE_SECONDS), clusters.home(where) as home:
             return [secret.metadata.name for secret in await home.worker_secrets()]
 
-    with contextlib.suppress(Trouble, NoKubeconfig, TimeoutError, OSError):
+    with contextlib.suppress(ClusterError, NoKubeconfig, TimeoutError, OSError):
         return [name for name in asyncio.run(ask()) if name.startswith(incomplete)]
     return []

@@ -18,7 +18,7 @@ from mirror.workers import finished_mirrors, leaving
 from mirror.workers.finished_mirrors import Outcome
 from mirror.workers.leaving import Progress, jobs
 from mirror.workers.overview import Tally
-from mirror.workers.sites import Home, Trouble
+from mirror.workers.sites import ClusterError, ManagementCluster
 
 
 async def cordon(where: Where, name: str) -> None:
@@ -69,7 +69,7 @@ async def remove(where: Where, name: str, *, is_forced: bool, worker_context: st
                 await leaving.clean_up(home, worker, where.namespace, lambda step: click.echo(f"✓ {clean(step)}"))
 
 
-async def _delete_finished(home: Home, name: str, allow: dict[str, bool], origin: str) -> None:
+async def _delete_finished(home: ManagementCluster, name: str, allow: dict[str, bool], origin: str) -> None:
     """Those of a drained worker, with the account that the manager has there.
 
     A worker that is lost can be drained, too: what is left there is said, and is no failure.
@@ -79,7 +79,7 @@ async def _delete_finished(home: Home, name: str, allow: dict[str, bool], origin
         async with finished_mirrors.registered_site(secret, allow) as worker:
             with progress(f"deleting finished mirrors on worker {name}"):
                 outcome = await finished_mirrors.delete_finished(home, worker, name, origin=origin)
-    except Trouble as trouble:
+    except ClusterError as trouble:
         click.echo(f"! finished mirrors were not deleted: {clean(str(trouble), longest=1000)}", err=True)
         return
     _say(outcome)

@@ -27,7 +27,7 @@ class Dropped(BaseException):
         """Whether the request, or a part of it, got to the server."""
 
 
-class Hook(Protocol):
+class FaultHook(Protocol):
     """What a server asks about each request and answer."""
 
     async def before(self, request: Request) -> None:

@@ -17,7 +17,7 @@ from mirror.jobcontroller.decide.ending import (
     seconds_to_deadline,
 )
 from mirror.jobcontroller.decide.facts import Facts, gather
-from mirror.jobcontroller.decide.values import Action, Assessment, Birth, Enacted, Ending, Pod, Snapshot
+from mirror.jobcontroller.decide.values import Action, Assessment, Enacted, Ending, Pod, PodCreate, Snapshot
 
 
 def assess(snapshot: Snapshot) -> Assessment:
@@ -143,7 +143,7 @@ def _surplus(facts: Facts, wanted: int) -> list[Pod]:
 
 
 class _Births(NamedTuple):
-    now: tuple[Birth, ...] = ()
+    now: tuple[PodCreate, ...] = ()
     wait_seconds: float = 0.0
     """While nothing may be created."""
 
@@ -155,15 +155,15 @@ def _births(snapshot: Snapshot, facts: Facts, count: int) -> _Births:
     if wait > 0:
         return _Births(wait_seconds=wait)
     if facts.indexes is None:
-        return _Births((Birth(),) * count)
-    return _Births(tuple(map(Birth, _pending(snapshot, facts, count))))
+        return _Births((PodCreate(),) * count)
+    return _Births(tuple(map(PodCreate, _pending(snapshot, facts, count))))
 
 
 def _births_by_index(snapshot: Snapshot, facts: Facts, count: int) -> _Births:
     """Of the lowest pending indexes those that are due; the others are looked at again when none is (L6)."""
     assert facts.indexes is not None
     held = facts.indexes.held
-    now: list[Birth] = []
+    now: list[PodCreate] = []
     waits: list[float] = []
     for index in _pending(snapshot, facts, count):
         replaced = held.get(index)

@@ -10,7 +10,7 @@ from datetime import datetime
 from mirror.batch import indexes
 from mirror.batch.indexes import Intervals
 from mirror.jobcontroller.decide import backoff, deletion_order
-from mirror.jobcontroller.decide.values import Birth, Pod
+from mirror.jobcontroller.decide.values import Pod, PodCreate
 
 
 def has(intervals: Intervals, index: int) -> bool:
@@ -72,13 +72,13 @@ def held_back(failed: Iterable[Pod], done: Intervals, active: Intervals) -> dict
     return held
 
 
-def birth(index: int, replaced: Pod | None, *, is_counted: bool) -> Birth:
+def birth(index: int, replaced: Pod | None, *, is_counted: bool) -> PodCreate:
     """A pod of an index that has its own backoff limit; it carries on the counters of the one that it replaces (L7)."""
     if replaced is None:
-        return Birth(index, 0)
+        return PodCreate(index, 0)
     failures = replaced.index_failures + (1 if is_counted else 0)
     ignored = replaced.index_ignored_failures + (0 if is_counted else 1)
-    return Birth(index, failures, ignored or None)
+    return PodCreate(index, failures, ignored or None)
 
 
 def _carried(pod: Pod) -> tuple[int, datetime]:

@@ -182,7 +182,7 @@ class Action(StrEnum):
     PODS_DELETED = "pods_deleted"
 
 
-class Birth(msgspec.Struct, frozen=True):
+class PodCreate(msgspec.Struct, frozen=True):
     """A pod to create; None for the index of a NonIndexed Job."""
 
     index: int | None = None
@@ -199,7 +199,7 @@ class Assessment(msgspec.Struct, frozen=True):
     """In this order. ``strips_first``: the finalizer goes before the pod does, so that it never counts (A1, A3)."""
     strips_first: bool = False
     is_suspending: bool = False
-    births: tuple[Birth, ...] = ()
+    births: tuple[PodCreate, ...] = ()
     creation_reason: str = "new"
     """PM2."""
     again_after_seconds: float | None = None

@@ -8,12 +8,12 @@ from typing import Literal
 
 import msgspec
 
-from mirror.kube.errors import KubeError, in_words
+from mirror.kube.errors import KubeError, describe
 from mirror.model.durations import format_duration
 from mirror.model.text import clean
-from mirror.workers.book import Entry
 from mirror.workers.connection import State
-from mirror.workers.roles import Right
+from mirror.workers.inventory import Entry
+from mirror.workers.roles import Permission
 from mirror.workers.tokens import Token, renew_at
 
 Verdict = Literal["ok", "warn", "fail"]
@@ -51,7 +51,7 @@ def has_failed(findings: Sequence[Finding]) -> bool:
 
 def judge_unreachable(server: str, error: KubeError) -> Finding:
     """No connection: what failed first, and where to look."""
-    what = in_words(error)
+    what = describe(error)
     if "DNS" in what:
         fix = "check the host name in the kubeconfig, and DNS on this machine"
     elif "certificate" in what or "TLS" in what:
@@ -116,7 +116,7 @@ def judge_certificate(what: str, ends: datetime | None, now: datetime, fix: str)
     return warn(what, text, fix) if ends - now < ENDING else ok(what, text)
 
 
-def judge_needed(worker: str, allowed: Mapping[Right, bool], namespaces: Sequence[str]) -> Finding:
+def judge_needed(worker: str, allowed: Mapping[Permission, bool], namespaces: Sequence[str]) -> Finding:
     """What nothing works without."""
     missing = [str(right) for right, is_allowed in allowed.items() if not is_allowed]
     if missing:
@@ -132,7 +132,7 @@ def judge_needed(worker: str, allowed: Mapping[Right, bool], namespaces: Sequenc
     return ok("rights", "all that are needed")
 
 
-def judge_optional(what: str, allowed: Mapping[Right, bool]) -> Finding:
+def judge_optional(what: str, allowed: Mapping[Permission, bool]) -> Finding:
     """What only some settings need: its absence is told, not blamed."""
     missing = [str(right) for right, is_allowed in allowed.items() if not is_allowed]
     if not missing:

@@ -20,19 +20,19 @@ from mirror.kube import requests
 from mirror.kube.auth import worker_credentials
 from mirror.kube.client import Client
 from mirror.kube.credentials import Endpoint
-from mirror.kube.errors import ApiError, BadAnswer, Forbidden, KubeError, NotFound, Unauthorized, in_words
+from mirror.kube.errors import ApiError, BadAnswer, Forbidden, KubeError, NotFound, Unauthorized, describe
 from mirror.kube.handshake import NoTls, certificate_end
 from mirror.kube.kubeconfig import Kubeconfig, KubeconfigRefused, check_kubeconfig
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import JUNK, Object
 from mirror.kube.resources import ACCESS_REVIEWS, JOBS
 from mirror.workers import roles
-from mirror.workers.book import Book, IdentityRefused
 from mirror.workers.checking import judging
 from mirror.workers.checking.judging import Finding, fail, ok, warn
 from mirror.workers.enrolling import refusal_in_words
+from mirror.workers.inventory import IdentityRejected, WorkerInventory
 from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version, cluster_uid
-from mirror.workers.roles import Right
+from mirror.workers.roles import Permission
 from mirror.workers.sites import dry_run
 from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
 from mirror.workers.tokens import Token, read_token
@@ -49,7 +49,7 @@ class Context:
     namespace: str
     """The manager's."""
     management_uid: str
-    book: Book
+    inventory: WorkerInventory
     source_namespaces: frozenset[str] = frozenset()
     """Where Jobs of ours are."""
     accepts: Callable[[WorkerSpec, str], bool] = lambda spec, namespace: True
@@ -85,7 +85,7 @@ async def examine(secret: Object, context: Context) -> list[Finding]:
     except KubeconfigRefused as error:
         findings.append(fail("kubeconfig", f"refused: {refusal_in_words(error)}", error.fix))
         return findings
-    findings.append(judging.judge_entry(name, context.book.entry(name)))
+    findings.append(judging.judge_entry(name, context.inventory.entry(name)))
     return findings
 
 
@@ -157,7 +157,7 @@ async def _look_at_certificate(endpoint: Endpoint, now: datetime) -> list[Findin
         ends = await certificate_end(endpoint, deadline_seconds=DEADLINE_SECONDS)
     except NoTls as error:
         fix = "check that the kubeconfig has this server's address and the CA of its cluster"
-        return [fail("TLS", in_words(error), fix)]
+        return [fail("TLS", describe(error), fix)]
     except KubeError as error:
         return [judging.judge_unreachable(endpoint.server, error)]
     if endpoint.tls is None or endpoint.proxy is not None:
@@ -183,17 +183,17 @@ def _judge_connection(name: str, server: str, error: KubeError) -> Finding:
         case Forbidden():
             return fail("rights", "missing: get namespaces kube-system", f"{again} grants them")
         case ApiError():
-            return fail("connection", f"{server} answered {in_words(error)}", "see the log of its API server")
+            return fail("connection", f"{server} answered {describe(error)}", "see the log of its API server")
         case BadAnswer():
-            return fail("connection", f"{server}: {in_words(error)}", "check the server's address in the kubeconfig")
+            return fail("connection", f"{server}: {describe(error)}", "check the server's address in the kubeconfig")
     return judging.judge_unreachable(server, error)
 
 
 def _judge_identity(spec: WorkerSpec, uid: str, context: Context) -> Finding:
     has_prefix = bool(spec.namespace_prefix)
     try:
-        context.book.check_identity(spec.name, uid, management_uid=context.management_uid, has_prefix=has_prefix)
-    except IdentityRefused as error:
+        context.inventory.check_identity(spec.name, uid, management_uid=context.management_uid, has_prefix=has_prefix)
+    except IdentityRejected as error:
         fix = f"mirror worker remove {spec.name}, then add it under a name of its own"
         return fail("identity", str(error), fix)
     return ok("identity", f"cluster {uid}")
@@ -214,7 +214,7 @@ async def _latencies(client: Client) -> list[float]:
 
 async def _rights(
     spec: WorkerSpec, client: Client, token: Token, context: Context
-) -> tuple[dict[str, dict[Right, bool]], Finding]:
+) -> tuple[dict[str, dict[Permission, bool]], Finding]:
     """Of the optional ones, which are there; and the verdict about those that are needed."""
     namespaces: Sequence[str] = ()
     needed = await _may(client, roles.needed())
@@ -232,14 +232,14 @@ def _named_namespaces(spec: WorkerSpec) -> list[str]:
     return [spec.namespace_prefix + one for one in spec.namespaces if not set(one) & set("*?[]!")]
 
 
-async def _may(client: Client, rights: Sequence[Right]) -> dict[Right, bool]:
+async def _may(client: Client, rights: Sequence[Permission]) -> dict[Permission, bool]:
     """Which of these we have; a question that is not answered counts as no."""
     async with asyncio.TaskGroup() as scope:
         asked = {right: scope.create_task(_may_one(client, right), name=f"may {right}") for right in rights}
     return {right: task.result() for right, task in asked.items()}
 
 
-async def _may_one(client: Client, right: Right) -> bool:
+async def _may_one(client: Client, right: Permission) -> bool:
     wanted = {
         "verb": right.verb,
         "group": right.group,
@@ -288,5 +288,5 @@ async def _try_job(client: Client, namespace: str) -> str:
     except ApiError as error:
         return error.brief or error.reason
     except KubeError as error:
-        return in_words(error)
+        return describe(error)
     return ""

@@ -20,7 +20,6 @@ from mirror.jobcontroller.decide.track import settle, track
 from mirror.jobcontroller.decide.values import (
     Assessment,
     BackoffRecord,
-    Birth,
     Constants,
     Container,
     Done,
@@ -28,6 +27,7 @@ from mirror.jobcontroller.decide.values import (
     Gates,
     Pod,
     PodCondition,
+    PodCreate,
     Snapshot,
     Status,
     Tracking,
@@ -204,7 +204,7 @@ class Toy:
                 self.delete(found)
         return True
 
-    def _bear(self, birth: Birth) -> None:
+    def _bear(self, birth: PodCreate) -> None:
         self._created += 1
         self.log.append("POST" if birth.index is None else f"POST {birth.index}")
         self.pods.append(

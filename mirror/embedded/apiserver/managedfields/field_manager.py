@@ -35,7 +35,7 @@ _META_FIELDS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Manager:
+class FieldManager:
     """Whose an entry is. An applier has one entry for all versions, so it has no version."""
 
     name: str
@@ -53,7 +53,7 @@ class Owned:
     api_version: str
 
 
-Managers: TypeAlias = dict[Manager, Owned]
+OwnedByManager: TypeAlias = dict[FieldManager, Owned]
 
 
 class BadEntries(ValueError):
@@ -83,7 +83,7 @@ def track(new: Json, old: Json | None, kind: Kind, *, manager: str, subresource:
     if not difference.is_same:
         managers = take(managers, difference)
     if difference.modified or difference.added:
-        me = Manager(manager or _UNKNOWN, UPDATE, kind.api_version, subresource)
+        me = FieldManager(manager or _UNKNOWN, UPDATE, kind.api_version, subresource)
         mine = managers.get(me)
         fields = difference.written if mine is None else sets.union(difference.written, mine.fields)
         managers[me] = Owned(fields, now, kind.api_version)
@@ -93,7 +93,7 @@ def track(new: Json, old: Json | None, kind: Kind, *, manager: str, subresource:
         meta["managedFields"] = found
 
 
-def _known_managers(given: Any, old: Json | None, subresource: str) -> Managers:
+def _known_managers(given: Any, old: Json | None, subresource: str) -> OwnedByManager:
     """The entries that count: those of the request, unless it has none or they are wrong."""
     stored = None if old is None else old["metadata"].get("managedFields")
     if subresource or given is None or given == stored:
@@ -106,7 +106,7 @@ def _known_managers(given: Any, old: Json | None, subresource: str) -> Managers:
         return _managers(stored)
 
 
-def managers_of(entries: Iterable[Json] | None) -> Managers:
+def managers_of(entries: Iterable[Json] | None) -> OwnedByManager:
     """The managers of the entries of an object.
 
     Raises:
@@ -126,13 +126,13 @@ def managers_of(entries: Iterable[Json] | None) -> Managers:
     return _managers([{**entry, "fieldsV1": _set_of(entry.get("fieldsV1"))} for entry in entries])
 
 
-def _managers(entries: Iterable[Json] | None) -> Managers:
+def _managers(entries: Iterable[Json] | None) -> OwnedByManager:
     """The same of entries that are stored, and so are as they should be."""
-    found: Managers = {}
+    found: OwnedByManager = {}
     for entry in entries or ():
         operation, api_version = entry["operation"], entry["apiVersion"]
         version = "" if operation == APPLY else api_version
-        manager = Manager(entry.get("manager") or "", operation, version, entry.get("subresource") or "")
+        manager = FieldManager(entry.get("manager") or "", operation, version, entry.get("subresource") or "")
         found[manager] = Owned(entry.get("fieldsV1") or {}, entry.get("time"), api_version)
     return found
 
@@ -163,7 +163,7 @@ def _plain(node: Set) -> Set:
     return {} if node.keys() == {sets.SELF} else node
 
 
-def entries_of(managers: Managers) -> list[Json]:
+def entries_of(managers: OwnedByManager) -> list[Json]:
     """The entries as they are stored: appliers first, then by time and name."""
     found = []
     for manager, owned in managers.items():
@@ -186,10 +186,10 @@ def _place(entry: Json) -> tuple[str, ...]:
     return tuple(entry.get(name, "") for name in names)
 
 
-def take(managers: Managers, difference: Comparison) -> Managers:
+def take(managers: OwnedByManager, difference: Comparison) -> OwnedByManager:
     """What is left to the managers after fields were written by another, or are gone."""
     written = difference.written
-    found: Managers = {}
+    found: OwnedByManager = {}
     for manager, owned in managers.items():
         left = sets.difference(owned.fields, written) if written else owned.fields
         if difference.removed:
@@ -199,14 +199,14 @@ def take(managers: Managers, difference: Comparison) -> Managers:
     return found
 
 
-def _capped(managers: Managers) -> Managers:
+def _capped(managers: OwnedByManager) -> OwnedByManager:
     """Of many updaters, the oldest become one."""
     updaters = [one for one in managers if one.operation == UPDATE]
     if len(updaters) <= _MOST_UPDATERS:
         return managers
     updaters.sort(key=lambda one: (managers[one].time or "", one.name, one.api_version, one.subresource))
     found, count = dict(managers), len(updaters)
-    first: dict[str, Manager] = {}
+    first: dict[str, FieldManager] = {}
     for updater in updaters:
         if count <= _MOST_UPDATERS:
             break
@@ -214,7 +214,7 @@ def _capped(managers: Managers) -> Managers:
         if version not in first:
             first[version] = updater
             continue
-        bucket = Manager(OLD_UPDATES, UPDATE, version, "")
+        bucket = FieldManager(OLD_UPDATES, UPDATE, version, "")
         if bucket not in found:
             found[bucket] = found.pop(first[version])
         mine = found.pop(updater)

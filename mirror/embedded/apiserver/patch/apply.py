@@ -17,7 +17,7 @@ from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.objects import copied
 from mirror.embedded.apiserver.managedfields import comparing, field_manager, merging, sets, shapes, validating
 from mirror.embedded.apiserver.managedfields.comparing import Unownable
-from mirror.embedded.apiserver.managedfields.field_manager import Manager, Managers, Owned
+from mirror.embedded.apiserver.managedfields.field_manager import FieldManager, Owned, OwnedByManager
 from mirror.embedded.apiserver.managedfields.sets import Set
 
 Json: TypeAlias = dict[str, Any]
@@ -110,7 +110,7 @@ class _Applying:
         if wrong:
             who = described(patch, self.kind)
             raise internal(f"failed to create typed patch object ({who}): {validating.told(wrong)}")
-        me = Manager(name or "unknown", field_manager.APPLY, "", self._subresource)
+        me = FieldManager(name or "unknown", field_manager.APPLY, "", self._subresource)
         found = merging.merged(live, patch, self.shape)
         last = managers.get(me)
         fields = comparing.fields_of(patch, self.shape)
@@ -132,7 +132,7 @@ class _Applying:
             result["metadata"] = {**(result.get("metadata") or {}), "managedFields": entries}
         return result
 
-    def _managers(self, current: Json | None) -> Managers:
+    def _managers(self, current: Json | None) -> OwnedByManager:
         if current is None:
             return {}
         try:
@@ -145,10 +145,10 @@ class _Applying:
         difference = field_manager.filtered(difference, field_manager.resets(self.kind, self._subresource))
         if not difference.added and not difference.modified:
             return {}
-        before = Manager(BEFORE_FIRST_APPLY, field_manager.UPDATE, self.kind.api_version, self._subresource)
+        before = FieldManager(BEFORE_FIRST_APPLY, field_manager.UPDATE, self.kind.api_version, self._subresource)
         return {before: Owned(difference.written, self._now, self.kind.api_version)}
 
-    def _pruned(self, merged: Json, last: Set, managers: Managers) -> Json:
+    def _pruned(self, merged: Json, last: Set, managers: OwnedByManager) -> Json:
         """Without what this applier wanted last time, unless it or another still owns it."""
         shape = self.shape
         named = merging.with_named_members
@@ -166,7 +166,9 @@ class _Applying:
         found: Json = merging.removed(merged, gone, shape) or {}
         return found
 
-    def _taken(self, live: Json, found: Json, managers: Managers, me: Manager, *, force: bool) -> Managers:
+    def _taken(
+        self, live: Json, found: Json, managers: OwnedByManager, me: FieldManager, *, force: bool
+    ) -> OwnedByManager:
         """The managers after this applier has taken what it changes.
 
         Raises:
@@ -189,7 +191,7 @@ class _Applying:
 class _Conflicts(Exception):
     """Fields that others own, each with its manager."""
 
-    def __init__(self, found: list[tuple[Manager, tuple[str, ...]]]) -> None:
+    def __init__(self, found: list[tuple[FieldManager, tuple[str, ...]]]) -> None:
         super().__init__(f"{len(found)} conflicts")
         self.found = found
 
@@ -211,14 +213,14 @@ class _Conflicts(Exception):
         return errors.StatusError(errors.failure(409, "Conflict", message, {"causes": causes}))
 
 
-def _identity(manager: Manager) -> str:
+def _identity(manager: FieldManager) -> str:
     """By which managers are sorted: the JSON of what tells them apart."""
     parts = {"manager": manager.name, "operation": manager.operation, "apiVersion": manager.api_version}
     named = {**parts, "subresource": manager.subresource}
     return msgspec.json.encode({name: value for name, value in named.items() if value}).decode()
 
 
-def _told(manager: Manager) -> str:
+def _told(manager: FieldManager) -> str:
     text = quoted(manager.name)
     if manager.subresource:
         text += f" with subresource {quoted(manager.subresource)}"

@@ -103,7 +103,7 @@ class _Guest:
             self.protocol.transport.abort()
 
 
-class Doors:
+class ConnectionLimits:
     """Takes connections and hands them to a server, as long as ``scope`` lets its tasks run.
 
     Invariant: ``_guests`` are the connections that are open, by their socket's or protocol's identity in order of age.

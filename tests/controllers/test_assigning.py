@@ -13,21 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mirror.controllers import placing as placing_module
-from mirror.controllers.placing import MOST_GIVEN, Placing
+from mirror.controllers import assigning as placing_module
+from mirror.controllers.assigning import MOST_GIVEN, Assigner
 from mirror.model.keys import SourceKey
-from mirror.placement.candidates import Candidate, NamespaceRules, Wish
+from mirror.placement.candidates import Candidate, NamespaceRules, PlacementRequest
 from mirror.placement.index import WorkerIndex
 from mirror.placement.selector import parse_selector
 from mirror.placement.waiting import Waiter
 
 
 def waiter(name: str, *, namespace: str = "a", selector: str = "", uid: str = "", **more: Any) -> Waiter:
-    wish = Wish(namespace, parse_selector(selector), **more)
-    return Waiter(name, SourceKey("Job", namespace, name), uid or name, wish)
+    request = PlacementRequest(namespace, parse_selector(selector), **more)
+    return Waiter(name, SourceKey("Job", namespace, name), uid or name, request)
 
 
-class Watched(Placing):
+class Watched(Assigner):
     """Notes who is woken."""
 
     def __init__(self, *candidates: Candidate) -> None:
@@ -82,7 +82,7 @@ class Both:
         self.model = Reference()
         self.woken: list[SourceKey] = []
         self.uids: dict[SourceKey, str] = {}
-        self.real = Placing(lambda: self.model.workers.values(), wake=self.woken.append, clock=LoopClock())
+        self.real = Assigner(lambda: self.model.workers.values(), wake=self.woken.append, clock=LoopClock())
 
     async def take(self, what: str, about: Any) -> None:
         model, real = self.model, self.real
@@ -132,9 +132,9 @@ class Both:
         assert set(real._room.sources()) == set(model.waiting)
         assert real.waiting == len(model.waiting)
         for one in model.waiting.values():
-            against = {name: obstacle(one.wish, worker) for name, worker in self.workers().items()}
-            assert real.obstacles(one.wish, {}) == {name: str(why) for name, why in against.items() if why}
-            assert real.why(one.wish, {}) == (
+            against = {name: obstacle(one.request, worker) for name, worker in self.workers().items()}
+            assert real.obstacles(one.request, {}) == {name: str(why) for name, why in against.items() if why}
+            assert real.why(one.request, {}) == (
                 "; ".join(f"{name}: {why}" for name, why in sorted(against.items())) or "no worker is registered"
             )
 
@@ -159,59 +159,59 @@ def test_places_are_given_as_by_the_simplest_model(steps: list[tuple[str, Any]])
 
 
 @pytest.fixture
-def matches(monkeypatch: pytest.MonkeyPatch) -> list[Wish]:
+def matches(monkeypatch: pytest.MonkeyPatch) -> list[PlacementRequest]:
     """Which requests were matched with the workers."""
-    matched: list[Wish] = []
+    matched: list[PlacementRequest] = []
     plain = WorkerIndex.fitting
 
-    def fitting(index: WorkerIndex, wish: Wish) -> int:
-        matched.append(wish)
-        return plain(index, wish)
+    def fitting(index: WorkerIndex, request: PlacementRequest) -> int:
+        matched.append(request)
+        return plain(index, request)
 
     monkeypatch.setattr(WorkerIndex, "fitting", fitting)
     return matched
 
 
-async def test_only_the_one_who_asks_is_judged(matches: list[Wish]) -> None:
+async def test_only_the_one_who_asks_is_judged(matches: list[PlacementRequest]) -> None:
     """However many wait for other reasons or with other selectors."""
-    placing = Watched(*(Candidate(f"w{n}", capacity=1, load=1) for n in range(100)))
+    assigner = Watched(*(Candidate(f"w{n}", capacity=1, load=1) for n in range(100)))
     for number in range(1000):
-        placing.ask(waiter(f"{number}", namespace=f"n{number % 50}", selector=f"!x{number}"))
+        assigner.ask(waiter(f"{number}", namespace=f"n{number % 50}", selector=f"!x{number}"))
     assert len(matches) == 1000
-    placing.ask(waiter("one", selector="!one"))
-    placing.set_load("w7", 0)
+    assigner.ask(waiter("one", selector="!one"))
+    assigner.set_load("w7", 0)
     await settle()
     assert len(matches) == 1001
-    assert placing.woken == ["one"]
+    assert assigner.woken == ["one"]
 
 
-async def test_equal_requests_are_matched_once(matches: list[Wish]) -> None:
+async def test_equal_requests_are_matched_once(matches: list[PlacementRequest]) -> None:
     """Ten thousand Jobs that ask for the same are one question, also once a worker's labels change."""
-    placing = Watched(Candidate("w", capacity=0))
+    assigner = Watched(Candidate("w", capacity=0))
     for number in range(10_000):
-        placing.ask(waiter(f"{number:05}", selector="gpu"))
-    placing.update(Candidate("w", labels={"gpu": ""}, capacity=1))
+        assigner.ask(waiter(f"{number:05}", selector="gpu"))
+    assigner.update(Candidate("w", labels={"gpu": ""}, capacity=1))
     await settle()
     assert len(matches) == 2
-    assert placing.given_to(SourceKey("Job", "a", "00000"), "00000") == "w"
+    assert assigner.given_to(SourceKey("Job", "a", "00000"), "00000") == "w"
 
 
 def cpu_of_a_wave(jobs: int) -> float:
     """Seconds of CPU to place so many Jobs over 1,000 workers that have room for half of them."""
 
     async def play() -> None:
-        placing = Watched(*(Candidate(f"w{n:04}", capacity=jobs // 2000) for n in range(1000)))
+        assigner = Watched(*(Candidate(f"w{n:04}", capacity=jobs // 2000) for n in range(1000)))
         recorded = dict.fromkeys((f"w{n:04}" for n in range(1000)), 0)
         for number in range(jobs):
             one = waiter(f"{number:06}", namespace=f"n{number % 200}", selector=f"!x{number % 50}")
-            worker = placing.ask(one)
-            placing.why(one.wish, {})
+            worker = assigner.ask(one)
+            assigner.why(one.request, {})
             if worker is not None:
                 recorded[worker] += 1
-                placing.set_load(worker, recorded[worker])
-                placing.settle(one.key)
+                assigner.set_load(worker, recorded[worker])
+                assigner.settle(one.key)
         await settle()
-        assert placing.waiting == jobs // 2
+        assert assigner.waiting == jobs // 2
 
     began = time.process_time()
     asyncio.run(play())
@@ -226,40 +226,40 @@ def test_a_wave_costs_by_its_jobs() -> None:
 
 async def test_a_thousand_waiting_jobs_are_not_woken_by_what_does_not_concern_them() -> None:
     """Whoever was told why it waits is woken for another reason only: another worker's, another kind."""
-    placing = Watched(Candidate("east", {"name": "east"}, capacity=0), Candidate("west", {"name": "west"}, capacity=0))
+    assigner = Watched(Candidate("east", {"name": "east"}, capacity=0), Candidate("west", {"name": "west"}, capacity=0))
     for number in range(100):
-        placing.ask(waiter(f"{number}", selector=f"name={'east' if number % 2 else 'west'}"), was_told=True)
-    placing.update(Candidate("west", {"name": "west"}, capacity=0, reachable=False))
+        assigner.ask(waiter(f"{number}", selector=f"name={'east' if number % 2 else 'west'}"), was_told=True)
+    assigner.update(Candidate("west", {"name": "west"}, capacity=0, reachable=False))
     await settle()
-    assert sorted(placing.woken, key=int) == [str(number) for number in range(0, 100, 2)]
-    placing.woken.clear()
-    placing.set_load("east", 3)
-    placing.read_anew()
+    assert sorted(assigner.woken, key=int) == [str(number) for number in range(0, 100, 2)]
+    assigner.woken.clear()
+    assigner.set_load("east", 3)
+    assigner.read_anew()
     await settle()
-    assert placing.woken == []
+    assert assigner.woken == []
 
 
 async def test_whom_a_worker_refused_is_woken_when_that_changes() -> None:
     """What it refused it may accept now (D1)."""
-    placing = Watched(Candidate("east"), Candidate("west", capacity=0))
-    placing.ask(waiter("refused", refused_by=frozenset({"east"})), was_told=True)
-    placing.ask(waiter("pinned", selector="name=north"), was_told=True)
-    placing.wake_for("east")
+    assigner = Watched(Candidate("east"), Candidate("west", capacity=0))
+    assigner.ask(waiter("refused", refused_by=frozenset({"east"})), was_told=True)
+    assigner.ask(waiter("pinned", selector="name=north"), was_told=True)
+    assigner.wake_for("east")
     await settle()
-    assert placing.woken == ["refused"]
+    assert assigner.woken == ["refused"]
 
 
 @pytest.mark.looptime
 async def test_thousands_are_woken_in_turns() -> None:
     """A worker goes away: all have another reason, but a Job that comes now must not stand behind all of them."""
-    placing = Watched(Candidate("east", capacity=0))
+    assigner = Watched(Candidate("east", capacity=0))
     for number in range(2_000):
-        placing.ask(waiter(f"{number}"), was_told=True)
-    placing.update(Candidate("east", capacity=0, reachable=False))
+        assigner.ask(waiter(f"{number}"), was_told=True)
+    assigner.update(Candidate("east", capacity=0, reachable=False))
     await asyncio.sleep(0.01)
-    assert 0 < len(placing.woken) <= placing_module.WAKES_A_TURN
+    assert 0 < len(assigner.woken) <= placing_module.WAKES_A_TURN
     await asyncio.sleep(10)
-    assert sorted(placing.woken, key=int) == [str(number) for number in range(2_000)]
+    assert sorted(assigner.woken, key=int) == [str(number) for number in range(2_000)]
 
 
 # -- what was given ---------------------------------------------------------------------------------------------------
@@ -267,36 +267,36 @@ async def test_thousands_are_woken_in_turns() -> None:
 
 async def test_so_many_places_are_given_before_they_are_recorded() -> None:
     """The rest is served as those are, with the workers as they are by then."""
-    placing = Watched(Candidate("east"))
+    assigner = Watched(Candidate("east"))
     for number in range(MOST_GIVEN + 10):
-        placing.ask(waiter(f"{number:04}"))
-    assert placing.waiting == 10
-    placing.settle(SourceKey("Job", "a", "0000"))
+        assigner.ask(waiter(f"{number:04}"))
+    assert assigner.waiting == 10
+    assigner.settle(SourceKey("Job", "a", "0000"))
     await settle()
-    assert placing.waiting == 9
-    assert placing.woken == [f"{MOST_GIVEN:04}"]
+    assert assigner.waiting == 9
+    assert assigner.woken == [f"{MOST_GIVEN:04}"]
 
 
 async def test_records_that_fail_keep_nobody_from_getting_a_place() -> None:
     """They keep their places, since they may be stored; but they are not waited for."""
-    placing = Watched(Candidate("east", capacity=MOST_GIVEN + 5))
+    assigner = Watched(Candidate("east", capacity=MOST_GIVEN + 5))
     for number in range(MOST_GIVEN):
-        placing.ask(waiter(f"{number:04}"))
-        placing.keep_trying(SourceKey("Job", "a", f"{number:04}"))
-    given = [placing.ask(waiter(f"next-{number}")) for number in range(10)]
+        assigner.ask(waiter(f"{number:04}"))
+        assigner.keep_trying(SourceKey("Job", "a", f"{number:04}"))
+    given = [assigner.ask(waiter(f"next-{number}")) for number in range(10)]
     assert given == ["east"] * 5 + [None] * 5
     for number in range(MOST_GIVEN):
-        placing.settle(SourceKey("Job", "a", f"{number:04}"))
+        assigner.settle(SourceKey("Job", "a", f"{number:04}"))
     await settle()
-    assert placing.waiting == 0
+    assert assigner.waiting == 0
 
 
 async def test_a_namesake_does_not_get_what_was_given_to_another() -> None:
     """Deleted and created again: the place goes back and is given anew, and is counted once."""
-    placing = Watched(Candidate("east", capacity=1))
-    assert placing.ask(waiter("x", uid="first")) == "east"
-    assert placing.ask(waiter("x", uid="second")) == "east"
-    assert placing.ask(waiter("y")) is None
-    placing.settle(SourceKey("Job", "a", "x"))
+    assigner = Watched(Candidate("east", capacity=1))
+    assert assigner.ask(waiter("x", uid="first")) == "east"
+    assert assigner.ask(waiter("x", uid="second")) == "east"
+    assert assigner.ask(waiter("y")) is None
+    assigner.settle(SourceKey("Job", "a", "x"))
     await settle()
-    assert placing.given_to(SourceKey("Job", "a", "y"), "y") == "east"
+    assert assigner.given_to(SourceKey("Job", "a", "y"), "y") == "east"

@@ -1,4 +1,4 @@
-"""Reads a request: which Job, what of it, every parameter checked. Pure; whatever bytes come, at most a ``Refused``.
+"""Reads a request: which Job, what of it, every parameter checked. Pure; any bytes give at most a ``StatusError``.
 
 The grammar is in docs/access.md. Not here: who asks (``reviews``) and what is answered (``service``).
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import parse_qsl, unquote
 
-from mirror.access.answers import Refused
+from mirror.access.answers import StatusError
 from mirror.batch import times
 from mirror.batch.syntax import label_problems, subdomain_problems
 
@@ -76,7 +76,7 @@ def read(asked: Asked, *, most_tail_lines: int, most_items: int, most_bytes: int
     """Understand a request.
 
     Raises:
-        Refused: 400, 404 for a path that is none of ours, 405.
+        StatusError: 400, 404 for a path that is none of ours, 405.
     """
     path, _, query = asked.target.partition("?")
     parts = [_decoded(part) for part in path.strip("/").split("/")]
@@ -110,23 +110,23 @@ def _question(parts: list[str]) -> Question:
             return Question(_namespace(namespace), _name(name))
         case ["v1", "namespaces", namespace, "jobs", name, ("pods" | "events" | "log" | "diff") as what]:
             return Question(_namespace(namespace), _name(name), what)
-    raise Refused(404, "there is no such page; see docs/access.md")
+    raise StatusError(404, "there is no such page; see docs/access.md")
 
 
 def _require(method: str, wanted: str) -> None:
     if method != wanted:
-        raise Refused(405, f"use {wanted}")
+        raise StatusError(405, f"use {wanted}")
 
 
 def _namespace(text: str) -> str:
     if label_problems(text):
-        raise Refused(400, "the namespace is no valid name of one")
+        raise StatusError(400, "the namespace is no valid name of one")
     return text
 
 
 def _name(text: str) -> str:
     if subdomain_problems(text):
-        raise Refused(400, "the Job's name is no valid name")
+        raise StatusError(400, "the Job's name is no valid name")
     return text
 
 
@@ -134,13 +134,13 @@ def _decoded(part: str) -> str:
     try:
         return unquote(part, errors="strict")
     except UnicodeDecodeError:
-        raise Refused(400, "the path is not UTF-8") from None
+        raise StatusError(400, "the path is not UTF-8") from None
 
 
 def _page(parameters: _Parameters, most_items: int) -> Page:
     token = parameters.text("continue")
     if len(token) > LONGEST_CONTINUE or not token.isascii() or not token.isprintable():
-        raise Refused(400, "continue: not a token that was given out here")
+        raise StatusError(400, "continue: not a token that was given out here")
     return Page(parameters.number("limit", 1, most_items), token, parameters.number("index", 0, MOST_INDEX))
 
 
@@ -159,11 +159,11 @@ def _log_options(parameters: _Parameters, most_tail_lines: int, most_bytes: int)
         limit_bytes=parameters.number("limitBytes", 1, most_bytes),
     )
     if found.since_seconds is not None and found.since_time:
-        raise Refused(400, "at most one of sinceTime and sinceSeconds")
+        raise StatusError(400, "at most one of sinceTime and sinceSeconds")
     if found.all_containers and found.container:
-        raise Refused(400, "container names one, allContainers means all: use one of them")
+        raise StatusError(400, "container names one, allContainers means all: use one of them")
     if found.all_containers and found.follow:
-        raise Refused(400, "follow one container at a time: ask for each of them")
+        raise StatusError(400, "follow one container at a time: ask for each of them")
     return found
 
 
@@ -172,16 +172,16 @@ class _Parameters:
 
     def __init__(self, query: str) -> None:
         if len(query) > LONGEST_QUERY:
-            raise Refused(400, "the query is too long")
+            raise StatusError(400, "the query is too long")
         try:
             pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_PARAMETERS, errors="strict")
         except UnicodeDecodeError:
-            raise Refused(400, "the query is not UTF-8") from None
+            raise StatusError(400, "the query is not UTF-8") from None
         except ValueError:
-            raise Refused(400, "the query has too many parameters") from None
+            raise StatusError(400, "the query has too many parameters") from None
         self._left = dict(pairs)
         if len(self._left) < len(pairs):
-            raise Refused(400, "a parameter comes twice")
+            raise StatusError(400, "a parameter comes twice")
 
     def text(self, name: str) -> str:
         return self._left.pop(name, "")
@@ -189,13 +189,13 @@ class _Parameters:
     def checked(self, name: str, problems: Callable[[str], list[str]]) -> str:
         text = self.text(name)
         if text and problems(text):
-            raise Refused(400, f"{name}: not a valid name")
+            raise StatusError(400, f"{name}: not a valid name")
         return text
 
     def flag(self, name: str) -> bool:
         text = self.text(name).lower()
         if text not in ("", "true", "1", "false", "0"):
-            raise Refused(400, f"{name}: true or false is wanted")
+            raise StatusError(400, f"{name}: true or false is wanted")
         return text in ("true", "1")
 
     def number(self, name: str, least: int, most: int) -> int | None:
@@ -203,7 +203,7 @@ class _Parameters:
         if not text:
             return None
         if not (text.isascii() and text.isdigit() and len(text) <= 12 and least <= int(text) <= most):
-            raise Refused(400, f"{name}: a whole number from {least} to {most} is wanted")
+            raise StatusError(400, f"{name}: a whole number from {least} to {most} is wanted")
         return int(text)
 
     def time(self, name: str) -> str:
@@ -212,9 +212,9 @@ class _Parameters:
             if text:
                 times.instant(text)
         except times.BadTime:
-            raise Refused(400, f"{name}: a time like 2026-01-31T12:00:00Z is wanted") from None
+            raise StatusError(400, f"{name}: a time like 2026-01-31T12:00:00Z is wanted") from None
         return text
 
     def end(self) -> None:
         if self._left:
-            raise Refused(400, f"there is no parameter {next(iter(self._left))[:64]!r} here")
+            raise StatusError(400, f"there is no parameter {next(iter(self._left))[:64]!r} here")

@@ -37,7 +37,7 @@ ENOUGH_WRITES = 3
 ENOUGH_JOBS = 2
 
 
-class Fought(MustEnd):
+class ControllerConflict(MustEnd):
     """Another Job controller keeps writing statuses; ours does nothing more."""
 
 
@@ -102,7 +102,7 @@ class Rivals:
         """Look until cancelled.
 
         Raises:
-            Fought: kube-controller-manager keeps writing statuses.
+            ControllerConflict: kube-controller-manager keeps writing statuses.
         """
         self._suspects.clear()
         self._is_watching = True
@@ -116,7 +116,7 @@ class Rivals:
                 fresh = await self._look(began + timedelta(seconds=offset_seconds))
                 found |= fresh
                 if is_enough(found):
-                    raise Fought(_complaint(found))
+                    raise ControllerConflict(_complaint(found))
                 pause_seconds = FIRST_LOOK_SECONDS if fresh else min(LONGEST_LOOK_SECONDS, pause_seconds * 2)
         finally:
             self._is_watching = False

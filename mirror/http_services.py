@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Protocol
 
+from mirror.access.reporting import Telling
 from mirror.access.service import Access, Around
-from mirror.access.telling import Telling
 from mirror.access.web import routes as access_routes
 from mirror.controllers.mirroring import Mirroring
 from mirror.kinds.registry import JOB
@@ -29,7 +29,7 @@ from mirror.webhook.routes import routes as webhook_routes
 from mirror.workers.registry import Registry
 
 
-class Manager(Protocol):
+class ManagerState(Protocol):
     """Whose offers they are; ``app`` has it."""
 
     origin: str
@@ -42,7 +42,7 @@ class Manager(Protocol):
 
 @asynccontextmanager
 async def offer(
-    settings: Settings, management: Client, manager: Manager, *, on_page: Callable[[int], None]
+    settings: Settings, management: Client, manager: ManagerState, *, on_page: Callable[[int], None]
 ) -> AsyncIterator[None]:
     """Serve while the block runs; what must go on meanwhile is added to the manager's ``kept``.
 
@@ -54,7 +54,7 @@ async def offer(
 
 
 @asynccontextmanager
-async def _https(settings: Settings, management: Client, manager: Manager) -> AsyncIterator[None]:
+async def _https(settings: Settings, management: Client, manager: ManagerState) -> AsyncIterator[None]:
     """The one HTTPS address, where a part wants it; all replicas serve it, those that stand by too."""
     if not (settings.webhook.enabled or settings.access.enabled):
         yield
@@ -85,7 +85,7 @@ async def _https(settings: Settings, management: Client, manager: Manager) -> As
         yield
 
 
-def _access(settings: Settings, management: Client, manager: Manager, certificates: Certificates) -> Routes:
+def _access(settings: Settings, management: Client, manager: ManagerState, certificates: Certificates) -> Routes:
     """What users are told of their Jobs' mirrors; where, is told by the leader."""
     mirroring, log = manager.mirroring, Log("access")
     known = mirroring.known()
@@ -112,7 +112,7 @@ def _access(settings: Settings, management: Client, manager: Manager, certificat
 
 
 @asynccontextmanager
-async def _page(settings: Settings, manager: Manager, on_page: Callable[[int], None]) -> AsyncIterator[None]:
+async def _page(settings: Settings, manager: ManagerState, on_page: Callable[[int], None]) -> AsyncIterator[None]:
     """The page for people, where it is wanted; a manager that stands by has one, too."""
     if not settings.page.enabled:
         yield

@@ -29,13 +29,13 @@ def leaves_doubt(error: KubeError) -> bool:
     return not isinstance(error, ApiError | Unreachable)
 
 
-class Doubts:
+class LiveCheck:
     """Dispels them."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def dispel(self, job: CachedJob, memory: JobMemory) -> None:
+    async def resolve(self, job: CachedJob, memory: JobMemory) -> None:
         """Learn how far the watch of pods has to be, to show every pod that there is.
 
         Raises:

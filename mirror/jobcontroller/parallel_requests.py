@@ -16,7 +16,7 @@ CROWD = 20
 """Requests under way for others, from which on the server, not we, is what everybody waits for."""
 
 
-class Together:
+class ParallelRequests:
     """What all syncs have under way at once.
 
     Who is alone may have ``AT_ONCE``; when others come, everybody's share shrinks as their requests end.

@@ -123,7 +123,7 @@ class Policy(msgspec.Struct, frozen=True):
     retention_seconds: float | None = None
 
 
-class AboutPlace(msgspec.Struct, frozen=True):
+class AssignmentState(msgspec.Struct, frozen=True):
     """What is known about a place for a source that has none."""
 
     given: str | None = None
@@ -135,7 +135,7 @@ class AboutPlace(msgspec.Struct, frozen=True):
     """A worker that has a mirror of this unplaced source: its record was erased."""
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Snapshot(msgspec.Struct, frozen=True):
     """Everything that one decision about one source looks at."""
 
     key: SourceKey
@@ -153,7 +153,7 @@ class Seen(msgspec.Struct, frozen=True):
     is_watched: bool = True
     """Whether the worker's watch shows the mirror: one without our ``origin`` label is read from time to time."""
     changes: Changes | None = None
-    about_place: AboutPlace = AboutPlace()
+    assignment: AssignmentState = AssignmentState()
     refused_now: str = ""
     """The worker it is recorded on has definitely refused it."""
 

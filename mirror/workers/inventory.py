@@ -27,18 +27,18 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Of its Kubernetes, at the last contact."""
 
 
-class IdentityRefused(ValueError):
+class IdentityRejected(ValueError):
     """A kubeconfig leads to a cluster that it must not lead to (D19)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class WorkerInventory:
     """All entries, by worker."""
 
     entries: Mapping[str, Entry]
 
     @staticmethod
-    def of(configmap: Object | None) -> Book:
+    def of(configmap: Object | None) -> WorkerInventory:
         """Read the ConfigMap; entries that make no sense are left out."""
         entries = {}
         for name, text in (configmap.data_dict() if configmap else {}).items():
@@ -46,12 +46,12 @@ class Book:
                 entries[name] = msgspec.json.decode(text, type=Entry)
             except (*JUNK, TypeError):
                 continue
-        return Book(entries)
+        return WorkerInventory(entries)
 
     def entry(self, worker: str) -> Entry:
         return self.entries.get(worker, Entry())
 
-    def with_entry(self, worker: str, entry: Entry) -> Book:
+    def with_entry(self, worker: str, entry: Entry) -> WorkerInventory:
         return replace(self, entries={**self.entries, worker: entry})
 
     def prefix_of(self, worker: str) -> str | None:
@@ -65,10 +65,10 @@ class Book:
             (other for other, entry in sorted(self.entries.items()) if other != worker and entry.uid == uid), None
         )
 
-    def without(self, worker: str) -> Book:
+    def without(self, worker: str) -> WorkerInventory:
         return replace(self, entries={name: entry for name, entry in self.entries.items() if name != worker})
 
-    def forget(self, worker: str) -> Book:
+    def forget(self, worker: str) -> WorkerInventory:
         """Without a worker, but for where the mirrors live that may be left on its cluster (D19)."""
         entry, entries = self.entry(worker), dict(self.without(worker).entries)
         if entry.uid:
@@ -86,16 +86,16 @@ class Book:
         """Whether this worker may be this cluster.
 
         Raises:
-            IdentityRefused: it was another cluster before, another worker is this cluster already, or it is the
+            IdentityRejected: it was another cluster before, another worker is this cluster already, or it is the
                 management cluster and has no namespace prefix.
         """
         known = self.entry(worker).uid
         if known and known != uid:
-            raise IdentityRefused(f"the kubeconfig leads to another cluster ({uid}) than before ({known})")
+            raise IdentityRejected(f"the kubeconfig leads to another cluster ({uid}) than before ({known})")
         if other := self.registered_as(worker, uid):
-            raise IdentityRefused(f"this cluster is registered already, as worker {other}")
+            raise IdentityRejected(f"this cluster is registered already, as worker {other}")
         if uid == management_uid and not has_prefix:
-            raise IdentityRefused("this is the management cluster itself: it needs the annotation namespace-prefix")
+            raise IdentityRejected("this is the management cluster itself: it needs the annotation namespace-prefix")
 
 
 def encode(entry: Entry) -> str:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from mirror.access.telling import LOOK_SECONDS, TELL_AGAIN_SECONDS, Telling
+from mirror.access.reporting import LOOK_SECONDS, TELL_AGAIN_SECONDS, Telling
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.clocks import LoopClock
 from mirror.model import names

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Right(Enum):
+class MirrorVerdict(Enum):
     """The answer."""
 
-    STAYS = "stays"
-    GOES = "goes"
-    ASK = "ask"
+    KEEP = "keep"
+    DELETE = "delete"
+    CHECK_LIVE = "check live"
     """Only the management cluster itself can tell; the sweep asks."""
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorSeen:
+class MirrorState:
     """A mirror, and what the cache says about its source."""
 
     worker: str
@@ -39,21 +39,25 @@ class MirrorSeen:
     """A source that had recorded its uid was seen to be deleted."""
 
 
-def right_to_stay(seen: MirrorSeen) -> Right:
+def classify_mirror(seen: MirrorState) -> MirrorVerdict:
     """Judge one mirror."""
     if seen.is_going:
-        return Right.STAYS
+        return MirrorVerdict.KEEP
     if seen.source_exists or seen.is_recorded:
         if seen.source_is_deleting:
-            return Right.GOES
+            return MirrorVerdict.DELETE
         # A worker may have got another name since: what has ended is kept as long as its source (D8).
         is_over = seen.source_is_finished and seen.is_finished
-        return Right.STAYS if seen.is_recorded or is_over or seen.placed in (None, seen.worker) else Right.ASK
+        return (
+            MirrorVerdict.KEEP
+            if seen.is_recorded or is_over or seen.placed in (None, seen.worker)
+            else MirrorVerdict.CHECK_LIVE
+        )
     if seen.is_recorded_gone:
-        return Right.GOES
+        return MirrorVerdict.DELETE
     if not seen.has_labels:
-        return Right.STAYS
-    return Right.GOES if seen.is_gone else Right.ASK
+        return MirrorVerdict.KEEP
+    return MirrorVerdict.DELETE if seen.is_gone else MirrorVerdict.CHECK_LIVE
 
 
 def is_too_many(going: int, mirrors: int) -> bool:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mirror.serving import doors, health, https
+from mirror.serving import connection_limits, health, https
 from mirror.serving.certificates import Certificates, Material
-from mirror.serving.doors import Limits
+from mirror.serving.connection_limits import Limits
 from mirror.serving.listening import Port, serve_application
 from mirror.serving.peers import peer_of
 from mirror.serving.x509 import Authority, client_context
@@ -139,8 +139,8 @@ async def test_half_a_body_holds_no_place() -> None:
 
 async def test_who_sends_no_request_in_time_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten seconds are enough for a head; one that has been served may wait between two requests."""
-    monkeypatch.setattr(doors, "HEAD_SECONDS", 0.05)
-    monkeypatch.setattr(doors, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(connection_limits, "HEAD_SECONDS", 0.05)
+    monkeypatch.setattr(connection_limits, "_LOOK_SECONDS", 0.01)
     async with serving(9, 9) as port, strangers(port) as crowd:
         silent, half = await crowd.connect(), await crowd.connect(first=HALF)
         assert b"200" in await crowd.request()
@@ -168,7 +168,7 @@ class Given:
 
 async def test_connections_that_never_agree_on_tls_make_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The webhook is called by an API server, whoever opens sockets beside it."""
-    monkeypatch.setattr(doors, "MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(connection_limits, "MOST_CONNECTIONS", 4)
     source = Given()
     certificates = Certificates(source, log=Log("test"))
     await certificates.load()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.access.answers import Refused
-from mirror.access.asking import Asked, LogOptions, Page, Question, read
+from mirror.access.answers import StatusError
+from mirror.access.request_parsing import Asked, LogOptions, Page, Question, read
 
 JOB = "/v1/namespaces/team/jobs/train"
 
@@ -72,7 +72,7 @@ def test_what_is_wanted_is_in_path_and_query(target: str, question: Question) ->
 )
 def test_what_is_wrong_is_said(target: str, code: int, told: str) -> None:
     """Nothing is guessed, cut or ignored."""
-    with pytest.raises(Refused, match=told) as refused:
+    with pytest.raises(StatusError, match=told) as refused:
         understood(target)
     assert refused.value.code == code
 
@@ -82,7 +82,7 @@ def test_what_is_wrong_is_said(target: str, code: int, told: str) -> None:
 )
 def test_other_methods_are_refused(method: str, target: str) -> None:
     """Nothing is written here."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         understood(target, method)
     assert refused.value.code == 405
 
@@ -97,6 +97,6 @@ def test_whatever_comes_is_understood_or_refused(path: str, query: str) -> None:
 def _code(target: str) -> int:
     try:
         understood(target)
-    except Refused as refused:
+    except StatusError as refused:
         return refused.code
     return 200

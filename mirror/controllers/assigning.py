@@ -14,7 +14,7 @@ import msgspec
 
 from mirror.model.keys import SourceKey
 from mirror.placement import reasons
-from mirror.placement.candidates import Candidate, Wish
+from mirror.placement.candidates import Candidate, PlacementRequest
 from mirror.placement.index import WorkerIndex
 from mirror.placement.waiting import Waiter, WaitingRoom
 from mirror.runtime.clock import Clock
@@ -36,7 +36,7 @@ class Given(msgspec.Struct, frozen=True):
     """Its record met an error and is tried again: it keeps nobody else from getting a place."""
 
 
-class Placing:
+class Assigner:
     """Who waits, and what was given out.
 
     Invariants: a key is in the room, in ``_given``, or in neither; ``_given_to`` counts ``_given`` by worker, as the
@@ -138,7 +138,7 @@ class Placing:
         self._room.add(waiter)
         self._waiting_since.setdefault(waiter.key, self._clock.monotonic())
         if was_told:
-            self._told[waiter.key] = self._index.signature(waiter.wish)
+            self._told[waiter.key] = self._index.signature(waiter.request)
         else:
             self._told.pop(waiter.key, None)
         self._serve(except_for=waiter.key)
@@ -214,21 +214,21 @@ class Placing:
             asyncio.get_running_loop().call_later(0.0 if wakes else WAKE_PAUSE_SECONDS, self._check_some)
 
     def _has_another_reason(self, waiter: Waiter) -> bool:
-        if not self._checked_workers.isdisjoint(waiter.wish.refused_by):
+        if not self._checked_workers.isdisjoint(waiter.request.refused_by):
             return True  # what it refused it may accept now
-        return self._told.get(waiter.key) != self._index.signature(waiter.wish)
+        return self._told.get(waiter.key) != self._index.signature(waiter.request)
 
     # -- what people are told -------------------------------------------------------------------------------------
 
-    def why(self, wish: Wish, details: Mapping[str, str]) -> str:
+    def why(self, request: PlacementRequest, details: Mapping[str, str]) -> str:
         """What speaks against the workers, for people, if no worker is free; ``details`` tells more about refusals."""
-        obstacles = self._index.obstacles(wish)
+        obstacles = self._index.obstacles(request)
         return "" if obstacles.eligible else reasons.why_none(obstacles, self._index, details)
 
-    def obstacles(self, wish: Wish, details: Mapping[str, str]) -> dict[str, str]:
+    def obstacles(self, request: PlacementRequest, details: Mapping[str, str]) -> dict[str, str]:
         """What speaks against those workers that something speaks against, in the words of ``why``."""
-        return reasons.of_each(self._index.obstacles(wish), self._index, details)
+        return reasons.of_each(self._index.obstacles(request), self._index, details)
 
-    def why_there(self, wish: Wish, worker: str) -> str:
+    def why_there(self, request: PlacementRequest, worker: str) -> str:
         """Why this worker and no other, for people; without loads, so that many are told the same."""
-        return reasons.why_there(self._index.obstacles(wish), self._index, worker)
+        return reasons.why_there(self._index.obstacles(request), self._index, worker)
