@@ -80,7 +80,7 @@ async def renewer_of(manager: ManagerProcess, tell: Callable[[Object, str, str],
 
     around = RegistrySettings(manager.namespace, manager.origin, "", BUILT_IN)
     registry = Registry(client, around, connector=connect, clock=clock, log=log, metrics=metrics)
-    registry.users = NoSources()
+    registry.listener = NoSources()
     try:
         async with asyncio.TaskGroup() as scope:
             running = scope.create_task(registry.run(), name="registry")

@@ -109,7 +109,7 @@ def _shape(problems: list[str], **options: object) -> Shape | None:
         gates = constants.read_gates(variable, gates, what=constants.GATES_VARIABLE, warn=_warn)
         gates = constants.read_gates(str(options["feature_gates"]), gates, warn=_warn)
         constants.check_gates(gates)
-    except constants.Refused as refused:
+    except constants.InvalidConstant as refused:
         problems.extend(str(refused).splitlines())
     try:
         controllers = controllers_of(str(options["controllers"]))

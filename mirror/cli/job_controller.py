@@ -79,18 +79,18 @@ def _settings(options: dict[str, object]) -> JobControllerSettings:
     found_constants, gates_by_option = Constants(), str(options["feature_gates"])
     try:
         found_constants = constants.read_constants(os.environ)
-    except constants.Refused as refused:
+    except constants.InvalidConstant as refused:
         problems.extend(str(refused).splitlines())
     found_gates = Gates()
     gates_by_variable = os.environ.get(constants.GATES_VARIABLE, "")
     for what, text in ((constants.GATES_VARIABLE, gates_by_variable), ("--feature-gates", gates_by_option)):
         try:
             found_gates = constants.read_gates(text, found_gates, what=what, warn=_warn)
-        except constants.Refused as refused:
+        except constants.InvalidConstant as refused:
             problems.extend(str(refused).splitlines())
     try:
         constants.check_gates(found_gates)
-    except constants.Refused as refused:
+    except constants.InvalidConstant as refused:
         problems.extend(str(refused).splitlines())
     if problems:
         click.echo("\n".join(f"mirror job-controller: {problem}" for problem in problems), err=True)

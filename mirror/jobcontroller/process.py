@@ -98,7 +98,7 @@ def settings_of(settings: Settings, environment: Mapping[str, str]) -> JobContro
             leader_election=settings.leader_election,
             namespaces=settings.namespaces,
         )
-    except constants.Refused as refused:
+    except constants.InvalidConstant as refused:
         raise CannotStart("; ".join(str(refused).splitlines())) from refused
 
 

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from mirror.batch import times
-from mirror.embedded.controllers.assigning import is_about
 from mirror.embedded.controllers.client import Json
 from mirror.embedded.controllers.kubelet.podspec import moment
+from mirror.embedded.controllers.placing import is_about
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
