@@ -211,7 +211,7 @@ class TestRefusals:
         source = await sparse.source_until("elsewhere", is_complete)
 
         assert placed_on(source) == "west"
-        event = await sparse.event("elsewhere", "StatusError")
+        event = await sparse.event("elsewhere", "Refused")
         assert event["message"] == "worker east: the namespace does not exist"
 
     async def test_namespaces_are_made_where_settings_say_so(
@@ -225,7 +225,7 @@ class TestRefusals:
 
             made = await sparse.client_of("east").get(f"{NAMESPACES}/{sparse.namespace}")
             assert made["metadata"]["labels"]["jobmirror.io/origin"] == manager.origin
-            assert not await sparse.events("pioneer", "StatusError")
+            assert not await sparse.events("pioneer", "Refused")
 
 
 @pytest_asyncio.fixture(loop_scope="session")

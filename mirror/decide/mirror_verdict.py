@@ -48,11 +48,8 @@ def classify_mirror(seen: MirrorState) -> MirrorVerdict:
             return MirrorVerdict.DELETE
         # A worker may have got another name since: what has ended is kept as long as its source (D8).
         is_over = seen.source_is_finished and seen.is_finished
-        return (
-            MirrorVerdict.KEEP
-            if seen.is_recorded or is_over or seen.placed in (None, seen.worker)
-            else MirrorVerdict.CHECK_LIVE
-        )
+        is_here = seen.is_recorded or is_over or seen.placed in (None, seen.worker)
+        return MirrorVerdict.KEEP if is_here else MirrorVerdict.CHECK_LIVE
     if seen.is_recorded_gone:
         return MirrorVerdict.DELETE
     if not seen.has_labels:

@@ -97,8 +97,10 @@ FAULTS = (
     PlantedFault(
         "mirrors of a renamed worker are deleted",
         "decide/mirror_verdict.py",
-        "return Right.STAYS if seen.is_recorded or is_over or seen.placed in (None, seen.worker) else Right.ASK",
-        "return Right.STAYS if not is_over and seen.placed in (None, seen.worker) else Right.GOES",
+        "is_here = seen.is_recorded or is_over or seen.placed in (None, seen.worker)\n"
+        "        return MirrorVerdict.KEEP if is_here else MirrorVerdict.CHECK_LIVE",
+        "is_here = not is_over and seen.placed in (None, seen.worker)\n"
+        "        return MirrorVerdict.KEEP if is_here else MirrorVerdict.DELETE",
     ),
     PlantedFault(
         "a worker may be another cluster",

@@ -15,7 +15,7 @@ from mirror.placement.index import WorkerIndex
 from mirror.placement.selector import parse_selector
 
 EAST = Candidate("east", labels={"name": "east"})
-WISH = PlacementRequest("team-a")
+PLAIN = PlacementRequest("team-a")
 
 
 def rules(**fields: Any) -> dict[str, Any]:
@@ -29,27 +29,27 @@ def index_of(*candidates: Candidate) -> WorkerIndex:
     return index
 
 
-def chosen(index: WorkerIndex, request: PlacementRequest = WISH) -> str | None:
-    return index.best(index.fitting(request))
+def chosen(index: WorkerIndex, wanted: PlacementRequest = PLAIN) -> str | None:
+    return index.best(index.fitting(wanted))
 
 
 @pytest.mark.parametrize(
-    ("request", "changes", "reason"),
+    ("wanted", "changes", "reason"),
     [
-        pytest.param(WISH, {}, None, id="nothing speaks against it"),
+        pytest.param(PLAIN, {}, None, id="nothing speaks against it"),
         pytest.param(
             PlacementRequest("team-a", parse_selector("name=west")),
             {},
             Obstacle.NOT_SELECTED,
             id="another is asked for",
         ),
-        pytest.param(WISH, rules(globs=("ml-*", "x")), Obstacle.NAMESPACE, id="its owner lets others in"),
+        pytest.param(PLAIN, rules(globs=("ml-*", "x")), Obstacle.NAMESPACE, id="its owner lets others in"),
         pytest.param(PlacementRequest("ml-1"), rules(globs=("ml-*",)), None, id="a glob lets it in"),
         pytest.param(
             PlacementRequest("kube-system"), {}, Obstacle.NAMESPACE, id="system namespaces are closed by default"
         ),
         pytest.param(PlacementRequest("kube-system"), rules(globs=("kube-system",)), None, id="unless they are named"),
-        pytest.param(WISH, rules(closed=("team-a",)), Obstacle.NAMESPACE, id="our own namespace is closed"),
+        pytest.param(PLAIN, rules(closed=("team-a",)), Obstacle.NAMESPACE, id="our own namespace is closed"),
         pytest.param(
             PlacementRequest("system"), rules(prefix="kube-"), Obstacle.NAMESPACE, id="a prefix leads to a closed one"
         ),
@@ -66,26 +66,26 @@ def chosen(index: WorkerIndex, request: PlacementRequest = WISH) -> str | None:
             Obstacle.NAMESPACE,
             id="our account lives there",
         ),
-        pytest.param(WISH, {"misconfigured": True}, Obstacle.MISCONFIGURED, id="its Secret has mistakes"),
+        pytest.param(PLAIN, {"misconfigured": True}, Obstacle.MISCONFIGURED, id="its Secret has mistakes"),
         pytest.param(
             PlacementRequest("team-a", refused_by=frozenset({"east"})), {}, Obstacle.REFUSED, id="it refused this Job"
         ),
-        pytest.param(WISH, {"cordoned": True}, Obstacle.CORDONED, id="cordoned"),
-        pytest.param(WISH, {"reachable": False}, Obstacle.UNREACHABLE, id="unreachable"),
-        pytest.param(WISH, {"capacity": 3, "load": 2}, None, id="room for one more"),
-        pytest.param(WISH, {"capacity": 3, "load": 3}, Obstacle.FULL, id="at capacity"),
-        pytest.param(WISH, {"capacity": 3, "load": 9}, Obstacle.FULL, id="the capacity was lowered"),
-        pytest.param(WISH, {"capacity": 0}, Obstacle.FULL, id="no capacity at all"),
-        pytest.param(WISH, {"reachable": False, "cordoned": True}, Obstacle.CORDONED, id="lasting reasons come first"),
+        pytest.param(PLAIN, {"cordoned": True}, Obstacle.CORDONED, id="cordoned"),
+        pytest.param(PLAIN, {"reachable": False}, Obstacle.UNREACHABLE, id="unreachable"),
+        pytest.param(PLAIN, {"capacity": 3, "load": 2}, None, id="room for one more"),
+        pytest.param(PLAIN, {"capacity": 3, "load": 3}, Obstacle.FULL, id="at capacity"),
+        pytest.param(PLAIN, {"capacity": 3, "load": 9}, Obstacle.FULL, id="the capacity was lowered"),
+        pytest.param(PLAIN, {"capacity": 0}, Obstacle.FULL, id="no capacity at all"),
+        pytest.param(PLAIN, {"reachable": False, "cordoned": True}, Obstacle.CORDONED, id="lasting reasons come first"),
     ],
 )
 def test_what_speaks_against_a_worker(
-    request: PlacementRequest, changes: dict[str, Any], reason: Obstacle | None
+    wanted: PlacementRequest, changes: dict[str, Any], reason: Obstacle | None
 ) -> None:
     """D18, D21: one kind of reason, without counts or times."""
     index = index_of(replace(EAST, **changes))
-    assert index.obstacles(request).of(index.bit("east")) is reason
-    assert chosen(index, request) == ("east" if reason is None else None)
+    assert index.obstacles(wanted).of(index.bit("east")) is reason
+    assert chosen(index, wanted) == ("east" if reason is None else None)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ WORKERS = st.builds(
     ),
 )
 SELECTORS = ["", "a", "!a", "a=1", "b in (1,2)", "a notin (1)", "a!=2,b"]
-WISHES = st.builds(
+REQUESTS = st.builds(
     PlacementRequest,
     namespace=st.sampled_from(["a", "b", "kube-x"]),
     selector=st.sampled_from(SELECTORS).map(parse_selector),
@@ -152,9 +152,9 @@ CHANGES = st.one_of(
 )
 
 
-@given(st.lists(CHANGES, max_size=20), WISHES)
+@given(st.lists(CHANGES, max_size=20), REQUESTS)
 def test_an_index_that_followed_changes_answers_as_one_look_at_all_workers(
-    changes: list[Any], request: PlacementRequest
+    changes: list[Any], wanted: PlacementRequest
 ) -> None:
     """Workers come, change, fill up and go: what is kept is what there is."""
     index, workers = WorkerIndex(), dict[str, Candidate]()
@@ -170,9 +170,9 @@ def test_an_index_that_followed_changes_answers_as_one_look_at_all_workers(
                 index.set_load(name, load)
                 if name in workers:
                     workers[name] = replace(workers[name], load=load)
-    found = index.obstacles(request)
+    found = index.obstacles(wanted)
     assert {name: found.of(index.bit(name)) for name in workers} == {
-        name: obstacle(request, one) for name, one in workers.items()
+        name: obstacle(wanted, one) for name, one in workers.items()
     }
-    assert chosen(index, request) == choose(request, workers.values())
+    assert chosen(index, wanted) == choose(wanted, workers.values())
     assert index.names() == tuple(sorted(workers))
