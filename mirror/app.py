@@ -37,7 +37,7 @@ from mirror.runtime.leadership import Leadership, LeaseSettings
 from mirror.runtime.supervise import supervise
 from mirror.serving.health import serve
 from mirror.settings.schema import Settings
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import Log, get_log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
 from mirror.workers.probes import Unsupported, check_version
@@ -65,7 +65,7 @@ async def run(
         CannotStart: the settings lead nowhere (no cluster, no rights, a port that is taken).
         LeadershipLost: another manager may be working now; nothing of ours is any more.
     """
-    log = Log("mirror")
+    log = get_log("mirror")
     tune_garbage_collection()
     # Without a Lease nothing is held back.
     permit = WritePermit(SystemClock().boottime) if settings.leader_election.enabled else None
@@ -202,7 +202,7 @@ async def _job_controller(settings: Settings, *, metrics: Metrics) -> AsyncItera
         # The mirror counts Jobs of external controllers already.
         counted = JobMetrics(metrics, counts_external=False)
         yield JobControllerComponent(
-            client, wanted, metrics=counted, process=metrics, clock=clock, log=Log("jobs"), permit=permit
+            client, wanted, metrics=counted, process=metrics, clock=clock, log=get_log("jobs"), permit=permit
         )
     finally:
         await client.close()
@@ -239,7 +239,7 @@ async def _tracing(settings: Settings) -> AsyncIterator[Traces | None]:
             from mirror.controllers.tracing import Traces
             from mirror.telemetry.otlp import collector
 
-            to = await sending.enter_async_context(collector(settings.tracing.endpoint, log=Log("traces")))
+            to = await sending.enter_async_context(collector(settings.tracing.endpoint, log=get_log("traces")))
         except ImportError as error:
             lacks = f"tracing.enabled: {error.name or error} is not installed"
             raise CannotStart(f"{lacks}; the extra otel brings it: pip install 'jobmirror[otel]'") from error

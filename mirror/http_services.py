@@ -22,7 +22,7 @@ from mirror.runtime.clock import SystemClock
 from mirror.serving.certificates import Certificates, Files, SelfManaged, Source, served_names
 from mirror.serving.https import Routes, application, serve_https
 from mirror.settings.schema import Settings
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 from mirror.webhook.bundles import Bundles
 from mirror.webhook.routes import routes as webhook_routes
@@ -59,7 +59,7 @@ async def _https(settings: Settings, management: Client, manager: ManagerState) 
     if not (settings.webhook.enabled or settings.access.enabled):
         yield
         return
-    log, wanted = Log("https"), settings.https
+    log, wanted = get_log("https"), settings.https
     source: Source = (
         Files(wanted.cert_file, wanted.key_file)
         if wanted.cert_file
@@ -74,7 +74,7 @@ async def _https(settings: Settings, management: Client, manager: ManagerState) 
     manager.kept.append(("keep certificates", certificates.keep))
     parts: list[Routes] = []
     if settings.webhook.enabled:
-        hooks, count = Log("webhook"), manager.metrics.on_webhook
+        hooks, count = get_log("webhook"), manager.metrics.on_webhook
         parts.append(webhook_routes(settings.managed_by, count=count, log=hooks, namespaces=settings.namespaces))
         if not wanted.cert_file:
             manager.kept.append(("keep bundles", Bundles(management, certificates, log=hooks).keep))
@@ -87,7 +87,7 @@ async def _https(settings: Settings, management: Client, manager: ManagerState) 
 
 def _access(settings: Settings, management: Client, manager: ManagerState, certificates: Certificates) -> Routes:
     """What users are told of their Jobs' mirrors; where, is told by the leader."""
-    mirroring, log = manager.mirroring, Log("access")
+    mirroring, log = manager.mirroring, get_log("access")
     known = mirroring.known()
     around = Around(
         management=management,
@@ -124,7 +124,7 @@ async def _page(settings: Settings, manager: ManagerState, on_page: Callable[[in
         managed_by=settings.managed_by,
         origin=manager.origin,
     )
-    log = Log("page")
+    log = get_log("page")
     async with serve_page(manager.mirroring.known(), place, is_leading=lambda: manager.is_working, log=log) as port:
         log.info("started", listen=f"{host}:{port}")
         on_page(port)

@@ -2,13 +2,15 @@
 
 import asyncio
 import inspect
-import logging
 import os
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from doubles.loglines import Lines, captured
 from hypothesis import settings
+
+from mirror.telemetry.logs import default_logging
 
 # A busy machine is no failure. In CI the same examples come each time, so that a red run can be repeated.
 settings.register_profile("mirror", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True)
@@ -29,8 +31,14 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(autouse=True)
 def logging_is_new() -> None:
     """A test, or a fixture of a module, that runs a command sets logging up: that ends with it."""
-    logging.getLogger().setLevel(logging.WARNING)
-    logging.getLogger("mirror").setLevel(logging.NOTSET)
+    default_logging()
+
+
+@pytest.fixture
+def log_lines() -> Iterator[Lines]:
+    """The lines of our logs, from ``info`` on."""
+    with captured() as lines:
+        yield lines
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from mirror.jobcontroller.process import JobControllerComponent, JobControllerSe
 from mirror.model.endings import CannotStart
 from mirror.runtime.leadership import LeadershipLost
 from mirror.settings.schema import LeaderElection, Settings, Tracing
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 
 pytestmark = pytest.mark.looptime
@@ -37,7 +37,7 @@ def thawed() -> Iterator[None]:
 
 async def manager_on(wire: Wire, **changes: object) -> Manager:
     settings = Settings(**changes)  # type: ignore[arg-type]
-    return await _build(settings, client_of(wire), metrics=Metrics(), log=Log("test"))
+    return await _build(settings, client_of(wire), metrics=Metrics(), log=get_log("test"))
 
 
 def holder(wire: Wire) -> str:
@@ -126,7 +126,7 @@ def with_jobs(manager: Manager, wire: Wire) -> JobControllerComponent:
         metrics=JobMetrics(manager.metrics, counts_external=False),
         process=manager.metrics,
         clock=LoopClock(),
-        log=Log("jobs"),
+        log=get_log("jobs"),
     )
     manager.jobs = jobs
     return jobs

@@ -138,7 +138,7 @@ async def _serve(shape: Shape, address: tuple[str, int], kubeconfig_out: str | N
     from mirror.model.endings import CannotStart
     from mirror.planes.plane import control_plane
     from mirror.planes.serving import served
-    from mirror.telemetry.logs import Log
+    from mirror.telemetry.logs import get_log
 
     host, port = address
     try:
@@ -147,7 +147,7 @@ async def _serve(shape: Shape, address: tuple[str, int], kubeconfig_out: str | N
             # What is there now stays; looking through it again and again would cost more than it frees.
             gc.collect()
             gc.freeze()
-            Log("apiserver").info(
+            get_log("apiserver").info(
                 "serving", url=found.url, kubeconfig=kubeconfig_out or "-", controllers=len(shape.controllers)
             )
             await stop.wait()

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from mirror.model.endings import MustEnd
 from mirror.model.text import clean
 from mirror.model.version import version
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_module_log
 
 SHUTDOWN_SECONDS = 10.0
 FAILED = 1
@@ -23,7 +23,7 @@ FAILED = 1
 Work = Callable[[asyncio.Event], Awaitable[None]]
 """Runs until the event is set, then cleans up and returns."""
 
-_log = Log("process")
+_log = get_module_log("process")
 
 
 def exit_code_of(work: Work) -> int:

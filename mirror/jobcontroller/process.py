@@ -41,7 +41,7 @@ from mirror.runtime.supervise import supervise
 from mirror.serving.health import Check, serve
 from mirror.settings.feature_gates import judge_gate
 from mirror.settings.schema import LeaderElection, Limits, Settings
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import Log, get_log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
 from mirror.workers.probes import Unsupported, check_version
@@ -77,7 +77,7 @@ def settings_of(settings: Settings, environment: Mapping[str, str]) -> JobContro
     """
     ours = settings.job_controller
     given = {field: getattr(ours, field) for field in Constants.__struct_fields__}
-    log, variable = Log("jobs"), constants.GATES_VARIABLE
+    log, variable = get_log("jobs"), constants.GATES_VARIABLE
 
     def warn(line: str) -> None:
         log.warning("feature gate ignored", because=line)
@@ -116,7 +116,7 @@ async def run(
         LeadershipLost: another process may be working now; nothing of ours is any more.
         ControllerConflict: kube-controller-manager's Job controller runs, too (D20).
     """
-    log = Log("jobs")
+    log = get_log("jobs")
     gc.set_threshold(10_000, 20, 50)
     clock = SystemClock()
     permit = permit_of(settings, clock)

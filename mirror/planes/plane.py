@@ -38,7 +38,7 @@ from mirror.planes.shape import JOB, Shape
 from mirror.runtime.clock import Clock, SystemClock
 from mirror.runtime.supervise import supervise
 from mirror.settings.schema import LeaderElection
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 
 
@@ -63,7 +63,7 @@ class ControlPlane:
         """The Job controller's."""
         self.logs = PodLogs()
         """What containers have written."""
-        self.log = Log("embedded", cluster=shape.name)
+        self.log = get_log("embedded", cluster=shape.name)
         self._side_thread: SideThread | None = None
         self._chance = chance
         self._scope = scope
@@ -223,7 +223,7 @@ class ControlPlane:
             metrics=JobMetrics(self.metrics),
             process=self.metrics,
             clock=self.clock,
-            log=Log("jobs", cluster=self.name),
+            log=get_log("jobs", cluster=self.name),
         )
         try:
             await part.run(asyncio.Event())

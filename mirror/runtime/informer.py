@@ -24,9 +24,9 @@ from mirror.kube.watch import WatchEvent, list_pages, watch
 from mirror.model.text import clean
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.store import EVERYWHERE, Name, Store, name_of
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_module_log
 
-_log = Log("watch")
+_log = get_module_log("watch")
 
 RELIST = Backoff(first=0.8, most=30.0, jitter=0.3)
 QUIET_SECONDS = 120.0
@@ -350,7 +350,7 @@ class Informer:
 
     def _tell_bug(self, found: Object, error: Exception) -> None:
         kind = self._scope.resource.kind
-        _log.error("unexpected error", kind=kind, object="/".join(name_of(found)), error=error, traceback=True)
+        _log.error("unexpected error", kind=kind, object="/".join(name_of(found)), error=error, exc_info=error)
 
     def _apply_one(self, event: WatchEvent, found: Object) -> None:
         name = name_of(found)

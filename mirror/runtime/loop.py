@@ -106,10 +106,10 @@ async def consume(
             observer.on_retry()
             level = log.warning if is_news(key, error) else log.debug
             level("will try again", key=key, error=describe(error), in_seconds=round(delay, 3))
-        except Exception as error:  # noqa: BLE001 - a bug in one key's work must not end everybody's
+        except Exception as error:
             delay = queue.retry(key, at_least_seconds=1.0)
             observer.on_retry()
-            log.error("unexpected error", key=key, error=error, in_seconds=round(delay, 3), traceback=True)
+            log.error("unexpected error", key=key, error=error, in_seconds=round(delay, 3), exc_info=error)
         else:
             queue.forget(key)
             if again is not None:

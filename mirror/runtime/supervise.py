@@ -29,12 +29,12 @@ async def supervise(
         try:
             await work()
             raise Ended(f"{name} returned")
-        except Exception as error:  # noqa: BLE001 - a supervisor's purpose; cancellation passes
+        except Exception as error:
             if asyncio.get_running_loop().time() - started > QUIET_SECONDS:
                 failures = 0
             failures += 1
             delay = RESTART.delay(failures, chance)
-            log.error("task failed", task=name, error=error, restart_in_seconds=round(delay, 2), traceback=True)
+            log.error("task failed", task=name, error=error, restart_in_seconds=round(delay, 2), exc_info=error)
             if on_restart is not None:
                 on_restart(name)
         await asyncio.sleep(delay)

@@ -1,8 +1,9 @@
-"""Log lines: a constant event name and ``key=value`` fields (style 7), as text or JSON, on the standard library.
+"""Log lines: a constant event name and ``key=value`` fields (style 7), as text or JSON; structlog carries them.
 
-Every room logs through ``Log``; ``app`` calls ``set_up_logging`` once. Field values may come from a worker and are
-hostile until cleaned (D18): they cannot start a new line, move a cursor, reorder text or fill a disk. Not here: what
-is worth logging.
+Every room logs through ``get_log``; a command calls ``set_up_logging`` once, before it builds anything. Values of
+fields may come from a worker and are hostile until cleaned (D18): they cannot start a new line, move a cursor, reorder
+text or fill a disk. Libraries log through the standard library; their warnings get our form. Not here: what is worth
+logging.
 """
 
 from __future__ import annotations
@@ -14,129 +15,156 @@ import re
 import sys
 import time
 import traceback as tracebacks
-from collections.abc import Mapping
+from collections.abc import Callable, MutableMapping
 from functools import lru_cache
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO, TypeAlias
+
+import structlog
+from structlog.typing import FilteringBoundLogger
 
 from mirror.model.failures import failure_words
 from mirror.model.text import LONGEST, clean
 from mirror.settings.schema import Logging
 
+Log: TypeAlias = FilteringBoundLogger
+"""A logger with fields bound to it. Values are formatted only if the line is written.
+
+``error=`` takes an exception or a text; ``exc_info=`` an exception whose traceback follows the line.
+"""
+Fields: TypeAlias = MutableMapping[str, Any]
+
+
+class Named(Protocol):
+    """What a line comes from."""
+
+    name: str
+
+
+Render: TypeAlias = Callable[[Named, str, Fields], str]
+
 LONGEST_LINE = 2_048
 LONGEST_TRACEBACK = 16_384
 
 _BARE = re.compile(r"[A-Za-z0-9_.:/@%+,~*-]+")
-_FIELDS = "fields"
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
-class Log:
-    """A logger with fields bound to it. Values are formatted only if the line is written.
-
-    ``error=`` takes an exception or a text; with ``traceback=True`` the exception's traceback follows the line.
-    """
-
-    __slots__ = ("_fields", "_logger")
-
-    def __init__(self, name: str, /, **fields: object) -> None:
-        self._logger = logging.getLogger(name if name.partition(".")[0] == "mirror" else f"mirror.{name}")
-        self._fields = fields
-
-    def bind(self, **fields: object) -> Log:
-        """The same logger with more fields on every line."""
-        bound = Log(self._logger.name)
-        bound._fields = {**self._fields, **fields}
-        return bound
-
-    def debug(self, event: str, /, *, traceback: bool = False, **fields: object) -> None:
-        """We looked and left it."""
-        self._write(logging.DEBUG, event, traceback, fields)
-
-    def info(self, event: str, /, *, traceback: bool = False, **fields: object) -> None:
-        """The world changed."""
-        self._write(logging.INFO, event, traceback, fields)
-
-    def warning(self, event: str, /, *, traceback: bool = False, **fields: object) -> None:
-        """Something failed that will be tried again, or wants an operator's eye."""
-        self._write(logging.WARNING, event, traceback, fields)
-
-    def error(self, event: str, /, *, traceback: bool = False, **fields: object) -> None:
-        """A defect, ours or of the set-up."""
-        self._write(logging.ERROR, event, traceback, fields)
-
-    def _write(self, level: int, event: str, traceback: bool, fields: dict[str, object]) -> None:
-        if not self._logger.isEnabledFor(level):
-            return
-        cause = fields.get("error") if traceback else None
-        merged = {**self._fields, **fields} if self._fields else fields
-        self._logger.handle(_record(self._logger.name, level, event, merged, cause))
+def get_log(name: str, /, **fields: object) -> Log:
+    """The log of a room, as logging is set up now."""
+    log: Log = structlog.get_logger(name).bind(**fields)
+    return log
 
 
-# What ``logging`` notes of a line beside what we say: the process and the thread, and no place in the code. Looking for
-# that in the stack would be most of a line's cost, and no format of ours shows it.
-_BLANK = vars(logging.LogRecord("", 0, "", 0, "", (), None))
-
-
-def _record(name: str, level: int, event: str, fields: dict[str, object], cause: object) -> logging.LogRecord:
-    """A record as ``logging`` would make it, for its handlers and anybody's."""
-    record = logging.LogRecord.__new__(logging.LogRecord)
-    made, now = vars(record), time.time()
-    made.update(_BLANK)
-    made["name"], made["levelno"], made["levelname"], made["msg"] = name, level, logging.getLevelName(level), event
-    made["created"], made["msecs"], made[_FIELDS] = now, int(now * 1000) % 1000, fields
-    made["relativeCreated"] = _BLANK["relativeCreated"] + (now - _BLANK["created"]) * 1000
-    if isinstance(cause, BaseException):
-        made["exc_info"] = type(cause), cause, cause.__traceback__
-    return record
+def get_module_log(name: str, /) -> Log:
+    """The log of a room, for modules that have it before logging is set up: it is looked up for each line."""
+    log: Log = structlog.get_logger(name)
+    return log
 
 
 def set_up_logging(settings: Logging, stream: TextIO | None = None) -> None:
     """Send our lines, and warnings of the libraries, to a stream (default: stderr), and to no earlier one."""
+    render = json_line if settings.format == "json" else text_line
+    _configure(_LEVELS[settings.level], render, stream)
     handler = _Handler(stream or sys.stderr)
-    handler.setFormatter(JsonLines() if settings.format == "json" else TextLines())
+    handler.setFormatter(_LibraryLines(render))
+    logging.getLogger().addHandler(handler)
+
+
+def default_logging() -> None:
+    """As it is before anybody sets it up: warnings of ours go to stderr as text."""
+    _configure(logging.WARNING, text_line, None)
+
+
+def _configure(level: int, render: Render, stream: TextIO | None) -> None:
+    _processors[:] = [render]
+    structlog.configure(
+        processors=_processors,
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=lambda name: _Lines(name, stream),
+        cache_logger_on_first_use=False,
+    )
     root = logging.getLogger()
     for old in [old for old in root.handlers if isinstance(old, _Handler)]:
         root.removeHandler(old)
-    root.addHandler(handler)
     root.setLevel(logging.WARNING)
-    logging.getLogger("mirror").setLevel(_LEVELS[settings.level])
+
+
+_processors: list[structlog.typing.Processor] = []
+"""One list for all loggers, changed in place: those that exist follow, too."""
+
+
+class _Lines:
+    """Where lines go. A stream that is closed, or whose reader has gone, is no reason to fail."""
+
+    __slots__ = ("_stream", "name")
+
+    def __init__(self, name: str, stream: TextIO | None) -> None:
+        self.name = name
+        self._stream = stream
+
+    def msg(self, line: str) -> None:
+        stream = self._stream or sys.stderr
+        try:
+            stream.write(line + "\n")
+            stream.flush()
+        except (OSError, ValueError):
+            return
+
+    debug = info = warning = error = msg
 
 
 class _Handler(logging.StreamHandler[TextIO]):
     """Ours: known again when logging is set up anew."""
 
 
-class TextLines(logging.Formatter):
-    """``2026-01-31T12:00:00.250Z INFO  runtime.loop: mirror created job=team/train worker=east``"""
+class _LibraryLines(logging.Formatter):
+    """Records of the standard library in our form."""
+
+    def __init__(self, render: Render) -> None:
+        super().__init__()
+        self._render = render
 
     def format(self, record: logging.LogRecord) -> str:
-        line = f"{_timestamp(record.created)} {record.levelname:<7} {_logger_name(record)}: {_event(record)}"
-        for key, value in _fields(record).items():
-            line += f" {key}={_text_value(value)}"
-        return line + "".join(f"\n  | {part}" for part in _traceback(record).splitlines())
+        """One line, and the traceback that belongs to it."""
+        fields: Fields = {"event": record.getMessage()}
+        if record.exc_info:
+            fields["exc_info"] = record.exc_info[1]
+        return self._render(record, record.levelname.lower(), fields)
 
 
-class JsonLines(logging.Formatter):
-    """One JSON object per line: time, level, logger, event, then the fields, then ``traceback``."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, object] = {
-            "time": _timestamp(record.created),
-            "level": record.levelname.lower(),
-            "logger": _logger_name(record),
-            "event": _event(record),
-        }
-        for key, value in _fields(record).items():
-            line[key if key not in line else f"{key}_"] = _json_value(value)
-        if text := _traceback(record):
-            line["traceback"] = text
-        # The standard library's encoder, for once: pure ASCII, so that surrogates and control characters stay escaped.
-        return json.dumps(line, allow_nan=False)
+def text_line(logger: Named, level: str, fields: Fields) -> str:
+    """``2026-01-31T12:00:00.250Z INFO    runtime.loop: mirror created job=team/train worker=east``"""
+    event, trace = _parts(fields)
+    line = f"{_timestamp(time.time())} {level.upper():<7} {_room(logger)}: {event}"
+    for key, value in fields.items():
+        line += f" {key}={_text_value(value)}"
+    return line + "".join(f"\n  | {part}" for part in trace.splitlines()) if trace else line
 
 
-def _event(record: logging.LogRecord) -> str:
-    """Ours are constants; those of libraries may hold anything."""
-    return clean(record.getMessage(), longest=LONGEST_LINE)
+def json_line(logger: Named, level: str, fields: Fields) -> str:
+    """One JSON object: time, level, logger, event, then the fields, then ``traceback``."""
+    event, trace = _parts(fields)
+    line: dict[str, object] = {
+        "time": _timestamp(time.time()),
+        "level": level,
+        "logger": _room(logger),
+        "event": event,
+    }
+    for key, value in fields.items():
+        line[key if key not in line else f"{key}_"] = _json_value(value)
+    if trace:
+        line["traceback"] = trace
+    # The standard library's encoder, for once: pure ASCII, so that surrogates and control characters stay escaped.
+    return json.dumps(line, allow_nan=False)
+
+
+def _room(logger: Named) -> str:
+    return logger.name.removeprefix("mirror.")
+
+
+def _parts(fields: Fields) -> tuple[str, str]:
+    """What is no field, taken out of them: the event (those of libraries may hold anything), and a traceback."""
+    return clean(str(fields.pop("event")), longest=LONGEST_LINE), _traceback(fields.pop("exc_info", None))
 
 
 def _text_value(value: object) -> str:
@@ -173,22 +201,13 @@ def _plain(value: object) -> str | int | float | bool | None:
             return str(value)
 
 
-def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
-    found = getattr(record, _FIELDS, None)
-    return found if isinstance(found, dict) else {}
-
-
-def _traceback(record: logging.LogRecord) -> str:
-    if not record.exc_info or record.exc_info[1] is None:
+def _traceback(error: object) -> str:
+    if not isinstance(error, BaseException):
         return ""
-    text = "".join(tracebacks.format_exception(record.exc_info[1])).rstrip()
+    text = "".join(tracebacks.format_exception(error)).rstrip()
     if len(text) > LONGEST_TRACEBACK:  # keep the end, where the error stands
         text = "…" + text[-LONGEST_TRACEBACK:]
     return "\n".join(clean(line, longest=LONGEST_LINE) for line in text.split("\n"))
-
-
-def _logger_name(record: logging.LogRecord) -> str:
-    return record.name.removeprefix("mirror.")
 
 
 def _timestamp(seconds: float) -> str:
@@ -200,3 +219,6 @@ def _timestamp(seconds: float) -> str:
 def _whole_second(seconds: int) -> str:
     """Formatting time is half the cost of a line, and lines come many to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+
+
+default_logging()

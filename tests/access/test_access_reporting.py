@@ -14,7 +14,7 @@ from mirror.embedded.clocks import LoopClock
 from mirror.model import names
 from mirror.planes.plane import ControlPlane, control_plane
 from mirror.planes.shape import NONE, Shape
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 pytestmark = pytest.mark.looptime
 
@@ -49,7 +49,7 @@ async def telling(url: str = URL) -> AsyncIterator[Told]:
             url,
             authority=lambda: told.authority,
             is_leading=lambda: told.is_leading,
-            log=Log("access"),
+            log=get_log("access"),
         )
         work = asyncio.create_task(made.run(), name="telling")
         try:

@@ -18,7 +18,7 @@ from doubles.world import HOME, World
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings, permit_of
 from mirror.runtime.leadership import LeadershipLost
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 
 pytestmark = pytest.mark.looptime
@@ -117,7 +117,7 @@ async def test_a_job_controller_that_wakes_up_writes_nothing(step: int) -> None:
     settings = JobControllerSettings()
     permit = permit_of(settings, clock)
     client = client_of(wire, permit=permit)
-    parts = {"metrics": JobMetrics(process), "process": process, "clock": clock, "log": Log("test")}
+    parts = {"metrics": JobMetrics(process), "process": process, "clock": clock, "log": get_log("test")}
     part = JobControllerComponent(client, settings, permit=permit, **parts)  # type: ignore[arg-type]
     running = asyncio.create_task(part.run(asyncio.Event()))
     await asyncio.sleep(1)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from doubles.jobs import job
+from doubles.loglines import Lines
 from doubles.refusals import forbidden
 from doubles.transport import Fault, Gone
 from doubles.world import HOME, WAITING, World, manager_of, two_workers
@@ -250,7 +251,7 @@ async def test_an_older_worker_without_streamed_lists_works() -> None:
         pytest.param({"spec": 7}, id="a spec that is no object"),
     ],
 )
-async def test_nonsense_on_a_worker_stops_nobody(nonsense: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+async def test_nonsense_on_a_worker_stops_nobody(nonsense: dict[str, Any], log_lines: Lines) -> None:
     """D7, D12: an object that no API server would serve neither ends its worker's watch nor is an error of ours."""
     async with two_workers() as (world, manager):
         for name in ("train", "other"):
@@ -260,7 +261,7 @@ async def test_nonsense_on_a_worker_stops_nobody(nonsense: dict[str, Any], caplo
         world.controller("east").start("other")
         await manager.settle(5)
         assert world.source("other")["status"]["active"] == 1
-        assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+        assert [line for line in log_lines if line["level"] == "error"] == []
 
 
 async def test_a_worker_whose_watch_is_refused_is_not_hammered() -> None:

@@ -16,7 +16,7 @@ from mirror.controllers.mirroring import Mirroring
 from mirror.kinds.registry import BUILT_IN
 from mirror.kube.permits import WritePermit
 from mirror.runtime.leadership import Leadership, LeadershipLost, LeaseSettings
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 from mirror.workers.registry import Registry, RegistrySettings
 
@@ -57,7 +57,7 @@ class Candidate:
 @asynccontextmanager
 async def candidate_for(world: World, name: str = "standby", *, elected: bool = False) -> AsyncIterator[Candidate]:
     """A manager that watches; with ``elected``, all that it writes needs the Lease. Its clients' peer is its name."""
-    clock, log, metrics = LoopClock(), Log("mirror"), Metrics()
+    clock, log, metrics = LoopClock(), get_log("mirror"), Metrics()
     permit = WritePermit(clock.boottime) if elected else None
     management = client_of(world.management, peer=name, permit=permit)
     connect = partial(world.connect, peer=name, permit=permit)

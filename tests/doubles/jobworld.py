@@ -18,7 +18,7 @@ from doubles.world import one_error
 from mirror.jobcontroller.controller import ControllerSettings, JobController
 from mirror.kube.client import Client
 from mirror.kube.objects import Object
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 
 class Told:
@@ -92,7 +92,7 @@ class JobWorld:
         client = client or client_of(self.wire)
         told, clock = self.told, self.wire.clock
         self.controller = JobController(
-            client, self._settings, events=told, metrics=told, clock=clock, log=Log("mirror")
+            client, self._settings, events=told, metrics=told, clock=clock, log=get_log("mirror")
         )
         async with one_error(), asyncio.TaskGroup() as scope:
             works = (self.controller.watch, self.controller.lead)

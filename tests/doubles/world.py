@@ -23,7 +23,7 @@ from mirror.kinds.registry import BUILT_IN
 from mirror.kube.client import Client
 from mirror.kube.errors import Unreachable
 from mirror.model import names
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 from mirror.workers.registry import Registry, RegistrySettings
 
@@ -168,7 +168,7 @@ async def one_error() -> AsyncIterator[None]:
 @asynccontextmanager
 async def manager_of(world: World, *, traces: Traces | None = None, **changes: Any) -> AsyncIterator[RunningManager]:
     """Run a manager; leaving kills it, as a crash would."""
-    clock, log, metrics, management = LoopClock(), Log("mirror"), Metrics(), client_of(world.management)
+    clock, log, metrics, management = LoopClock(), get_log("mirror"), Metrics(), client_of(world.management)
     settings = settings_of(world.origin, **changes)
     around = RegistrySettings(HOME, world.origin, world.origin, BUILT_IN, settings.namespaces)
     registry = Registry(management, around, connector=world.connect, clock=clock, log=log, metrics=metrics)

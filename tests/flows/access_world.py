@@ -20,7 +20,7 @@ from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
 from mirror.kinds.registry import JOB
 from mirror.model import names
 from mirror.planes.api import Json
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 USERS = ("ann", "bob", "eve")
 TOKENS = {f"token-of-{name}": User(name, (AUTHENTICATED_GROUP,)) for name in USERS}
@@ -108,7 +108,7 @@ class AccessWorld(FlowWorld):
             transform=self.mirroring.transform,
             managed_by=names.DEFAULT_MANAGED_BY,
         )
-        self.access = Access(around, log=Log("access"), bounds=self.bounds)
+        self.access = Access(around, log=get_log("access"), bounds=self.bounds)
 
     async def allow(self, user: str, rules: list[Json], namespace: str = "default") -> None:
         base = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import logging
 import random
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
+
+import structlog
 
 from mirror.controllers.mirroring import Mirroring, MirroringSettings
 from mirror.decide.snapshot import Policy
@@ -30,7 +32,7 @@ from mirror.planes.api import Api, Json
 from mirror.planes.plane import ControlPlane
 from mirror.planes.shape import Shape
 from mirror.runtime import informer, leadership, supervise
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 from mirror.workers.registry import Registry, RegistrySettings
 
@@ -100,7 +102,7 @@ class FlowWorld:
             await asyncio.wait({manager})
 
     async def _run_manager(self) -> None:
-        log = Log("mirror")
+        log = get_log("mirror")
         management = self.management.client(peer=MANAGER)
         settings = self._mirroring_settings()
         around = RegistrySettings(HOME, self.origin, self.origin, settings.kinds)
@@ -277,30 +279,24 @@ def has_ended(body: Json | None) -> bool:
     return bool({"Complete", "Failed"} & conditions(body).keys())
 
 
-class Complaints(logging.Handler):
-    """Collects error lines of our logs: none is expected, whatever the weather, but that a server is out of reach."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        fields = getattr(record, "fields", {})
-        if isinstance(fields.get("error"), KubeError):
-            return
-        trace = logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
-        self.lines.append(f"{record.getMessage()} {fields} {trace}")
-
-
 @contextmanager
-def listening() -> Iterator[Complaints]:
-    """Listen to complaints."""
-    complaints, logger = Complaints(), logging.getLogger("mirror")
-    logger.addHandler(complaints)
+def error_lines() -> Iterator[list[str]]:
+    """Collect error lines of our logs: none is expected, whatever happens, but that a server is unreachable."""
+    found: list[str] = []
+
+    def take(_: object, level: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        error = fields.get("exc_info")
+        if level == "error" and not isinstance(fields.get("error"), KubeError):
+            trace = traceback.format_exception(error) if isinstance(error, BaseException) else ()
+            found.append(f"{fields} {''.join(trace)}")
+        return fields
+
+    processors = structlog.get_config()["processors"]
+    processors.insert(0, take)
     try:
-        yield complaints
+        yield found
     finally:
-        logger.removeHandler(complaints)
+        processors.remove(take)
 
 
 @contextmanager
@@ -325,7 +321,7 @@ async def flow_world(
 ) -> AsyncIterator[FlowWorld]:
     """A world that runs, with a manager that knows these workers; without any, there is no manager."""
     failure: BaseException | None = None
-    with repeatable(seed), listening() as complaints:
+    with repeatable(seed), error_lines() as errors:
         async with asyncio.TaskGroup() as scope:
             world = form(scope, workers, seed=seed, **settings)
             try:
@@ -337,4 +333,4 @@ async def flow_world(
                 await world.stop()
     if failure is not None:
         raise failure
-    assert not complaints.lines, complaints.lines
+    assert not errors, errors

@@ -26,7 +26,7 @@ from mirror.model import names
 from mirror.planes.api import Json
 from mirror.runtime import supervise
 from mirror.runtime.leadership import Leadership, LeadershipLost, LeaseSettings
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 from mirror.workers.registry import Registry, RegistrySettings
 
@@ -161,7 +161,7 @@ class ReplicaWorld(FlowWorld):
             self._scope.create_task(_raise(error), name="replica has failed")
 
     async def _run_replica(self, replica: Replica) -> None:
-        log, metrics = Log("mirror"), Metrics()
+        log, metrics = get_log("mirror"), Metrics()
         replica.permit = WritePermit(self.clock.boottime)
         management = self._client("management", replica)
         parts: dict[str, Any] = {"clock": self.clock, "log": log, "metrics": metrics}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from access_world import RULES, Got, access_world
+from doubles.loglines import Lines
 
 from mirror.access.bounds import Bounds
 from mirror.access.logs import Cut
@@ -376,16 +376,15 @@ async def test_a_draft_is_compared_before_it_exists() -> None:
         assert await world.source("new") is None
 
 
-async def test_every_request_leaves_one_line_without_token_or_content(caplog: pytest.LogCaptureFixture) -> None:
+async def test_every_request_leaves_one_line_without_token_or_content(log_lines: Lines) -> None:
     """Who, what, of which Job, which pod, and the verdict."""
     async with access_world() as world:
         pod = await world.running()
         world.writes("east", pod, b"secret content\n")
-        with caplog.at_level(logging.INFO, logger="mirror.access"):
-            await world.ask("train/log")
-            await world.ask("train/pods", user="bob")
-            await world.ask("train/pods", headers={"authorization": "Bearer stolen-token"})
-        lines = [vars(record)["fields"] for record in caplog.records if record.getMessage() == "access"]
+        await world.ask("train/log")
+        await world.ask("train/pods", user="bob")
+        await world.ask("train/pods", headers={"authorization": "Bearer stolen-token"})
+        lines = [line for line in log_lines if line["event"] == "access"]
 
         assert [(line["user"], line["verb"], line["verdict"], line["code"]) for line in lines] == [
             ("ann", "log", "allowed", 200),

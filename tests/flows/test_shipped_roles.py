@@ -17,7 +17,7 @@ import flow_world
 import msgspec
 import pytest
 import yaml
-from flow_world import HOME, FlowWorld, has_ended, job, listening, path, repeatable
+from flow_world import HOME, FlowWorld, error_lines, has_ended, job, path, repeatable
 
 from mirror.batch.violations import forbidden
 from mirror.embedded import virtual
@@ -34,7 +34,7 @@ from mirror.planes.api import Json
 from mirror.planes.plane import ControlPlane, control_plane
 from mirror.planes.shape import Shape
 from mirror.runtime.leadership import Leadership, LeaseSettings
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 
 RBAC = Path(__file__).parents[2] / "config" / "rbac"
@@ -173,7 +173,7 @@ async def life(world: RoledWorld, namespace: str) -> None:
     async with asyncio.TaskGroup() as scope:
         lease = LeaseSettings(HOME, "jobmirror-manager", "me")
         leading = scope.create_task(
-            Leadership(client, lease, clock=world.clock, log=Log("test")).run(asyncio.Event().wait), name="lead"
+            Leadership(client, lease, clock=world.clock, log=get_log("test")).run(asyncio.Event().wait), name="lead"
         )
         await management.create(jobs, job("done"))
         await world.until(ended)
@@ -212,7 +212,7 @@ async def mirror(world: RoledWorld, name: str, namespace: str) -> Json | None:
 
 async def lived(files: dict[str, list[str]], namespace: str, *, is_old: bool, **settings: Any) -> RoledWorld:
     """A world in which that has happened."""
-    with repeatable(0), listening() as complaints:
+    with repeatable(0), error_lines() as errors:
         async with asyncio.TaskGroup() as scope:
             world = RoledWorld(scope, files, is_old=is_old, **settings)
             try:
@@ -220,7 +220,7 @@ async def lived(files: dict[str, list[str]], namespace: str, *, is_old: bool, **
                 await life(world, namespace)
             finally:
                 await world.stop()
-    assert not complaints.lines, complaints.lines
+    assert not errors, errors
     return world
 
 
@@ -288,7 +288,7 @@ async def lived_by_jobs(*, is_old: bool) -> tuple[set[Attributes], list[Attribut
         apply(plane, RBAC / "job-controller.yaml")
         refused = record(plane, used, is_old=is_old)
         client, stop = plane.client(user=ACCOUNT), asyncio.Event()
-        parts: dict[str, Any] = {"clock": plane.clock, "log": Log("test"), "process": metrics}
+        parts: dict[str, Any] = {"clock": plane.clock, "log": get_log("test"), "process": metrics}
         part = JobControllerComponent(client, JobControllerSettings(), metrics=JobMetrics(metrics), **parts)
         scope.create_task(part.run(stop), name="jobs")
         await life_of_jobs(plane)

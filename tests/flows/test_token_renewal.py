@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from flow_world import HOME, FlowWorld, has_ended, listening, repeatable
+from flow_world import HOME, FlowWorld, error_lines, has_ended, repeatable
 from prometheus_client.parser import text_string_to_metric_families
 
 from mirror.embedded import virtual
@@ -27,7 +27,7 @@ from mirror.kube.client import Client
 from mirror.kube.kubeconfig import check_kubeconfig
 from mirror.model import names
 from mirror.planes.api import Api, Json
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 from mirror.workers import renewing
 from mirror.workers.renewing import Renewer
 from mirror.workers.tokens import Token, bearer_of, read_token
@@ -120,7 +120,7 @@ class TokenWorld(FlowWorld):
             is_leading=lambda: True,
             tell=self.mirroring.on_secret_problem,
             clock=self.clock,
-            log=Log("mirror"),
+            log=get_log("mirror"),
             metrics=self.metrics,
         )
         try:
@@ -145,7 +145,7 @@ def in_a_world(*, files: tuple[str, ...] = ALL_FILES, is_enabled: bool = True) -
 
     def around(flow: Callable[[TokenWorld], Awaitable[None]]) -> Callable[[], None]:
         async def lived() -> None:
-            with repeatable(0), listening():
+            with repeatable(0), error_lines():
                 async with asyncio.TaskGroup() as scope, world_of(scope, files, is_enabled) as world:
                     await flow(world)
 

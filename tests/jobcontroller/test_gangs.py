@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from doubles.jobworld import JobWorld
+from doubles.loglines import Lines
 from doubles.pods import Body
 from doubles.refusals import Refused
 from doubles.transport import Fault
@@ -216,7 +217,7 @@ async def test_a_restart_finds_what_was_made() -> None:
     ],
 )
 async def test_workloads_in_the_way_leave_pods_ungrouped(
-    arrange: Callable[[GangWorld], object], because: str, caplog: pytest.LogCaptureFixture
+    arrange: Callable[[GangWorld], object], because: str, log_lines: Lines
 ) -> None:
     """The Job runs, none of them is touched, and the log says once why."""
     async with gang_world(arrange) as world:
@@ -226,7 +227,7 @@ async def test_workloads_in_the_way_leave_pods_ungrouped(
         await world.settle()
         assert len(world.active()) == 2
         assert world.found(POD_GROUPS) == []
-    told = [vars(record)["fields"]["because"] for record in caplog.records if "one by one" in record.getMessage()]
+    told = [line["because"] for line in log_lines if "one by one" in line["event"]]
     assert told == [because]
 
 

@@ -19,7 +19,7 @@ from mirror.kube.credentials import Credentials, Endpoint, Identity
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import Meta, Object
 from mirror.kube.resources import CONFIGMAPS
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 pytestmark = pytest.mark.looptime
 
@@ -27,7 +27,7 @@ TRAIN = Object(Meta(name="train", namespace="default", uid="the uid", resource_v
 
 
 def recorder(client: Client) -> JobEvents:
-    return JobEvents(client, clock=LoopClock(), log=Log("test"))
+    return JobEvents(client, clock=LoopClock(), log=get_log("test"))
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from doubles.clock import LoopClock
 from doubles.jobs import job
+from doubles.loglines import Lines
 from doubles.pods import Node
 from doubles.refusals import Refused
 from doubles.transport import Fault, Wire, client_of, wire_to
@@ -22,7 +23,7 @@ from mirror.kube.client import Client
 from mirror.model.endings import CannotStart
 from mirror.runtime.leadership import LeadershipLost
 from mirror.settings.schema import JobController, LeaderElection, Limits, Settings
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import Log, get_log
 from mirror.telemetry.metrics import Metrics
 
 LEASE = "jobmirror-job-controller"
@@ -32,7 +33,7 @@ def part_on(wire: Wire, **changes: Any) -> JobControllerComponent:
     process = Metrics()
     settings = JobControllerSettings(**changes)
     return JobControllerComponent(
-        client_of(wire), settings, metrics=JobMetrics(process), process=process, clock=LoopClock(), log=Log("test")
+        client_of(wire), settings, metrics=JobMetrics(process), process=process, clock=LoopClock(), log=get_log("test")
     )
 
 
@@ -166,7 +167,7 @@ GANG = Gates(generic_workload=True, workload_with_job=True)
     ],
 )
 async def test_gang_scheduling_that_is_not_possible_holds_all_jobs(
-    answer: Refused | None, told: str, caplog: pytest.LogCaptureFixture
+    answer: Refused | None, told: str, log_lines: Lines
 ) -> None:
     """As upstream, whose caches are never complete then: no Job is synced, rather than some without their gang.
 
@@ -188,7 +189,7 @@ async def test_gang_scheduling_that_is_not_possible_holds_all_jobs(
         asked = [one for one in wire.sent if "/workloads" in one.path]
         assert 10 < len(asked) < 60
         stop.set()
-    problems = [vars(record)["fields"]["because"] for record in caplog.records if record.levelname == "ERROR"]
+    problems = [line["because"] for line in log_lines if line["level"] == "error"]
     assert sum(problem.startswith(told) for problem in problems) == 1
 
 
@@ -244,23 +245,23 @@ def written_by_the_rival(wire: Wire) -> Callable[[dict[str, Any]], None]:
 
 
 @pytest.mark.looptime
-async def test_a_server_that_does_not_answer_is_told_of_until_it_does(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_server_that_does_not_answer_is_told_of_until_it_does(log_lines: Lines) -> None:
     """The informers try again in silence; somebody has to say why nothing happens."""
     wire = wire_to("home")
     wire.is_down = True
     async with asyncio.TaskGroup() as scope:
-        asking = scope.create_task(_ask_who_is_there(client_of(wire), Log("test")), name="ask")
+        asking = scope.create_task(_ask_who_is_there(client_of(wire), get_log("test")), name="ask")
         await asyncio.sleep(60)
         wire.restore()
         await asking
-    assert 5 < len(caplog.records) < 12
+    assert 5 < len(log_lines) < 12
 
 
 @pytest.mark.looptime
 async def test_a_cluster_that_is_too_old_is_refused() -> None:
     """Said in one line, with the server's address."""
     with pytest.raises(CannotStart, match=r"cluster at https://home: .*1\.28"):
-        await _ask_who_is_there(client_of(wire_to("home", minor=28)), Log("test"))
+        await _ask_who_is_there(client_of(wire_to("home", minor=28)), get_log("test"))
 
 
 @pytest.mark.looptime

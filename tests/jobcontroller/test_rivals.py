@@ -15,7 +15,7 @@ from doubles.transport import Wire, client_of, wire_to
 from mirror.jobcontroller.controller_conflict import ControllerConflict, Evidence, Rivals, evidence_in, is_enough
 from mirror.kube.objects import Object, decode_object
 from mirror.runtime.informer import Change
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -104,7 +104,7 @@ def seen(job: dict[str, Any]) -> Object:
 async def test_a_rival_ends_us_within_seconds() -> None:
     """The error names it, some of the Jobs, and what to do."""
     wire = wire_to("home")
-    rivals = Rivals(client_of(wire), clock=LoopClock(), log=Log("test"))
+    rivals = Rivals(client_of(wire), clock=LoopClock(), log=get_log("test"))
     change(wire, rivals, *(stored(name) for name in "abcdef"))
     async with asyncio.TaskGroup() as scope:
         watching = scope.create_task(expect_fight(rivals), name="watch")
@@ -132,7 +132,7 @@ async def expect_fight(rivals: Rivals) -> str:
 async def test_what_an_earlier_controller_left_ends_nobody(entries: list[dict[str, str]]) -> None:
     """Also not its last writes, just after we took over; and then little is asked."""
     wire = wire_to("home")
-    rivals = Rivals(client_of(wire), clock=LoopClock(), log=Log("test"))
+    rivals = Rivals(client_of(wire), clock=LoopClock(), log=get_log("test"))
     change(wire, rivals, *(stored(name) for name in "abcdef"))
     async with asyncio.TaskGroup() as scope:
         watching = scope.create_task(rivals.watch(), name="watch")
@@ -149,7 +149,7 @@ async def test_what_an_earlier_controller_left_ends_nobody(entries: list[dict[st
 async def test_nothing_is_asked_while_nothing_foreign_happens() -> None:
     """An unchanged status, a new Job or a deletion is no reason to look."""
     wire = wire_to("home")
-    rivals = Rivals(client_of(wire), clock=LoopClock(), log=Log("test"))
+    rivals = Rivals(client_of(wire), clock=LoopClock(), log=get_log("test"))
     async with asyncio.TaskGroup() as scope:
         watching = scope.create_task(rivals.watch(), name="watch")
         await asyncio.sleep(0.1)
@@ -166,7 +166,7 @@ async def test_nothing_is_asked_while_nothing_foreign_happens() -> None:
 async def test_a_server_that_is_away_is_asked_again() -> None:
     """Failing to look is no reason to end."""
     wire = wire_to("home")
-    rivals = Rivals(client_of(wire), clock=LoopClock(), log=Log("test"))
+    rivals = Rivals(client_of(wire), clock=LoopClock(), log=get_log("test"))
     change(wire, rivals, stored("a"))
     async with asyncio.TaskGroup() as scope:
         watching = scope.create_task(rivals.watch(), name="watch")

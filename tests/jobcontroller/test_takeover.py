@@ -12,7 +12,7 @@ from doubles.jobworld import Told
 
 from mirror.jobcontroller.controller import ControllerSettings, JobController
 from mirror.kube.requests import Request
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 
 class BusyServer:
@@ -51,7 +51,7 @@ async def test_a_change_that_comes_meanwhile_does_not_keep_a_new_leader_from_lis
         events=told,  # type: ignore[arg-type]
         metrics=told,  # type: ignore[arg-type]
         clock=LoopClock(),
-        log=Log("test"),
+        log=get_log("test"),
     )
     async with asyncio.TaskGroup() as scope:
         watching = scope.create_task(controller.watch())

@@ -20,7 +20,7 @@ from mirror.kube.objects import Object, decode_object
 from mirror.kube.requests import Request
 from mirror.runtime.informer import Change
 from mirror.runtime.store import Store
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 
 NOON = BEGIN.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -90,7 +90,7 @@ class Home:
             self.store,
             metrics=JobMetrics(self.process),
             clock=LoopClock(),
-            log=Log("test"),
+            log=get_log("test"),
         )
 
     def put(self, body: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from mirror.kube.errors import BadAnswer, Forbidden, KubeError, NotServed, Unreachable
 from mirror.kube.fields import knows_rule_names
 from mirror.kube.requests import Request
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 
 class Server:
@@ -50,5 +50,5 @@ def document(*fields: str) -> dict[str, object]:
 async def test_a_server_knows_the_names_of_rules_if_it_says_so(answer: object, knows: bool) -> None:
     """One request; whatever goes wrong means no."""
     server = Server(answer)
-    assert await knows_rule_names(server, log=Log("test")) is knows
+    assert await knows_rule_names(server, log=get_log("test")) is knows
     assert server.asked == ["/openapi/v3/apis/batch/v1"]

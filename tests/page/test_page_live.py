@@ -17,7 +17,7 @@ from mirror.page.query import Query
 from mirror.page.streams import GAP_SECONDS, HEARTBEAT_SECONDS, LONGEST_SECONDS, SEND_SECONDS, Streams
 from mirror.page.table import PAGE_JOBS
 from mirror.runtime.clock import SystemClock
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 pytestmark = pytest.mark.looptime
 
@@ -29,7 +29,7 @@ class House:
         self.known = known
         self.leads = True
         self.board = Board(known, is_leading=lambda: self.leads, clock=SystemClock())
-        self.streams = Streams(self.board, log=Log("test"))
+        self.streams = Streams(self.board, log=get_log("test"))
         self.scope: asyncio.TaskGroup
 
     def reader(self) -> "Reader":

@@ -13,7 +13,7 @@ from mirror.model.endings import CannotStart
 from mirror.page import streams
 from mirror.page.hosts import is_ours
 from mirror.page.serving import Place, serve
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 ANY_PORT = Place(listen=("127.0.0.1", 0), hosts=("Jobs.Example.com",), managed_by="jobmirror.io/controller", origin="o")
 
@@ -35,7 +35,7 @@ class Site:
 @asynccontextmanager
 async def serving(known: Pretended, place: Place = ANY_PORT) -> AsyncIterator[Site]:
     async with (
-        serve(known, place, is_leading=lambda: True, log=Log("test")) as port,
+        serve(known, place, is_leading=lambda: True, log=get_log("test")) as port,
         aiohttp.ClientSession() as session,
     ):
         yield Site(known, port, session)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from doubles.loglines import Lines
 
 from mirror.embedded import virtual
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
@@ -214,7 +215,7 @@ WAITS = {
 }
 
 
-def test_gang_scheduling_that_it_does_not_serve_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+def test_gang_scheduling_that_it_does_not_serve_is_reported(log_lines: Lines) -> None:
     """No Job is run, as with upstream's gate on a server without the API; the log says what to change."""
 
     @on_a(Shape(controllers=(JOB,), gates=Gates(generic_workload=True, workload_with_job=True)))
@@ -224,7 +225,7 @@ def test_gang_scheduling_that_it_does_not_serve_is_reported(caplog: pytest.LogCa
         assert (await plane.api.get(f"{JOBS}/waits")).get("status") in (None, {})
 
     wait()
-    told = [vars(record)["fields"]["because"] for record in caplog.records if "gang" in record.getMessage()]
+    told = [line["because"] for line in log_lines if "gang" in line["event"]]
     kinds = ("workloads", "podgroups")
     assert [one.partition(",")[0] for one in told] == [
         f"the API server does not serve {plural} of scheduling.k8s.io/v1alpha2" for plural in kinds

@@ -12,7 +12,7 @@ from doubles.transport import Fault, Wire, client_of, wire_to
 
 from mirror.kube import requests
 from mirror.runtime.leadership import Leadership, LeadershipLost, LeaseSettings, Sighting, may_take
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 pytestmark = pytest.mark.looptime
 
@@ -43,7 +43,7 @@ class Worked:
 
 def candidate(wire: Wire, identity: str) -> Leadership:
     settings = LeaseSettings(HOME, "lease", identity)
-    return Leadership(client_of(wire), settings, clock=LoopClock(), log=Log("test"))
+    return Leadership(client_of(wire), settings, clock=LoopClock(), log=get_log("test"))
 
 
 def holder(wire: Wire) -> str:
@@ -258,7 +258,7 @@ async def test_the_first_term_counts_from_when_it_was_asked_for() -> None:
     sender, work = SlowToAcquire(), Worked()
     settings = LeaseSettings(HOME, "lease", "me", duration_seconds=15.0, renew_deadline_seconds=10.0)
     with pytest.raises(LeadershipLost):
-        await Leadership(sender, settings, clock=LoopClock(), log=Log("test")).run(work)
+        await Leadership(sender, settings, clock=LoopClock(), log=get_log("test")).run(work)
     assert sender.taken_at is not None
     assert work.ended[0] - sender.taken_at <= 10.1
 
@@ -272,7 +272,7 @@ async def test_an_answer_that_is_no_lease_is_a_failure_like_others(answer: bytes
             return answer
 
     task = asyncio.create_task(
-        Leadership(Junk(), LeaseSettings(HOME, "lease", "me"), clock=LoopClock(), log=Log("test")).run(Worked())
+        Leadership(Junk(), LeaseSettings(HOME, "lease", "me"), clock=LoopClock(), log=get_log("test")).run(Worked())
     )
     await asyncio.sleep(30)
     assert not task.done()

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 from doubles.clock import LoopClock
+from doubles.loglines import Lines
 
 from mirror.kube.errors import (
     BadAnswer,
@@ -25,7 +26,7 @@ from mirror.runtime.backoff import Backoff
 from mirror.runtime.loop import CacheBehind, IsOutage, consume, is_unreachable, is_unwell
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.supervise import supervise
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 pytestmark = pytest.mark.looptime
 
@@ -71,7 +72,7 @@ async def consuming(
     work: Callable[[str], Awaitable[float | None]], *, is_outage: IsOutage = is_unwell
 ) -> AsyncIterator[tuple[WorkQueue[str], Counted]]:
     queue, counted = WorkQueue[str](lambda _: "", clock=LoopClock()), Counted()
-    consuming = consume(queue, work, log=Log("test"), observer=counted, is_outage=is_outage)
+    consuming = consume(queue, work, log=get_log("test"), observer=counted, is_outage=is_outage)
     async with asyncio.TaskGroup() as scope:
         scope.create_task(consuming, name="consume")
         yield queue, counted
@@ -111,18 +112,17 @@ async def test_work_may_ask_to_look_again() -> None:
         assert counted.retries == 0
 
 
-async def test_a_cache_that_is_behind_is_waited_for_quietly(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_cache_that_is_behind_is_waited_for_quietly(log_lines: Lines) -> None:
     """As after a conflict: the watch brings what it lacks, and nobody need be told."""
     work = Script(a=[CacheBehind("x"), CacheBehind("x")])
-    with caplog.at_level("INFO"):
-        async with consuming(work) as (queue, counted):
-            queue.add("a")
-            await asyncio.sleep(1)
-            assert counted.retries == 2
-    assert caplog.records == []
+    async with consuming(work) as (queue, counted):
+        queue.add("a")
+        await asyncio.sleep(1)
+        assert counted.retries == 2
+    assert log_lines == []
 
 
-async def test_a_bug_in_one_keys_work_ends_nobody_elses(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_bug_in_one_keys_work_ends_nobody_elses(log_lines: Lines) -> None:
     """It is logged with its traceback and tried again, slowly."""
     work = Script(a=[ZeroDivisionError("bug"), ZeroDivisionError("bug")])
     async with consuming(work) as (queue, _):
@@ -131,9 +131,9 @@ async def test_a_bug_in_one_keys_work_ends_nobody_elses(caplog: pytest.LogCaptur
         await asyncio.sleep(10)
         assert work.times("a") == pytest.approx([0, 1, 2])
         assert work.times("b") == [0]
-    errors = [record for record in caplog.records if record.levelname == "ERROR"]
+    errors = [line for line in log_lines if line["level"] == "error"]
     assert len(errors) == 2
-    assert all(record.exc_info for record in errors)
+    assert all(line["exc_info"] for line in errors)
 
 
 async def test_work_that_hangs_keeps_no_other_key_waiting() -> None:
@@ -152,7 +152,7 @@ async def test_work_that_hangs_keeps_no_other_key_waiting() -> None:
     assert done == ["quick", "slow"], "closing waits for what is in work"
 
 
-async def test_a_supervised_task_is_started_again_with_growing_delays(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_supervised_task_is_started_again_with_growing_delays(log_lines: Lines) -> None:
     """A return counts as a failure, too: it must never end."""
     starts: list[float] = []
     told: list[str] = []
@@ -163,7 +163,7 @@ async def test_a_supervised_task_is_started_again_with_growing_delays(caplog: py
             raise KubeError("broken")
 
     async with asyncio.TaskGroup() as scope:
-        task = scope.create_task(supervise("it", work, log=Log("test"), on_restart=told.append), name="it")
+        task = scope.create_task(supervise("it", work, log=get_log("test"), on_restart=told.append), name="it")
         await asyncio.sleep(200)
         task.cancel()
     gaps = [later - earlier for earlier, later in pairwise(starts)]
@@ -171,7 +171,7 @@ async def test_a_supervised_task_is_started_again_with_growing_delays(caplog: py
     assert all(gap <= 36 for gap in gaps)
     assert gaps[5] > gaps[0] * 4
     assert set(told) == {"it"}
-    assert "task failed" in caplog.text
+    assert log_lines[0]["event"] == "task failed"
 
 
 async def test_a_quiet_time_makes_a_supervisor_forget() -> None:
@@ -184,7 +184,7 @@ async def test_a_quiet_time_makes_a_supervisor_forget() -> None:
         raise KubeError("broken")
 
     async with asyncio.TaskGroup() as scope:
-        task = scope.create_task(supervise("it", work, log=Log("test")), name="it")
+        task = scope.create_task(supervise("it", work, log=get_log("test")), name="it")
         await asyncio.sleep(300)
         task.cancel()
     assert starts[6] - starts[5] < 201
@@ -242,7 +242,7 @@ async def test_another_keys_success_is_no_news_for_one_that_is_refused() -> None
         assert len(work.times("a")) - before <= 1
 
 
-async def test_an_outage_is_told_once_a_second_however_many_keys_meet_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_outage_is_told_once_a_second_however_many_keys_meet_it(log_lines: Lines) -> None:
     """A line a key and try would bury everything else."""
 
     async def work(key: str) -> None:
@@ -252,7 +252,7 @@ async def test_an_outage_is_told_once_a_second_however_many_keys_meet_it(caplog:
         for number in range(200):
             queue.add(f"k{number}")
         await asyncio.sleep(10)
-    told = [record for record in caplog.records if record.levelname == "WARNING"]
+    told = [line for line in log_lines if line["level"] == "warning"]
     assert 8 <= len(told) <= 11
 
 
@@ -310,7 +310,7 @@ async def test_where_backoffs_must_be_plain_only_a_server_out_of_reach_is_looked
         assert work.times("a")[-1] - work.times("a")[-2] == pytest.approx(60)
 
 
-async def test_what_was_being_done_is_told_with_the_error(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_was_being_done_is_told_with_the_error(log_lines: Lines) -> None:
     """As upstream chains its errors: the outermost first."""
     error = Forbidden(403, "Forbidden", "no")
     error.add_note("adding uncounted pods to status")
@@ -318,5 +318,5 @@ async def test_what_was_being_done_is_told_with_the_error(caplog: pytest.LogCapt
     async with consuming(Script(a=[error])) as (queue, _):
         queue.add("a")
         await asyncio.sleep(1)
-    told = vars(caplog.records[0])["fields"]["error"]
+    told = log_lines[0]["error"]
     assert told == "tracking status: adding uncounted pods to status: 403 Forbidden: no"

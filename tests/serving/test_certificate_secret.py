@@ -14,7 +14,7 @@ from mirror.kube.errors import KubeError
 from mirror.model import names
 from mirror.model.endings import CannotStart
 from mirror.serving.certificates import Certificates, SelfManaged, served_names
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 pytestmark = pytest.mark.looptime
 
@@ -84,7 +84,7 @@ async def test_an_outage_later_on_changes_nothing() -> None:
     source = SelfManaged(
         client_of(wire), HOME, served_names(HOME), now=lambda: wire.clock.now() + timedelta(days=clock["days"])
     )
-    certificates = Certificates(source, log=Log("test"))
+    certificates = Certificates(source, log=get_log("test"))
     seen: list[bytes] = []
     certificates.when_changed(lambda: seen.append(certificates.authority))
     await certificates.load()
@@ -105,17 +105,17 @@ async def test_a_missing_right_is_told_at_the_start() -> None:
     wire = wire_to("management")
     wire.arrange("get", "secrets", Refused(403, "Forbidden"))
     with pytest.raises(CannotStart, match=r"no right to keep Secret jobmirror-https .*config/rbac/https.yaml"):
-        await Certificates(replica(wire), log=Log("test")).load()
+        await Certificates(replica(wire), log=get_log("test")).load()
 
 
 async def test_a_cluster_that_is_slow_to_start_is_waited_for() -> None:
     """For half a minute."""
     wire = wire_to("management")
     wire.arrange("get", "secrets", Fault.BREAK, times=3)
-    await Certificates(replica(wire), log=Log("test")).load()
+    await Certificates(replica(wire), log=get_log("test")).load()
     wire.is_down = True
     with pytest.raises(CannotStart, match="Secret jobmirror-https: "):
-        await Certificates(replica(wire), log=Log("test")).load()
+        await Certificates(replica(wire), log=get_log("test")).load()
 
 
 async def test_a_lost_answer_is_no_second_authority() -> None:

@@ -15,7 +15,7 @@ from mirror.serving.connection_limits import Limits
 from mirror.serving.listening import Port, serve_application
 from mirror.serving.peers import peer_of
 from mirror.serving.x509 import Authority, client_context
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: "
@@ -170,7 +170,7 @@ async def test_connections_that_never_agree_on_tls_make_room_too(monkeypatch: py
     """The webhook is called by an API server, whoever opens sockets beside it."""
     monkeypatch.setattr(connection_limits, "MOST_CONNECTIONS", 4)
     source = Given()
-    certificates = Certificates(source, log=Log("test"))
+    certificates = Certificates(source, log=get_log("test"))
     await certificates.load()
     app = https.application([web.get("/healthz", hello)])
     tls = client_context(source.authority.certificate)

@@ -20,7 +20,7 @@ from mirror.model.endings import CannotStart
 from mirror.serving import https
 from mirror.serving.certificates import Certificates, Files, Material, Unusable
 from mirror.serving.x509 import Authority, KeyPair, client_context, server_context
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 ANY_PORT = ("127.0.0.1", 0)
 ONE, OTHER = (Authority.new(name, now=datetime.now(UTC)) for name in ("one", "other"))
@@ -52,7 +52,7 @@ async def hello(_: web.Request) -> web.Response:
 
 @asynccontextmanager
 async def serving(source: Changing) -> AsyncIterator[int]:
-    certificates = Certificates(source, log=Log("test"))
+    certificates = Certificates(source, log=get_log("test"))
     await certificates.load()
     app = https.application([web.get("/", hello), web.post("/", hello)])
     async with asyncio.TaskGroup() as scope, https.serve_https(ANY_PORT, app, certificates) as port:
@@ -160,7 +160,7 @@ async def test_headers_are_bounded() -> None:
 async def test_an_address_that_is_taken_names_the_setting() -> None:
     """In one line for the operator."""
     source = Changing()
-    certificates = Certificates(source, log=Log("test"))
+    certificates = Certificates(source, log=get_log("test"))
     await certificates.load()
     async with serving(source) as port:
         with pytest.raises(CannotStart, match=r"cannot listen on 127.0.0.1:\d+ \(setting https.listen\): address"):

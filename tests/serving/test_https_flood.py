@@ -12,7 +12,7 @@ from aiohttp import web
 from mirror.serving import https
 from mirror.serving.certificates import Certificates, Material
 from mirror.serving.x509 import Authority, client_context
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 ONE = Authority.new("one", now=datetime.now(UTC))
 
@@ -32,7 +32,7 @@ async def hello(_: web.Request) -> web.Response:
 
 @asynccontextmanager
 async def serving() -> AsyncIterator[int]:
-    certificates = Certificates(Given(), log=Log("test"))
+    certificates = Certificates(Given(), log=get_log("test"))
     await certificates.load()
     app = https.application([web.get("/", hello)])
     async with https.serve_https(("127.0.0.1", 0), app, certificates) as port:

@@ -3,28 +3,33 @@
 import io
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mirror.settings.schema import Logging
-from mirror.telemetry.logs import JsonLines, Log, TextLines, set_up_logging
+from mirror.telemetry import logs
+from mirror.telemetry.logs import get_log, json_line, set_up_logging, text_line
 
 Written = Callable[[], str]
 
+ROOM = SimpleNamespace(name="mirror.runtime.loop")
 NOON = 1_767_268_800.25  # 2026-01-01T12:00:00.250Z
 
 
 @pytest.fixture
-def stream() -> Iterator[io.StringIO]:
-    """Where lines go; afterwards logging is as it was."""
-    root, ours = logging.getLogger(), logging.getLogger("mirror")
-    before = root.handlers[:], root.level, ours.level
-    yield io.StringIO()
-    root.handlers[:], root.level = before[0], before[1]
-    ours.setLevel(before[2])
+def stream() -> io.StringIO:
+    """Where lines go."""
+    return io.StringIO()
+
+
+@pytest.fixture(autouse=True)
+def it_is_noon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same time for all lines."""
+    monkeypatch.setattr(logs.time, "time", lambda: NOON)
 
 
 def written(stream: io.StringIO) -> str:
@@ -33,25 +38,30 @@ def written(stream: io.StringIO) -> str:
     return line.partition(" ")[2]
 
 
-def record(event: str, error: BaseException | None = None, **fields: object) -> logging.LogRecord:
-    """What the standard library hands to a formatter."""
-    info = (type(error), error, error.__traceback__) if error else None
-    made = logging.LogRecord("mirror.runtime.loop", logging.INFO, "", 0, event, None, info)
-    made.created = NOON
-    made.fields = fields
-    return made
+def line_of(event: str, error: BaseException | None = None, **fields: object) -> dict[str, object]:
+    """What structlog hands to a renderer."""
+    return {**fields, "event": event, **({"exc_info": error} if error else {})}
+
+
+def as_text(event: str, error: BaseException | None = None, **fields: object) -> str:
+    return text_line(ROOM, "info", line_of(event, error, **fields))
+
+
+def as_json(event: str, error: BaseException | None = None, **fields: object) -> dict[str, object]:
+    found: dict[str, object] = json.loads(json_line(ROOM, "info", line_of(event, error, **fields)))
+    return found
 
 
 def test_a_text_line_is_time_level_room_event_and_fields() -> None:
     """The event is constant text, the rest key=value, in the order given."""
-    line = TextLines().format(record("mirror created", job="team/train", worker="east", tries=2))
+    line = as_text("mirror created", job="team/train", worker="east", tries=2)
 
     assert line == "2026-01-01T12:00:00.250Z INFO    runtime.loop: mirror created job=team/train worker=east tries=2"
 
 
 def test_a_json_line_holds_the_same() -> None:
     """One object per line; numbers stay numbers."""
-    line = JsonLines().format(record("mirror created", job="team/train", tries=2))
+    line = json_line(ROOM, "info", line_of("mirror created", job="team/train", tries=2))
 
     assert json.loads(line) == {
         "time": "2026-01-01T12:00:00.250Z",
@@ -87,12 +97,13 @@ def test_a_json_line_holds_the_same() -> None:
 )
 def test_values_are_quoted_as_needed(value: object, text: str) -> None:
     """Fields can be taken apart again, whatever a worker put in (D18)."""
-    assert TextLines().format(record("seen", value=value)).endswith(f": seen value={text}")
+    assert as_text("seen", value=value).endswith(f": seen value={text}")
 
 
 def test_json_values_are_bounded_too() -> None:
     """The JSON form cuts and cleans values like the text form."""
-    line = JsonLines().format(record("seen", text="x" * 600, escape="\x1b[2J", surrogate="\ud800", nan=float("inf")))
+    fields = line_of("seen", text="x" * 600, escape="\x1b[2J", surrogate="\ud800", nan=float("inf"))
+    line = json_line(ROOM, "info", fields)
 
     assert line.isascii()
     assert line.isprintable()
@@ -103,7 +114,7 @@ def test_json_values_are_bounded_too() -> None:
 
 def test_a_field_cannot_replace_what_every_line_has() -> None:
     """Time, level, logger and event of a JSON line are always ours."""
-    line = json.loads(JsonLines().format(record("seen", level="fatal", time="never")))
+    line = as_json("seen", level="fatal", time="never")
 
     assert (line["level"], line["level_"]) == ("info", "fatal")
     assert (line["time"], line["time_"]) == ("2026-01-01T12:00:00.250Z", "never")
@@ -116,8 +127,8 @@ def test_a_traceback_follows_its_line() -> None:
     except ValueError as caught:
         error = caught
 
-    lines = TextLines().format(record("failed", error)).split("\n")
-    in_json = json.loads(JsonLines().format(record("failed", error)))
+    lines = as_text("failed", error).split("\n")
+    in_json = as_json("failed", error)
 
     assert lines[0].endswith("failed")
     assert lines[1] == "  | Traceback (most recent call last):"
@@ -128,7 +139,7 @@ def test_a_traceback_follows_its_line() -> None:
 
 def test_a_long_traceback_keeps_its_end() -> None:
     """What is cut is the beginning; the error itself stands last."""
-    text = TextLines().format(record("failed", ValueError("x\n" * 20_000 + "the end")))
+    text = as_text("failed", ValueError("x\n" * 20_000 + "the end"))
 
     assert len(text) < 70_000
     assert text.endswith("the end")
@@ -138,17 +149,17 @@ def test_a_long_traceback_keeps_its_end() -> None:
 @given(st.dictionaries(st.sampled_from("abc"), st.text(st.characters()) | st.floats() | st.integers() | st.none()))
 def test_any_values_make_one_printable_line(fields: dict[str, object]) -> None:
     """No value makes a second line, an unprintable character, or invalid JSON."""
-    text, as_json = TextLines().format(record("seen", **fields)), JsonLines().format(record("seen", **fields))
+    text, in_json = as_text("seen", **fields), json_line(ROOM, "info", line_of("seen", **fields))
 
     assert text.isprintable()
-    assert as_json.isprintable()
-    assert set(fields) <= set(json.loads(as_json))
+    assert in_json.isprintable()
+    assert set(fields) <= set(json.loads(in_json))
 
 
 def test_bound_fields_come_first_and_can_be_replaced(stream: io.StringIO) -> None:
     """A bound logger repeats its fields; binding leaves the first logger as it was."""
     set_up_logging(Logging(), stream)
-    log = Log("controllers").bind(job="team/train", worker="east")
+    log = get_log("controllers").bind(job="team/train", worker="east")
 
     log.bind(worker="west").info("moved", why="drain")
 
@@ -163,7 +174,7 @@ def test_lines_below_the_level_are_not_formatted(stream: io.StringIO) -> None:
             raise AssertionError("formatted")
 
     set_up_logging(Logging(level="info"), stream)
-    Log("controllers").debug("looked", value=Explosive())
+    get_log("controllers").debug("looked", value=Explosive())
 
     assert stream.getvalue() == ""
 
@@ -175,7 +186,7 @@ def test_lines_below_the_level_are_not_formatted(stream: io.StringIO) -> None:
 def test_the_level_decides_what_is_written(stream: io.StringIO, level: str, kept: str) -> None:
     """Everything from the level on is written."""
     set_up_logging(Logging(level=level), stream)
-    log = Log("room")
+    log = get_log("room")
     log.debug("dbg")
     log.info("inf")
     log.warning("wrn")
@@ -185,10 +196,11 @@ def test_the_level_decides_what_is_written(stream: io.StringIO, level: str, kept
 
 
 def test_an_error_with_traceback_names_the_exception_in_both(stream: io.StringIO) -> None:
-    """``traceback=True`` adds the traceback of the exception given as ``error``."""
+    """``exc_info`` adds the traceback of an exception."""
     set_up_logging(Logging(), stream)
+    error = KeyError("x")
 
-    Log("runtime.loop").error("unexpected error", key="team/train", error=KeyError("x"), traceback=True)
+    get_log("runtime.loop").error("unexpected error", key="team/train", error=error, exc_info=error)
 
     line, *below = stream.getvalue().splitlines()
     assert line.endswith("unexpected error key=team/train error=\"KeyError: 'x'\"")
@@ -201,7 +213,7 @@ def test_setting_up_again_replaces_the_stream(stream: io.StringIO) -> None:
     set_up_logging(Logging(), stream)
     set_up_logging(Logging(format="json"), second)
 
-    Log("room").info("seen")
+    get_log("room").info("seen")
 
     assert stream.getvalue() == ""
     assert json.loads(second.getvalue())["event"] == "seen"

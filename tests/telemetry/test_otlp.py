@@ -8,11 +8,12 @@ import time
 
 import pytest
 from doubles.collector import receiver
+from doubles.loglines import Lines
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as Told
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from mirror.telemetry import otlp
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 from mirror.telemetry.otlp import collector, traces_url
 from mirror.telemetry.spans import Span
 
@@ -31,7 +32,7 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_collector_gets_the_spans() -> None:
     """OTLP over HTTP, as protobuf: ids, parent, times, attributes, status, and who sends."""
     async with receiver() as taking:
-        async with collector(taking.url, log=Log("traces")) as to:
+        async with collector(taking.url, log=get_log("traces")) as to:
             to.send((ROOT, CHILD))
         path, got = taking.got.get_nowait()
     (resource,) = got.resource_spans
@@ -51,7 +52,7 @@ async def test_a_collector_gets_the_spans() -> None:
 
 async def test_spans_are_sent_soon_and_not_only_at_the_end() -> None:
     """A thread sends while the manager works."""
-    async with receiver() as taking, collector(taking.url, log=Log("traces")) as to:
+    async with receiver() as taking, collector(taking.url, log=get_log("traces")) as to:
         to.send((ROOT,))
         async with asyncio.timeout(60):
             await taking.got.get()
@@ -62,34 +63,34 @@ async def test_without_an_address_the_environment_says_where(monkeypatch: pytest
     async with receiver() as taking:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", taking.url)
         monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.cluster.name=blue,service.name=mine")
-        async with collector("", log=Log("traces")) as to:
+        async with collector("", log=get_log("traces")) as to:
             to.send((ROOT,))
         _, got = taking.got.get_nowait()
     said = {one.key: one.value.string_value for one in got.resource_spans[0].resource.attributes}
     assert (said["k8s.cluster.name"], said["service.name"]) == ("blue", "mine")
 
 
-async def test_a_collector_that_refuses_is_told_of_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_collector_that_refuses_is_told_of_once_a_minute(log_lines: Lines) -> None:
     """Batches may fail by the dozen; the library's own lines do not reach the log."""
-    async with receiver(400) as taking, collector(taking.url, log=Log("traces")) as to:
+    async with receiver(400) as taking, collector(taking.url, log=get_log("traces")) as to:
         for _ in range(3):
             to.send((ROOT,))
             async with asyncio.timeout(60):
                 await taking.got.get()
-    (line,) = caplog.records
-    assert (line.name, line.getMessage()) == ("mirror.traces", "traces not sent")
-    assert "400" in line.__dict__["fields"]["because"]
+    (line,) = log_lines
+    assert (line["logger"], line["event"]) == ("traces", "traces not sent")
+    assert "400" in line["because"]
     assert logging.getLogger("opentelemetry").propagate
 
 
 async def test_a_collector_that_hangs_does_not_keep_the_manager(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, log_lines: Lines
 ) -> None:
     """The end waits a bounded time and no longer; sending never waits."""
     monkeypatch.setattr(otlp, "CLOSE_SECONDS", 0.1)
     async with receiver() as taking:
         taking.hold.clear()
-        async with collector(taking.url, log=Log("traces")) as to:
+        async with collector(taking.url, log=get_log("traces")) as to:
             to.send((ROOT,))
             async with asyncio.timeout(60):
                 await taking.got.get()
@@ -97,7 +98,7 @@ async def test_a_collector_that_hangs_does_not_keep_the_manager(
             for _ in range(otlp.MOST_WAITING + 5):
                 to.send((CHILD,))
         assert time.monotonic() - begin < 30
-    told = [line.__dict__["fields"]["because"] for line in caplog.records]
+    told = [line["because"] for line in log_lines]
     assert told == ["Queue full, dropping Span.", "the collector is too slow for the end"]
 
 

@@ -14,7 +14,7 @@ from mirror.embedded.controllers.settings import Settings
 from mirror.embedded.podlogs import PodLogs
 from mirror.kube.client import Client
 from mirror.runtime.clock import Clock
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 NAMES = ("gc", "namespace", "serviceaccount", "cronjob", "scheduler", "kubelet", "node")
 """Garbage collection, deletion of namespaces, default service accounts, CronJobs, scheduler, kubelet, lifecycle of
@@ -47,7 +47,7 @@ async def run(
         OSError: the kubelet's folder cannot be made.
     """
     settings = settings or Settings()
-    log = Log(f"controllers.{name}", cluster=client.name)
+    log = get_log(f"controllers.{name}", cluster=client.name)
     match name:
         case "gc":
             await garbage.run(client, clock=clock, log=log, settings=settings)

@@ -21,7 +21,7 @@ from mirror.embedded.faults.kinds import Dropped
 from mirror.embedded.http import writing
 from mirror.embedded.http.reading import Head, Malformed, Reader, Received
 from mirror.embedded.http.streaming import next_piece, pause_seconds
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_module_log
 
 REQUEST_SECONDS = 60.0
 """From the first byte of a request to its last."""
@@ -38,7 +38,7 @@ _MOST_AHEAD = 64 << 10
 _UPGRADES = ("websocket", "spdy/")
 _NO_UPGRADES = "this server runs no containers to talk to: exec, attach, port-forward and WebSockets are not served"
 
-_log = Log("web")
+_log = get_module_log("web")
 
 
 class Handler(Protocol):
@@ -189,7 +189,7 @@ class Connection(asyncio.Protocol):
         except (Dropped, ConnectionError):  # a fault: the client shall see that nobody answers
             self._transport.abort()
         except Exception as error:  # noqa: BLE001 - a defect must not end everybody's connections
-            _log.error("connection failed", error=error, traceback=True, peer=self._peer)
+            _log.error("connection failed", error=error, exc_info=error, peer=self._peer)
             self._transport.abort()
         finally:
             self._is_ending = True

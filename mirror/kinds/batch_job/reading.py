@@ -9,6 +9,7 @@ from typing import Any, TypedDict, TypeVar
 import msgspec
 
 from mirror.kinds.base import Progress, StatusSummary
+from mirror.kinds.remembering import once_per_object
 from mirror.kube.objects import JUNK, Object
 from mirror.model import names
 
@@ -70,6 +71,7 @@ _size = msgspec.json.Decoder(_Size | None)
 _NOTHING = StatusSummary(placed=None, is_finished=False)
 
 
+@once_per_object
 def summary(found: Object) -> StatusSummary:
     """Where it is recorded, and whether it is over, without decoding the rest."""
     if b'"conditions"' not in bytes(found.status):

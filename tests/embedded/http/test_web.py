@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
+from doubles.loglines import Lines
 
 from mirror.embedded import certificates, kubeconfigs, web
 from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream
@@ -151,7 +152,7 @@ async def test_upgrades_are_refused() -> None:
 
 
 @pytest.mark.parametrize("path", ["/drop", "/defect", "/broken"])
-async def test_what_fails_ends_one_connection(path: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_fails_ends_one_connection(path: str, log_lines: Lines) -> None:
     """And nobody else's."""
     async with serving(Scripted()) as port:
         async with client(port) as (reader, writer):
@@ -161,7 +162,7 @@ async def test_what_fails_ends_one_connection(path: str, caplog: pytest.LogCaptu
         async with client(port) as (reader, writer):
             writer.write(GET % b"/")
             assert (await answer(reader))[0] == 200
-    assert (path == "/drop") == (not caplog.records)
+    assert (path == "/drop") == (not log_lines)
 
 
 async def test_a_stream_ends_when_its_reader_leaves() -> None:
