@@ -10,7 +10,7 @@ from pathlib import Path
 from e2e.browser import browser_tab, find_chromium
 from e2e.pretended import picture
 from mirror.page.serving import Place, serve
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 
 
 async def take(file: Path) -> None:
@@ -20,7 +20,7 @@ async def take(file: Path) -> None:
         raise SystemExit("there is no chromium on the PATH")
     place = Place(listen=("127.0.0.1", 0), managed_by="jobmirror.io/controller", origin="7f3c9a4e")
     known = picture(datetime.now(UTC))
-    async with serve(known, place, is_leading=lambda: True, log=Log("page")) as port, browser_tab(program) as tab:
+    async with serve(known, place, is_leading=lambda: True, log=get_log("page")) as port, browser_tab(program) as tab:
         await tab.look(width=1280, height=860)
         await tab.open(f"http://127.0.0.1:{port}/")
         await tab.wait_for("document.getElementById('live').textContent === 'Live'")

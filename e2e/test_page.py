@@ -26,7 +26,7 @@ from mirror.page.times import relative, span
 from mirror.planes.fleet import Fleet, fleet
 from mirror.planes.samples import sample_jobs
 from mirror.planes.shape import Shape
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 
 CHROMIUM = find_chromium()
@@ -49,7 +49,7 @@ async def seen(known: Pretended, *, port: int = 0) -> AsyncIterator[tuple[Tab, s
     """A tab, and the address of a page that shows what is pretended."""
     assert CHROMIUM is not None
     place = Place(listen=("127.0.0.1", port), managed_by="jobmirror.io/controller", origin="7f3c9a4e")
-    async with serve(known, place, is_leading=lambda: True, log=Log("page")) as found, browser_tab(CHROMIUM) as tab:
+    async with serve(known, place, is_leading=lambda: True, log=get_log("page")) as found, browser_tab(CHROMIUM) as tab:
         yield tab, f"http://127.0.0.1:{found}/"
 
 
@@ -202,11 +202,11 @@ async def test_a_manager_that_goes_is_told_and_found_again(other_port: int) -> N
     known = picture()
     async with seen(known) as (tab, _):
         place = Place(listen=("127.0.0.1", other_port))
-        async with serve(known, place, is_leading=lambda: True, log=Log("page")):
+        async with serve(known, place, is_leading=lambda: True, log=get_log("page")):
             await tab.open(f"http://127.0.0.1:{other_port}/")
             await tab.wait_for(LIVE)
         await tab.wait_for("document.getElementById('live').textContent.startsWith('Not live')")
-        async with serve(known, place, is_leading=lambda: False, log=Log("page")):
+        async with serve(known, place, is_leading=lambda: False, log=get_log("page")):
             await tab.wait_for(f"{LIVE} && document.getElementById('role').innerText === 'standing by'")
             assert tab.loads == 1
 

@@ -29,7 +29,7 @@ from mirror.kube.objects import Object
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.informer import Change
 from mirror.settings.schema import Limits
-from mirror.telemetry.logs import Log
+from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
 from mirror.workers.registry import Registry, RegistrySettings
 from mirror.workers.renewing import Renewer
@@ -70,7 +70,7 @@ class NoSources:
 @asynccontextmanager
 async def renewer_of(manager: ManagerProcess, tell: Callable[[Object, str, str], None]) -> AsyncIterator[Renewer]:
     """Who renews the tokens of that manager's workers, by its rights."""
-    metrics, log, clock = Metrics(), Log("renewer"), Ahead()
+    metrics, log, clock = Metrics(), get_log("renewer"), Ahead()
     account = yaml.safe_load(manager.config.read_text())["kubeconfig"]
     client = await connect_management(account, limits=Limits(), observer=metrics)
 
