@@ -21,7 +21,7 @@ class TestSelection:
     async def test_selectors_choose_by_label_and_by_name(
         self, management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
     ) -> None:
-        """``worker-selector`` is a label selector over the Secrets' labels; ``name`` is implied (design §2)."""
+        """``worker-selector`` is a label selector over the Secrets' labels; ``name`` is implied (docs/workers.md)."""
         wanted = {
             "region=eu": "east",
             "region in (us, asia)": "west",
@@ -85,7 +85,7 @@ class TestSelection:
     async def test_a_cordoned_worker_gets_nothing_new_and_keeps_what_it_has(
         self, manager: ManagerProcess, scene: Scene
     ) -> None:
-        """``cordoned`` on the Secret: running Jobs go on, new ones go elsewhere or wait (design §2)."""
+        """``cordoned`` on the Secret: running Jobs go on, new ones go elsewhere or wait (docs/workers.md)."""
         east_only = {"worker-selector": "name=east"}
         await scene.create(job("running", manager.managed_by, run_for="never", annotations=east_only))
         await scene.source_until("running", runs())
@@ -106,7 +106,7 @@ class TestSelection:
     async def test_weights_share_jobs_out(
         self, management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
     ) -> None:
-        """Twice the weight is twice the Jobs, as long as they run (design §2)."""
+        """Twice the weight is twice the Jobs, as long as they run (docs/workers.md)."""
         async with ManagerProcess.start(management) as manager:
             await manager.register("east", east, annotations={"weight": "2"})
             await manager.register("west", west)

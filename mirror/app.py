@@ -161,7 +161,7 @@ class Manager:
             self.metrics.leader.set(0)
 
     async def _freeze_when_ready(self) -> None:
-        """What was loaded at the start stays: the collector need not look at it again (python.md §4.2)."""
+        """What was loaded at the start stays: the collector need not look at it again (docs/libraries.md)."""
         await self.mirroring.wait_until_ready()
         gc.collect()
         gc.freeze()
@@ -394,5 +394,5 @@ def _first(failure: BaseException) -> BaseException:
 
 
 def tune_garbage_collection() -> None:
-    """Fewer, larger collections: long-lived objects are many here, cycles are few (python.md §4.2)."""
+    """Fewer, larger collections: long-lived objects are many here, cycles are few (docs/libraries.md)."""
     gc.set_threshold(10_000, 20, 50)

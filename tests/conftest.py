@@ -43,7 +43,7 @@ def log_lines() -> Iterator[Lines]:
 
 @pytest.fixture(autouse=True)
 def no_leftover_task(request: pytest.FixtureRequest) -> None:
-    """Tasks have a parent (style 5): an asynchronous test that leaves one behind fails."""
+    """Tasks have a parent: an asynchronous test that leaves one behind fails."""
     if inspect.iscoroutinefunction(request.function):
         request.getfixturevalue("tasks_have_ended")
 

@@ -306,7 +306,7 @@ async def _ask_who_is_there(client: Client, log: Log) -> None:
 
 
 async def _freeze_when_ready(part: JobControllerComponent) -> None:
-    """What was loaded at the start stays: the collector need not look at it again (python.md §4.2)."""
+    """What was loaded at the start stays: the collector need not look at it again (docs/libraries.md)."""
     await part.controller.wait_until_ready()
     gc.collect()
     gc.freeze()

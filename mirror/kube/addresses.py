@@ -2,7 +2,7 @@
 
 ``kubeconfig`` asks about the host as it is written, ``transport`` again about each address that a name resolves to.
 Whoever may write a worker's Secret must not be able to send our requests to our own machine, or to the services that
-hand out cloud credentials (python.md §1.2.16).
+hand out cloud credentials (docs/libraries.md).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Used by ``connect``. What is taken from kubernetes_asyncio is how kubeconfig files are found and merged, how a user's
 static credentials become a header, and the in-cluster convention. What is not (certificates, token files, plugins) is
 done by ``tls`` and ``identities``: there the library leaves keys in temporary files, never reads a token again, and may
-wait for a plugin for ever (python.md §1.2). It is imported late, as that takes half a second.
+wait for a plugin for ever (docs/libraries.md). It is imported late, as that takes half a second.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _id_token(provider: Mapping[str, object]) -> str:
     """OIDC's token as it stands; once it has expired, requests are refused with 401.
 
     Renewing is left out on purpose: the library sends the client secret over a connection whose certificate it does not
-    check, or fails (python.md §1.2.9).
+    check, or fails (docs/libraries.md).
     """
     config = provider.get("config")
     token = config.get("id-token") if isinstance(config, Mapping) else None

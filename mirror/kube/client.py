@@ -265,7 +265,7 @@ class Client:
         return identity, headers
 
     def _refusal(self, answer: Answer) -> KubeError:
-        """The error that an answer stands for; the whole cluster rests when it says so (python.md §4.4)."""
+        """The error that an answer stands for; the whole cluster rests when it says so (docs/libraries.md)."""
         error = error_from_answer(answer.status, answer.headers, answer.body)
         if isinstance(error, TooManyRequests):
             self._limiter.pause(error.retry_after_seconds or _UNASKED_PAUSE_SECONDS)

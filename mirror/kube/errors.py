@@ -1,4 +1,4 @@
-"""What can go wrong on the wire, by meaning (style 6).
+"""What can go wrong on the wire, by meaning.
 
 Raised by ``client`` and ``watch``, handled where something can be done. Whether to try again is decided in
 ``runtime/loop``.

@@ -185,7 +185,7 @@ def _read_provider(node: Node, policy: Policy) -> Mapping[str, object] | None:
         return None
     if not policy.trusted:
         # Renewing such tokens means running a command that the file names (gcp), or sending a client secret over a
-        # connection whose certificate nobody checked (oidc, python.md §1.2.9): not even an opt-in makes that sound.
+        # connection whose certificate nobody checked (oidc, docs/libraries.md): not even an opt-in makes that sound.
         fix = "use a token or a client certificate, or an exec plugin with workers.allow.exec: true"
         raise KubeconfigRefused(node.at("auth-provider"), "cannot be renewed safely, whatever is allowed", fix)
     return node.child("auth-provider").values

@@ -1,4 +1,4 @@
-"""Objects as we keep them: metadata decoded, everything else as the bytes that came (python.md §4.2).
+"""Objects as we keep them: metadata decoded, everything else as the bytes that came (docs/libraries.md).
 
 The structs are immutable by convention; spec and status are decoded on demand, so nobody can change what is cached.
 """

@@ -1,4 +1,4 @@
-"""Every name that appears on the wire: labels, annotations, conditions, events (design §2).
+"""Every name that appears on the wire: labels, annotations, conditions, events.
 
 No other module spells one of these out.
 """

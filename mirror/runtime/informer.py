@@ -1,4 +1,4 @@
-"""Keeps a store like a collection on the server, for ever: list, watch, resume, relist (python.md §4.1).
+"""Keeps a store like a collection on the server, for ever: list, watch, resume, relist (docs/libraries.md).
 
 Prefers a watch that begins with all objects, and falls back to paged lists where the server does not offer it. A watch
 that ends is resumed from its last version; 410 in any form means a new list, whose difference to the store shows the

@@ -1,6 +1,6 @@
 """Leader election on a Lease: one process works, the others stand by.
 
-Own, because the known Python one goes on working after it lost its lease (python.md §1.3). Promises: the leader's
+Own, because the known Python one goes on working after it lost its lease (docs/libraries.md). Promises: the leader's
 work is cancelled *and has ended* before anybody else may take the lease; time is measured monotonically on each side,
 by a clock that counts while the machine sleeps; a clean exit hands the lease over at once. Where nothing is cancelled
 in time, because the process was stopped or the machine slept, the ``WritePermit`` keeps the writes back (D28).

@@ -1,4 +1,4 @@
-"""What one list+watch has shown, by namespace and name, with indexes (python.md §4.1).
+"""What one list+watch has shown, by namespace and name, with indexes.
 
 Filled by ``informer``; read by the controllers. Objects in it are immutable by convention.
 """

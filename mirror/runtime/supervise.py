@@ -1,4 +1,4 @@
-"""Tasks that must never end: a return is an error, an error is a restart with backoff (python.md §4.5)."""
+"""Tasks that must never end: a return is an error, an error is a restart with backoff (docs/libraries.md)."""
 
 from __future__ import annotations
 

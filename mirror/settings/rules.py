@@ -32,7 +32,7 @@ ALLOW_NAMES = (
     "proxyURL",
     "impersonation",
 )
-"""What a worker's kubeconfig is refused for unless ``workers.allow`` names it (design §2)."""
+"""What a worker's kubeconfig is refused for unless ``workers.allow`` names it (docs/security.md)."""
 
 FEATURE_GATES = (
     "GenericWorkload",

@@ -1,4 +1,4 @@
-"""The settings as values, with their defaults (design §2); ``config/mirror.yaml`` documents the same keys in YAML.
+"""The settings as values, with their defaults; ``config/mirror.yaml`` documents the same keys in YAML.
 
 Every room that can be configured takes the part it needs from here. Each field names the rule that its value obeys; a
 new setting is one line here, one in ``config/mirror.yaml`` and one in ``docs/settings.md``. Not here: reading a file

@@ -1,4 +1,4 @@
-"""Log lines: a constant event name and ``key=value`` fields (style 7), as text or JSON; structlog carries them.
+"""Log lines: a constant event name and ``key=value`` fields, as text or JSON; structlog carries them.
 
 Every room logs through ``get_log``; a command calls ``set_up_logging`` once, before it builds anything. Values of
 fields may come from a worker and are hostile until cleaned (D18): they cannot start a new line, move a cursor, reorder

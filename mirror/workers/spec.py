@@ -1,4 +1,4 @@
-"""What a Secret says about a worker: pure reading, every problem with its field (design §2)."""
+"""What a Secret says about a worker: pure reading, every problem with its field (docs/workers.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that are stopped: deadline, suspension, failure and success policies, limits per index (reference §5.6–5.9)."""
+"""Jobs that are stopped: deadline, suspension, failure and success policies, limits per index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that run: the chains of writes that were observed on a real cluster (reference §5), on one in memory."""
+"""Jobs that run: the chains of writes that were observed on a real cluster, on one in memory."""
 
 from __future__ import annotations
 

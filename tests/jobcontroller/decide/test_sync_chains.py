@@ -1,4 +1,4 @@
-"""The chains that were observed on kube-controller-manager (reference §5), request by request."""
+"""The chains that were observed on kube-controller-manager, request by request."""
 
 from __future__ import annotations
 
