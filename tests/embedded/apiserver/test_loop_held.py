@@ -23,6 +23,7 @@ from tests.embedded.apiserver.large import Large, Place, places, requests, selec
 MOST_HELD_SECONDS = 0.25
 MOST_TIMES = 8.0
 """For four times as much: halfway between what grows with the size (4) and with its square (16)."""
+MOST_ROUNDS = 6
 SAMPLE = 12
 """Of nearly two thousand places, for each of which 17 requests take some ten seconds of CPU."""
 _NOT_WORTH_SECONDS = 0.25
@@ -91,16 +92,25 @@ async def _holding(watchdog: Watchdog, larges: Iterable[Large]) -> list[str]:
 
 
 async def _growing(watchdog: Watchdog, place: Place, size: int) -> list[str]:
-    """Requests that take far more than four times as long when they are four times as large."""
+    """Requests that take far more than four times as long when they are four times as large.
+
+    Others on the machine only ever make a request longer, so the shortest of some rounds counts.
+    """
     small, large = await _seconds(watchdog, place, size), await _seconds(watchdog, place, 4 * size)
-    if any(_is_too_much(small[what], large[what]) for what in large):  # once more: others only ever make it longer
-        small = {what: min(small[what], took) for what, took in (await _seconds(watchdog, place, size)).items()}
-        large = {what: min(large[what], took) for what, took in (await _seconds(watchdog, place, 4 * size)).items()}
+    for _ in range(MOST_ROUNDS - 1):
+        if not any(_is_too_much(small[what], large[what]) for what in large):
+            return []
+        small = _shortest(small, await _seconds(watchdog, place, size))
+        large = _shortest(large, await _seconds(watchdog, place, 4 * size))
     return [
         f"{what}: {small[what]:.3f} s and {took:.3f} s"
         for what, took in large.items()
         if _is_too_much(small[what], took)
     ]
+
+
+def _shortest(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:
+    return {what: min(before[what], took) for what, took in now.items()}
 
 
 async def _seconds(watchdog: Watchdog, place: Place, size: int) -> dict[str, float]:
@@ -150,6 +160,5 @@ async def test_no_request_takes_more_than_its_share(watchdog: Watchdog) -> None:
     """Four times as much of any list, map or string takes no more than eight times as long."""
     found = []
     for place in Random(2).sample(await places(watchdog.asking), SAMPLE):
-        if await _growing(watchdog, place, 100_000):  # the machine may have been busy: asked once more
-            found += [f"{place}: {one}" for one in await _growing(watchdog, place, 100_000)]
+        found += [f"{place}: {one}" for one in await _growing(watchdog, place, 100_000)]
     assert found == []
