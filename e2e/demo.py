@@ -48,7 +48,7 @@ async def run(console: Console) -> int:
     identity = Identity("jobmirror-system", names.DEFAULT_MANAGED_BY, "")
     console.print("Starting three Kubernetes control planes (one management cluster, workers east and west) …")
     async with control_planes(workers=2, provider=Binaries(MANAGEMENT, WORKER)) as planes:
-        console.print(f"They are ready after {time.monotonic() - began:.1f} s. Starting the manager …")
+        console.print(f"Ready after {time.monotonic() - began:.1f} s. Starting the manager …")
         async with ManagerProcess.start(planes.management, planes.workers, identity=identity) as manager:
             async with planes.management.client() as client, asyncio.TaskGroup() as wave:
                 for body in sample_jobs(identity.managed_by):

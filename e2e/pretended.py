@@ -194,7 +194,10 @@ def picture(now: datetime = NOW) -> Pretended:
         Moment(at=ago(minutes=42), kind="Held", text="suspended until a worker is chosen"),
         Moment(at=ago(minutes=42), kind="Waiting", text="east: capacity reached; gpu-frankfurt: capacity reached"),
         Moment(
-            at=ago(minutes=35), kind="Placed", text="least loaded of 2 that match region=eu", worker="gpu-frankfurt"
+            at=ago(minutes=35),
+            kind="Placed",
+            text="lowest load of the eligible workers (next: gpu-paris)",
+            worker="gpu-frankfurt",
         ),
         Moment(at=ago(minutes=35), kind="Mirrored", text="Job created on worker", worker="gpu-frankfurt"),
         Moment(at=ago(minutes=34, seconds=58), kind="Status", text="active 8, ready 8", worker="gpu-frankfurt"),
@@ -206,7 +209,7 @@ def picture(now: datetime = NOW) -> Pretended:
     known.lacking[SourceKey("Job", "research", "embed-corpus-7")] = {
         "east": "does not match gpu=a100",
         "gpu-frankfurt": "capacity reached: 8 of 8 Jobs",
-        "north": "out of reach since 4 minutes",
+        "north": "unreachable for 4 minutes",
         "west": "cordoned",
     }
     known.stories[SourceKey("Job", "research", "embed-corpus-7")] = (
@@ -220,7 +223,7 @@ def _day() -> list[tuple[str, str, str, str, float, dict[str, object]]]:
     """Namespace, name, state, worker, how many seconds ago it was created, what else."""
     waits = {"because": "no worker takes it: capacity reached (gpu-frankfurt), cordoned (west)"}
     lost = {
-        "because": "worker north is out of reach: connection refused",
+        "because": "worker north is unreachable: connection refused",
         "active": 4,
         "completions": 12,
         "succeeded": 5,

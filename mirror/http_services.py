@@ -107,7 +107,7 @@ def _access(settings: Settings, management: Client, manager: ManagerState, certi
         is_leading=lambda: manager.is_working,
         log=log,
     )
-    manager.kept.append(("tell access", telling.run))
+    manager.kept.append(("publish access", telling.run))
     return access_routes(Access(around, log=log))
 
 

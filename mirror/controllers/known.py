@@ -161,7 +161,7 @@ class Knowledge:
         known = self.registry.workers.get(worker) if worker else None
         if worker and (known is None or not known.is_reachable):
             why = known.connection.because if known else "no Secret registers it"
-            return f"worker {worker} is out of reach{': ' + why if why else ''}"
+            return f"worker {worker} is unreachable{': ' + why if why else ''}"
         if (stored := found.annotations.get(names.WAITING_BECAUSE)) or state != "Waiting":
             return stored or ""
         # Not yet in its annotation, which is written at most once in a while (D21).

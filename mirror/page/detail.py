@@ -49,7 +49,7 @@ def view(seen: JobState, now: datetime) -> View:
             listing.role(seen.is_leading),
             Fragment("head", (seen.key, job), lambda: _head(seen.key, job)),
             Fragment("facts", job, lambda: _facts(job, now)),
-            Fragment("quiet", none[0], lambda: _note("quiet", "Nothing is known of its past.", shown=not none[0])),
+            Fragment("quiet", none[0], lambda: _note("quiet", "No events recorded.", shown=not none[0])),
             Fragment("lacking", none[1], lambda: _note("lacking", _nothing_lacks(job), shown=not none[1])),
         ),
         lists={"timeline": _moments(moments, now), "lacks": tuple(_lack(*pair) for pair in lacking)},
@@ -60,7 +60,7 @@ def _head(key: SourceKey, job: JobView | None) -> Html:
     place, name = tag("span", key.namespace, "/", class_="namespace"), tag("span", key.name, class_="name")
     title = tag("h1", place, name)
     if job is None:
-        gone = tag("p", "There is no such Job here, or no longer.", class_="because")
+        gone = tag("p", "Job not found; it may have been deleted.", class_="because")
         return tag("div", tag("div", title, class_="title"), gone, id="head", class_="head")
     where = tag("span", "on ", tag("strong", job.worker), class_="place") if job.worker else None
     return tag(
@@ -84,8 +84,8 @@ def _facts(job: JobView | None, now: datetime) -> Html:
         ("Created", when(job.created, now)),
         ("Started", when(job.started, now, none="not yet")),
         ("Finished", when(job.finished, now, none="not yet")),
-        ("Ran for", lasting(job.started, job.finished, now)),
-        ("Uid", tag("code", job.uid)),
+        ("Duration", lasting(job.started, job.finished, now)),
+        ("UID", tag("code", job.uid)),
     )
     return tag(
         "dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs], id="facts", class_="facts"
@@ -131,4 +131,4 @@ def _note(name: str, text: str, *, shown: bool) -> Html:
 def _nothing_lacks(job: JobView | None) -> str:
     if job is None or job.state != "Waiting":
         return "It does not wait for a worker."
-    return "No worker has said why it cannot take it."
+    return "Not evaluated yet."

@@ -12,6 +12,7 @@ from rich.console import JustifyMethod
 from rich.table import Table
 
 from mirror.model import names
+from mirror.model.durations import human_duration
 from mirror.model.text import clean
 
 _STATE, _NUMBERS_FROM = 2, 3
@@ -55,7 +56,7 @@ def row_of(job: Mapping[str, Any], now: datetime) -> Row:
         active=active,
         done=f"{done}/{job['spec'].get('completions') or '?'}",
         failed=failed,
-        age=f"{max(age, 0):.0f}s",
+        age=human_duration(age),
         why=clean((ended or {}).get("reason") or waiting, longest=60),
     )
 

@@ -57,7 +57,7 @@ class Log:
         self._write(logging.INFO, event, traceback, fields)
 
     def warning(self, event: str, /, *, traceback: bool = False, **fields: object) -> None:
-        """Something failed that will be tried again, or wants an operator's eye."""
+        """Something failed that will be retried, or that an operator should know about."""
         self._write(logging.WARNING, event, traceback, fields)
 
     def error(self, event: str, /, *, traceback: bool = False, **fields: object) -> None:

@@ -91,16 +91,18 @@ def check_enrolment(wanted: Enrolment, cluster: Cluster) -> None:
         ClusterError: it will not; the text says why, and what to do.
     """
     if not _NAME.fullmatch(wanted.name):
-        raise ClusterError(f"a worker's name is of lower-case letters, digits and '-', at most 63: not {wanted.name!r}")
+        raise ClusterError(
+            f"invalid worker name {wanted.name!r}: lower-case letters, digits and '-', at most 63 characters"
+        )
     ours = sorted(key for key in wanted.labels if key.startswith(names.PREFIX))
     if ours:
-        raise ClusterError(f"label {ours[0]}: {names.PREFIX} is the manager's own prefix; take another key")
+        raise ClusterError(f"label {ours[0]}: {names.PREFIX} is reserved for the manager; choose another key")
     kubeconfig = kubeconfig_for(cluster, PLACEHOLDER)
     try:
         check_kubeconfig(kubeconfig, wanted.allow)
         spec = read_spec(_as_object(secret_for(wanted, kubeconfig)))
     except KubeconfigRefused as error:
-        raise ClusterError(f"the manager would refuse this kubeconfig: {refusal_in_words(error)}") from error
+        raise ClusterError(f"the manager would reject this kubeconfig: {refusal_in_words(error)}") from error
     except BadSecret as error:
         raise ClusterError(str(error)) from error
     if spec.problems:
@@ -112,7 +114,7 @@ def refusal_in_words(error: KubeconfigRefused) -> str:
     name = re.search(r"workers\.allow\.([A-Za-z]+)", error.fix)
     if name is None:
         return str(error)
-    return f"{error} in the manager's settings and give --allow {name[1]} here (or --server with another address)"
+    return f"{error} in the manager's settings and use --allow {name[1]} here (or --server with another address)"
 
 
 def changes_for(wanted: Enrolment, kubeconfig: bytes, found: Object) -> Json:

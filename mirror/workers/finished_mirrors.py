@@ -75,7 +75,7 @@ async def registered_site(secret: Object, allow: Mapping[str, bool]) -> AsyncIte
             kubeconfig = check_kubeconfig(read_spec(secret).kubeconfig, allow)
             client, _ = await stack.enter_async_context(connected(name, kubeconfig, allow))
         except (BadSecret, KubeconfigRefused) as error:
-            raise ClusterError(f"the Secret of worker {name} is refused: {error}") from error
+            raise ClusterError(f"the Secret of worker {name} is rejected: {error}") from error
         yield Site(client, f"worker {name}")
 
 

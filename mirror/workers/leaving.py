@@ -83,7 +83,7 @@ async def check_removable(home: ManagementCluster, name: str, *, is_forced: bool
     if counted.on(name) and not is_forced:
         raise ClusterError(
             f"{counted.on(name)} unfinished Jobs are on worker {name} ({counted.some_on(name)}): "
-            f"mirror worker drain {name} first; with --force they wait for a worker of this name"
+            f"run mirror worker drain {name} first; with --force they wait for a worker of this name"
         )
     return secret
 

@@ -136,7 +136,7 @@ async def test_what_is_in_the_way_is_said_before_anything_is_made(clusters: Clus
     await clusters.management.api.create(secrets, {"metadata": {"name": "theirs"}})
 
     for asked, said in (
-        (clusters.asked(name="theirs"), "is no worker's"),
+        (clusters.asked(name="theirs"), "does not register a worker"),
         (clusters.asked(allow=()), "--allow loopback"),
         (clusters.asked(context="hub"), "namespace-prefix"),
         (clusters.asked(where=Where(clusters.where.kubeconfig, namespace="nowhere")), "install the manager first"),
@@ -196,7 +196,7 @@ async def test_a_token_that_is_of_no_use_is_found(clusters: Clusters) -> None:
     await add.add(clusters.asked(no_check=True))
     await clusters.east.api.delete(f"/api/v1/namespaces/{HOME}/serviceaccounts/jobmirror")
 
-    assert (await clusters.check())["connection"][1].startswith("it does not accept the credentials")
+    assert (await clusters.check())["connection"][1].startswith("credentials rejected")
 
 
 async def test_a_server_with_another_certificate_is_found(clusters: Clusters) -> None:
@@ -258,12 +258,12 @@ async def test_a_worker_is_listed_cordoned_drained_and_removed(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["drain", "east", "--move"], "does not move running Jobs yet"),
+        (["drain", "east", "--move"], "--move is not supported yet"),
         (["drain", "east", "--timeout", "soon"], "expected a duration"),
         (["remove", "east", "--clean-up"], "go together"),
         (["add", "east"], "--context"),
         (["add", "east", "--context", "x", "--token-duration", "5m"], "less than 10m"),
-        (["check", "east", "--all"], "leave out --all"),
+        (["check", "east", "--all"], "--all cannot be combined with names"),
     ],
     ids=["move", "timeout", "clean-up", "no context", "short token", "all and a name"],
 )

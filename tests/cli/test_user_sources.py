@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mirror.cli.user.sources import is_source, lacks_of, seconds_between, view_of
+from mirror.cli.user.printing import seconds_between
+from mirror.cli.user.sources import is_source, lacks_of, view_of
 
 OURS = "jobmirror.io/controller"
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -107,7 +108,10 @@ def test_whatever_stands_there_a_view_comes_out(found: dict[str, Any]) -> None:
 
 LACKS = {
     "one worker": ("east: cordoned", {"east": "cordoned"}),
-    "several": ("east: not selected; west: at capacity", {"east": "not selected", "west": "at capacity"}),
+    "several": (
+        "east: labels do not match worker-selector; west: at capacity",
+        {"east": "labels do not match worker-selector", "west": "at capacity"},
+    ),
     "no worker at all": ("no worker is registered", {}),
     "a sentence with a colon": ("worker east refuses the change: spec: Invalid", {}),
     "nothing": ("", {}),

@@ -41,17 +41,17 @@ LEAST = "placed on east: lowest weighted load among eligible workers"
 MIRRORED = event("Mirrored", "Mirrored to worker east", 1)
 
 STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, int, str, str]]]] = {
-    "only created": (job(), [], [("Created", 0, "it was created", "")]),
+    "only created": (job(), [], [("Created", 0, "created", "")]),
     "of a CronJob": (
         job(metadata={"ownerReferences": [{"kind": "CronJob", "name": "nightly", "controller": True}]}),
         [],
-        [("Created", 0, "it was created by CronJob nightly", "")],
+        [("Created", 0, "created by CronJob nightly", "")],
     ),
     "held, then placed": (
         job(PLACED, annotations={"jobmirror.io/held": "true"}),
         [MIRRORED],
         [
-            ("Created", 0, "it was created", ""),
+            ("Created", 0, "created", ""),
             ("Held", 0, "suspended by the webhook until a worker is chosen", ""),
             ("Placed", 1, LEAST, "east"),
             ("Mirrored", 1, "Mirrored to worker east", "east"),
@@ -61,7 +61,7 @@ STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, i
         job(PLACED, annotations={"jobmirror.io/worker-selector": "region=eu"}),
         [],
         [
-            ("Created", 0, "it was created", ""),
+            ("Created", 0, "created", ""),
             (
                 "Placed",
                 1,
@@ -79,7 +79,7 @@ STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, i
         ),
         [],
         [
-            ("Created", 0, "it was created", ""),
+            ("Created", 0, "created", ""),
             ("Placed", 1, LEAST, "east"),
             ("Started", 2, "Job started", "east"),
             ("Status", 8, "success criteria met; terminating pods: CompletionsReached", ""),
@@ -89,17 +89,17 @@ STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, i
     "suspended: condition and event are one": (
         job(condition("Suspended", 3, reason="JobSuspended")),
         [event("Suspended", "Job suspended", 4)],
-        [("Created", 0, "it was created", ""), ("Status", 3, "suspended", "")],
+        [("Created", 0, "created", ""), ("Status", 3, "suspended", "")],
     ),
     "refused on the way": (
         job(),
         [event("Refused", "worker west: forbidden", 1, type="Warning", count=3)],
-        [("Created", 0, "it was created", ""), ("Error", 1, "Refused: worker west: forbidden (3 times)", "")],
+        [("Created", 0, "created", ""), ("Error", 1, "Refused: worker west: forbidden (3 times)", "")],
     ),
     "being deleted": (
         job(metadata={"deletionTimestamp": at(5)}),
         [],
-        [("Created", 0, "it was created", ""), ("Deleting", 5, "it is being deleted", "")],
+        [("Created", 0, "created", ""), ("Deleting", 5, "deletion requested", "")],
     ),
 }
 
@@ -128,7 +128,7 @@ def test_what_the_manager_tells_wins_and_is_completed() -> None:
     moments = timeline(job(PLACED, status={"startTime": at(2)}), [MIRRORED], told)
 
     assert [(moment.kind, moment.text) for moment in moments] == [
-        ("Created", "it was created"),
+        ("Created", "created"),
         ("Placed", "the only one in region eu"),
         ("Mirrored", "Job created on worker"),
         ("Status", "active 1"),
@@ -165,12 +165,12 @@ def test_a_waiting_job_shows_what_each_worker_lacks() -> None:
     """The annotation's list as a table, when the manager is not asked."""
     waiting = job(annotations={"jobmirror.io/waiting-because": "east: cordoned; west: at capacity"})
 
-    text = "\n".join(lines_of(story_of(waiting, [], None, ("without events: you may not",)), NOW))
+    text = "\n".join(lines_of(story_of(waiting, [], None, ("events are not included: missing permission",)), NOW))
 
     assert "Job team-a/train: Waiting, created 60m ago, 0 of 2 completed" in text
-    assert "  Because: east: cordoned; west: at capacity" in text
-    assert "WORKER   LACKS\neast     cordoned\nwest     at capacity" in text
-    assert text.endswith("Told without events: you may not")
+    assert "  Waiting because: east: cordoned; west: at capacity" in text
+    assert "WORKER   NOT PLACED BECAUSE\neast     cordoned\nwest     at capacity" in text
+    assert text.endswith("Note: events are not included: missing permission")
 
 
 def test_the_managers_reasons_are_shown_instead_where_it_answers() -> None:
@@ -214,7 +214,7 @@ SUMMARIES = {
     ),
     "behind": (
         JobView(namespace="n", name="j", uid="u", state="Running", worker="w", started=at(0), lag_seconds=2.25),
-        "Running on worker w, for 60m, a change on the worker is 2.2 s behind",
+        "Running on worker w, for 60m, status lag 2.2s",
     ),
 }
 

@@ -74,7 +74,7 @@ async def test_a_worker_out_of_reach_is_the_reason() -> None:
         world.workers["east"].go_down()
         await manager.settle(30)
         (east, _) = known(manager).workers()
-        assert view(manager).because.startswith("worker east is out of reach: ")
+        assert view(manager).because.startswith("worker east is unreachable: ")
         assert (east.name, east.state, bool(east.lost_since), east.jobs) == ("east", "Lost", True, 1)
 
 

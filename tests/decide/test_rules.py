@@ -48,13 +48,13 @@ REFUSED = remembering(
         pytest.param(
             seen(source(RUNNING)),
             "another controller writes this Job's status",
-            ["WriteSource", "Tell"],
+            ["WriteSource", "EmitEvent"],
             id="D20: it runs here, and we never placed it",
         ),
         pytest.param(
             seen(memory=remembering(foreign_status_writes=3), mirror=mirror()),
             "another controller writes this Job's status",
-            ["WriteSource", "Tell"],
+            ["WriteSource", "EmitEvent"],
             id="D20: somebody keeps writing its status",
         ),
         pytest.param(
@@ -116,7 +116,7 @@ REFUSED = remembering(
         pytest.param(
             seen(source({}, spec={"suspend": True})),
             "suspended, not placed yet",
-            ["WriteSource", "Tell"],
+            ["WriteSource", "EmitEvent"],
             id="D3: suspended from the start",
         ),
         pytest.param(
@@ -163,26 +163,26 @@ REFUSED = remembering(
         ),
         pytest.param(
             seen(worker=lost(5)),
-            "worker east is out of reach",
+            "worker east is unreachable",
             [],
             id="D13: a moment is not worth a word",
         ),
         pytest.param(
             seen(worker=lost(61)),
-            "worker east is out of reach",
+            "worker east is unreachable",
             ["WriteSource"],
             id="D13: a minute is",
         ),
         pytest.param(
             seen(worker=lost(901)),
-            "worker east is out of reach",
-            ["WriteSource", "Tell"],
+            "worker east is unreachable",
+            ["WriteSource", "EmitEvent"],
             id="D14: the grace is over: it stays, and says so",
         ),
         pytest.param(
             seen(SUSPENDED, worker=lost(5)),
-            "worker east is out of reach",
-            ["WriteSource", "Tell"],
+            "worker east is unreachable",
+            ["WriteSource", "EmitEvent"],
             id="D3: suspended, and nobody there to say it",
         ),
         pytest.param(
@@ -195,7 +195,7 @@ REFUSED = remembering(
         pytest.param(
             seen(SUSPENDED),
             "suspended, not created yet",
-            ["WriteSource", "Tell"],
+            ["WriteSource", "EmitEvent"],
             id="D3: suspended between record and create",
         ),
         pytest.param(
@@ -285,19 +285,19 @@ REFUSED = remembering(
         pytest.param(
             seen(STARTED, memory=remembering(look=Look.GONE, looked_for="m")),
             "the mirror on worker east has vanished after it had started",
-            ["WriteSource", "Tell"],
+            ["WriteSource", "EmitEvent"],
             id="D11: gone after it started: failed",
         ),
         pytest.param(
             seen(STARTED, memory=remembering(look=Look.FOREIGN, looked_for="m")),
             "the mirror on worker east has vanished after it had started",
-            ["WriteSource", "Tell"],
+            ["WriteSource", "EmitEvent"],
             id="D11: another object has its name",
         ),
         pytest.param(
             seen(STARTED, mirror=mirror(RUNNING, uid="other")),
             "the mirror on worker east has vanished after it had started",
-            ["WriteSource", "Tell"],
+            ["WriteSource", "EmitEvent"],
             id="D1: another object has its labels, too",
         ),
         pytest.param(seen(STARTED, mirror=mirror(RUNNING)), "follows its mirror", [], id="D6: nothing has changed"),
@@ -405,7 +405,7 @@ REFUSED_RELEASE = remembering(release_refused="not allowed", release_refused_at=
         pytest.param(
             seen(source({}, annotations={names.HELD: "no"}, spec={"suspend": True})),
             "suspended, not placed yet",
-            ["WriteSource", "Tell"],
+            ["WriteSource", "EmitEvent"],
             id="D16: only our own mark counts",
         ),
         pytest.param(

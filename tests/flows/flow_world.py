@@ -278,7 +278,7 @@ def has_ended(body: Json | None) -> bool:
 
 
 class Complaints(logging.Handler):
-    """Collects error lines of our logs: none is expected, whatever the weather, but that a server is out of reach."""
+    """Collects error lines of our logs: none is expected, whatever the weather, but that a server is unreachable."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)

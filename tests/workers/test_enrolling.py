@@ -42,11 +42,11 @@ def test_its_token_can_be_renewed_in_place() -> None:
     [
         (wanted("East"), EAST, "lower-case letters"),
         (wanted("management"), EAST, "take another name"),
-        (wanted(labels={names.WORKER: "false"}), EAST, "the manager's own prefix"),
+        (wanted(labels={names.WORKER: "false"}), EAST, "reserved for the manager"),
         (wanted(annotations={"namespaces": "Team_A"}), EAST, "namespace names or globs"),
         (wanted(annotations={"namespace-prefix": "UP"}), EAST, "lower-case letters, digits and '-'"),
         (wanted(), Cluster("https://127.0.0.1:6443"), "--allow loopback"),
-        (wanted(), Cluster("https://169.254.169.254"), "leads where it must not"),
+        (wanted(), Cluster("https://169.254.169.254"), "is not an allowed address"),
         (wanted(), Cluster("http://east.example"), "--allow http"),
         (wanted(), Cluster("https://east.example", verify=False), "--allow insecureSkipTLSVerify"),
     ],

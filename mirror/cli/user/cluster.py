@@ -82,7 +82,7 @@ class Cluster:
             token = views.text(metadata.get("continue"))
             if not token:
                 return found, views.text(metadata.get("resourceVersion"))
-        raise Failure(f"{self.name} lists {doing.resource} without an end")
+        raise Failure(f"{self.name} does not end the list of {doing.resource}")
 
     async def _sent(self, request: Request, doing: Doing) -> object:
         try:
@@ -110,7 +110,7 @@ def decode(body: bytes, whose: str) -> object:
     try:
         found: object = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Failure(f"{whose} answered with something that cannot be read") from None
+        raise Failure(f"{whose} sent a response that cannot be decoded") from None
     return found
 
 

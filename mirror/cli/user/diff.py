@@ -33,7 +33,7 @@ Json = Mapping[str, object]
 
 NOTES = ("each cluster makes its own", "a note of kubectl's own", "a note of jobmirror's own")
 """Reasons of differences that mean nothing to who wrote the Job."""
-UNKNOWN_SETTINGS = "compared by default settings, and no worker was looked at"
+UNKNOWN_SETTINGS = "compared with the default settings of the manager, without looking at any worker"
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ async def diff_file(where: Where, file: str, form: Format) -> None:
     jobs = jobs_of(_text(file), file)
     try:
         async with management(where) as cluster:
-            with progress("Asking the manager …"):
+            with progress("Querying the manager …"):
                 told = [await _before(where, cluster, job) for job in jobs]
     except Failure as failure:
         if where.server:
@@ -92,7 +92,7 @@ async def _before(where: Where, cluster: Cluster, job: Json) -> Shown:
         async with manager(where, cluster) as asked:
             return shown_of(await asked.diff_before(in_namespace(job, cluster.namespace)))
     except NoManager as missing:
-        why = missing.message if missing.is_forbidden else "no manager is published; --server names one"
+        why = missing.message if missing.is_forbidden else "access endpoint not found; use --server URL"
         return _before_here(job, cluster.namespace, f"{UNKNOWN_SETTINGS} ({why})")
 
 
@@ -129,7 +129,7 @@ def shown_of(answer: object) -> Shown:
     try:
         return msgspec.convert(answer, Shown)
     except msgspec.ValidationError:
-        raise Failure("the manager answered with something that cannot be read; is it of another version?") from None
+        raise Failure("the manager sent a response that cannot be decoded; its version may differ") from None
 
 
 def jobs_of(text: str, file: str) -> list[Json]:
@@ -148,7 +148,7 @@ def jobs_of(text: str, file: str) -> list[Json]:
         raise Failure(f"{file}: not YAML{line}") from None
     found = [job for document in documents for job in _jobs_in(views.mapping(document))]
     if not found:
-        raise Failure(f"{file}: there is no Job in it")
+        raise Failure(f"{file}: contains no Job")
     return found
 
 
@@ -176,14 +176,14 @@ def _draft(job: Json) -> Object:
     try:
         return JOB.draft(msgspec.json.encode(job))
     except (BadDraft, TypeError) as error:
-        raise Failure(f"this is no Job: {error}") from None
+        raise Failure(f"not a valid Job: {error}") from None
 
 
 def _object(found: Json) -> Object:
     try:
         return decode_object(msgspec.json.encode(found))
     except (BadAnswer, TypeError):
-        raise Failure("this is no Job that can be read") from None
+        raise Failure("the Job cannot be decoded") from None
 
 
 def _text(file: str) -> str:
@@ -211,11 +211,11 @@ def lines_of(shown: Shown, *, is_wide: bool) -> Iterator[str]:
     if listed:
         yield from printing.table(_columns(60 if is_wide else 32), listed)
     else:
-        yield "The mirror asks for what the source asks for."
+        yield "No differences."
     left_out = len(report.differences) - len(listed)
     if report.is_cut or left_out:
-        what = f"{left_out} notes of the clusters' and our own" if left_out else ""
-        yield f"({' and '.join(filter(None, ('more than these', what) if report.is_cut else (what,)))}: -o wide)"
+        hidden = f"{left_out} system-generated differences hidden; -o wide shows them" if left_out else ""
+        yield f"({'; '.join(filter(None, ('list truncated' if report.is_cut else '', hidden)))})"
     if report.cautions:
         yield ""
         yield from printing.table(_CAUTIONS, report.cautions)
@@ -240,10 +240,10 @@ def _columns(longest: int) -> list[Column[Difference]]:
 
 
 _CAUTIONS = [
-    Column[Caution]("LOOK AFTER", lambda caution: caution.path),
+    Column[Caution]("REQUIRED ON WORKER", lambda caution: caution.path),
     Column[Caution]("WHY", lambda caution: caution.text),
 ]
 _LACKS = [
     Column[tuple[str, str]]("WORKER", lambda lack: lack[0] or "(the Job itself)"),
-    Column[tuple[str, str]]("LACKS", lambda lack: lack[1]),
+    Column[tuple[str, str]]("NOT PLACED BECAUSE", lambda lack: lack[1]),
 ]

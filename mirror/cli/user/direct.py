@@ -88,8 +88,8 @@ async def find(cluster: Cluster, source: Json) -> OnWorker:
             there, uid = views.text(its.get("namespace")), views.text(its.get("uid"))
             return OnWorker(cluster, there, name, uid, _selector(mirror, uid))
     where = placed(source)
-    hint = f"it is placed on {where}; is this the context of that worker?" if where else "it is not placed yet"
-    raise Failure(f"{cluster.name} has no mirror of Job {name}: {hint}")
+    hint = f"it is placed on {where}; check that --worker-context is that worker" if where else "it is not placed yet"
+    raise Failure(f"no mirror of Job {name} on {cluster.name}: {hint}")
 
 
 def _selector(mirror: Json, uid: str) -> str:

@@ -14,10 +14,10 @@ from mirror.batch import views
 from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, management
 from mirror.cli.user.failures import Failure
-from mirror.cli.user.printing import Column, Format, duration
+from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import manager
-from mirror.cli.user.sources import is_source, seconds_between, view_of
+from mirror.cli.user.sources import is_source, view_of
 from mirror.cli.user.where import Where
 from mirror.kube.resources import JOBS
 from mirror.model.views import JobView
@@ -61,7 +61,7 @@ async def get(where: Where, wanted: Wanted) -> None:
     missing = [name for name in wanted.names if name not in {view.name for view in seen}]
     _print(seen, wanted, namespace=cluster.namespace)
     if missing:
-        raise Failure(f"there is no Job {', '.join(missing)} in namespace {cluster.namespace}")
+        raise Failure(f"jobs.batch {', '.join(missing)} not found in namespace {cluster.namespace}")
 
 
 async def with_lags(where: Where, cluster: Cluster, wanted: Wanted, seen: list[JobView]) -> list[JobView]:
@@ -93,10 +93,6 @@ def _print(seen: Sequence[JobView], wanted: Wanted, *, namespace: str) -> None:
 def columns(now: datetime, wanted: Wanted) -> list[Column[JobView]]:
     """The table's columns, at this time."""
 
-    def lasted(since: str, until: str) -> str:
-        seconds = seconds_between(since, until, now) if since else None
-        return "" if seconds is None else duration(seconds)
-
     def lag(view: JobView) -> str:
         return "" if view.lag_seconds is None else f"{view.lag_seconds:.1f}s"
 
@@ -107,8 +103,8 @@ def columns(now: datetime, wanted: Wanted) -> list[Column[JobView]]:
         Column("WORKER", lambda view: view.worker),
         Column("STATE", lambda view: view.state),
         Column("COMPLETIONS", done),
-        Column("DURATION", lambda view: lasted(view.started, view.finished)),
-        Column("AGE", lambda view: lasted(view.created, "")),
+        Column("DURATION", lambda view: printing.lasted(view.started, view.finished, now)),
+        Column("AGE", lambda view: printing.lasted(view.created, "", now)),
         Column("LAG", lag),
         Column("ACTIVE", lambda view: str(view.active), is_wide=True),
         Column("FAILED", lambda view: str(view.failed), is_wide=True),

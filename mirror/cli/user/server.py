@@ -45,9 +45,9 @@ DEADLINE_SECONDS = 30.0
 """It asks a worker meanwhile, and gives that up sooner."""
 MOST_PAGES = 1_000
 TOKEN_HINT = (
-    "the manager knows users by a bearer token, and this kubeconfig has none (a client certificate is not sent on): "
-    "say --token $(kubectl create token NAME) with a ServiceAccount of yours, use a context with a token or a login "
-    "plugin, or go to the worker yourself with --worker-context"
+    "the manager authenticates users by bearer token, and this kubeconfig has none (client certificates are not "
+    "forwarded): use --token $(kubectl create token NAME) with a ServiceAccount of yours, a context with a token or a "
+    "login plugin, or --worker-context to read from the worker directly"
 )
 
 
@@ -154,7 +154,7 @@ async def _published(where: Where, cluster: Cluster) -> Address:
 def _endpoint(address: Address) -> Endpoint:
     parts = urlsplit(address.url)
     if parts.scheme != "https" or not parts.hostname:
-        raise Failure(f"{address.url!r} is no https:// URL: a token is not sent to it")
+        raise Failure(f"{address.url!r} is not an https:// URL: the token is not sent")
     try:
         context: ssl.SSLContext = tls.client_context(ca_pem=address.authority)
     except tls.BadCertificate as error:
@@ -213,13 +213,13 @@ class AccessEndpoint:
             token = views.text(views.mapping(page.get("metadata")).get("continue"))
             if not token:
                 return found
-        raise Failure("the manager lists pods without an end")
+        raise Failure("the manager does not end the list of pods")
 
     async def events(self, namespace: str, name: str) -> list[Json]:
         """Events of the mirror and its pods; of very many the newest."""
         page = views.mapping(await self._get(namespace, name, "/events", Doing("list", "events", namespace)))
         if page.get("isCut") is True:
-            printing.remark("There are more events than the manager looks through; these are the newest.")
+            printing.remark("More events exist than the manager returns; these are the newest.")
         return [views.mapping(item) for item in views.items(page.get("items"))]
 
     async def diff(self, namespace: str, name: str) -> object:
@@ -268,7 +268,7 @@ def _converted(found: object, kind: type[T]) -> T:
     try:
         return msgspec.convert(found, kind)
     except msgspec.ValidationError:
-        raise Failure(f"{MANAGER} answered with something that cannot be read; is it of another version?") from None
+        raise Failure(f"{MANAGER} sent a response that cannot be decoded; its version may differ") from None
 
 
 def _path(namespace: str, name: str, what: str) -> str:
@@ -279,7 +279,7 @@ def refusal(error: KubeError, doing: Doing) -> Failure:
     """A failure of the manager's in words, which are mostly its own: it knows what is wrong, and whose right is."""
     match error:
         case Unauthorized():
-            return Failure("the manager does not accept your token (401): it may have ended, or be of another cluster")
+            return Failure("the manager rejected your token (401): it may have expired, or belong to another cluster")
         case Forbidden():
             return NotAllowed(error.message or str(failure_of(error, doing)))
         case Conflict() if error.message:

@@ -7,9 +7,8 @@ annotations, the mirrored status. How far behind that status is, only the manage
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 
-from mirror.batch import conditions, times, views
+from mirror.batch import conditions, views
 from mirror.model import names
 from mirror.model.views import JobView
 
@@ -78,15 +77,6 @@ def lacks_of(because: str) -> dict[str, str]:
             return {}
         found[worker] = lack
     return found
-
-
-def seconds_between(since: str, until: str, now: datetime) -> float | None:
-    """How long from one time to another, or to now where that is empty; None without a beginning."""
-    try:
-        begin = times.seconds(since)
-        return (times.seconds(until) if until else now.timestamp()) - begin
-    except times.BadTime:
-        return None
 
 
 def _state(job: Json) -> str:

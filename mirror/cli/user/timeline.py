@@ -82,15 +82,15 @@ def _of_job(job: Json) -> Iterator[Moment]:
         yield Moment(at=started, kind="Started", text="Job started", worker=worker)
     deleted = views.text(metadata.get("deletionTimestamp"))
     if deleted:
-        yield Moment(at=deleted, kind="Deleting", text="it is being deleted")
+        yield Moment(at=deleted, kind="Deleting", text="deletion requested")
 
 
 def _created_text(job: Json) -> str:
     owners = views.items(views.mapping(job.get("metadata")).get("ownerReferences"))
     owner = next((one for one in map(views.mapping, owners) if one.get("controller") is True), None)
     if owner is None:
-        return "it was created"
-    return f"it was created by {views.text(owner.get('kind'))} {views.text(owner.get('name'))}"
+        return "created"
+    return f"created by {views.text(owner.get('kind'))} {views.text(owner.get('name'))}"
 
 
 def _of_condition(condition: Json, annotations: Json) -> Moment | None:

@@ -100,7 +100,7 @@ async def add(asked: Asked) -> None:
                     findings = await _look(home, asked)
     _print_result(asked.form, added, findings)
     if has_failed(findings):
-        raise Failure(f"worker {asked.name} is registered, but see what is wrong above")
+        raise Failure(f"worker {asked.name} is registered, but checks failed: {asked.name}")
 
 
 async def _look(home: ManagementCluster, asked: Asked) -> list[Finding]:
@@ -157,7 +157,7 @@ def allowed(said: Iterable[str]) -> dict[str, bool]:
     """``--allow`` as the setting; raises BadParameter."""
     for name in said:
         if name not in ALLOW_NAMES:
-            raise click.BadParameter(f"{name}: there are {', '.join(ALLOW_NAMES)}", param_hint="--allow")
+            raise click.BadParameter(f"{name}: expected one of {', '.join(ALLOW_NAMES)}", param_hint="--allow")
     return dict.fromkeys(said, True)
 
 
@@ -170,6 +170,6 @@ def _pairs(said: Iterable[str]) -> dict[str, str]:
     for part in _parts(said):
         key, equals, value = part.partition("=")
         if not key or not equals:
-            raise click.BadParameter(f"{part}: write KEY=VALUE", param_hint="--labels")
+            raise click.BadParameter(f"{part}: expected KEY=VALUE", param_hint="--labels")
         found[key] = value
     return found

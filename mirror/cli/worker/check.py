@@ -69,7 +69,7 @@ async def reports(home: ManagementCluster, asked: Asked) -> list[Report]:
     """One report for each worker, by name, or as they were said."""
     unknown = [name for name in asked.allow if name not in ALLOW_NAMES]
     if unknown:
-        raise click.BadParameter(f"{unknown[0]}: there are {', '.join(ALLOW_NAMES)}", param_hint="--allow")
+        raise click.BadParameter(f"{unknown[0]}: expected one of {', '.join(ALLOW_NAMES)}", param_hint="--allow")
     if asked.workers:
         secrets = [await home.worker_secret(name) for name in asked.workers]
     else:

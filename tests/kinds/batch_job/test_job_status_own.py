@@ -107,7 +107,7 @@ def test_a_finished_job_is_not_lost() -> None:
         pytest.param(
             {"startTime": START, "active": 2},
             {"startTime": START, "active": 2, "conditions": [SUSPENDED]},
-            id="its worker is out of reach: what was last known stays",
+            id="its worker is unreachable: what was last known stays",
         ),
         pytest.param(
             {"conditions": [conditions.new("Suspended", "False", at=START), true("X")]},
