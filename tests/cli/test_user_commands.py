@@ -346,7 +346,7 @@ def test_a_job_without_a_worker_has_no_log_and_says_why(planes: UserFleet) -> No
 def test_a_container_that_is_not_there_is_named(planes: UserFleet) -> None:
     """With those that are."""
     assert "has no container sidecar; its containers: main" in refused(planes, "logs", "runs", "-c", "sidecar")
-    assert "the Job has no pod of index 7 now" in refused(planes, "logs", "done", "--index", "7")
+    assert "the Job has no pod with index 7" in refused(planes, "logs", "done", "--index", "7")
 
 
 def test_the_wrong_worker_is_told_from_the_right_one(planes: UserFleet) -> None:

@@ -68,7 +68,7 @@ def test_the_choice_is_explained_in_as_few_bytes() -> None:
     index = index_of(*(Candidate(f"worker-{n:04}") for n in range(1000)))
     text = reasons.why_there(index.obstacles(WISH), index, "worker-0000")
     assert text.startswith("lowest load of the eligible workers (next: worker-0001, worker-0002, ")
-    assert text.endswith(" more")
+    assert text.endswith(" more)")
     assert len(text.encode()) <= 512
 
 

@@ -1,4 +1,4 @@
-"""``mirror worker add``: options into values, steps as lines. What is done is ``mirror.workers.adding``."""
+"""``mirror worker add``: options into values, steps as lines. What is done is ``operations.registration``."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from mirror.cli.user.failures import Failure
 from mirror.cli.user.running import progress
 from mirror.cli.worker import check, clusters
 from mirror.cli.worker.clusters import Where
+from mirror.cli.worker.operations import registration
+from mirror.cli.worker.operations.checking.judging import Finding, has_failed
+from mirror.cli.worker.operations.enrolment import Enrolment
+from mirror.cli.worker.operations.registration import Added
+from mirror.cli.worker.operations.roles import Grant
+from mirror.cli.worker.operations.sites import ManagementCluster
 from mirror.kube.kubeconfig import Cluster
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.settings.rules import ALLOW_NAMES
-from mirror.workers import adding
-from mirror.workers.adding import Added
-from mirror.workers.checking.judging import Finding, has_failed
-from mirror.workers.enrolling import Enrolment
-from mirror.workers.roles import Grant
-from mirror.workers.sites import ManagementCluster
 
 LOOKS, APART_SECONDS = 4, 1.0
 """How often it is looked at in the end: rights take a moment to be known, and the manager to come by."""
@@ -93,7 +93,7 @@ async def add(asked: Asked) -> None:
             return
         async with clusters.home(asked.where) as home:
             # Its steps are its progress.
-            added = await adding.add(home, worker, wanted, reached_at, lambda step: _say_step(asked.form, step))
+            added = await registration.add(home, worker, wanted, reached_at, lambda step: _say_step(asked.form, step))
             findings: list[Finding] = []
             if not asked.no_check:
                 with progress(f"checking worker {asked.name}"):
@@ -119,7 +119,7 @@ def _reached_at(cluster: Cluster, server: str) -> Cluster:
 
 
 def _print_plan(wanted: Enrolment, reached_at: Cluster, form: str) -> None:
-    there, here = adding.plan(wanted, reached_at)
+    there, here = registration.plan(wanted, reached_at)
     if form == "name":
         printing.say(f"{body['kind'].lower()}/{body['metadata']['name']}" for body in (*there, here))
     elif form == "json":

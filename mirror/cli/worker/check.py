@@ -1,4 +1,4 @@
-"""``mirror worker check``: whom to look at, and how findings are shown. What is looked at is ``workers.checking``."""
+"""``mirror worker check``: which workers, and how findings are printed. The checks are in ``operations.checking``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mirror.cli.user.failures import Failure
 from mirror.cli.user.running import progress
 from mirror.cli.worker import clusters
 from mirror.cli.worker.clusters import Where
+from mirror.cli.worker.operations.checking.judging import Finding, has_failed
+from mirror.cli.worker.operations.checking.probing import Context, examine
+from mirror.cli.worker.operations.overview import tally
+from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.settings.rules import ALLOW_NAMES
-from mirror.workers.checking.judging import Finding, has_failed
-from mirror.workers.checking.probing import Context, examine
-from mirror.workers.overview import tally
-from mirror.workers.sites import ClusterError, ManagementCluster
 
 MARKS = {"ok": "✓", "warn": "!", "fail": "✗"}
 

@@ -83,7 +83,7 @@ _origin = click.option(
 
 
 def _complete_workers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from mirror.cli.worker.completing import worker_names
+    from mirror.cli.worker.clusters import worker_names
 
     return worker_names(ctx, incomplete)
 
@@ -199,7 +199,7 @@ def list_workers(where: Any, form: Any) -> None:
 def cordon(where: Any, name: str) -> None:
     """Mark worker NAME as unschedulable: no new Jobs; its Jobs keep running."""
     from mirror.cli.worker.clusters import run
-    from mirror.cli.worker.emptying import cordon as work
+    from mirror.cli.worker.drain import cordon as work
 
     run(lambda: work(where, name))
 
@@ -210,7 +210,7 @@ def cordon(where: Any, name: str) -> None:
 def uncordon(where: Any, name: str) -> None:
     """Mark worker NAME as schedulable, after cordon or drain."""
     from mirror.cli.worker.clusters import run
-    from mirror.cli.worker.emptying import uncordon as work
+    from mirror.cli.worker.drain import uncordon as work
 
     run(lambda: work(where, name))
 
@@ -231,7 +231,7 @@ def drain(where: Any, name: str, how: str, timeout: str, allow: tuple[str, ...],
     Exit codes: 0 no Jobs left, 1 some are left, 2 invalid usage.
     """
     from mirror.cli.worker.clusters import run
-    from mirror.cli.worker.emptying import drain as work
+    from mirror.cli.worker.drain import drain as work
     from mirror.model.durations import BadDuration, parse_duration
 
     if how == "move":
@@ -264,7 +264,7 @@ def drain(where: Any, name: str, how: str, timeout: str, allow: tuple[str, ...],
 def remove(where: Any, name: str, force: bool, clean_up: bool, worker_context: str, origin: str) -> None:
     """Unregister NAME: delete its Secret. Drain it first."""
     from mirror.cli.worker.clusters import run
-    from mirror.cli.worker.emptying import remove as work
+    from mirror.cli.worker.drain import remove as work
 
     if clean_up != bool(worker_context):
         raise click.UsageError(

@@ -1,4 +1,4 @@
-"""``mirror worker list``: the table. What is in it is ``mirror.workers.overview``."""
+"""``mirror worker list``: the table. What is in it is ``operations.overview``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.worker import clusters
 from mirror.cli.worker.clusters import Where
+from mirror.cli.worker.operations.overview import Row, overview
 from mirror.model.durations import human_duration
-from mirror.workers.overview import Row, overview
 
 
 async def show(where: Where, form: Format) -> None:

@@ -1,7 +1,7 @@
-"""A new worker as objects: the kubeconfig that the manager gets, and the Secret that holds it. Pure.
+"""A new worker as objects: the kubeconfig for the manager, and the Secret that holds it. Pure.
 
-``adding`` sends them. What a kubeconfig may hold is ``kube.kubeconfig``'s knowledge, what a Secret means ``spec``'s:
-both are asked before anything is made, so that the manager will not refuse what a command has just written.
+``registration`` sends them. ``kube.kubeconfig`` says what a kubeconfig may hold, ``workers.spec`` what a Secret means:
+both are checked before anything is created, so that the manager does not reject what a command has just written.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 import yaml
 
+from mirror.cli.worker.operations.roles import ACCOUNT, Grant
+from mirror.cli.worker.operations.sites import ClusterError
 from mirror.kube.kubeconfig import Cluster, KubeconfigRefused, check_kubeconfig
 from mirror.kube.objects import Object, decode_object
 from mirror.model import names
-from mirror.workers.roles import ACCOUNT, Grant
-from mirror.workers.sites import ClusterError
 from mirror.workers.spec import BadSecret, read_spec
 
 Json = dict[str, Any]

@@ -1,7 +1,7 @@
 """``mirror worker add``: account and rights on the worker, a token, the Secret on the management cluster; step by step.
 
 Every step may be repeated: what is there is brought to what is wanted. Nothing is made before everything that can be
-asked beforehand is known to be good. What the objects look like is ``roles`` and ``enrolling``; how it went in the end
+asked beforehand is known to be good. What the objects look like is ``roles`` and ``enrolment``; how it went in the end
 ``checking`` says.
 """
 
@@ -13,6 +13,10 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from mirror.cli.worker.operations import roles
+from mirror.cli.worker.operations.enrolment import Enrolment, changes_for, check_enrolment, kubeconfig_for, secret_for
+from mirror.cli.worker.operations.roles import ACCOUNT, KINDS, Json
+from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster, Site
 from mirror.kube import requests
 from mirror.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from mirror.kube.kubeconfig import Cluster, KubeconfigRefused, check_kubeconfig
@@ -20,12 +24,8 @@ from mirror.kube.objects import JUNK, Object
 from mirror.kube.resources import NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from mirror.model import names
 from mirror.model.durations import format_duration
-from mirror.workers import roles
-from mirror.workers.enrolling import Enrolment, changes_for, check_enrolment, kubeconfig_for, secret_for
 from mirror.workers.inventory import IdentityRejected
 from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version
-from mirror.workers.roles import ACCOUNT, KINDS, Json
-from mirror.workers.sites import ClusterError, ManagementCluster, Site
 from mirror.workers.spec import BadSecret, read_kubeconfig
 from mirror.workers.tokens import read_token
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import yaml
 
+from mirror.cli.worker.operations.enrolment import Enrolment, changes_for, check_enrolment, kubeconfig_for, secret_for
+from mirror.cli.worker.operations.roles import Grant
+from mirror.cli.worker.operations.sites import ClusterError
 from mirror.kube.kubeconfig import Cluster, check_kubeconfig
 from mirror.kube.objects import Meta, Object
 from mirror.model import names
-from mirror.workers.enrolling import Enrolment, changes_for, check_enrolment, kubeconfig_for, secret_for
-from mirror.workers.roles import Grant
-from mirror.workers.sites import ClusterError
 from mirror.workers.tokens import bearer_of, with_token
 
 EAST = Cluster("https://east.example:6443")

@@ -1,7 +1,7 @@
-"""A cluster as an operator's command sees it: asked with their own rights, with failures in words that say what to do.
+"""A cluster as an operator's command sees it: requests with the operator's permissions, errors that say what to do.
 
-Used by ``adding``, ``overview``, ``leaving`` and ``checking``, only by commands: the manager itself treats failures
-by their meaning. Not here: how the cluster was found (``cli.worker``).
+Used by ``registration``, ``overview``, ``draining`` and ``checking``. Not here: how the cluster was found
+(``cli.worker.clusters``).
 """
 
 from __future__ import annotations

@@ -8,12 +8,12 @@ from typing import Literal
 
 import msgspec
 
+from mirror.cli.worker.operations.roles import Permission
 from mirror.kube.errors import KubeError, describe
 from mirror.model.durations import format_duration
 from mirror.model.text import clean
 from mirror.workers.connection import State
 from mirror.workers.inventory import Entry
-from mirror.workers.roles import Permission
 from mirror.workers.tokens import Token, renew_at
 
 Verdict = Literal["ok", "warn", "fail"]

@@ -16,6 +16,12 @@ from datetime import UTC, datetime
 import msgspec
 from cryptography import x509
 
+from mirror.cli.worker.operations import roles
+from mirror.cli.worker.operations.checking import judging
+from mirror.cli.worker.operations.checking.judging import Finding, fail, ok, warn
+from mirror.cli.worker.operations.enrolment import refusal_in_words
+from mirror.cli.worker.operations.roles import Permission
+from mirror.cli.worker.operations.sites import dry_run
 from mirror.kube import requests
 from mirror.kube.auth import worker_credentials
 from mirror.kube.client import Client
@@ -26,14 +32,8 @@ from mirror.kube.kubeconfig import Kubeconfig, KubeconfigRefused, check_kubeconf
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import JUNK, Object
 from mirror.kube.resources import ACCESS_REVIEWS, JOBS
-from mirror.workers import roles
-from mirror.workers.checking import judging
-from mirror.workers.checking.judging import Finding, fail, ok, warn
-from mirror.workers.enrolling import refusal_in_words
 from mirror.workers.inventory import IdentityRejected, WorkerInventory
 from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version, cluster_uid
-from mirror.workers.roles import Permission
-from mirror.workers.sites import dry_run
 from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
 from mirror.workers.tokens import Token, read_token
 
