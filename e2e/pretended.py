@@ -41,7 +41,7 @@ class Pretended:
         self.by_name: dict[str, WorkerView] = {}
         self.by_key: dict[SourceKey, JobView] = {}
         self.stories: dict[SourceKey, tuple[Moment, ...]] = {}
-        self.lacking: dict[SourceKey, dict[str, str]] = {}
+        self.obstacles: dict[SourceKey, dict[str, str]] = {}
         self.read = 0
         """How many Jobs were asked for."""
         self._readers: list[_Changes] = []
@@ -89,8 +89,8 @@ class Pretended:
     def timeline(self, key: SourceKey) -> tuple[Moment, ...]:
         return self.stories.get(key, ())
 
-    def lacks(self, key: SourceKey) -> Mapping[str, str]:
-        return self.lacking.get(key, {})
+    def placement_obstacles(self, key: SourceKey) -> Mapping[str, str]:
+        return self.obstacles.get(key, {})
 
     def changes(self) -> AsyncIterator[frozenset[SourceKey]]:
         reader = _Changes(self._readers)
@@ -206,7 +206,7 @@ def picture(now: datetime = NOW) -> Pretended:
         Moment(at=ago(minutes=9), kind="Error", text="status refused: conflict; tried again", worker="gpu-frankfurt"),
         Moment(at=ago(seconds=40), kind="Status", text="active 8, ready 8, succeeded 24", worker="gpu-frankfurt"),
     )
-    known.lacking[SourceKey("Job", "research", "embed-corpus-7")] = {
+    known.obstacles[SourceKey("Job", "research", "embed-corpus-7")] = {
         "east": "does not match gpu=a100",
         "gpu-frankfurt": "capacity reached: 8 of 8 Jobs",
         "north": "unreachable for 4 minutes",

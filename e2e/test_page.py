@@ -113,7 +113,7 @@ async def test_hostile_text_is_only_text() -> None:
     known.put_worker(WorkerView(name="east", state="Lost", because=HOSTILE, version=HOSTILE, uid=HOSTILE))
     known.put_worker(WorkerView(name=HOSTILE, state=HOSTILE))
     known.put(job("victim", "Waiting", because=HOSTILE, worker=HOSTILE), Moment(at=HOSTILE, kind=HOSTILE, text=HOSTILE))
-    known.lacking[SourceKey("Job", "default", "victim")] = {HOSTILE: HOSTILE}
+    known.obstacles[SourceKey("Job", "default", "victim")] = {HOSTILE: HOSTILE}
     async with seen(known) as (tab, url):
         lures = ("?text=%3Cscript%3Epwned=1%3C/script%3E", "?worker=%22%3E%3Cimg%20src=x%20onerror=pwned=1%3E")
         for path in ("", "jobs/default/victim", *lures):

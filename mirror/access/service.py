@@ -52,7 +52,7 @@ class Around:
     sources: Store
     registry: Registry
     known: Known
-    lacks_of: Callable[[Object], Mapping[str, str]]
+    obstacles_of_draft: Callable[[Object], Mapping[str, str]]
     transform: MirrorTransform
     managed_by: str
 
@@ -200,9 +200,9 @@ class Access:
         found = known.job(key)
         if found is None:
             raise no_job(namespace, name)
-        lacks = known.lacks(key) if found.state in ("Waiting", "Suspended") else {}
-        timeline = known.timeline(key)
-        return {"job": found, "timeline": timeline, "waiting": found.because, "lacks": dict(lacks)}
+        obstacles = known.placement_obstacles(key) if found.state in ("Waiting", "Suspended") else {}
+        waiting = "" if found.is_finished else found.because
+        return {"job": found, "timeline": known.timeline(key), "waiting": waiting, "lacks": dict(obstacles)}
 
     async def _differences(self, source: Object) -> object:
         around = self._around
@@ -229,7 +229,7 @@ class Access:
         self._take_turn()
         around = self._around
         report = await self._comparing.run(lambda: self._before(draft), size_of(draft))
-        return {"worker": "", "mirror": "", "report": report, "lacks": dict(around.lacks_of(draft))}
+        return {"worker": "", "mirror": "", "report": report, "lacks": dict(around.obstacles_of_draft(draft))}
 
     def _before(self, source: Object) -> Report:
         around = self._around

@@ -5,9 +5,8 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from mirror.model.durations import human_duration
-from mirror.model.views import JobView
+from mirror.model.views import STATES, JobView
 from mirror.page.markup import Html, join, safe, tag
-from mirror.page.query import STATES
 
 _WORKER_STATES = ("Connecting", "Connected", "Lost")
 LATE_SECONDS = 5.0

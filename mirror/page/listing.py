@@ -7,10 +7,10 @@ from datetime import datetime
 
 import msgspec
 
-from mirror.model.views import JobView, WorkerView
+from mirror.model.views import STATES, JobView, WorkerView
 from mirror.page.badges import badge, chip, identifier, job_path, late, number, pods
 from mirror.page.markup import Html, join, tag
-from mirror.page.query import NOWHERE, STATES, Query
+from mirror.page.query import NOWHERE, Query
 from mirror.page.table import PAGE_JOBS, Selection
 from mirror.page.times import lasting, moment, when
 from mirror.page.view import Fragment, View

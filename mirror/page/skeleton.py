@@ -58,7 +58,7 @@ def job_page(parts: Mapping[str, Html], key: SourceKey, about: About, now: datet
                 "section",
                 tag("h2", "Timeline", id="story"),
                 tag("ol", parts["timeline"], id="timeline", class_="timeline", data_list=True),
-                parts["quiet"],
+                parts["no-events"],
                 aria_labelledby="story",
             ),
             tag(
@@ -66,9 +66,9 @@ def job_page(parts: Mapping[str, Html], key: SourceKey, about: About, now: datet
                 tag("section", tag("h2", "Facts", id="what"), parts["facts"], aria_labelledby="what"),
                 tag(
                     "section",
-                    tag("h2", "Why not placed", id="why-not"),
-                    tag("dl", parts["lacks"], id="lacks", class_="facts lacks", data_list=True),
-                    parts["lacking"],
+                    parts["why-not"],
+                    tag("dl", parts["obstacles"], id="obstacles", class_="facts obstacles", data_list=True),
+                    parts["pending"],
                     aria_labelledby="why-not",
                 ),
                 class_="aside",

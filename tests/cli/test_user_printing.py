@@ -21,6 +21,7 @@ from mirror.cli.user.printing import Column
 from mirror.cli.user.watching import screen
 from mirror.kube.errors import BadAnswer, Forbidden, KubeError, NotFound, ServerFailure, Unauthorized, Unreachable
 from mirror.kube.kubeconfig import KubeconfigRefused
+from mirror.kube.objects import Object, decode_object
 from mirror.model.views import JobView
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -77,15 +78,16 @@ def test_the_columns_of_get_tell_a_job_in_a_line() -> None:
     assert lines[1].split() == ["n", "train", "-", "Running", "1", "60s", "60s", "-", "-"]
 
 
-def source(name: str, minute: int, *, is_over: bool = False) -> dict[str, Any]:
+def source(name: str, minute: int, *, is_over: bool = False) -> Object:
     verdict = [{"type": "Complete", "status": "True"}] if is_over else []
     metadata = {"namespace": "n", "name": name, "creationTimestamp": f"2026-03-01T11:{minute:02}:00Z"}
-    return {"metadata": metadata, "spec": {"managedBy": "jobmirror.io/controller"}, "status": {"conditions": verdict}}
+    found = {"metadata": metadata, "spec": {"managedBy": "jobmirror.io/controller"}, "status": {"conditions": verdict}}
+    return decode_object(json.dumps(found).encode())
 
 
 def test_a_small_screen_shows_what_goes_on_and_is_new() -> None:
     """Of more Jobs than lines the finished and the old are left out, and counted."""
-    jobs = [source("old", 1), source("over", 9, is_over=True), source("new", 5), {"metadata": {}, "spec": {}}]
+    jobs = [source("old", 1), source("over", 9, is_over=True), source("new", 5), decode_object(b'{"metadata": {}}')]
 
     lines = screen(jobs, Wanted(), room=2)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from mirror.cli.user.explain import lines_of, story_of, summary
 from mirror.cli.user.server import Told
 from mirror.cli.user.timeline import last_error, timeline
+from mirror.kube.objects import Object, decode_object
 from mirror.model.views import JobView, Moment
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -23,13 +25,14 @@ def condition(kind: str, second: int, *, status: str = "True", reason: str = "",
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": at(second)}
 
 
-def job(*conditions: dict[str, Any], annotations: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
+def job(*conditions: dict[str, Any], annotations: dict[str, str] | None = None, **more: Any) -> Object:
     metadata = {"namespace": "team-a", "name": "train", "uid": "u-1", "creationTimestamp": at(0)}
-    return {
+    found = {
         "metadata": metadata | {"annotations": annotations or {}} | more.get("metadata", {}),
         "spec": {"managedBy": "jobmirror.io/controller", "completions": 2},
         "status": {"conditions": list(conditions)} | more.get("status", {}),
     }
+    return decode_object(msgspec.json.encode(found))
 
 
 def event(reason: str, message: str, second: int, **more: Any) -> dict[str, Any]:
@@ -37,10 +40,10 @@ def event(reason: str, message: str, second: int, **more: Any) -> dict[str, Any]
 
 
 PLACED = condition("jobmirror.io/Placed", 1, reason="Placed", message="east")
-LEAST = "placed on east: lowest weighted load among eligible workers"
+LEAST = "assigned to east: lowest weighted load among eligible workers"
 MIRRORED = event("Mirrored", "Mirrored to worker east", 1)
 
-STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, int, str, str]]]] = {
+STORIES: dict[str, tuple[Object, list[dict[str, Any]], list[tuple[str, int, str, str]]]] = {
     "only created": (job(), [], [("Created", 0, "created", "")]),
     "of a CronJob": (
         job(metadata={"ownerReferences": [{"kind": "CronJob", "name": "nightly", "controller": True}]}),
@@ -52,7 +55,7 @@ STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, i
         [MIRRORED],
         [
             ("Created", 0, "created", ""),
-            ("Held", 0, "suspended by the webhook until a worker is chosen", ""),
+            ("Held", 0, "suspended by the webhook until a worker is assigned", ""),
             ("Placed", 1, LEAST, "east"),
             ("Mirrored", 1, "Mirrored to worker east", "east"),
         ],
@@ -65,7 +68,7 @@ STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, i
             (
                 "Placed",
                 1,
-                "placed on east: lowest weighted load among eligible workers that match region=eu",
+                "assigned to east: lowest weighted load among eligible workers that match region=eu",
                 "east",
             ),
         ],
@@ -83,7 +86,7 @@ STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, i
             ("Placed", 1, LEAST, "east"),
             ("Started", 2, "Job started", "east"),
             ("Status", 8, "success criteria met; terminating pods: CompletionsReached", ""),
-            ("Finished", 9, "Complete: CompletionsReached, all done", ""),
+            ("Finished", 9, "Complete: CompletionsReached: all done", ""),
         ],
     ),
     "suspended: condition and event are one": (
@@ -106,7 +109,7 @@ STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, i
 
 @pytest.mark.parametrize(("found", "events", "story"), STORIES.values(), ids=STORIES)
 def test_a_job_and_its_events_tell_what_happened(
-    found: dict[str, Any], events: list[dict[str, Any]], story: list[tuple[str, int, str, str]]
+    found: Object, events: list[dict[str, Any]], story: list[tuple[str, int, str, str]]
 ) -> None:
     """Without the manager, by the right to read the Job (and its events) alone."""
     moments = timeline(found, events)
@@ -176,11 +179,11 @@ def test_a_waiting_job_shows_what_each_worker_lacks() -> None:
 def test_the_managers_reasons_are_shown_instead_where_it_answers() -> None:
     """Its own knowledge is newer than the annotation, and says more."""
     view = JobView(namespace="team-a", name="train", uid="u-1", state="Waiting", because="east: full", lag_seconds=1.5)
-    told = Told(job=view, lacks={"east": "at capacity: 3 of 3"})
+    told = Told(job=view, obstacles={"east": "at capacity: 3 of 3"})
 
     story = story_of(job(), [], told)
 
-    assert (story.job.because, story.job.lag_seconds, story.lacks) == (
+    assert (story.job.because, story.job.lag_seconds, story.obstacles) == (
         "east: full",
         1.5,
         {"east": "at capacity: 3 of 3"},

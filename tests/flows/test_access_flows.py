@@ -519,7 +519,7 @@ async def test_a_standby_serves_too(monkeypatch: pytest.MonkeyPatch) -> None:
         log, told = await world.ask("train/log?tailLines=1"), (await world.ask("train")).json
 
         assert bytes(log.text) == b"one\n"
-        assert [moment["kind"] for moment in told["timeline"]] == ["Created", "Placed", "Mirrored", "Status"]
+        assert [moment["kind"] for moment in told["timeline"]] == ["Created", "Placed", "Mirrored", "Started"]
 
 
 async def _stand_by(_: Mirroring) -> None:

@@ -32,7 +32,11 @@ def list_view(known: Pretended, query: Query | None = None, *, is_leading: bool 
 def job_view(known: Pretended, namespace: str, name: str) -> View:
     key = SourceKey("Job", namespace, name)
     seen = detail.JobState(
-        is_leading=True, key=key, job=known.job(key), timeline=known.timeline(key), lacks=known.lacks(key)
+        is_leading=True,
+        key=key,
+        job=known.job(key),
+        timeline=known.timeline(key),
+        obstacles=known.placement_obstacles(key),
     )
     return detail.view(seen, NOW)
 
@@ -101,11 +105,12 @@ def test_nothing_found_offers_everything() -> None:
     assert "No mirrored Jobs" in list_view(Pretended()).drawn()["nothing"]
 
 
-def test_what_waits_says_what_each_worker_lacks() -> None:
+def test_a_waiting_job_shows_why_workers_are_not_eligible() -> None:
     """The question a user comes with."""
     drawn = job_view(picture(), "research", "embed-corpus-7").drawn()
-    assert "does not match gpu=a100" in drawn["lacks"]
-    assert "hidden" in drawn["lacking"]
+    assert "does not match gpu=a100" in drawn["obstacles"]
+    assert "hidden" in drawn["pending"]
+    assert "hidden" not in drawn["why-not"]
 
 
 def test_a_job_that_is_gone_is_said_to_be() -> None:
@@ -137,7 +142,7 @@ def test_hostile_jobs_stay_text_on_both_pages(field: str) -> None:
     known = Pretended()
     made = known.put(msgspec.structs.replace(job("a"), **{field: HOSTILE}), Moment(at=HOSTILE, kind=HOSTILE, text="t"))
     key = SourceKey("Job", made.namespace, made.name)
-    known.lacking[key] = {HOSTILE: HOSTILE}
+    known.obstacles[key] = {HOSTILE: HOSTILE}
     known.put_worker(WorkerView(name=HOSTILE, state=HOSTILE, because=HOSTILE, version=HOSTILE, uid=HOSTILE))
     pages = (
         list_page(list_view(known, Query(text="a")).drawn(), Query(text=HOSTILE), ABOUT, NOW),

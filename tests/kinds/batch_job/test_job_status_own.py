@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from mirror.batch import conditions
+from mirror.kinds.batch_job.reading import is_final
 from mirror.kinds.batch_job.status import (
     StoredJob,
     has_started,
-    is_finished,
     lost_status,
     placed_status,
     placed_worker,
@@ -162,6 +162,6 @@ def test_a_verdict_comes_before_the_end() -> None:
     """The interim condition decides how, the final one that it is over."""
     completing = {"conditions": [true("SuccessCriteriaMet")]}
 
-    assert (verdict(completing), is_finished(completing)) == ("Complete", False)
-    assert is_finished({"conditions": [true("FailureTarget"), true("Failed")]})
+    assert (verdict(completing), is_final(completing)) == ("Complete", False)
+    assert is_final({"conditions": [true("FailureTarget"), true("Failed")]})
     assert placed_worker(completing) is None
