@@ -58,7 +58,7 @@ async def stick(management: Cluster, worker: Cluster, *more: str) -> Figures:
 
 @asynccontextmanager
 async def floor(management: Cluster, worker: Cluster) -> AsyncIterator[int]:
-    """The least conceivable loop, running; gives its pid."""
+    """The theoretical minimum, a loop without checks, running; gives its pid."""
     command = [sys.executable, "floor.py", str(management.kubeconfig), str(worker.kubeconfig)]
     process = await asyncio.create_subprocess_exec(*command, cwd=STICKS)
     await asyncio.sleep(1.5)  # it has no sign of readiness

@@ -20,25 +20,25 @@ from e2e.controlplane.components import MANAGEMENT, WORKER
 from e2e.controlplane.provider import Binaries, Planes, control_planes
 from e2e.manager import Identity, ManagerProcess
 from mirror.model import names
+from mirror.model.views import JobView
 from mirror.planes.samples import expected, sample_jobs
-from mirror.planes.showing import Row, row_of, shares, table_of
+from mirror.planes.showing import shares, table_of, view_of
 
 SECONDS = 60.0
 JOBS_PATH = "/apis/batch/v1/namespaces/default/jobs"
 
 
-async def watch_until_all_ended(planes: Planes, console: Console) -> list[Row]:
+async def watch_until_all_ended(planes: Planes, console: Console) -> list[JobView]:
     """Show the Jobs until each has ended; raises TimeoutError."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(planes.management.client())
         live = stack.enter_context(Live(console=console, refresh_per_second=8))
         async with asyncio.timeout(SECONDS):
             while True:
-                jobs = (await client.get(JOBS_PATH))["items"]
-                rows = [row_of(job, datetime.now(UTC)) for job in jobs]
-                live.update(table_of(rows))
-                if rows and all(row.has_ended for row in rows):
-                    return rows
+                jobs = [view_of(job) for job in (await client.get(JOBS_PATH))["items"]]
+                live.update(table_of(jobs, datetime.now(UTC)))
+                if jobs and all(job.is_finished for job in jobs):
+                    return jobs
                 await asyncio.sleep(0.1)
 
 
@@ -48,22 +48,22 @@ async def run(console: Console) -> int:
     identity = Identity("jobmirror-system", names.DEFAULT_MANAGED_BY, "")
     console.print("Starting three Kubernetes control planes (one management cluster, workers east and west) …")
     async with control_planes(workers=2, provider=Binaries(MANAGEMENT, WORKER)) as planes:
-        console.print(f"They are ready after {time.monotonic() - began:.1f} s. Starting the manager …")
+        console.print(f"Ready after {time.monotonic() - began:.1f} s. Starting the manager …")
         async with ManagerProcess.start(planes.management, planes.workers, identity=identity) as manager:
             async with planes.management.client() as client, asyncio.TaskGroup() as wave:
                 for body in sample_jobs(identity.managed_by):
                     wave.create_task(client.create(JOBS_PATH, body))
-            rows = await watch_until_all_ended(planes, console)
+            jobs = await watch_until_all_ended(planes, console)
             samples = await manager.metrics()
-    wrong = [row for row in rows if row.state != expected(row)]
+    wrong = [job for job in jobs if job.state != expected(job)]
     copies = samples.value("jobmirror_create_to_copy_seconds_count") or 1
     latency = samples.value("jobmirror_create_to_copy_seconds_sum") / copies
     console.print(
-        f"{len(rows)} Jobs ended in {time.monotonic() - began:.0f} s, control planes included: {shares(rows)}; "
+        f"{len(jobs)} Jobs finished in {time.monotonic() - began:.0f} s, control planes included: {shares(jobs)}; "
         f"a Job was on its worker {latency * 1000:.0f} ms after it was seen, on average."
     )
-    for row in wrong:
-        console.print(f"[red]{row.name} ended {row.state}, expected {expected(row)}[/]")
+    for job in wrong:
+        console.print(f"[red]{job.name} ended {job.state}, expected {expected(job)}[/]")
     return int(bool(wrong))
 
 

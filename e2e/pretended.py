@@ -41,7 +41,7 @@ class Pretended:
         self.by_name: dict[str, WorkerView] = {}
         self.by_key: dict[SourceKey, JobView] = {}
         self.stories: dict[SourceKey, tuple[Moment, ...]] = {}
-        self.lacking: dict[SourceKey, dict[str, str]] = {}
+        self.obstacles: dict[SourceKey, dict[str, str]] = {}
         self.read = 0
         """How many Jobs were asked for."""
         self._readers: list[_Changes] = []
@@ -89,8 +89,8 @@ class Pretended:
     def timeline(self, key: SourceKey) -> tuple[Moment, ...]:
         return self.stories.get(key, ())
 
-    def lacks(self, key: SourceKey) -> Mapping[str, str]:
-        return self.lacking.get(key, {})
+    def placement_obstacles(self, key: SourceKey) -> Mapping[str, str]:
+        return self.obstacles.get(key, {})
 
     def changes(self) -> AsyncIterator[frozenset[SourceKey]]:
         reader = _Changes(self._readers)
@@ -194,7 +194,10 @@ def picture(now: datetime = NOW) -> Pretended:
         Moment(at=ago(minutes=42), kind="Held", text="suspended until a worker is chosen"),
         Moment(at=ago(minutes=42), kind="Waiting", text="east: capacity reached; gpu-frankfurt: capacity reached"),
         Moment(
-            at=ago(minutes=35), kind="Placed", text="least loaded of 2 that match region=eu", worker="gpu-frankfurt"
+            at=ago(minutes=35),
+            kind="Placed",
+            text="lowest load of the eligible workers (next: gpu-paris)",
+            worker="gpu-frankfurt",
         ),
         Moment(at=ago(minutes=35), kind="Mirrored", text="Job created on worker", worker="gpu-frankfurt"),
         Moment(at=ago(minutes=34, seconds=58), kind="Status", text="active 8, ready 8", worker="gpu-frankfurt"),
@@ -203,10 +206,10 @@ def picture(now: datetime = NOW) -> Pretended:
         Moment(at=ago(minutes=9), kind="Error", text="status refused: conflict; tried again", worker="gpu-frankfurt"),
         Moment(at=ago(seconds=40), kind="Status", text="active 8, ready 8, succeeded 24", worker="gpu-frankfurt"),
     )
-    known.lacking[SourceKey("Job", "research", "embed-corpus-7")] = {
+    known.obstacles[SourceKey("Job", "research", "embed-corpus-7")] = {
         "east": "does not match gpu=a100",
         "gpu-frankfurt": "capacity reached: 8 of 8 Jobs",
-        "north": "out of reach since 4 minutes",
+        "north": "unreachable for 4 minutes",
         "west": "cordoned",
     }
     known.stories[SourceKey("Job", "research", "embed-corpus-7")] = (
@@ -220,7 +223,7 @@ def _day() -> list[tuple[str, str, str, str, float, dict[str, object]]]:
     """Namespace, name, state, worker, how many seconds ago it was created, what else."""
     waits = {"because": "no worker takes it: capacity reached (gpu-frankfurt), cordoned (west)"}
     lost = {
-        "because": "worker north is out of reach: connection refused",
+        "because": "worker north is unreachable: connection refused",
         "active": 4,
         "completions": 12,
         "succeeded": 5,

@@ -202,7 +202,7 @@ async def test_what_a_user_may_not_is_refused_plainly(
         await client.create(f"/api/v1/namespaces/{scene.namespace}/pods", body)
     async with user(serving, scene, "few", RULES[:1]) as few, user(serving, scene, "full", RULES) as full:
         code, text = await few.get("train/log")
-        assert (code, b"may not get pods/log in namespace" in text) == (403, True)
+        assert (code, b"cannot get pods/log in namespace" in text) == (403, True)
         assert (await full.get("/v1/namespaces/kube-system/jobs/train"))[0] == 403
         assert (await full.get("train/log?pod=other"))[0] == 404
         assert (await full.get("train", token="nonsense"))[0] == 401

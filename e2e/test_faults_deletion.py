@@ -1,4 +1,4 @@
-"""Deletions that nobody saw: while the manager was down, or while a worker was out of reach (D10)."""
+"""Deletions that nobody saw: while the manager was down, or while a worker was unreachable (D10)."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ async def median_seconds(manager: ManagerProcess, scene: Scene, name: str) -> fl
 
 
 async def add_and_remove(manager: ManagerProcess, kubeconfig: bytes) -> None:
-    """Register a worker until it is within reach, and remove it until it is forgotten."""
+    """Register a worker until it is ready, and remove it until it is forgotten."""
     await manager.register("guest", kubeconfig=kubeconfig)
     await until(manager.metrics, lambda found: found.value("jobmirror_worker_up", worker="guest") == 1)
     forgotten = sum("worker forgotten" in line for line in manager.log_lines())

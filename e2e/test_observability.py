@@ -17,7 +17,7 @@ from e2e.proxy import Proxy
 
 DASHBOARD = Path(__file__).parents[1] / "deploy/observability/dashboard.json"
 INSTALLATION = "the manager"
-NOTHING_TO_SHOW = {"Not answered with success", "Tried again", "Depth", "Sweeps"}
+NOTHING_TO_SHOW = {"Not answered with success", "Retries", "Depth", "Sweeps"}
 """Panels that may be empty where all is well."""
 
 
@@ -51,7 +51,7 @@ async def test_alerts_follow_what_happens_to_a_manager(
                 "severity": "critical",
                 "worker": "east",
             }
-            assert lost["annotations"]["summary"] == "Worker east is out of reach"
+            assert lost["annotations"]["summary"] == "Worker east is unreachable"
             await proxy.resume()
             await until(prometheus.firing, lambda found: "MirrorWorkerLost" not in found)
 

@@ -18,11 +18,12 @@ from e2e.browser import Tab, browser_tab, find_chromium
 from e2e.ports import reserved_port
 from e2e.pretended import NOW, Pretended, before, job, many, picture
 from mirror.cli.embedded import manager
+from mirror.model.durations import human_duration
 from mirror.model.keys import SourceKey
 from mirror.model.views import Moment, WorkerView
 from mirror.page.serving import Place, serve
 from mirror.page.table import PAGE_JOBS
-from mirror.page.times import relative, span
+from mirror.page.times import relative
 from mirror.planes.fleet import Fleet, fleet
 from mirror.planes.samples import sample_jobs
 from mirror.planes.shape import Shape
@@ -70,8 +71,8 @@ async def test_jobs_are_seen_to_run_without_reloading(tmp_path: Path) -> None:
         await tab.open(url)
         await tab.wait_for(f"{LIVE} && document.querySelectorAll('.card').length === 2")
         assert "leading" in await tab.text("header")
-        assert "2 of 2 within reach" in await tab.text("#summary")
-        assert "No Job is mirrored yet." in await tab.text("main")
+        assert "2/2 workers ready" in await tab.text("#summary")
+        assert "No mirrored Jobs." in await tab.text("main")
 
         api, ours = made.management.plane.api, made.settings().managed_by
         bodies = [body for body in sample_jobs(ours) if body["metadata"]["name"].startswith("plain")]
@@ -100,9 +101,9 @@ async def test_a_worker_is_seen_to_be_lost_and_to_come_back(tmp_path: Path) -> N
         await tab.wait_for(f"{LIVE} && document.querySelectorAll('.card').length === 2")
         await made.workers["west"].plane.kill()
         await tab.wait_for("document.querySelector('.card.lost')?.id === 'w:west'")
-        assert await tab.text("#summary") == "1 of 2 within reach; lost: west"
+        assert await tab.text("#summary") == "1/2 workers ready; lost: west"
         made.workers["west"].plane.start()
-        await tab.wait_for("document.getElementById('summary').innerText === '2 of 2 within reach'")
+        await tab.wait_for("document.getElementById('summary').innerText === '2/2 workers ready'")
         assert (tab.loads, tab.complaints) == (1, [])
 
 
@@ -112,7 +113,7 @@ async def test_hostile_text_is_only_text() -> None:
     known.put_worker(WorkerView(name="east", state="Lost", because=HOSTILE, version=HOSTILE, uid=HOSTILE))
     known.put_worker(WorkerView(name=HOSTILE, state=HOSTILE))
     known.put(job("victim", "Waiting", because=HOSTILE, worker=HOSTILE), Moment(at=HOSTILE, kind=HOSTILE, text=HOSTILE))
-    known.lacking[SourceKey("Job", "default", "victim")] = {HOSTILE: HOSTILE}
+    known.obstacles[SourceKey("Job", "default", "victim")] = {HOSTILE: HOSTILE}
     async with seen(known) as (tab, url):
         lures = ("?text=%3Cscript%3Epwned=1%3C/script%3E", "?worker=%22%3E%3Cimg%20src=x%20onerror=pwned=1%3E")
         for path in ("", "jobs/default/victim", *lures):
@@ -269,13 +270,31 @@ async def test_twenty_thousand_jobs_are_one_page_of_them() -> None:
 
 async def test_the_browser_says_times_as_the_server_does() -> None:
     """Otherwise they would change their words when a page becomes live."""
-    spans = [0, 1, 59, 60, 61, 299, 300, 3599, 3600, 3661, 35_999, 36_000, 86_399, 86_400, 172_800, 863_999, 10**7]
+    spans = [
+        0,
+        1,
+        119,
+        120,
+        299,
+        300,
+        3599,
+        3600,
+        10_799,
+        10_800,
+        35_999,
+        86_399,
+        172_800,
+        863_999,
+        10**7,
+        10**8,
+        10**9,
+    ]
     async with seen(picture()) as (tab, url):
         await tab.open(url)
-        assert await tab.evaluate(f"{spans}.map(seconds => span(seconds))") == list(map(span, spans))
+        assert await tab.evaluate(f"{spans}.map(seconds => age(seconds))") == list(map(human_duration, spans))
         for seconds in (90, -18_000, 0):
             at = before(seconds=seconds)
-            script = f"told({{dateTime: '{at}', dataset: {{as: 'ago'}}}}, Date.parse('{before()}'))"
+            script = f"shown({{dateTime: '{at}', dataset: {{as: 'ago'}}}}, Date.parse('{before()}'))"
             assert await tab.evaluate(script) == relative(datetime.fromisoformat(at), NOW)
 
 

@@ -48,7 +48,10 @@ class TestSelection:
             for source in await scene.sources_until(names, is_complete):
                 assert wanted[names[source["metadata"]["name"]]] == placed_on(source)
             waiting = await scene.source_until("nowhere", waits_because("east"))
-            assert annotation(waiting, "waiting-because") == "east: not selected; west: not selected"
+            assert (
+                annotation(waiting, "waiting-because")
+                == "east: labels do not match worker-selector; west: labels do not match worker-selector"
+            )
             bad = await scene.source_until("bad", waits_because("worker-selector"))
             assert "annotation jobmirror.io/worker-selector: " in annotation(bad, "waiting-because")
             assert placed_on(bad) == ""
@@ -94,7 +97,7 @@ class TestSelection:
         await scene.until_jobs_wait(manager.managed_by, "east: cordoned", east_only)
         await scene.create(job("pinned", manager.managed_by, annotations=east_only))
         pinned = await scene.source_until("pinned", waits_because("cordoned"))
-        assert annotation(pinned, "waiting-because") == "east: cordoned; west: not selected"
+        assert annotation(pinned, "waiting-because") == "east: cordoned; west: labels do not match worker-selector"
         names = [f"free-{number}" for number in range(3)]
         await scene.create(*(job(name, manager.managed_by) for name in names))
         assert {placed_on(found) for found in await scene.sources_until(names, is_complete)} == {"west"}
@@ -128,7 +131,10 @@ class TestSelection:
         await scene.until_jobs_wait(manager.managed_by, "east: does not accept the namespace", pinned)
         await scene.create(job("pinned", manager.managed_by, annotations=pinned))
         waiting = await scene.source_until("pinned", waits_because("namespace"))
-        assert annotation(waiting, "waiting-because") == "east: does not accept the namespace; west: not selected"
+        assert (
+            annotation(waiting, "waiting-because")
+            == "east: does not accept the namespace; west: labels do not match worker-selector"
+        )
 
         await scene.create(job("free", manager.managed_by))
         assert placed_on(await scene.source_until("free", is_complete)) == "west"

@@ -17,8 +17,9 @@ from typing import Any
 from e2e.controlplane.client import JSON_PATCH, MERGE_PATCH, Client, StatusError
 from e2e.controlplane.plane import ControlPlane
 from mirror.batch.status_rules import check_status_update
+from mirror.kinds.batch_job.reading import is_final
 from mirror.kinds.batch_job.status import StoredJob, lost_status, next_status, placed_status, suspended_status
-from mirror.kinds.batch_job.status_stored import is_finished, served
+from mirror.kinds.batch_job.status_stored import served
 from tests.kinds.batch_job.job_status_worlds import (
     BAD_INDEX_TEXTS,
     NOW,
@@ -90,7 +91,7 @@ class History:
 
     async def _write_ours(self, status: Json | None) -> bool:
         # Most ends are left out, or nearly every history would have ended soon.
-        if status is None or (is_finished(status) and self.random.random() < 0.7):
+        if status is None or (is_final(status) and self.random.random() < 0.7):
             return False
         await self._write("ours", status)
         return True

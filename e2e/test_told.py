@@ -32,7 +32,7 @@ async def test_metrics_count_what_happened(manager: ManagerProcess, scene: Scene
     await scene.sources_until(names, is_complete)
     await scene.source_until("endless", runs())
     await scene.patch("theirs", {"metadata": {"labels": {"changed": "yes"}}})
-    await scene.source_until("nowhere", waits_because("not selected"))
+    await scene.source_until("nowhere", waits_because("labels do not match worker-selector"))
 
     # What we have seen may be news to it yet, and so may be the answers to its own writes.
     samples = await until(manager.metrics, has_counted)

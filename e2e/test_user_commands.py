@@ -134,7 +134,7 @@ async def test_a_user_finds_and_understands_their_jobs(
         job("waits", serving.managed_by, annotations=nowhere),
     )
     await scene.source_until("train", runs(2))
-    await scene.source_until("waits", waits_because("not selected"))
+    await scene.source_until("waits", waits_because("labels do not match worker-selector"))
 
     table = {line.split()[0]: line.split() for line in (await ann.mirror("get")).splitlines()}
     assert table["train"][1:4] == ["east", "Running", "0/2"]
@@ -191,11 +191,11 @@ async def test_a_user_without_rights_is_told_which(
     await scene.create(job("train", serving.managed_by))
     await scene.source_until("train", is_complete)
 
-    assert f"you may not list jobs.batch in namespace {scene.namespace} on the management cluster" in (
+    assert f"missing permission: list jobs.batch in namespace {scene.namespace} on the management cluster" in (
         await eve.refused("get")
     )
     for command, right in (("pods", "get jobs.batch"), ("logs", "get jobs.batch"), ("diff", "get jobs.batch")):
-        assert f":eve may not {right} train in namespace {scene.namespace}" in await eve.refused(command, "train")
+        assert f"eve cannot {right} train in namespace {scene.namespace}" in await eve.refused(command, "train")
 
 
 async def test_an_administrator_with_a_certificate_is_told_to_bring_a_token(
@@ -268,4 +268,4 @@ async def test_what_a_job_needs_is_told_before_it_is_sent(
     text = await ann.mirror("diff", "-f", str(file))
 
     assert "ServiceAccount robot is not copied" in text
-    assert "may not create jobs.batch" in text
+    assert "cannot create jobs.batch" in text

@@ -138,8 +138,8 @@ async def test_a_worker_from_the_first_command_to_the_last(
     secret = await manager.client.get(f"/api/v1/namespaces/{manager.namespace}/secrets/east")
     annotations = secret["metadata"]["annotations"]
     assert (annotations["jobmirror.io/capacity"], annotations["jobmirror.io/weight"]) == ("20", "2")
-    assert "clusterrolebinding jobmirror-worker-logs" in again.output  # taken back: it was not asked for again
-    assert "taken back" in again.output
+    assert "clusterrolebinding jobmirror-worker-logs" in again.output  # deleted: it was not requested again
+    assert "deleted" in again.output
 
     await scene.create(job("second", manager.managed_by, run_for="never"))
     await scene.source_until("second", lambda found: bool(found and (found.get("status") or {}).get("active")))
@@ -196,7 +196,7 @@ async def test_what_stands_against_a_worker_is_said_before_anything_is_made(
     await manager.client.create(secrets, {"metadata": {"name": "theirs"}})
     theirs = await operator.add("theirs")
     assert theirs.code == 1
-    assert "is no worker's" in theirs.errors
+    assert "does not register a worker" in theirs.errors
 
     itself = await operator.add("itself", context="hub")
     assert itself.code == 1
@@ -209,7 +209,7 @@ async def test_what_stands_against_a_worker_is_said_before_anything_is_made(
     operator.kubeconfig.write_text(yaml.safe_dump(document))
     powerless = await operator.add("east", context="nobody")
     assert powerless.code == 1
-    assert "you have no right to get namespaces kube-system" in powerless.errors
+    assert "missing permission: get namespaces kube-system" in powerless.errors
     assert f"kubectl --kubeconfig {operator.kubeconfig} --context nobody auth can-i get namespaces" in powerless.errors
     assert len(powerless.errors.strip().splitlines()) == 1
 

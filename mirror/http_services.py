@@ -95,7 +95,7 @@ def _access(settings: Settings, management: Client, manager: ManagerState, certi
         sources=mirroring.sources.of(JOB),
         registry=manager.registry,
         known=known,
-        lacks_of=partial(known.lacks_of, JOB),
+        obstacles_of_draft=partial(known.obstacles_of_draft, JOB),
         transform=mirroring.transform,
         managed_by=settings.managed_by,
     )
@@ -107,7 +107,7 @@ def _access(settings: Settings, management: Client, manager: ManagerState, certi
         is_leading=lambda: manager.is_working,
         log=log,
     )
-    manager.kept.append(("tell access", telling.run))
+    manager.kept.append(("publish access", telling.run))
     return access_routes(Access(around, log=log))
 
 

@@ -88,7 +88,7 @@ ROWS: dict[str, list[Json]] = {
     "Overview": [
         stat("Managers that lead", "none", f"sum(jobmirror_leader{{{SELECTED}}})", red_below=1),
         stat(
-            "Workers out of reach",
+            "Unreachable workers",
             "none",
             f"count(jobmirror_worker_up{{{SELECTED}}} == 0 {LEADS}) or vector(0)",
             red_from=1,
@@ -108,7 +108,7 @@ ROWS: dict[str, list[Json]] = {
         ),
     ],
     "Workers": [
-        timeseries("Within reach", "none", (f"jobmirror_worker_up{{{SELECTED}}} {LEADS}", "{{worker}}")),
+        timeseries("Workers ready", "none", (f"jobmirror_worker_up{{{SELECTED}}} {LEADS}", "{{worker}}")),
         timeseries(
             "Jobs by state",
             "none",
@@ -137,7 +137,7 @@ ROWS: dict[str, list[Json]] = {
             (f"increase(jobmirror_sweep_halted_total{{{SELECTED}}}[$__rate_interval])", "halted on {{worker}}"),
         ),
         timeseries(
-            "Silence of watches", "s", (f"jobmirror_watch_staleness_seconds{{{SELECTED}}}", "{{cluster}} {{kind}}")
+            "Watch staleness", "s", (f"jobmirror_watch_staleness_seconds{{{SELECTED}}}", "{{cluster}} {{kind}}")
         ),
     ],
     "Latency": [
@@ -172,7 +172,7 @@ ROWS: dict[str, list[Json]] = {
             (rate("jobmirror_api_requests_total", "cluster, code", ', code!~"2.."'), "{{cluster}} {{code}}"),
         ),
         timeseries("Duration", "s", *quantiles("jobmirror_api_request_seconds", "cluster", "{{cluster}}")),
-        timeseries("Watches opened again", "ops", (rate("jobmirror_watch_restarts_total", "cluster"), "{{cluster}}")),
+        timeseries("Watch restarts", "ops", (rate("jobmirror_watch_restarts_total", "cluster"), "{{cluster}}")),
     ],
     "Queue and process": [
         timeseries("Depth", "none", (f"jobmirror_queue_depth{{{SELECTED}}}", "{{lane}}"), stacked=True),
@@ -184,7 +184,7 @@ ROWS: dict[str, list[Json]] = {
         ),
         timeseries("Wait in the queue", "s", *quantiles("jobmirror_queue_wait_seconds", "", "")),
         timeseries(
-            "Tried again",
+            "Retries",
             "ops",
             (rate("jobmirror_queue_retries_total", "job"), "keys"),
             (rate("jobmirror_task_restarts_total", "task"), "task {{task}}"),

@@ -76,7 +76,7 @@ class Mirrors:
         """The mirror that is recorded.
 
         Raises:
-            StatusError: 409 while there is none, 503 while its worker is out of reach.
+            StatusError: 409 while there is none, 503 while its worker is unreachable.
         """
         name = self._kind.summary(source).placed
         if name is None:
@@ -192,7 +192,7 @@ class Mirrors:
         except NotFound as error:
             raise refusal_of(error, mirror.worker.name, doing) from error
         except BadList:
-            raise StatusError(502, f"worker {mirror.worker.name} answered with something that cannot be read") from None
+            raise StatusError(502, f"worker {mirror.worker.name} sent a response that cannot be decoded") from None
 
     async def _send(self, mirror: Mirror, request: Request, person: Person, doing: str) -> bytes:
         """Raises StatusError, or NotFound."""
@@ -206,7 +206,7 @@ class Mirrors:
         """One of the few requests to a worker that may be under way; what goes wrong is a StatusError, or NotFound."""
         under_way = self._under_way.get(worker.name, 0)
         if under_way >= self._bounds.calls_of_worker:
-            raise StatusError(429, f"too much is asked of worker {worker.name} at once", retry_after_seconds=1)
+            raise StatusError(429, f"too many concurrent requests to worker {worker.name}", retry_after_seconds=1)
         self._under_way[worker.name] = under_way + 1
         try:
             # Waiting for the rate limit is in it, too: mirroring goes first there.
@@ -228,14 +228,14 @@ def refusal_of(error: KubeError, worker: str, doing: str) -> StatusError:
     """What a worker's failure means to a user."""
     match error:
         case Forbidden():
-            told = f"the manager may not {doing} on worker {worker}; its operator can allow it with {RIGHTS_FILE}"
-            return StatusError(502, told)
+            missing = f"the manager has no permission to {doing} on worker {worker}"
+            return StatusError(502, f"{missing}; its operator grants it with {RIGHTS_FILE}")
         case BadRequest():
             return StatusError(400, f"worker {worker}: {clean(error.message)}")
         case NotFound():
             return StatusError(404, f"worker {worker}: {clean(error.message)}", details={"name": error.about_name})
         case TooManyRequests():
-            return StatusError(429, f"worker {worker} asks to slow down", retry_after_seconds=1)
+            return StatusError(429, f"worker {worker} limits requests; retry", retry_after_seconds=1)
     if hasattr(error, "code"):
         return StatusError(502, f"worker {worker} failed: {clean(str(error))}")
     return StatusError(504, f"worker {worker} is unreachable: {clean(describe(error))}")

@@ -57,7 +57,7 @@ class Telling:
                     await self._write(wanted)
                     told, ends_at = wanted, loop.time() + TELL_AGAIN_SECONDS
                 except KubeError as error:
-                    self._log.warning("access not told", error=error)
+                    self._log.warning("access ConfigMap not written", error=error)
             await asyncio.sleep(pause)
 
     def _wanted(self) -> dict[str, str]:
@@ -81,4 +81,4 @@ class Telling:
                 await self._management.send(requests.create(CONFIGMAPS, body, namespace=namespace).in_line(Rank.LAST))
             except AlreadyExists:
                 await self._management.send(patch)
-        self._log.debug("access told", url=wanted[URL_KEY])
+        self._log.debug("access ConfigMap written", url=wanted[URL_KEY])

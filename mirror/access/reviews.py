@@ -179,9 +179,9 @@ class Reviews:
             allowed = self._rights.put((person, right), await self._review_access(person, right))
         if not allowed:
             where = f"in namespace {right.namespace}" if right.namespace else "in all namespaces"
-            told = f"user {person.name} may not {right} {where} of the management cluster; a Role has to allow it"
+            missing = f"missing permission: user {person.name} cannot {right} {where} of the management cluster"
             details = {"group": right.group, "kind": right.resource, "name": right.name}
-            raise StatusError(403, told, details={key: value for key, value in details.items() if value})
+            raise StatusError(403, missing, details={key: value for key, value in details.items() if value})
 
     async def _review_token(self, token: str) -> Person | None:
         body = {"apiVersion": TOKEN_REVIEWS.api_version, "kind": TOKEN_REVIEWS.kind, "spec": {"token": token}}
@@ -218,10 +218,10 @@ class Reviews:
         try:
             return decoder.decode(await self._management.send(request))
         except Forbidden:
-            told = "the manager may not ask the management cluster who may do what; apply config/rbac/access.yaml"
-            raise StatusError(503, told) from None
+            missing = "the manager has no permission to create token and access reviews; apply config/rbac/access.yaml"
+            raise StatusError(503, missing) from None
         except ApiError as error:
-            raise StatusError(503, f"the management cluster does not say who you are: {error.reason}") from error
+            raise StatusError(503, f"the management cluster did not authenticate the token: {error.reason}") from error
         except JUNK as error:
             raise StatusError(502, "the management cluster's answer cannot be read") from error
         except KubeError as error:

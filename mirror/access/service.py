@@ -52,7 +52,7 @@ class Around:
     sources: Store
     registry: Registry
     known: Known
-    lacks_of: Callable[[Object], Mapping[str, str]]
+    obstacles_of_draft: Callable[[Object], Mapping[str, str]]
     transform: MirrorTransform
     managed_by: str
 
@@ -148,7 +148,7 @@ class Access:
         person = await self._reviews.person(asked.headers.get("authorization", ""), peer_of(asked.peer))
         line.user = person.name
         if any(name.startswith(_PREFIX) for name in asked.headers):
-            raise StatusError(400, "acting as somebody else is not offered here; ask with a token of theirs")
+            raise StatusError(400, "impersonation is not supported; use a token of that user")
         bounds = self._bounds
         question = request_parsing.read(
             asked, most_tail_lines=bounds.tail_lines, most_items=bounds.jobs, most_bytes=bounds.log_bytes
@@ -186,9 +186,7 @@ class Access:
     def _take_turn(self) -> None:
         """Go on only if not too many do what takes long; who has no right to it does not get here."""
         if not self._lists.acquire_nowait():
-            raise StatusError(
-                429, "too many lists and drafts are asked for; try again in a second", retry_after_seconds=1
-            )
+            raise StatusError(429, "too many requests for lists and drafts; retry in one second", retry_after_seconds=1)
 
     def _list(self, question: Question) -> object:
         self._take_turn()
@@ -202,9 +200,9 @@ class Access:
         found = known.job(key)
         if found is None:
             raise no_job(namespace, name)
-        lacks = known.lacks(key) if found.state in ("Waiting", "Suspended") else {}
-        timeline = known.timeline(key)
-        return {"job": found, "timeline": timeline, "waiting": found.because, "lacks": dict(lacks)}
+        obstacles = known.placement_obstacles(key) if found.state in ("Waiting", "Suspended") else {}
+        waiting = "" if found.is_finished else found.because
+        return {"job": found, "timeline": known.timeline(key), "waiting": waiting, "lacks": dict(obstacles)}
 
     async def _differences(self, source: Object) -> object:
         around = self._around
@@ -231,7 +229,7 @@ class Access:
         self._take_turn()
         around = self._around
         report = await self._comparing.run(lambda: self._before(draft), size_of(draft))
-        return {"worker": "", "mirror": "", "report": report, "lacks": dict(around.lacks_of(draft))}
+        return {"worker": "", "mirror": "", "report": report, "lacks": dict(around.obstacles_of_draft(draft))}
 
     def _before(self, source: Object) -> Report:
         around = self._around
@@ -318,5 +316,5 @@ def _draft(kind: Kind, body: bytes) -> Object:
         raise StatusError(400, str(error)) from None
     namespace = draft.metadata.namespace
     if label_problems(namespace):
-        raise StatusError(400, "metadata.namespace: say which namespace the Job is for")
+        raise StatusError(400, "metadata.namespace: required")
     return draft

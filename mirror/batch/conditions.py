@@ -23,6 +23,8 @@ FAILURE_TARGET = "FailureTarget"
 
 INTERIM: Mapping[Verdict, str] = {COMPLETE: SUCCESS_CRITERIA_MET, FAILED: FAILURE_TARGET}
 """The condition that a verdict has first, while pods are still ending."""
+FINAL: tuple[Verdict, ...] = (FAILED, COMPLETE)
+"""Conditions that finish a Job: the one place that says so. A failure wins where both are claimed."""
 STANDARD = frozenset((SUSPENDED, COMPLETE, FAILED, SUCCESS_CRITERIA_MET, FAILURE_TARGET))
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
@@ -49,15 +51,20 @@ def is_true(conditions: Conditions, type_name: str) -> bool:
 
 def verdict(conditions: Conditions) -> Verdict | None:
     """How the Job ends or has ended, as far as it is known; a failure wins where both are claimed."""
-    for ending in (FAILED, COMPLETE):
+    for ending in FINAL:
         if is_true(conditions, ending) or is_true(conditions, INTERIM[ending]):
             return ending
     return None
 
 
+def final(conditions: Conditions) -> Condition | None:
+    """The condition that has finished the Job; None while it goes on."""
+    return next(filter(None, (find(conditions, ending, TRUE) for ending in FINAL)), None)
+
+
 def is_finished(conditions: Conditions) -> bool:
-    """Whether Complete or Failed is True."""
-    return is_true(conditions, COMPLETE) or is_true(conditions, FAILED)
+    """Whether the Job is finished."""
+    return final(conditions) is not None
 
 
 def new(type_name: str, status: str, *, reason: str = "", message: str = "", at: str | None) -> dict[str, object]:

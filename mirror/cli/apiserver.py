@@ -21,52 +21,54 @@ if TYPE_CHECKING:
     metavar="HOST:PORT",
     default="127.0.0.1:6443",
     show_default=True,
-    help="HTTPS; port 0 is any free one, no host every interface.",
+    help="Address for HTTPS; port 0: any free port, no host: all interfaces.",
 )
 @click.option(
     "--kubeconfig-out",
     metavar="FILE",
     type=click.Path(dir_okay=False),
     default=None,
-    help="Where the administrator's kubeconfig is written when the server is ready; without it, to the output.",
+    help="File for the administrator's kubeconfig, written when the server is ready; default: stdout.",
 )
 @click.option(
     "--controllers",
     metavar="NAME,…",
     default="all",
     show_default=True,
-    help="What runs beside the API server, as in job,gc; all,-job leaves one out; none: the API server alone.",
+    help="Controllers to run, as in job,gc; all,-job: all but one; none: only the API server.",
 )
 @click.option(
     "--data",
     metavar="FILE",
     type=click.Path(dir_okay=False),
     default=None,
-    help="Keep everything in this file, which is made if absent; without it, in memory.",
+    help="Store all data in this file, created if absent; default: in memory.",
 )
 @click.option(
     "--authorization",
     type=click.Choice(("AlwaysAllow", "RBAC")),
     default="AlwaysAllow",
     show_default=True,
-    help="What users may do: everything, or what roles say.",
+    help="Authorization mode: everything, or RBAC roles.",
 )
-@click.option("--feature-gates", metavar="NAME=BOOL,…", default="", help="Over JOB_FEATURE_GATES.")
+@click.option("--feature-gates", metavar="NAME=BOOL,…", default="", help="Overrides JOB_FEATURE_GATES.")
 @click.option(
     "--pods",
     type=click.Choice(("simulated", "process")),
     default="simulated",
     show_default=True,
-    help="Pretend that containers run, or run their commands on this machine, as you.",
+    help="Simulate containers, or run their commands on this machine, as you.",
 )
-@click.option("--name", metavar="NAME", default="embedded", show_default=True, help="Of the cluster, in kubeconfigs.")
+@click.option(
+    "--name", metavar="NAME", default="embedded", show_default=True, help="Name of the cluster in kubeconfigs."
+)
 @click.option("--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info")
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text")
 def apiserver(listen: str, kubeconfig_out: str | None, log_level: str, log_format: str, **options: object) -> None:
-    """Run a control plane in this process: an API server for kubectl and everything else that speaks to Kubernetes,
-    and the controllers beside it, until SIGTERM or Ctrl-C.
+    """Run a control plane in this process: an API server for kubectl and other Kubernetes clients, and its controllers,
+    until SIGTERM or Ctrl-C.
 
-    Exit codes: 0 stopped as told, 1 could not go on (or not stop in time), 2 options are wrong.
+    Exit codes: 0 clean shutdown, 1 fatal error (or shutdown timeout), 2 invalid options.
     """
     from mirror.settings import rules
 
@@ -117,7 +119,7 @@ def _shape(problems: list[str], **options: object) -> Shape | None:
         problems.append(f"--controllers: {unknown}")
     data = options["data"]
     if data == "":
-        problems.append("--data: expected a file; without the option everything is in memory")
+        problems.append("--data: expected a file; leave the option out to keep data in memory")
     if problems:
         return None
     return Shape(

@@ -15,9 +15,9 @@ BAD_SETTINGS = 2
 @click.command("check-config")
 @click.argument("file", type=click.Path())
 def check_config(file: str) -> None:
-    """Say whether a settings FILE can be used, and everything that is wrong with it."""
+    """Validate a settings FILE; list all problems."""
     read_settings(file)
-    click.echo(f"{file}: fine")
+    click.echo(f"{file}: valid")
 
 
 def read_settings(file: str) -> Settings:

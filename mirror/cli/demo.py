@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--workers", type=click.IntRange(1, 8), default=2, show_default=True, help="How many worker clusters.")
+@click.option("--workers", type=click.IntRange(1, 8), default=2, show_default=True, help="Number of worker clusters.")
 def demo(workers: int) -> None:
-    """See it work: a management cluster, workers, the manager and sample Jobs, all in this process.
+    """Run a demonstration: a management cluster, workers, the manager and sample Jobs, all in this process.
 
-    Nothing but Python is needed, and nothing is left behind. Ends by itself after some seconds.
+    It needs only Python, ends after some seconds, and leaves nothing behind.
 
-    Exit codes: 0 every Job ended as it should, 1 it did not.
+    Exit codes: 0 every Job ended as expected, 1 otherwise.
     """
     from mirror.cli.process import exit_code_of
 
@@ -50,12 +50,12 @@ async def _show(workers: int, stop: asyncio.Event) -> int:
         console.print(f"Starting a management cluster and the workers {', '.join(names)} in this process …")
         try:
             async with fleet(names, Path(folder), Shape()) as made:
-                console.print(f"They are ready after {time.monotonic() - began:.1f} s. Starting the manager …")
+                console.print(f"Ready after {time.monotonic() - began:.1f} s. Starting the manager …")
                 settings = made.settings()
                 async with manager(settings, workers, metrics=metrics, stop=stop):
                     rows = await unless_stopped(demonstration.play(made, settings.managed_by, console), stop)
         except* TimeoutError:
-            console.print(log.read_text()[-4000:], "[red]It did not end in time.[/]", sep="\n")
+            console.print(log.read_text()[-4000:], "[red]Timed out.[/]", sep="\n")
             rows = None
     if rows is None:
         return 1

@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--workers", type=click.IntRange(1, 32), default=2, show_default=True, help="How many worker clusters.")
+@click.option("--workers", type=click.IntRange(1, 32), default=2, show_default=True, help="Number of worker clusters.")
 @click.option(
     "--pods",
     type=click.Choice(("simulated", "process")),
     default="simulated",
     show_default=True,
-    help="process: containers' commands run on this machine, with your rights. Only for Jobs that you trust.",
+    help="process: containers' commands run on this machine, with your permissions. Only for trusted Jobs.",
 )
 @click.option(
     "--dir",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where kubeconfigs, the log and all data are kept, and found again. Without it nothing is left behind.",
+    help="Directory for kubeconfigs, the log and all data, reused by the next run; default: a temporary one.",
 )
-@click.option("--page", is_flag=True, help="Serve the manager's page on this machine, too: workers, Jobs, timelines.")
+@click.option("--page", is_flag=True, help="Also serve the manager's page: workers, Jobs, timelines.")
 def dev(workers: int, pods: Pods, folder: Path | None, page: bool) -> None:
     """Run a management cluster, workers and the manager in this process, for your own kubectl, until Ctrl-C.
 
-    Exit codes: 0 stopped as told, 1 could not go on.
+    Exit codes: 0 clean shutdown, 1 fatal error.
     """
     from tempfile import TemporaryDirectory
 
@@ -91,6 +91,6 @@ def _greeting(made: Fleet, *pages: int) -> str:
             f"  kubectl --kubeconfig {made.kubeconfig(worker)} get jobs,pods",
             "",
             *(f"Page: http://127.0.0.1:{port}/" for port in pages),
-            f"Log: {made.folder / 'log'}. Ctrl-C ends it.",
+            f"Log: {made.folder / 'log'}. Ctrl-C to stop.",
         )
     )

@@ -40,7 +40,7 @@ async def manager(
     stop: asyncio.Event,
     on_page: Callable[[int], None] = lambda _: None,
 ) -> AsyncIterator[None]:
-    """Run ``mirror.app`` while the block runs, which begins once it leads and all workers are within reach.
+    """Run ``mirror.app`` while the block runs, which begins once it leads and all workers are ready.
 
     Args:
         settings: its settings.
@@ -60,7 +60,7 @@ async def manager(
                     while not (_is_ready(metrics, workers) or stop.is_set()):  # noqa: ASYNC110 - gauges tell nobody
                         await asyncio.sleep(_LOOK_SECONDS)
             except TimeoutError:
-                raise CannotStart(f"the manager is not ready after {READY_SECONDS:g} s; its log says why") from None
+                raise CannotStart(f"the manager was not ready within {READY_SECONDS:g} s; see its log") from None
             yield
         finally:
             stop.set()

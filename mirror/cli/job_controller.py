@@ -17,25 +17,34 @@ if TYPE_CHECKING:
 
 @click.command("job-controller")
 @click.option(
-    "--kubeconfig", metavar="FILE", default="", help="Of the cluster; without it the service account of our pod."
+    "--kubeconfig",
+    metavar="FILE",
+    default="",
+    help="Kubeconfig of the cluster; default: the ServiceAccount of the pod.",
 )
-@click.option("--qps", type=float, default=20.0, show_default=True, help="Requests per second; 0: no limit.")
-@click.option("--burst", type=int, default=30, show_default=True, help="Requests at once before --qps counts.")
+@click.option("--qps", type=float, default=20.0, show_default=True, help="Maximum requests per second; 0: no limit.")
+@click.option("--burst", type=int, default=30, show_default=True, help="Burst of requests before --qps applies.")
 @click.option(
-    "--listen", metavar="HOST:PORT", default="127.0.0.1:8081", show_default=True, help="/metrics, /healthz, /readyz."
+    "--listen",
+    metavar="HOST:PORT",
+    default="127.0.0.1:8081",
+    show_default=True,
+    help="Address of /metrics, /healthz and /readyz.",
 )
-@click.option("--feature-gates", metavar="NAME=BOOL,…", default="", help="Over JOB_FEATURE_GATES.")
-@click.option("--lease-namespace", metavar="NAME", default="kube-system", show_default=True, help="Where the Lease is.")
-@click.option("--no-leader-election", is_flag=True, help="Only where no second one can ever run.")
-@click.option("--namespace", "namespaces", metavar="NAME", multiple=True, help="Only this one; may be repeated.")
+@click.option("--feature-gates", metavar="NAME=BOOL,…", default="", help="Overrides JOB_FEATURE_GATES.")
+@click.option(
+    "--lease-namespace", metavar="NAME", default="kube-system", show_default=True, help="Namespace of the Lease."
+)
+@click.option("--no-leader-election", is_flag=True, help="Run without a Lease; only where no second instance can run.")
+@click.option("--namespace", "namespaces", metavar="NAME", multiple=True, help="Only this namespace; may be repeated.")
 @click.option("--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info")
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text")
 def job_controller(log_level: str, log_format: str, **options: object) -> None:
-    """Run the Jobs of a cluster whose control plane has no Job controller, until SIGTERM or Ctrl-C.
+    """Run the Job controller for a cluster whose control plane has none, until SIGTERM or Ctrl-C.
 
-    Constants are taken from the environment (JOB_BATCH_PERIOD_SECONDS and others, docs/job-controller.md).
+    Constants are read from the environment (JOB_BATCH_PERIOD_SECONDS and others, docs/job-controller.md).
 
-    Exit codes: 0 stopped as told, 1 could not go on (or not stop in time), 2 options or environment are wrong.
+    Exit codes: 0 clean shutdown, 1 fatal error (or shutdown timeout), 2 invalid options or environment.
     """
     # Not at the top: these take half a second, which `mirror --help` need not cost.
     from mirror.cli.process import exit_code_of

@@ -32,7 +32,7 @@ def exit_code_of(work: Work) -> int:
     The first signal sets the event; if the process is not gone after ten seconds, or at a second signal, it is ended
     at once with code 1. Failures that an operator can understand are one line on stderr; others keep their traceback.
     """
-    last_resort = threading.Timer(SHUTDOWN_SECONDS, _end_at_once, ("shutdown takes too long",))
+    last_resort = threading.Timer(SHUTDOWN_SECONDS, _end_at_once, ("shutdown timed out",))
     last_resort.daemon = True
     failures: list[str] = []
     make_loop, loop_name = _event_loop()
@@ -67,7 +67,7 @@ async def _until_signal(work: Work, last_resort: threading.Timer) -> None:
 
 def _end_at_once(why: str) -> None:
     """Without any clean-up, since that is what hangs; from a thread, since the loop may be what hangs."""
-    os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"mirror: {why}; ending at once\n".encode())
+    os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"mirror: {why}; exiting now\n".encode())
     os._exit(FAILED)
 
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--config", metavar="FILE", required=True, type=click.Path(), help="Settings; see docs/settings.md.")
+@click.option("--config", metavar="FILE", required=True, type=click.Path(), help="Settings file; see docs/settings.md.")
 def run(config: str) -> None:
-    """Mirror Jobs until told to stop by SIGTERM or Ctrl-C.
+    """Run the manager until SIGTERM or Ctrl-C.
 
-    Exit codes: 0 stopped as told, 1 could not go on (or not stop in time), 2 settings are wrong.
+    Exit codes: 0 clean shutdown, 1 fatal error (or shutdown timeout), 2 invalid settings.
     """
     settings = read_settings(config)
 

@@ -116,7 +116,7 @@ class Applier:
             worker = write.records or seen.source.placed or ""
             t.metrics.worker(worker).refused_status_writes.inc()
             if write.records is None:
-                t.tell(seen, "StatusRefused", f"the API server refused the status: {error.brief}")
+                t.tell(seen, "StatusRefused", f"the API server rejected the status: {error.brief}")
                 raise
             self._give_back(seen, write.records, error)
             return None
@@ -156,7 +156,7 @@ class Applier:
     def _give_back(self, seen: Snapshot, worker: str, error: ApiError) -> None:
         """The worker cannot be recorded, whichever it is: others get the place, and it is tried again later."""
         t, uid = self._t, seen.source.uid
-        text = f"the API server refuses to record a worker: {refusal_text(error)}"
+        text = f"the API server rejects the record of a worker: {refusal_text(error)}"
         times = t.memories.of(uid).record_refused_times + 1
         until = t.clock.monotonic() + RECORD_REFUSED.delay(times)
         t.memories.set(uid, record_refused=text, record_refused_times=times, record_refused_until=until)

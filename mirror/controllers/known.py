@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -20,7 +20,8 @@ from mirror.controllers.memory import Memories
 from mirror.controllers.observing import placement_request_of
 from mirror.controllers.sources import Sources, source_key
 from mirror.decide.snapshot import Memory
-from mirror.kinds.base import BadAnnotation, Kind, Progress
+from mirror.kinds.base import BadAnnotation, Kind, Progress, is_held
+from mirror.kinds.read_model import moments_of, view_of
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import SourceKey
@@ -76,28 +77,25 @@ class Knowledge:
         progress = kind.progress(found)
         seen = self.history.of(found.metadata.uid)
         kinds = {entry.kind for entry in seen}
-        told = [
-            entry
-            for entry in self._told_by(kind, found, progress, was_held="Released" in kinds)
-            if entry.kind not in kinds
-        ]
+        is_known = kinds | ({"Started"} if "Status" in kinds else set())
+        own = [one for one in self._own_entries(kind, found, was_held="Released" in kinds) if one.kind not in is_known]
         if progress.placed:
             since, until = _seconds(progress.placed_at), _ended_at(progress, seen)
-            told += [one for one in self.history.of_worker(progress.placed) if since <= one.at <= until]
-        return tuple(map(_moment, sorted((*told, *seen), key=lambda entry: entry.at)))
+            own += [one for one in self.history.of_worker(progress.placed) if since <= one.at <= until]
+        return tuple(map(_moment, sorted((*own, *seen), key=lambda entry: entry.at)))
 
-    def lacks(self, key: SourceKey) -> Mapping[str, str]:
-        """For each worker that cannot take it: why."""
+    def placement_obstacles(self, key: SourceKey) -> Mapping[str, str]:
+        """For each worker that is not eligible: why."""
         found = self._get(key)
         if found is None:
             return {}
-        return self._lacks(self.sources.kinds[key.kind], found, self.memories.of(found.metadata.uid))
+        return self._obstacles(self.sources.kinds[key.kind], found, self.memories.of(found.metadata.uid))
 
-    def lacks_of(self, kind: Kind, draft: Object) -> Mapping[str, str]:
+    def obstacles_of_draft(self, kind: Kind, draft: Object) -> Mapping[str, str]:
         """The same for one that does not exist yet, whatever uid is written in it."""
-        return self._lacks(kind, draft, Memory(""))
+        return self._obstacles(kind, draft, Memory(""))
 
-    def _lacks(self, kind: Kind, found: Object, memory: Memory) -> Mapping[str, str]:
+    def _obstacles(self, kind: Kind, found: Object, memory: Memory) -> Mapping[str, str]:
         """Under ``""`` what is wrong with itself."""
         try:
             request = placement_request_of(kind, found, memory, self.clock.monotonic())
@@ -137,33 +135,20 @@ class Knowledge:
         )
 
     def _view(self, kind: Kind, found: Object) -> JobView:
-        metadata, progress = found.metadata, kind.progress(found)
-        worker, state = progress.placed, _state(found, progress)
-        return JobView(
-            kind=kind.name,
-            namespace=metadata.namespace,
-            name=metadata.name,
-            uid=metadata.uid,
-            state=state,
-            worker=worker,
-            because="" if progress.end else self._because(kind, found, worker, state),
-            created=metadata.creation_timestamp or "",
-            started=progress.started_at,
-            finished=progress.ended_at,
-            active=progress.active,
-            succeeded=progress.succeeded,
-            failed=progress.failed,
-            completions=progress.completions,
-            lag_seconds=self._lag_seconds(source_key(kind, found)) if worker else None,
-        )
+        summary = kind.summary(found)
+        placed = summary.placed or ""
+        lag_seconds = self._lag_seconds(source_key(kind, found)) if placed else None
+        because = "" if summary.is_finished else self._because(kind, found, placed)
+        return view_of(kind, found, because=because, lag_seconds=lag_seconds)
 
-    def _because(self, kind: Kind, found: Object, worker: str, state: str) -> str:
+    def _because(self, kind: Kind, found: Object, worker: str) -> str:
         known = self.registry.workers.get(worker) if worker else None
         if worker and (known is None or not known.is_reachable):
             why = known.connection.because if known else "no Secret registers it"
-            return f"worker {worker} is out of reach{': ' + why if why else ''}"
-        if (stored := found.annotations.get(names.WAITING_BECAUSE)) or state != "Waiting":
-            return stored or ""
+            return f"worker {worker} is unreachable{': ' + why if why else ''}"
+        stored = found.annotations.get(names.WAITING_BECAUSE, "")
+        if stored or worker or (kind.is_suspended(found) and not is_held(kind, found)):
+            return stored
         # Not yet in its annotation, which is written at most once in a while (D21).
         return self.memories.of(found.metadata.uid).in_the_way or self._why_unplaced(kind, found)
 
@@ -179,25 +164,14 @@ class Knowledge:
         arrived = self.applier.arrived_at.get(key)
         return None if arrived is None else max(0.0, self.clock.monotonic() - arrived)
 
-    def _told_by(self, kind: Kind, found: Object, progress: Progress, *, was_held: bool) -> list[Entry]:
-        """What a source and its mirror tell of what happened before we looked."""
-        metadata = found.metadata
-        created = _seconds(metadata.creation_timestamp)
-        told = [Entry(created, "Created", "", "")]
-        if was_held or names.HELD in found.annotations:
-            told.append(Entry(created, "Held", "suspended until a worker is chosen", ""))
-        if progress.placed:
-            told.append(Entry(_seconds(progress.placed_at), "Placed", "", progress.placed))
-            told += self._told_by_mirror(kind, found, progress.placed)
-        if progress.started_at:
-            told.append(Entry(_seconds(progress.started_at), "Status", "started", progress.placed))
-        if progress.end:
-            told.append(Entry(_seconds(progress.ended_at), *kind.describe(found.status_dict()), ""))
-        if metadata.deletion_timestamp:
-            told.append(Entry(_seconds(metadata.deletion_timestamp), "Deleting", "", ""))
-        return told
+    def _own_entries(self, kind: Kind, found: Object, *, was_held: bool) -> Iterator[Entry]:
+        """What a source and its mirror say of what happened before we looked, in the order of a Job's life."""
+        for moment in moments_of(kind, found, was_held=was_held):
+            yield Entry(_seconds(moment.at), moment.kind, moment.text, moment.worker)
+            if moment.kind == "Placed":
+                yield from self._entries_of_mirror(kind, found, moment.worker)
 
-    def _told_by_mirror(self, kind: Kind, found: Object, worker_name: str) -> list[Entry]:
+    def _entries_of_mirror(self, kind: Kind, found: Object, worker_name: str) -> list[Entry]:
         worker = self.registry.workers.get(worker_name)
         if worker is None:
             return []
@@ -218,20 +192,6 @@ def _ended_at(progress: Progress, seen: Sequence[Entry]) -> float:
         return math.inf
     noted = [entry.at for entry in seen if entry.kind == "Finished"]
     return noted[0] if noted else _seconds(progress.ended_at) + 1
-
-
-def _state(found: Object, progress: Progress) -> str:
-    if found.metadata.deletion_timestamp is not None:
-        return "Deleting"
-    if progress.end:
-        return progress.end
-    is_placed = bool(progress.placed)
-    if progress.is_suspended:
-        # One that our webhook holds waits for a worker like any other (D16).
-        return "Waiting" if names.HELD in found.annotations and not is_placed else "Suspended"
-    if not is_placed:
-        return "Waiting"
-    return "Running" if progress.started_at else "Placed"
 
 
 def _moment(entry: Entry) -> Moment:

@@ -183,7 +183,7 @@ class Routes:
     # -- workers --------------------------------------------------------------------------------------------------
 
     def on_worker_transition(self, worker: Worker) -> None:
-        """A worker came within reach or got out of it, or its Secret changed."""
+        """A worker became ready or unreachable, or its Secret changed."""
         is_reachable, was_reachable = worker.is_reachable, worker.name in self._was_reachable
         is_connecting = worker.connection.state is State.CONNECTING
         told = self._told_placement.get(worker.name)

@@ -158,8 +158,8 @@ class Sweeper:
         self._halted[worker.name] = count
         self._metrics.worker(worker.name).sweep_halted.inc()
         text = (
-            f"{count} of {mirrors} mirrors on this worker have no source: too many at once to be right; "
-            f"none is deleted. If it is right, delete them there yourself (label {names.ORIGIN})"
+            f"{count} of {mirrors} mirrors on this worker have no source: more than one sweep may delete; "
+            f"none was deleted. If their sources are really gone, delete them there (label {names.ORIGIN})"
         )
         self._log.error("sweep halted", worker=worker.name, count=count, mirrors=mirrors)
         self._on_halt(worker, text)

@@ -252,7 +252,7 @@ class MirrorWriter:
             worker.mirrors_of(kind).forget_deleted(metadata.namespace, metadata.name, metadata.uid)
             return
         except (Forbidden, Invalid, BadRequest) as error:
-            text = f"worker {worker.name} refuses the change: {refusal_text(error)}"
+            text = f"worker {worker.name} rejected the change: {refusal_text(error)}"
             now = t.clock.monotonic()
             sent = {"sent_digest": changes.digest, "sent_times": times, "sent_at": now}
             t.memories.set(uid, patch_refused=text, patch_refused_at=now, **sent)

@@ -185,7 +185,7 @@ def store_seen_end(seen: Snapshot) -> Plan | None:
 
 
 def wait_for_worker(seen: Snapshot) -> Plan | None:
-    """Its worker is out of reach: it stays where it is, and says so (D13, D14 ``Wait``)."""
+    """Its worker is unreachable: it stays where it is, and says so (D13, D14 ``Wait``)."""
     worker = seen.worker
     if worker is None or worker.is_reachable:
         return None
@@ -198,9 +198,9 @@ def wait_for_worker(seen: Snapshot) -> Plan | None:
         if stored != waiting:  # what is stored remembers, over restarts too, that it was told
             tell = (EmitEvent("WorkerLost", f"{waiting} ({worker.because})"),)
     elif left[0] <= 0:
-        waiting = f"worker {worker.name} is out of reach"
+        waiting = f"worker {worker.name} is unreachable"
     again = min((seconds for seconds in left if seconds > 0), default=None)
-    why = f"worker {worker.name} is out of reach"
+    why = f"worker {worker.name} is unreachable"
     if seen.source.is_suspended and (plan := _show_suspended(seen, why, waiting=waiting)).actions:
         return Plan(plan.because, (*plan.actions, *tell), again)
     write, later = source_write(seen, waiting=waiting)

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from mirror.batch import conditions
 from mirror.jobcontroller.decide.jobs import read_time
 from mirror.jobcontroller.selector import MISSING, Selector, selector_of
 from mirror.kube.objects import JUNK, Object, OwnerReference
@@ -81,7 +82,7 @@ def keep_job(found: Object) -> CachedJob:
         completion_mode=spec.completion_mode or NON_INDEXED,
         deadline_seconds=spec.active_deadline_seconds,
         started_at=read_time(status.start_time),
-        is_finished=any(one.type in ("Complete", "Failed") and one.status == "True" for one in status.conditions or ()),
+        is_finished=any(one.type in conditions.FINAL and one.status == "True" for one in status.conditions or ()),
         selector=selector_of(spec.selector),
         is_broken=is_broken,
     )

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from mirror.batch import conditions
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.kube import requests
 from mirror.kube.errors import Conflict, NotFound
@@ -65,7 +66,7 @@ def due_at(found: Object) -> float | None:
         spec, status = _decode_spec(found.spec) or _Spec(), _decode_status(found.status) or _Status()
     except JUNK:
         return None
-    ended = [one for one in status.conditions or () if one.type in ("Complete", "Failed") and one.status == "True"]
+    ended = [one for one in status.conditions or () if one.type in conditions.FINAL and one.status == conditions.TRUE]
     if spec.ttl_seconds_after_finished is None or not ended or ended[0].last_transition_time is None:
         return None
     return ended[0].last_transition_time.timestamp() + spec.ttl_seconds_after_finished

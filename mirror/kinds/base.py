@@ -159,6 +159,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     end: str = ""
     """The type of the final condition; empty while it goes on."""
+    end_reason: str = ""
     ended_at: str = ""
     started_at: str = ""
     placed_at: str = ""

@@ -44,7 +44,7 @@ _NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
 _THIS_NETWORK = ipaddress.IPv4Network("0.0.0.0/8")
 
-LOOPBACK = "it is this machine (loopback)"
+LOOPBACK = "it is a loopback address"
 
 
 def judge_host(host: str) -> str | None:

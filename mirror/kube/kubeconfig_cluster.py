@@ -108,9 +108,14 @@ def _read_url(node: Node, key: str, policy: Policy) -> str:
 def _judge(at: str, host: str, policy: Policy) -> None:
     why = addresses.judge_host(host)
     if why == addresses.LOOPBACK:
-        policy.require("loopback", at, f"leads nowhere useful: {why}", "use an address that our pod can reach")
+        policy.require(
+            "loopback",
+            at,
+            "is a loopback address, unreachable from the manager's pod",
+            "use an address that our pod can reach",
+        )
     elif why is not None:
-        raise KubeconfigRefused(at, f"leads where it must not: {why}", "use the API server's own address")
+        raise KubeconfigRefused(at, f"is not an allowed address: {why}", "use the API server's own address")
 
 
 def _canonical(host: str) -> str:

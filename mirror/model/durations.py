@@ -1,7 +1,8 @@
 """Durations as people write them for Kubernetes (``15m``, ``1h30m``, ``250ms``), to and from seconds.
 
 The grammar is that of Go's ``time.ParseDuration``, without signs: nothing here may last less than no time. Used by
-settings and annotations. Not here: which durations make sense where (``settings/rules``).
+settings and annotations. ``human_duration`` prints ages as kubectl does, for the page, commands and messages. Not here:
+which durations make sense where (``settings/rules``).
 """
 
 from __future__ import annotations
@@ -68,6 +69,34 @@ def format_duration(seconds: float) -> str:
         f"{_decimal(rest, 10**9)}s" if rest else "",
     ]
     return "".join(parts)
+
+
+def human_duration(seconds: float) -> str:
+    """An age as kubectl prints it (``duration.HumanDuration``): ``59s``, ``3m20s``, ``17m``, ``2h5m``, ``3d4h``.
+
+    Less than no time, of clocks that differ, is ``0s``. The script of the page has the same rules.
+    """
+    whole = max(0, int(seconds))
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86_400
+    if whole < 2 * 60:
+        return f"{whole}s"
+    if minutes < 10:
+        return _two(minutes, "m", whole % 60, "s")
+    if minutes < 3 * 60:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return _two(days, "d", hours % 24, "h")
+    if days < 2 * 365:
+        return f"{days}d"
+    return _two(days // 365, "y", days % 365 if days < 8 * 365 else 0, "d")
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{large_unit}{f'{small}{small_unit}' if small else ''}"
 
 
 def _what_is_wrong(text: str) -> str:

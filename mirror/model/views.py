@@ -13,6 +13,10 @@ import msgspec
 
 from mirror.model.keys import SourceKey
 
+STATES = ("Waiting", "Suspended", "Placed", "Running", "Complete", "Failed", "Deleting")
+"""Of a source, in the order of a Job's life; ``Placed``: a worker is recorded, and it has not started there."""
+_UNFINISHED = ("Waiting", "Suspended", "Placed", "Running", "Deleting")
+
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """One worker."""
@@ -45,10 +49,10 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     uid: str
     state: str
-    """Waiting, Suspended, Placed (recorded, not started), Running, Complete, Failed or Deleting."""
+    """One of ``STATES``, or the type of a final condition that only this kind has."""
     worker: str = ""
     because: str = ""
-    """Why it waits or does not go on."""
+    """Why it waits or makes no progress; of a finished one the reason of its end."""
     created: str = ""
     started: str = ""
     finished: str = ""
@@ -57,7 +61,12 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     completions: int | None = None
     lag_seconds: float | None = None
-    """How long a change on the worker is not stored here yet; None: nothing is outstanding."""
+    """How long the newest status on the worker has not been stored here; None: nothing is outstanding."""
+
+    @property
+    def is_finished(self) -> bool:
+        # A kind may have other final conditions than a Job, and an object a final condition without its time.
+        return bool(self.finished) or self.state not in _UNFINISHED
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +74,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
     at: str
     kind: str
-    """Created, Held, Placed, Mirrored, Status, Waiting, Lost, Error, Finished, …"""
+    """Created, Held, Placed, Mirrored, Started, Status, Waiting, Lost, Error, Finished, Deleting, …"""
     text: str
     worker: str = ""
 
@@ -93,8 +102,8 @@ class Known(Protocol):
         """What happened to it, oldest first; bounded."""
         ...
 
-    def lacks(self, key: SourceKey) -> Mapping[str, str]:
-        """For each worker that cannot take it: why."""
+    def placement_obstacles(self, key: SourceKey) -> Mapping[str, str]:
+        """For each worker that is not eligible: why."""
         ...
 
     def changes(self) -> AsyncIterator[frozenset[SourceKey]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from mirror.model.views import JobView
+from mirror.model.durations import human_duration
+from mirror.model.views import STATES, JobView
 from mirror.page.markup import Html, join, safe, tag
-from mirror.page.query import STATES
 
 _WORKER_STATES = ("Connecting", "Connected", "Lost")
-WAITED_TOO_LONG_SECONDS = 5.0
+LATE_SECONDS = 5.0
 """A status on its way for longer is shown as late."""
 
 
@@ -41,10 +41,10 @@ def pods(job: JobView) -> Html:
 
 def late(job: JobView) -> Html | None:
     """A status that is not stored here yet."""
-    if job.lag_seconds is None or job.lag_seconds < WAITED_TOO_LONG_SECONDS:
+    if job.lag_seconds is None or job.lag_seconds < LATE_SECONDS:
         return None
-    text = f"status {job.lag_seconds:.0f} s late"
-    return chip(text, kind="warn", title="A change on the worker is not stored on the management cluster yet")
+    text = f"status lag {human_duration(job.lag_seconds)}"
+    return chip(text, kind="warn", title="The newest status on the worker is not stored on the management cluster yet")
 
 
 def job_path(job: JobView) -> str:

@@ -98,7 +98,7 @@ class Board:
             key=key,
             job=job,
             timeline=self._known.timeline(key) if job else (),
-            lacks=self._known.lacks(key) if job and job.state == "Waiting" else {},
+            obstacles=self._known.placement_obstacles(key) if job and job.state == "Waiting" else {},
         )
         return detail.view(seen, self._clock.now())
 

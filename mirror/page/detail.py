@@ -20,8 +20,8 @@ from mirror.page.view import Fragment, View
 
 MOST_MOMENTS = 200
 """Of a timeline, the latest ones."""
-MOST_LACKING = 100
-"""Workers that say what they lack."""
+MOST_OBSTACLES = 100
+"""Workers that are listed with why they are not eligible."""
 
 _KINDS = {"Error": "bad", "Lost": "bad", "Refused": "bad", "Waiting": "wait", "Held": "wait", "Deleting": "wait"}
 """How an entry looks; all others are plain, but for the end."""
@@ -35,24 +35,26 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True):
     job: JobView | None
     """None: there is none of this name."""
     timeline: tuple[Moment, ...] = ()
-    lacks: Mapping[str, str] = {}
+    obstacles: Mapping[str, str] = {}
 
 
 def view(seen: JobState, now: datetime) -> View:
     """The whole page."""
     job = seen.job
     moments = seen.timeline[-MOST_MOMENTS:]
-    lacking = sorted(seen.lacks.items())[:MOST_LACKING]
-    none = (bool(moments), bool(lacking), len(seen.timeline) > len(moments))
+    obstacles = sorted(seen.obstacles.items())[:MOST_OBSTACLES]
+    is_waiting = job is not None and job.state == "Waiting"
+    is_pending = is_waiting and not obstacles
     return View(
         parts=(
             listing.role(seen.is_leading),
             Fragment("head", (seen.key, job), lambda: _head(seen.key, job)),
             Fragment("facts", job, lambda: _facts(job, now)),
-            Fragment("quiet", none[0], lambda: _note("quiet", "Nothing is known of its past.", shown=not none[0])),
-            Fragment("lacking", none[1], lambda: _note("lacking", _nothing_lacks(job), shown=not none[1])),
+            Fragment("no-events", not moments, lambda: _note("no-events", "No events recorded.", shown=not moments)),
+            Fragment("why-not", is_waiting, lambda: tag("h2", "Why not placed", id="why-not", hidden=not is_waiting)),
+            Fragment("pending", is_pending, lambda: _note("pending", "Not evaluated yet.", shown=is_pending)),
         ),
-        lists={"timeline": _moments(moments, now), "lacks": tuple(_lack(*pair) for pair in lacking)},
+        lists={"timeline": _moments(moments, now), "obstacles": tuple(_obstacle(*pair) for pair in obstacles)},
     )
 
 
@@ -60,7 +62,7 @@ def _head(key: SourceKey, job: JobView | None) -> Html:
     place, name = tag("span", key.namespace, "/", class_="namespace"), tag("span", key.name, class_="name")
     title = tag("h1", place, name)
     if job is None:
-        gone = tag("p", "There is no such Job here, or no longer.", class_="because")
+        gone = tag("p", "Job not found; it may have been deleted.", class_="because")
         return tag("div", tag("div", title, class_="title"), gone, id="head", class_="head")
     where = tag("span", "on ", tag("strong", job.worker), class_="place") if job.worker else None
     return tag(
@@ -84,8 +86,8 @@ def _facts(job: JobView | None, now: datetime) -> Html:
         ("Created", when(job.created, now)),
         ("Started", when(job.started, now, none="not yet")),
         ("Finished", when(job.finished, now, none="not yet")),
-        ("Ran for", lasting(job.started, job.finished, now)),
-        ("Uid", tag("code", job.uid)),
+        ("Duration", lasting(job.started, job.finished, now)),
+        ("UID", tag("code", job.uid)),
     )
     return tag(
         "dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs], id="facts", class_="facts"
@@ -119,16 +121,10 @@ def _moment(element: str, one: Moment, now: datetime) -> Html:
     )
 
 
-def _lack(worker: str, why: str) -> Fragment:
+def _obstacle(worker: str, why: str) -> Fragment:
     name = identifier("l", worker)
     return Fragment(name, why, lambda: tag("div", tag("dt", worker or "the Job itself"), tag("dd", why), id=name))
 
 
 def _note(name: str, text: str, *, shown: bool) -> Html:
     return tag("p", text, id=name, class_="nothing", hidden=not shown)
-
-
-def _nothing_lacks(job: JobView | None) -> str:
-    if job is None or job.state != "Waiting":
-        return "It does not wait for a worker."
-    return "No worker has said why it cannot take it."

@@ -7,10 +7,10 @@ from datetime import datetime
 
 import msgspec
 
-from mirror.model.views import JobView, WorkerView
+from mirror.model.views import STATES, JobView, WorkerView
 from mirror.page.badges import badge, chip, identifier, job_path, late, number, pods
 from mirror.page.markup import Html, join, tag
-from mirror.page.query import NOWHERE, STATES, Query
+from mirror.page.query import NOWHERE, Query
 from mirror.page.table import PAGE_JOBS, Selection
 from mirror.page.times import lasting, moment, when
 from mirror.page.view import Fragment, View
@@ -59,9 +59,9 @@ def view(seen: ListState, query: Query, now: datetime) -> View:
 
 def role(is_leading: bool) -> Fragment:
     """Whether this manager acts."""
-    text, kind, title = ("leading", "connected", "This manager places and mirrors Jobs")
+    text, kind, title = ("leader", "connected", "This manager places and mirrors Jobs")
     if not is_leading:
-        text, kind, title = ("standing by", "placed", "Another manager leads; this one watches")
+        text, kind, title = ("standby", "placed", "Another manager is the leader; this one only watches")
     return Fragment("role", is_leading, lambda: tag("span", text, id="role", class_=f"badge {kind}", title=title))
 
 
@@ -89,7 +89,7 @@ def _summary(workers: Sequence[WorkerView], hidden: int) -> Html:
     """One line that is read aloud when it changes."""
     up = sum(worker.state == "Connected" for worker in workers)
     lost = [worker.name for worker in workers if worker.state == "Lost"]
-    text = f"{number(up)} of {number(len(workers))} within reach" if workers else "No worker is registered."
+    text = f"{number(up)}/{number(len(workers))} workers ready" if workers else "No worker is registered."
     more = f"; lost: {', '.join(lost[:5])}{' …' if len(lost) > 5 else ''}" if lost else ""
     return tag("p", text + more, f"; {number(hidden)} not shown" if hidden else None, id="summary", class_="summary")
 
@@ -126,15 +126,15 @@ def _load(worker: WorkerView) -> Html:
 def _facts(worker: WorkerView, level: str, since: str, now: datetime) -> list[Html | None]:
     token = moment(worker.token_expires)
     return [
-        tag("span", "since ", when(since, now), class_="chip plain") if since else None,
+        tag("span", f"{worker.state.lower()} for ", lasting(since, "", now), class_="chip plain") if since else None,
         chip(worker.version, kind="plain", title="Version of Kubernetes") if worker.version else None,
         chip(f"weight {worker.weight:g}", kind="plain") if worker.weight != 1 else None,
-        chip("cordoned", kind="warn", title="Takes no new Jobs") if worker.cordoned else None,
-        chip("draining", kind="warn", title="Is being emptied") if worker.draining else None,
-        tag("span", "token ends ", when(worker.token_expires, now), class_=f"chip {level or 'plain'}")
+        chip("cordoned", kind="warn", title="No new Jobs are assigned") if worker.cordoned else None,
+        chip("draining", kind="warn", title="No new Jobs; running Jobs finish") if worker.draining else None,
+        tag("span", "token expires ", when(worker.token_expires, now), class_=f"chip {level or 'plain'}")
         if token and level != "bad"
         else None,
-        tag("span", "token ended ", when(worker.token_expires, now), class_="chip bad") if level == "bad" else None,
+        tag("span", "token expired ", when(worker.token_expires, now), class_="chip bad") if level == "bad" else None,
     ]
 
 
@@ -208,8 +208,8 @@ def _nothing(is_empty: bool, is_unfiltered: bool) -> Html:
     if not is_empty:
         return tag("p", id="nothing", hidden=True)
     if is_unfiltered:
-        return tag("p", "No Job is mirrored yet.", id="nothing", class_="nothing")
-    return tag("p", "No Job matches. ", tag("a", "Show all", href="."), id="nothing", class_="nothing")
+        return tag("p", "No mirrored Jobs.", id="nothing", class_="nothing")
+    return tag("p", "No Jobs match the filter. ", tag("a", "Show all", href="."), id="nothing", class_="nothing")
 
 
 def _row_part(job: JobView, now: datetime) -> Fragment:

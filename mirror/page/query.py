@@ -7,10 +7,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from mirror.model.views import JobView
+from mirror.model.views import STATES, JobView
 
-STATES = ("Waiting", "Suspended", "Placed", "Running", "Complete", "Failed", "Deleting")
-"""As ``JobView.state`` has them, in the order of a Job's life."""
 NOWHERE = "-"
 """As a worker: no worker yet. No worker can have this name."""
 LONGEST = 253

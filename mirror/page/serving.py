@@ -138,10 +138,10 @@ class _Site:
         if request.method != "GET":
             raise web.HTTPMethodNotAllowed(request.method, ["GET"])
         if not hosts.is_ours(request.headers.get("Host"), known=self._hosts):
-            raise web.HTTPForbidden(text="This page does not answer to that name; see the setting page.hosts.\n")
+            raise web.HTTPForbidden(text="Unknown host name; add it to the setting page.hosts.\n")
         is_foreign = request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin")
         if is_foreign and request.headers.get("Sec-Fetch-Mode") != "navigate":
-            raise web.HTTPForbidden(text="Not for other sites.\n")
+            raise web.HTTPForbidden(text="Cross-site requests are rejected.\n")
 
     async def _list(self, request: web.Request) -> web.Response:
         query = parse(request.query)
@@ -161,7 +161,7 @@ class _Site:
             return await self._streams.serve(request, view)
         except TooMany:
             raise web.HTTPServiceUnavailable(
-                text="Too many look at the moment.\n", headers={"Retry-After": "30"}
+                text="Too many open pages; try again in 30 seconds.\n", headers={"Retry-After": "30"}
             ) from None
 
     async def _asset(self, request: web.Request) -> web.Response:
@@ -188,7 +188,8 @@ class _Site:
             return view()
         except (TimeoutError, NotReady):
             raise web.HTTPServiceUnavailable(
-                body=error_page("Not yet", "Nothing is known yet. Try again in a moment."), content_type="text/html"
+                body=error_page("Not ready", "The manager is still loading Jobs and workers. Try again in a moment."),
+                content_type="text/html",
             ) from None
 
 

@@ -50,7 +50,7 @@ def list_page(parts: Mapping[str, Html], query: Query, about: About, now: dateti
 def job_page(parts: Mapping[str, Html], key: SourceKey, about: About, now: datetime) -> Html:
     """``/jobs/NAMESPACE/NAME``"""
     main = (
-        tag("nav", tag("a", "← All Jobs", href="../../."), aria_label="Way back", class_="back"),
+        tag("nav", tag("a", "← All Jobs", href="../../."), aria_label="Back", class_="back"),
         parts["head"],
         tag(
             "div",
@@ -58,7 +58,7 @@ def job_page(parts: Mapping[str, Html], key: SourceKey, about: About, now: datet
                 "section",
                 tag("h2", "Timeline", id="story"),
                 tag("ol", parts["timeline"], id="timeline", class_="timeline", data_list=True),
-                parts["quiet"],
+                parts["no-events"],
                 aria_labelledby="story",
             ),
             tag(
@@ -66,9 +66,9 @@ def job_page(parts: Mapping[str, Html], key: SourceKey, about: About, now: datet
                 tag("section", tag("h2", "Facts", id="what"), parts["facts"], aria_labelledby="what"),
                 tag(
                     "section",
-                    tag("h2", "What each worker lacks", id="why-not"),
-                    tag("dl", parts["lacks"], id="lacks", class_="facts lacks", data_list=True),
-                    parts["lacking"],
+                    parts["why-not"],
+                    tag("dl", parts["obstacles"], id="obstacles", class_="facts obstacles", data_list=True),
+                    parts["pending"],
                     aria_labelledby="why-not",
                 ),
                 class_="aside",
@@ -133,7 +133,7 @@ def _header(parts: Mapping[str, Html], base: str) -> Html:
         parts["role"],
         tag(
             "div",
-            tag("span", "Not live: reload to see what is new", id="live", role="status", class_="live"),
+            tag("span", "Not live: reload to update", id="live", role="status", class_="live"),
             tag("button", "Pause", id="pause", type="button", hidden=True),
             class_="right",
         ),
@@ -161,7 +161,7 @@ def _filter(parts: Mapping[str, Html], query: Query) -> Html:
         field("Namespace", namespace),
         field("Worker", parts["worker"]),
         parts["namespaces"],
-        tag("button", "Show", type="submit"),
+        tag("button", "Apply", type="submit"),
         id="filter",
         class_="filter",
         role="search",
@@ -171,8 +171,8 @@ def _filter(parts: Mapping[str, Html], query: Query) -> Html:
 
 def _table(rows: Html) -> Html:
     columns = (
-        ("job", "Job"), ("is", "State"), ("worker", "Worker"), ("pods", "Pods done"), ("created", "Created"),
-        ("took", "Ran for"), ("why", "Why"),
+        ("job", "Job"), ("is", "State"), ("worker", "Worker"), ("pods", "Completions"), ("created", "Created"),
+        ("took", "Duration"), ("why", "Reason"),
     )  # fmt: skip
     heads = [tag("th", label, scope="col", role="columnheader", class_=kind) for kind, label in columns]
     return tag(

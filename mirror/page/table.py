@@ -68,7 +68,7 @@ class Table:
 
     def keys_on(self, workers: Container[str]) -> list[SourceKey]:
         """The Jobs of these workers that have not ended."""
-        return [key for key, job in self._jobs.items() if job.worker in workers and not job.finished]
+        return [key for key, job in self._jobs.items() if job.worker in workers and not job.is_finished]
 
     def namespaces(self, most: int) -> tuple[str, ...]:
         """Those with most Jobs, by name."""

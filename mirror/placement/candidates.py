@@ -14,7 +14,7 @@ from mirror.placement.selector import EVERY, Selector
 class Obstacle(StrEnum):
     """Why a worker does not get a Job: kinds, without counts or times (D21). The first that applies is reported."""
 
-    NOT_SELECTED = "not selected"
+    LABELS_DO_NOT_MATCH = "labels do not match worker-selector"
     NAMESPACE = "does not accept the namespace"
     MISCONFIGURED = "misconfigured"
     REFUSED = "refused"

@@ -199,7 +199,7 @@ class WorkerIndex:
         """What speaks against each worker, the lasting reasons first."""
         left, found = self._all, []
         suiting = {
-            Obstacle.NOT_SELECTED: ~self._selected(request.selector),
+            Obstacle.LABELS_DO_NOT_MATCH: ~self._selected(request.selector),
             Obstacle.NAMESPACE: ~self._accepting_of(request.namespace),
             Obstacle.REFUSED: self._bits_of(request.refused_by),
         }

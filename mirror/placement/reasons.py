@@ -26,7 +26,7 @@ def why_none(obstacles: Obstacles, index: WorkerIndex, details: Mapping[str, str
 def why_there(obstacles: Obstacles, index: WorkerIndex, worker: str) -> str:
     """Why this worker and no other; without loads, so that many are told the same."""
     others = obstacles.eligible & ~index.bit(worker)
-    best = "the only one that can take it"
+    best = "the only eligible worker"
     if others:
         names, room = [], LONGEST_BYTES // 2
         for name, _ in index.named(others):
@@ -35,7 +35,8 @@ def why_there(obstacles: Obstacles, index: WorkerIndex, worker: str) -> str:
                 break
             names.append(name)
         more = others.bit_count() - len(names)
-        best = f"least loaded, before {', '.join(names)}" + (f" and {more} more" if more else "")
+        following = ", ".join(names) + (f" and {more} more" if more else "")
+        best = f"lowest load of the eligible workers (next: {following})"
     workers = _united(workers for _, workers in obstacles.by_reason) & ~index.bit(worker)
     return _listed(best, _parts(obstacles, workers, index, {}), obstacles, but=index.bit(worker))
 

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from rich.console import Console
 from rich.live import Live
 
+from mirror.model.views import JobView
 from mirror.planes.fleet import Fleet
 from mirror.planes.samples import expected, sample_jobs
-from mirror.planes.showing import Row, row_of, shares, table_of
+from mirror.planes.showing import shares, table_of, view_of
 from mirror.telemetry.metrics import Metrics
 
 SECONDS = 60.0
@@ -20,7 +21,7 @@ JOBS = "/apis/batch/v1/namespaces/default/jobs"
 _LATENCY = "jobmirror_create_to_copy_seconds"
 
 
-async def play(fleet: Fleet, managed_by: str, console: Console) -> list[Row]:
+async def play(fleet: Fleet, managed_by: str, console: Console) -> list[JobView]:
     """Create the samples and show them until each has ended.
 
     Raises:
@@ -33,26 +34,26 @@ async def play(fleet: Fleet, managed_by: str, console: Console) -> list[Row]:
     with Live(console=console, refresh_per_second=8) as live:
         async with asyncio.timeout(SECONDS):
             while True:
-                rows = [row_of(job, datetime.now(UTC)) for job in await api.list(JOBS)]
-                live.update(table_of(rows))
-                if all(row.has_ended for row in rows):
+                jobs = [view_of(job) for job in await api.list(JOBS)]
+                live.update(table_of(jobs, datetime.now(UTC)))
+                if all(job.is_finished for job in jobs):
                     break
                 await asyncio.sleep(LOOK_SECONDS)
     if not console.is_terminal:
         console.print()  # where nothing is drawn over, the table has no line end
-    return rows
+    return jobs
 
 
-def report(rows: list[Row], metrics: Metrics, *, seconds: float, console: Console) -> int:
+def report(jobs: list[JobView], metrics: Metrics, *, seconds: float, console: Console) -> int:
     """Say how it went; gives the exit code, 0 if every Job ended as its sample says."""
     copies = metrics.registry.get_sample_value(f"{_LATENCY}_count") or 1
     latency = (metrics.registry.get_sample_value(f"{_LATENCY}_sum") or 0.0) / copies
     console.print(
-        f"{len(rows)} Jobs ended in {seconds:.1f} s, control planes included: {shares(rows)}; "
+        f"{len(jobs)} Jobs finished in {seconds:.1f} s, control planes included: {shares(jobs)}; "
         f"a Job was on its worker {latency * 1000:.0f} ms after it was seen, on average.",
         soft_wrap=True,
     )
-    wrong = [row for row in rows if row.state != expected(row)]
-    for row in wrong:
-        console.print(f"[red]{row.name} ended {row.state}, expected {expected(row)}[/]")
+    wrong = [job for job in jobs if job.state != expected(job)]
+    for job in wrong:
+        console.print(f"[red]{job.name} ended {job.state}, expected {expected(job)}[/]")
     return int(bool(wrong))

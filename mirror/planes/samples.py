@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from mirror.planes.showing import Row
+from mirror.model.views import JobView
 
 _INSTALLED = Path(__file__).parent / "sample_jobs"
 _IN_TREE = Path(__file__).parents[2] / "config" / "samples"
@@ -38,6 +38,6 @@ def sample_jobs(managed_by: str) -> Iterator[dict[str, Any]]:
             yield {**body, "metadata": {**body["metadata"], "name": f"{kind}-{number}"}}
 
 
-def expected(row: Row) -> str:
-    """How the Job of this row should end."""
-    return EXPECTED[row.name.rpartition("-")[0]]
+def expected(job: JobView) -> str:
+    """How the Job should end."""
+    return EXPECTED[job.name.rpartition("-")[0]]

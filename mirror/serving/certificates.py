@@ -110,7 +110,7 @@ class Certificates:
                 raise CannotStart(f"HTTPS: {error}") from error
             except (Forbidden, Unauthorized) as error:
                 right = f"Secret {names.HTTPS_SECRET} in our namespace (config/rbac/https.yaml)"
-                raise CannotStart(f"HTTPS: we have no right to keep {right}: {error}") from error
+                raise CannotStart(f"HTTPS: missing permission to write {right}: {error}") from error
             except KubeError as error:
                 if asyncio.get_running_loop().time() >= deadline:
                     raise CannotStart(f"HTTPS: Secret {names.HTTPS_SECRET}: {describe(error)}") from error

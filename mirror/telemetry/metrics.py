@@ -142,7 +142,7 @@ class Metrics:
         self.work.observe(seconds)
 
     def on_retry(self) -> None:
-        """A key will be tried again."""
+        """A key will be retried."""
         self.queue_retries.inc()
 
     def on_task_restart(self, task: str) -> None:
@@ -165,7 +165,7 @@ class Metrics:
         return self._watch_staleness.labels(cluster, kind)
 
     def set_watch_restarts(self, cluster: str, kind: str, restarts: int) -> None:
-        """How often a cluster's watches have been opened again; fewer than before means that they are new ones."""
+        """How often a cluster's watches have been restarted; fewer than before means that they are new ones."""
         before = self._restarts.get((cluster, kind), 0)
         self._restarts[cluster, kind] = restarts
         self._watch_restarts.labels(cluster, kind).inc(restarts - before if restarts >= before else restarts)
@@ -230,13 +230,13 @@ class Metrics:
         self._api_requests = counter("api_requests", "Requests to API servers", "cluster", "verb", "code")
         self._api_seconds = self._histogram(seconds, "Sent to answer read", LATENCY, "cluster", "verb")
         self._watch_staleness = self._gauge("watch_staleness_seconds", "Since a watch spoke last", "cluster", "kind")
-        self._watch_restarts = counter("watch_restarts", "Watches opened again", "cluster", "kind")
+        self._watch_restarts = counter("watch_restarts", "Watches that were restarted", "cluster", "kind")
 
     def _make_queue(self) -> None:
         self.queue_depth = self._gauge("queue_depth", "Keys ready to be worked on", "lane")
         self.queue_wait = self._histogram("queue_wait_seconds", "From being wanted to being taken", SHORT)
         self.work = self._histogram("work_seconds", "Working on one key", LATENCY)
-        self.queue_retries = self._counter("queue_retries", "Keys tried again after a failure")
+        self.queue_retries = self._counter("queue_retries", "Retries of keys after a failure")
         self.queue_longest_running = self._gauge("queue_longest_running_seconds", "Age of the longest work under way")
         self.queue_oldest = self._gauge("queue_oldest_seconds", "Age of the oldest key that waits")
 

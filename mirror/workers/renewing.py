@@ -156,7 +156,7 @@ class Renewer:
         """Ask, try, store; gives what the new token says."""
         secret = self._registry.secret_of(worker.name)
         if secret is None:
-            raise Unreachable("its Secret is gone")
+            raise Unreachable("its Secret was deleted")
         kubeconfig = read_kubeconfig(secret)
         if read_token(bearer_of(kubeconfig)) != token:
             raise UselessToken("its kubeconfig is being changed")
@@ -208,8 +208,8 @@ class Renewer:
         if not why or secret is None or self._told.get(worker.name) == token.expires:
             return
         self._told[worker.name] = token.expires
-        ends = "has ended" if token.has_ended(now) else "ends"
-        text = f"the token {ends} at {token.expires:%Y-%m-%dT%H:%M:%SZ}, and is not renewed: {why}"
+        expires = "expired" if token.has_ended(now) else "expires"
+        text = f"the token {expires} at {token.expires:%Y-%m-%dT%H:%M:%SZ}, and was not renewed: {why}"
         self._tell(secret, REASON, f"{text}. A new one: mirror worker add {worker.name} --context CONTEXT")
 
     def _why_not(self, worker: Worker, now: datetime) -> str:
@@ -248,7 +248,7 @@ def _because(error: Exception) -> str:
     doing = ": ".join(reversed(getattr(error, "__notes__", ())))
     match error:
         case Forbidden():
-            what = "we have no right to do that (config/rbac/worker-tokens.yaml, config/rbac/management-tokens.yaml)"
+            what = "missing permission (config/rbac/worker-tokens.yaml, config/rbac/management-tokens.yaml)"
         case UselessToken() | BadSecret() | Unreachable():
             what = str(error)
         case TimeoutError():

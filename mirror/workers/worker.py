@@ -35,7 +35,7 @@ from mirror.workers.spec import Problem, WorkerSpec
 from mirror.workers.tokens import NO_TOKEN, Token, token_of
 
 HEARTBEAT_SECONDS = 10.0
-SECRET_GONE = "its Secret is gone"
+SECRET_GONE = "its Secret was deleted"
 
 
 class _PrefixChanged(Exception):
@@ -343,7 +343,7 @@ class Worker:
             self._lose(_short(error))
         else:
             if self._refused is not None:
-                self._lose(f"watching is refused: {_short(self._refused)}")
+                self._lose(f"watch rejected: {_short(self._refused)}")
             else:
                 self._move(self.connection.connected(self._around.clock.now()))
 

@@ -35,7 +35,7 @@ def invoke(*arguments: str, **environment: str) -> Result:
         (["--listen=127.0.0.1:99999"], {}, "--listen: expected HOST:PORT"),
         (["--controllers=jobs"], {}, "--controllers: there is no controller 'jobs'; there are job, "),
         (["--feature-gates=Fly=true"], {}, "--feature-gates: unknown gate 'Fly' (known: GenericWorkload, "),
-        (["--data="], {}, "--data: expected a file; without the option everything is in memory"),
+        (["--data="], {}, "--data: expected a file; leave the option out to keep data in memory"),
         ([], {"JOB_FEATURE_GATES": "Fly=true"}, "JOB_FEATURE_GATES: unknown gate 'Fly'"),
         (
             ["--feature-gates=WorkloadWithJob=true"],

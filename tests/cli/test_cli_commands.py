@@ -51,7 +51,7 @@ def test_good_settings_are_fine() -> None:
     """The shipped settings pass the check."""
     result = CliRunner().invoke(main, ["check-config", str(SHIPPED)])
 
-    assert (result.exit_code, result.output) == (0, f"{SHIPPED}: fine\n")
+    assert (result.exit_code, result.output) == (0, f"{SHIPPED}: valid\n")
 
 
 @pytest.mark.parametrize("command", [["check-config"], ["run", "--config"]], ids=["check-config", "run"])

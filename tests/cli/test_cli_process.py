@@ -110,7 +110,7 @@ def test_a_shutdown_that_hangs_is_cut_short(tmp_path: Path, hang: str) -> None:
         _, err = running.communicate(timeout=120)
 
     assert running.returncode == 1
-    assert err.endswith("mirror: shutdown takes too long; ending at once\n")
+    assert err.endswith("mirror: shutdown timed out; exiting now\n")
 
 
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
         _, err = running.communicate(timeout=120)
 
     assert running.returncode == 1
-    assert err.endswith("mirror: second signal (SIGINT); ending at once\n")
+    assert err.endswith("mirror: second signal (SIGINT); exiting now\n")
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from click.testing import CliRunner
 
 from mirror.cli.main import main
 from mirror.cli.user.failures import Failure
-from mirror.cli.worker import add, check, emptying, listing
+from mirror.cli.worker import add, check, drain, listing
 from mirror.cli.worker.clusters import Where
+from mirror.cli.worker.operations.sites import ClusterError
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.model import names
 from mirror.planes.api import Api
@@ -28,7 +29,6 @@ from mirror.planes.plane import ControlPlane, control_plane
 from mirror.planes.serving import served
 from mirror.planes.shape import NONE, Shape
 from mirror.runtime.clock import SystemClock
-from mirror.workers.sites import ClusterError
 
 HOME = "jobmirror-system"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -136,7 +136,7 @@ async def test_what_is_in_the_way_is_said_before_anything_is_made(clusters: Clus
     await clusters.management.api.create(secrets, {"metadata": {"name": "theirs"}})
 
     for asked, said in (
-        (clusters.asked(name="theirs"), "is no worker's"),
+        (clusters.asked(name="theirs"), "does not register a worker"),
         (clusters.asked(allow=()), "--allow loopback"),
         (clusters.asked(context="hub"), "namespace-prefix"),
         (clusters.asked(where=Where(clusters.where.kubeconfig, namespace="nowhere")), "install the manager first"),
@@ -196,7 +196,7 @@ async def test_a_token_that_is_of_no_use_is_found(clusters: Clusters) -> None:
     await add.add(clusters.asked(no_check=True))
     await clusters.east.api.delete(f"/api/v1/namespaces/{HOME}/serviceaccounts/jobmirror")
 
-    assert (await clusters.check())["connection"][1].startswith("it does not accept the credentials")
+    assert (await clusters.check())["connection"][1].startswith("credentials rejected")
 
 
 async def test_a_server_with_another_certificate_is_found(clusters: Clusters) -> None:
@@ -223,22 +223,22 @@ async def test_a_worker_is_listed_cordoned_drained_and_removed(
     await place(api, "train")
     capsys.readouterr()
 
-    await emptying.cordon(clusters.where, "east")
+    await drain.cordon(clusters.where, "east")
     await listing.show(clusters.where, "json")
     printed = capsys.readouterr().out
     (row,) = json.loads(printed[printed.index("[") :])
     assert (row["name"], row["state"], row["jobs"], row["cordoned"]) == ("east", "Unknown", 1, True)
     with pytest.raises(ClusterError, match="1 unfinished Jobs are on worker east"):
-        await emptying.remove(clusters.where, "east", is_forced=False, worker_context="")
+        await drain.remove(clusters.where, "east", is_forced=False, worker_context="")
     with pytest.raises(Failure, match="default/train"):
-        await emptying.drain(clusters.where, "east", timeout_seconds=0)
+        await drain.drain(clusters.where, "east", timeout_seconds=0)
     secret = await api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
     assert secret["metadata"]["annotations"] == {names.CORDONED: "true", names.DRAIN: "wait"}
-    await emptying.uncordon(clusters.where, "east")
+    await drain.uncordon(clusters.where, "east")
     secret = await api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
     assert not secret["metadata"].get("annotations")
 
-    draining = asyncio.create_task(emptying.drain(clusters.where, "east", timeout_seconds=120), name="drain")
+    draining = asyncio.create_task(drain.drain(clusters.where, "east", timeout_seconds=120), name="drain")
     await asyncio.sleep(0.2)
     await api.delete("/apis/batch/v1/namespaces/default/jobs/train")
     await draining
@@ -246,10 +246,10 @@ async def test_a_worker_is_listed_cordoned_drained_and_removed(
 
     uid = (await clusters.east.api.get("/api/v1/namespaces/kube-system"))["metadata"]["uid"]
     with pytest.raises(ClusterError, match="nothing is cleaned up"):
-        await emptying.remove(clusters.where, "east", is_forced=False, worker_context="hub")
+        await drain.remove(clusters.where, "east", is_forced=False, worker_context="hub")
     record = {"metadata": {"name": "jobmirror-workers"}, "data": {"east": json.dumps({"uid": uid})}}
     await api.create(f"/api/v1/namespaces/{HOME}/configmaps", record)
-    await emptying.remove(clusters.where, "east", is_forced=False, worker_context="east")
+    await drain.remove(clusters.where, "east", is_forced=False, worker_context="east")
     assert await named(clusters.east.api, "clusterroles", "clusterrolebindings", "roles", "rolebindings") == set()
     with pytest.raises(StatusError):
         await api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
@@ -258,12 +258,12 @@ async def test_a_worker_is_listed_cordoned_drained_and_removed(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["drain", "east", "--move"], "does not move running Jobs yet"),
+        (["drain", "east", "--move"], "--move is not supported yet"),
         (["drain", "east", "--timeout", "soon"], "expected a duration"),
         (["remove", "east", "--clean-up"], "go together"),
         (["add", "east"], "--context"),
         (["add", "east", "--context", "x", "--token-duration", "5m"], "less than 10m"),
-        (["check", "east", "--all"], "leave out --all"),
+        (["check", "east", "--all"], "--all cannot be combined with names"),
     ],
     ids=["move", "timeout", "clean-up", "no context", "short token", "all and a name"],
 )

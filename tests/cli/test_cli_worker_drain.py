@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from test_cli_worker import HOME, Clusters, clusters, place
 
-from mirror.cli.worker import add, emptying
+from mirror.cli.worker import add, drain
+from mirror.cli.worker.operations.sites import ClusterError
 from mirror.model import names
 from mirror.planes.api import Api
-from mirror.workers.sites import ClusterError
 
 __all__ = ["clusters"]
 
@@ -88,7 +88,7 @@ async def test_drain_deletes_finished_mirrors_that_are_ours(
     await registered(clusters)
     await everything(clusters)
     capsys.readouterr()
-    await emptying.drain(clusters.where, "east", timeout_seconds=20)
+    await drain.drain(clusters.where, "east", timeout_seconds=20)
 
     assert await left_on(clusters) == {"another-origin", "another-uid", "no-origin", "unlabelled"}
     printed = capsys.readouterr()
@@ -104,10 +104,10 @@ async def test_drain_leaves_what_has_not_ended_on_either_side(clusters: Clusters
     await mirror(clusters, "ended-here", ends=False)
     await place(clusters.management.api, "ended-there")
     await mirror(clusters, "ended-there")
-    with pytest.raises(emptying.Failure, match=r"^timed out: 1 Job still running \(default/ended-there\); rerun to"):
-        await emptying.drain(clusters.where, "east", timeout_seconds=0)
+    with pytest.raises(drain.Failure, match=r"^timed out: 1 Job still running \(default/ended-there\); rerun to"):
+        await drain.drain(clusters.where, "east", timeout_seconds=0)
     await clusters.management.api.delete(f"{JOBS}/ended-there")
-    await emptying.drain(clusters.where, "east", timeout_seconds=20)
+    await drain.drain(clusters.where, "east", timeout_seconds=20)
 
     assert await left_on(clusters) == {"ended-here", "ended-there"}
 
@@ -118,7 +118,7 @@ async def test_a_drain_of_a_worker_that_is_down_says_what_it_leaves(
     """Nothing runs there as far as is known: it may be removed."""
     await registered(clusters)
     await clusters.east.kill()
-    await emptying.drain(clusters.where, "east", timeout_seconds=20)
+    await drain.drain(clusters.where, "east", timeout_seconds=20)
 
     printed = capsys.readouterr()
     assert "! finished mirrors were not deleted: worker east (https://127.0.0.1:" in printed.err
@@ -134,7 +134,7 @@ async def test_a_drain_deletes_nothing_on_another_cluster(
     await everything(clusters)
     record = {"data": {"east": json.dumps({"uid": "another"})}}
     await clusters.management.api.merge(f"/api/v1/namespaces/{HOME}/configmaps/jobmirror-workers", record)
-    await emptying.drain(clusters.where, "east", timeout_seconds=20)
+    await drain.drain(clusters.where, "east", timeout_seconds=20)
 
     assert "done" in await left_on(clusters)
     assert "nothing is cleaned up" in capsys.readouterr().err
@@ -147,10 +147,10 @@ async def test_clean_up_deletes_finished_mirrors_before_the_secret(
     await registered(clusters)
     await everything(clusters)
     with pytest.raises(ClusterError, match="nothing is cleaned up"):
-        await emptying.remove(clusters.where, "east", is_forced=False, worker_context="hub")
+        await drain.remove(clusters.where, "east", is_forced=False, worker_context="hub")
     await clusters.management.api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
     capsys.readouterr()
-    await emptying.remove(clusters.where, "east", is_forced=False, worker_context="east")
+    await drain.remove(clusters.where, "east", is_forced=False, worker_context="east")
 
     assert await left_on(clusters) == {"another-origin", "another-uid", "no-origin", "unlabelled"}
     assert capsys.readouterr().out.startswith("✓ 1 finished mirror deleted\n✓ worker east is unregistered\n")
@@ -161,6 +161,6 @@ async def test_mirrors_of_an_origin_of_the_settings_are_found_by_it(clusters: Cl
     await registered(clusters)
     await stored(clusters, "done")
     await mirror(clusters, "done", origin="production")
-    await emptying.drain(clusters.where, "east", timeout_seconds=20, origin="production")
+    await drain.drain(clusters.where, "east", timeout_seconds=20, origin="production")
 
     assert await left_on(clusters) == set()

@@ -16,7 +16,7 @@ from test_cli_worker import HOME, Clusters, clusters
 from mirror.cli.user.failures import Failure
 from mirror.cli.worker import add, check
 from mirror.cli.worker.check import lines
-from mirror.workers.checking import probing
+from mirror.cli.worker.operations.checking import probing
 
 __all__ = ["clusters"]
 

@@ -80,14 +80,14 @@ def test_get_needs_no_right_but_to_list_jobs(planes: UserFleet, user: str) -> No
     assert found["done"][1:4] in (["east", "Complete", "2/2"], ["west", "Complete", "2/2"])
     assert found["runs"][1:4] == ["west", "Running", "0/1"]
     assert found["waits"][1:4] == ["-", "Waiting", "0/1"]
-    assert found["waits"][-1] == "selected"
+    assert found["waits"][-1] == "worker-selector"
 
 
 def test_get_says_which_right_is_missing(planes: UserFleet) -> None:
     """The verb, the resource, the namespace, and where."""
     text = refused(planes, "get", user="eve")
 
-    assert f"you may not list jobs.batch in namespace {NAMESPACE} on the management cluster; ask for" in text
+    assert f"missing permission: list jobs.batch in namespace {NAMESPACE} on the management cluster; a Role" in text
     assert "in all namespaces" in refused(planes, "get", "-A", user="bob")
 
 
@@ -105,7 +105,7 @@ def test_get_of_names_tells_those_and_misses_others(planes: UserFleet) -> None:
     result = mirror(planes, "get", "done", "nothing")
 
     assert (result.exit_code, list(rows(result.stdout))) == (1, ["done"])
-    assert result.stderr == f"Error: there is no Job nothing in namespace {NAMESPACE}\n"
+    assert result.stderr == f"Error: jobs.batch nothing not found in namespace {NAMESPACE}\n"
 
 
 def test_get_knows_how_far_behind_a_job_is_by_the_manager(planes: UserFleet) -> None:
@@ -190,7 +190,7 @@ def test_explain_says_what_each_worker_lacks(planes: UserFleet) -> None:
         story = json.loads(told(planes, "explain", "waits", "-o", "json", user=user))
         assert set(story["lacks"]) == {"east", "west"}, story
         assert story["job"]["state"] == "Waiting"
-    assert "WORKER   LACKS\n" in told(planes, "explain", "waits")
+    assert "WORKER   NOT PLACED BECAUSE\n" in told(planes, "explain", "waits")
 
 
 def test_explain_without_events_and_without_a_manager_still_tells(planes: UserFleet) -> None:
@@ -198,13 +198,13 @@ def test_explain_without_events_and_without_a_manager_still_tells(planes: UserFl
     text = told(planes, "explain", "done", "--server", "https://127.0.0.1:9", user="bob")
 
     assert "Placed" in text
-    assert "without events: you may not list events in namespace team-a on the management cluster" in text
-    assert "without the manager's knowledge: the manager is unreachable" in text
+    assert "events are not included: missing permission: list events in namespace team-a on the management" in text
+    assert "the manager's data is not included: the manager is unreachable" in text
 
 
 def test_explain_of_nothing_says_so(planes: UserFleet) -> None:
     """A name that does not exist."""
-    assert "there is no jobs.batch nothing in namespace team-a on the management cluster" in refused(
+    assert "jobs.batch nothing not found in namespace team-a on the management cluster" in refused(
         planes, "explain", "nothing"
     )
 
@@ -252,7 +252,7 @@ def test_logs_of_several_pods_say_which_was_taken(planes: UserFleet) -> None:
     result = mirror(planes, "logs", "done")
 
     assert (result.exit_code, result.stdout) == (0, "one\ntwo\nthree\n")
-    assert result.stderr.startswith("2 pods, this is done-")
+    assert result.stderr.startswith("2 pods, showing done-")
 
 
 def test_logs_need_no_right_to_list_pods(planes: UserFleet) -> None:
@@ -270,7 +270,7 @@ def test_logs_need_no_right_to_list_pods(planes: UserFleet) -> None:
     planes.do(lambda: api.create(f"{path}/rolebindings", binding))
     try:
         assert told(planes, "logs", "done", "--index", "1", user="eve") == "one\ntwo\nthree\n"
-        assert "may not list pods" in refused(planes, "logs", "done", "--all-pods", user="eve")
+        assert "cannot list pods" in refused(planes, "logs", "done", "--all-pods", user="eve")
     finally:
         planes.do(lambda: api.delete(f"{path}/rolebindings/logs-only"))
 
@@ -335,7 +335,7 @@ def test_a_missing_right_is_said_plainly(planes: UserFleet, arguments: list[str]
     """Bob may read Jobs and nothing of their pods."""
     text = refused(planes, *arguments, user="bob")
 
-    assert f"user bob may not {right} in namespace team-a of the management cluster" in text
+    assert f"user bob cannot {right} in namespace team-a of the management cluster" in text
 
 
 def test_a_job_without_a_worker_has_no_log_and_says_why(planes: UserFleet) -> None:
@@ -345,15 +345,15 @@ def test_a_job_without_a_worker_has_no_log_and_says_why(planes: UserFleet) -> No
 
 def test_a_container_that_is_not_there_is_named(planes: UserFleet) -> None:
     """With those that are."""
-    assert "has no container sidecar; it has main" in refused(planes, "logs", "runs", "-c", "sidecar")
-    assert "the Job has no pod of index 7 now" in refused(planes, "logs", "done", "--index", "7")
+    assert "has no container sidecar; its containers: main" in refused(planes, "logs", "runs", "-c", "sidecar")
+    assert "the Job has no pod with index 7" in refused(planes, "logs", "done", "--index", "7")
 
 
 def test_the_wrong_worker_is_told_from_the_right_one(planes: UserFleet) -> None:
     """``runs`` is on west."""
     text = refused(planes, "pods", "runs", "--worker-context", "east")
 
-    assert "has no mirror of Job runs: it is placed on west; is this the context of that worker?" in text
+    assert "it is placed on west; check that --worker-context is that worker" in text
 
 
 # -- who we are --------------------------------------------------------------------------------------------------------
@@ -369,7 +369,7 @@ def test_a_kubeconfig_without_a_token_is_told_what_to_do(planes: UserFleet) -> N
 
 def test_a_token_of_nobody_is_refused_in_words(planes: UserFleet) -> None:
     """It says whose refusal it is."""
-    assert "the manager does not accept your token (401)" in refused(planes, "pods", "done", "--token", "nobodys")
+    assert "the manager rejected your token (401)" in refused(planes, "pods", "done", "--token", "nobodys")
 
 
 def test_a_token_is_sent_to_nobody_without_the_right_certificate(planes: UserFleet) -> None:
@@ -378,7 +378,7 @@ def test_a_token_is_sent_to_nobody_without_the_right_certificate(planes: UserFle
     ca = planes.folder / "other.pem"
     ca.write_bytes(base64.b64decode(other["certificate-authority-data"]))
 
-    assert "is no https:// URL: a token is not sent to it" in refused(planes, "pods", "done", "--server", "http://x")
+    assert "is not an https:// URL: the token is not sent" in refused(planes, "pods", "done", "--server", "http://x")
     text = refused(planes, "pods", "done", "--server", planes.url, "--server-ca", str(ca))
     assert "the manager is unreachable" in text
     assert "certificate signed by unknown authority" in text
@@ -450,9 +450,9 @@ def test_diff_warns_before_a_job_is_created(planes: UserFleet, tmp_path: Path, s
 
 def test_diff_reads_stdin_and_says_where_it_is_wrong(planes: UserFleet) -> None:
     """As kubectl does with ``-f -``."""
-    assert "LOOK AFTER" in mirror(planes, "diff", "-f", "-", text=MANIFEST).stdout
+    assert "REQUIRED ON WORKER" in mirror(planes, "diff", "-f", "-", text=MANIFEST).stdout
     assert mirror(planes, "diff", "-f", "-", text="a: b: c").stderr == "Error: -: not YAML (line 1)\n"
-    assert mirror(planes, "diff", "-f", "-", text="kind: Pod").stderr == "Error: -: there is no Job in it\n"
+    assert mirror(planes, "diff", "-f", "-", text="kind: Pod").stderr == "Error: -: contains no Job\n"
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------

@@ -67,9 +67,9 @@ def test_paths_are_those_beside_the_file_that_names_them(tmp_path: Path) -> None
 BAD = {
     "no YAML": ("{", "not YAML"),
     "no mapping": ("[1, 2]", "not a kubeconfig"),
-    "an entry without a name": ("{contexts: [{context: {}}]}", "contexts has an entry without a name"),
+    "an entry without a name": ("{contexts: [{context: {}}]}", "contexts contains an entry without a name"),
     "no current context": ("{contexts: [{name: a, context: {}}]}", "the kubeconfig has no current context"),
-    "an unknown context": ("{current-context: b, contexts: [{name: a}]}", "there is no context b in .*; there are: a"),
+    "an unknown context": ("{current-context: b, contexts: [{name: a}]}", "context b not found in .*; available: a"),
 }
 
 

@@ -5,15 +5,22 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
-from mirror.cli.user.sources import is_source, lacks_of, seconds_between, view_of
+from mirror.cli.user.printing import seconds_between
+from mirror.cli.user.sources import is_source, obstacles_of, view_of
+from mirror.kube.objects import Object, decode_object
 
 OURS = "jobmirror.io/controller"
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
 
-def job(*, conditions: dict[str, tuple[str, str]] | None = None, **parts: Any) -> dict[str, Any]:
+def decoded(found: dict[str, Any]) -> Object:
+    return decode_object(msgspec.json.encode({"metadata": {}} | found))
+
+
+def job(*, conditions: dict[str, tuple[str, str]] | None = None, **parts: Any) -> Object:
     """A Job; conditions are reason and message by type, all of them True."""
     listed = [
         {
@@ -26,11 +33,13 @@ def job(*, conditions: dict[str, tuple[str, str]] | None = None, **parts: Any) -
         for kind, (reason, message) in (conditions or {}).items()
     ]
     metadata = {"namespace": "team-a", "name": "train", "uid": "u-1", "creationTimestamp": "2026-03-01T11:58:00Z"}
-    return {
-        "metadata": metadata | parts.get("metadata", {}),
-        "spec": {"managedBy": OURS, "completions": 3} | parts.get("spec", {}),
-        "status": {"conditions": listed} | parts.get("status", {}),
-    }
+    return decoded(
+        {
+            "metadata": metadata | parts.get("metadata", {}),
+            "spec": {"managedBy": OURS, "completions": 3} | parts.get("spec", {}),
+            "status": {"conditions": listed} | parts.get("status", {}),
+        }
+    )
 
 
 PLACED = {"jobmirror.io/Placed": ("Placed", "east")}
@@ -51,7 +60,7 @@ STATES = {
 
 
 @pytest.mark.parametrize(("found", "state"), STATES.values(), ids=STATES)
-def test_a_job_has_one_state(found: dict[str, Any], state: str) -> None:
+def test_a_job_has_one_state(found: Object, state: str) -> None:
     """The words are those of ``model.views.JobView``."""
     assert view_of(found).state == state
 
@@ -72,8 +81,8 @@ def test_a_finished_job_says_how_it_ended() -> None:
 
 SOURCES = {
     "the default value": (job(), True),
-    "nobody is named": ({"spec": {}}, False),
-    "the built-in controller": ({"spec": {"managedBy": "kubernetes.io/job-controller"}}, False),
+    "nobody is named": (decoded({"spec": {}}), False),
+    "the built-in controller": (decoded({"spec": {"managedBy": "kubernetes.io/job-controller"}}), False),
     "another value, and placed by us": (job(spec={"managedBy": "acme.io/x"}, conditions=PLACED), True),
     "another value, and waiting": (job(spec={"managedBy": "acme.io/x"}, metadata=HELD), True),
     "another value, and no mark of ours": (job(spec={"managedBy": "kueue.x-k8s.io/multikueue"}), False),
@@ -81,20 +90,20 @@ SOURCES = {
 
 
 @pytest.mark.parametrize(("found", "is_ours"), SOURCES.values(), ids=SOURCES)
-def test_sources_are_known_by_their_marks(found: dict[str, Any], is_ours: bool) -> None:
+def test_sources_are_known_by_their_marks(found: Object, is_ours: bool) -> None:
     """Users do not know what ``managedBy`` the manager is configured for."""
     assert is_source(found) is is_ours
 
 
 def test_a_job_of_somebody_else_is_told_as_such() -> None:
     """Who asks for it by name learns why nothing mirrors it."""
-    assert view_of({"spec": {}}).because == "not run by mirror: spec.managedBy is not set"
+    assert view_of(decoded({"spec": {}})).because == "not mirrored: spec.managedBy is not set"
 
 
 JUNK = [
     {},
-    {"metadata": None, "spec": [], "status": "running"},
-    {"metadata": {"name": 7, "annotations": []}, "spec": {"completions": True}, "status": {"conditions": ["x", {}]}},
+    {"spec": [], "status": "running"},
+    {"spec": {"completions": True}, "status": {"conditions": ["x", {}]}},
     {"status": {"active": "2", "conditions": [{"type": "jobmirror.io/Placed", "status": "True", "message": None}]}},
 ]
 
@@ -102,22 +111,25 @@ JUNK = [
 @pytest.mark.parametrize("found", JUNK)
 def test_whatever_stands_there_a_view_comes_out(found: dict[str, Any]) -> None:
     """Types are not trusted."""
-    assert view_of(found).state == "Waiting"
+    assert view_of(decoded(found)).state == "Waiting"
 
 
-LACKS = {
+OBSTACLES = {
     "one worker": ("east: cordoned", {"east": "cordoned"}),
-    "several": ("east: not selected; west: at capacity", {"east": "not selected", "west": "at capacity"}),
+    "several": (
+        "east: labels do not match worker-selector; west: at capacity",
+        {"east": "labels do not match worker-selector", "west": "at capacity"},
+    ),
     "no worker at all": ("no worker is registered", {}),
     "a sentence with a colon": ("worker east refuses the change: spec: Invalid", {}),
     "nothing": ("", {}),
 }
 
 
-@pytest.mark.parametrize(("text", "lacks"), LACKS.values(), ids=LACKS)
-def test_what_each_worker_lacks_is_read_from_the_annotation(text: str, lacks: dict[str, str]) -> None:
+@pytest.mark.parametrize(("text", "obstacles"), OBSTACLES.values(), ids=OBSTACLES)
+def test_why_workers_are_not_eligible_is_read_from_the_annotation(text: str, obstacles: dict[str, str]) -> None:
     """Only where the text is such a list (D21)."""
-    assert lacks_of(text) == lacks
+    assert obstacles_of(text) == obstacles
 
 
 def test_times_that_are_none_last_for_nobody_knows_how_long() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from mirror.cli.user.explain import lines_of, story_of, summary
 from mirror.cli.user.server import Told
 from mirror.cli.user.timeline import last_error, timeline
+from mirror.kube.objects import Object, decode_object
 from mirror.model.views import JobView, Moment
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -23,13 +25,14 @@ def condition(kind: str, second: int, *, status: str = "True", reason: str = "",
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": at(second)}
 
 
-def job(*conditions: dict[str, Any], annotations: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
+def job(*conditions: dict[str, Any], annotations: dict[str, str] | None = None, **more: Any) -> Object:
     metadata = {"namespace": "team-a", "name": "train", "uid": "u-1", "creationTimestamp": at(0)}
-    return {
+    found = {
         "metadata": metadata | {"annotations": annotations or {}} | more.get("metadata", {}),
         "spec": {"managedBy": "jobmirror.io/controller", "completions": 2},
         "status": {"conditions": list(conditions)} | more.get("status", {}),
     }
+    return decode_object(msgspec.json.encode(found))
 
 
 def event(reason: str, message: str, second: int, **more: Any) -> dict[str, Any]:
@@ -37,22 +40,22 @@ def event(reason: str, message: str, second: int, **more: Any) -> dict[str, Any]
 
 
 PLACED = condition("jobmirror.io/Placed", 1, reason="Placed", message="east")
-LEAST = "placed on east: lowest weighted load among eligible workers"
+LEAST = "assigned to east: lowest weighted load among eligible workers"
 MIRRORED = event("Mirrored", "Mirrored to worker east", 1)
 
-STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, int, str, str]]]] = {
-    "only created": (job(), [], [("Created", 0, "it was created", "")]),
+STORIES: dict[str, tuple[Object, list[dict[str, Any]], list[tuple[str, int, str, str]]]] = {
+    "only created": (job(), [], [("Created", 0, "created", "")]),
     "of a CronJob": (
         job(metadata={"ownerReferences": [{"kind": "CronJob", "name": "nightly", "controller": True}]}),
         [],
-        [("Created", 0, "it was created by CronJob nightly", "")],
+        [("Created", 0, "created by CronJob nightly", "")],
     ),
     "held, then placed": (
         job(PLACED, annotations={"jobmirror.io/held": "true"}),
         [MIRRORED],
         [
-            ("Created", 0, "it was created", ""),
-            ("Held", 0, "suspended by the webhook until a worker is chosen", ""),
+            ("Created", 0, "created", ""),
+            ("Held", 0, "suspended by the webhook until a worker is assigned", ""),
             ("Placed", 1, LEAST, "east"),
             ("Mirrored", 1, "Mirrored to worker east", "east"),
         ],
@@ -61,11 +64,11 @@ STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, i
         job(PLACED, annotations={"jobmirror.io/worker-selector": "region=eu"}),
         [],
         [
-            ("Created", 0, "it was created", ""),
+            ("Created", 0, "created", ""),
             (
                 "Placed",
                 1,
-                "placed on east: lowest weighted load among eligible workers that match region=eu",
+                "assigned to east: lowest weighted load among eligible workers that match region=eu",
                 "east",
             ),
         ],
@@ -79,34 +82,34 @@ STORIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[tuple[str, i
         ),
         [],
         [
-            ("Created", 0, "it was created", ""),
+            ("Created", 0, "created", ""),
             ("Placed", 1, LEAST, "east"),
             ("Started", 2, "Job started", "east"),
             ("Status", 8, "success criteria met; terminating pods: CompletionsReached", ""),
-            ("Finished", 9, "Complete: CompletionsReached, all done", ""),
+            ("Finished", 9, "Complete: CompletionsReached: all done", ""),
         ],
     ),
     "suspended: condition and event are one": (
         job(condition("Suspended", 3, reason="JobSuspended")),
         [event("Suspended", "Job suspended", 4)],
-        [("Created", 0, "it was created", ""), ("Status", 3, "suspended", "")],
+        [("Created", 0, "created", ""), ("Status", 3, "suspended", "")],
     ),
     "refused on the way": (
         job(),
         [event("Refused", "worker west: forbidden", 1, type="Warning", count=3)],
-        [("Created", 0, "it was created", ""), ("Error", 1, "Refused: worker west: forbidden (3 times)", "")],
+        [("Created", 0, "created", ""), ("Error", 1, "Refused: worker west: forbidden (3 times)", "")],
     ),
     "being deleted": (
         job(metadata={"deletionTimestamp": at(5)}),
         [],
-        [("Created", 0, "it was created", ""), ("Deleting", 5, "it is being deleted", "")],
+        [("Created", 0, "created", ""), ("Deleting", 5, "deletion requested", "")],
     ),
 }
 
 
 @pytest.mark.parametrize(("found", "events", "story"), STORIES.values(), ids=STORIES)
 def test_a_job_and_its_events_tell_what_happened(
-    found: dict[str, Any], events: list[dict[str, Any]], story: list[tuple[str, int, str, str]]
+    found: Object, events: list[dict[str, Any]], story: list[tuple[str, int, str, str]]
 ) -> None:
     """Without the manager, by the right to read the Job (and its events) alone."""
     moments = timeline(found, events)
@@ -128,7 +131,7 @@ def test_what_the_manager_tells_wins_and_is_completed() -> None:
     moments = timeline(job(PLACED, status={"startTime": at(2)}), [MIRRORED], told)
 
     assert [(moment.kind, moment.text) for moment in moments] == [
-        ("Created", "it was created"),
+        ("Created", "created"),
         ("Placed", "the only one in region eu"),
         ("Mirrored", "Job created on worker"),
         ("Status", "active 1"),
@@ -165,22 +168,22 @@ def test_a_waiting_job_shows_what_each_worker_lacks() -> None:
     """The annotation's list as a table, when the manager is not asked."""
     waiting = job(annotations={"jobmirror.io/waiting-because": "east: cordoned; west: at capacity"})
 
-    text = "\n".join(lines_of(story_of(waiting, [], None, ("without events: you may not",)), NOW))
+    text = "\n".join(lines_of(story_of(waiting, [], None, ("events are not included: missing permission",)), NOW))
 
     assert "Job team-a/train: Waiting, created 60m ago, 0 of 2 completed" in text
-    assert "  Because: east: cordoned; west: at capacity" in text
-    assert "WORKER   LACKS\neast     cordoned\nwest     at capacity" in text
-    assert text.endswith("Told without events: you may not")
+    assert "  Waiting because: east: cordoned; west: at capacity" in text
+    assert "WORKER   NOT PLACED BECAUSE\neast     cordoned\nwest     at capacity" in text
+    assert text.endswith("Note: events are not included: missing permission")
 
 
 def test_the_managers_reasons_are_shown_instead_where_it_answers() -> None:
     """Its own knowledge is newer than the annotation, and says more."""
     view = JobView(namespace="team-a", name="train", uid="u-1", state="Waiting", because="east: full", lag_seconds=1.5)
-    told = Told(job=view, lacks={"east": "at capacity: 3 of 3"})
+    told = Told(job=view, obstacles={"east": "at capacity: 3 of 3"})
 
     story = story_of(job(), [], told)
 
-    assert (story.job.because, story.job.lag_seconds, story.lacks) == (
+    assert (story.job.because, story.job.lag_seconds, story.obstacles) == (
         "east: full",
         1.5,
         {"east": "at capacity: 3 of 3"},
@@ -214,7 +217,7 @@ SUMMARIES = {
     ),
     "behind": (
         JobView(namespace="n", name="j", uid="u", state="Running", worker="w", started=at(0), lag_seconds=2.25),
-        "Running on worker w, for 60m, a change on the worker is 2.2 s behind",
+        "Running on worker w, for 60m, status lag 2.2s",
     ),
 }
 

@@ -75,4 +75,4 @@ def test_where_nothing_can_be_written_the_user_is_warned(folder: Path, capsys: p
     folder.unlink()
     folder.symlink_to("/proc/nothing")
     check(ONE)
-    assert "cannot be remembered" in capsys.readouterr().err
+    assert "Cannot store the manager's address" in capsys.readouterr().err

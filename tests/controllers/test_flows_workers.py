@@ -58,7 +58,7 @@ async def test_a_worker_that_is_away_changes_nothing_within_the_grace() -> None:
         await manager.settle(50)
         assert world.annotation(WAITING) is None
         await manager.settle(25)
-        assert "worker east is out of reach" in (world.annotation(WAITING) or "")
+        assert "worker east is unreachable" in (world.annotation(WAITING) or "")
         await manager.settle(600)
         assert (world.placed(), world.mirrors()) == ("east", ["east"])
 

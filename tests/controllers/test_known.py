@@ -44,7 +44,8 @@ async def test_a_job_has_one_of_few_states() -> None:
         world.controller("east").complete("train")
         await manager.settle()
         seen = view(manager)
-        assert (seen.state, bool(seen.started), bool(seen.finished), seen.because) == ("Complete", True, True, "")
+        assert (seen.state, bool(seen.started), bool(seen.finished)) == ("Complete", True, True)
+        assert seen.because == "CompletionsReached"
         world.delete()
         await manager.settle()
         assert known(manager).job(TRAIN) is None
@@ -62,7 +63,7 @@ async def test_a_job_that_the_webhook_holds_waits_like_any_other() -> None:
         world.create(held)
         await manager.settle()
         assert (view(manager).state, view(manager).because) == ("Waiting", "east: cordoned; west: cordoned")
-        assert known(manager).lacks(TRAIN) == {"east": "cordoned", "west": "cordoned"}
+        assert known(manager).placement_obstacles(TRAIN) == {"east": "cordoned", "west": "cordoned"}
         assert [moment.kind for moment in known(manager).timeline(TRAIN)][:2] == ["Created", "Held"]
 
 
@@ -74,7 +75,7 @@ async def test_a_worker_out_of_reach_is_the_reason() -> None:
         world.workers["east"].go_down()
         await manager.settle(30)
         (east, _) = known(manager).workers()
-        assert view(manager).because.startswith("worker east is out of reach: ")
+        assert view(manager).because.startswith("worker east is unreachable: ")
         assert (east.name, east.state, bool(east.lost_since), east.jobs) == ("east", "Lost", True, 1)
 
 
@@ -162,6 +163,6 @@ async def test_a_draft_with_the_uid_of_another_job_is_told_nothing_of_that() -> 
         await manager.settle()
         mine = job("mine", namespace="other")
         mine["metadata"]["uid"] = theirs["metadata"]["uid"]
-        draft = manager.mirroring.known().lacks_of(JOB, decode_object(msgspec.json.encode(mine)))
-        assert known(manager).lacks(TRAIN)
+        draft = manager.mirroring.known().obstacles_of_draft(JOB, decode_object(msgspec.json.encode(mine)))
+        assert known(manager).placement_obstacles(TRAIN)
         assert draft == {}

@@ -67,7 +67,7 @@ def test_the_wheel_is_installed_with_all_of_its_commands(wheel: Path, tmp_path: 
     for command in ("mirror", "kubectl-mirror"):
         assert run(tmp_path / "bin" / command, "--version", cwd=tmp_path) == f"mirror {PROJECT['version']}\n"
     assert "worker\t" in run(tmp_path / "bin/kubectl_complete-mirror", "wor", cwd=tmp_path)
-    for shared, place in (("config/rbac", "workers/rbac"), ("config/samples", "planes/sample_jobs")):
+    for shared, place in (("config/rbac", "cli/worker/operations/rbac"), ("config/samples", "planes/sample_jobs")):
         assert {file.name for file in (packages / "mirror" / place).iterdir()} == {
             file.name for file in (TOP / shared).iterdir()
         }

@@ -19,7 +19,7 @@ from mirror.placement.waiting import Waiter
 def obstacle(request: PlacementRequest, candidate: Candidate) -> Obstacle | None:
     """The first thing that speaks against this worker, the lasting ones first."""
     if not request.selector.matches(candidate.labels):
-        return Obstacle.NOT_SELECTED
+        return Obstacle.LABELS_DO_NOT_MATCH
     if not candidate.namespace_rules.accepts(request.namespace):
         return Obstacle.NAMESPACE
     if candidate.misconfigured:

@@ -104,7 +104,7 @@ class AccessWorld(FlowWorld):
             sources=self.mirroring.sources.of(JOB),
             registry=self.registry,
             known=known,
-            lacks_of=partial(known.lacks_of, JOB),
+            obstacles_of_draft=partial(known.obstacles_of_draft, JOB),
             transform=self.mirroring.transform,
             managed_by=names.DEFAULT_MANAGED_BY,
         )

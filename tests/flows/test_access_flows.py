@@ -74,7 +74,7 @@ async def test_the_right_that_is_missing_is_named(rules: list[Json], what: str, 
         got = await world.ask(what, user="bob")
 
         assert (got.code, got.json["reason"]) == (403, "Forbidden")
-        assert f"user bob may not {missing} in namespace default" in got.message
+        assert f"user bob cannot {missing} in namespace default" in got.message
 
 
 async def test_another_namespace_is_not_shown() -> None:
@@ -207,7 +207,7 @@ async def test_a_missing_right_of_ours_on_the_worker_is_said_plainly() -> None:
         got = await world.ask("train/pods")
 
         assert got.code == 502
-        assert "the manager may not list pods on worker east" in got.message
+        assert "the manager has no permission to list pods on worker east" in got.message
         assert "config/rbac/worker-logs.yaml" in got.message
 
 
@@ -291,7 +291,7 @@ async def test_a_job_is_told_with_its_story() -> None:
         kinds = [moment["kind"] for moment in told["timeline"]]
         assert kinds[:3] == ["Created", "Placed", "Mirrored"]
         placed = told["timeline"][1]
-        assert (placed["worker"], placed["text"]) == ("east", "the only one that can take it; west: cordoned")
+        assert (placed["worker"], placed["text"]) == ("east", "the only eligible worker; west: cordoned")
         assert "Status" in kinds
         assert [one["name"] for one in listed["items"]] == ["train"]
 
@@ -371,7 +371,7 @@ async def test_a_draft_is_compared_before_it_exists() -> None:
 
         texts = " ".join(one["text"] for one in got.json["report"]["cautions"])
         assert [word for word in ("ServiceAccount robot", "Secret keys") if word not in texts] == []
-        assert got.json["lacks"] == {"east": "not selected"}
+        assert got.json["lacks"] == {"east": "labels do not match worker-selector"}
         assert other.code == 403
         assert await world.source("new") is None
 
@@ -518,7 +518,7 @@ async def test_a_standby_serves_too(monkeypatch: pytest.MonkeyPatch) -> None:
         log, told = await world.ask("train/log?tailLines=1"), (await world.ask("train")).json
 
         assert bytes(log.text) == b"one\n"
-        assert [moment["kind"] for moment in told["timeline"]] == ["Created", "Placed", "Mirrored", "Status"]
+        assert [moment["kind"] for moment in told["timeline"]] == ["Created", "Placed", "Mirrored", "Started"]
 
 
 async def _stand_by(_: Mirroring) -> None:

@@ -237,7 +237,7 @@ async def test_a_missing_right_on_the_worker_is_told_once(world: TokenWorld) -> 
     """Nothing else is disturbed while the token lasts."""
     await asyncio.sleep(0.95 * HOUR)
     assert len(told := await world.texts("TokenExpiring")) == 1
-    assert "asking the worker for a new token: we have no right" in told[0]
+    assert "asking the worker for a new token: missing permission" in told[0]
     assert "mirror worker add east" in told[0]
     assert world.sample("jobmirror_token_renewals_total", worker="east", result="refused")
     assert world.registry is not None
@@ -249,7 +249,7 @@ async def test_a_missing_right_on_the_management_cluster_is_told_once(world: Tok
     """And once it is given, the token is renewed."""
     await asyncio.sleep(0.75 * HOUR)
     assert len(told := await world.texts("TokenExpiring")) == 1
-    assert "storing the new token: we have no right" in told[0]
+    assert "storing the new token: missing permission" in told[0]
     before = await world.token()
     await world.apply(world.management.api, "management-tokens.yaml")
     await asyncio.sleep(0.2 * HOUR)

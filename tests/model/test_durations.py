@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.model.durations import BadDuration, format_duration, parse_duration
+from mirror.model.durations import BadDuration, format_duration, human_duration, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,31 @@ def test_what_is_not_a_duration_is_refused_with_a_reason(text: str, told: str) -
 def test_durations_are_written_as_short_as_possible(seconds: float, text: str) -> None:
     """Formatting leaves out parts that are zero and trailing zeros."""
     assert text == format_duration(seconds)
+
+
+AGES = {
+    -5: "0s",
+    0.4: "0s",
+    119: "119s",
+    120: "2m",
+    303: "5m3s",
+    599: "9m59s",
+    10_799: "179m",
+    3 * 3600: "3h",
+    3 * 3600 + 300: "3h5m",
+    30 * 3600: "30h",
+    2 * 86_400: "2d",
+    3 * 86_400 + 7200: "3d2h",
+    100 * 86_400: "100d",
+    3 * 365 * 86_400 + 86_400: "3y1d",
+    9 * 365 * 86_400 + 86_400: "9y",
+}
+
+
+@pytest.mark.parametrize(("seconds", "text"), AGES.items())
+def test_ages_read_as_kubectl_prints_them(seconds: float, text: str) -> None:
+    """Exact while young, coarse later."""
+    assert human_duration(seconds) == text
 
 
 @given(st.integers(min_value=0, max_value=10**15))

@@ -207,7 +207,7 @@ async def test_a_status_that_stays_away_is_shown_as_late() -> None:
         await asyncio.sleep(1)
         house.known.by_key[SourceKey("Job", "default", "late")] = job("late", lag_seconds=30.0)
         await asyncio.sleep(LOOK_SECONDS + GAP_SECONDS)
-        assert "30 s late" in reader.messages[-1]["parts"]["j:default/late"]
+        assert "status lag 30s" in reader.messages[-1]["parts"]["j:default/late"]
 
 
 async def test_a_lost_worker_changes_what_is_said_of_its_jobs() -> None:
@@ -217,7 +217,7 @@ async def test_a_lost_worker_changes_what_is_said_of_its_jobs() -> None:
         house.known.put(job("there"))
         reader = house.reader()
         await asyncio.sleep(1)
-        house.known.by_key[SourceKey("Job", "default", "there")] = job("there", because="worker east is out of reach")
+        house.known.by_key[SourceKey("Job", "default", "there")] = job("there", because="worker east is unreachable")
         house.known.put_worker(WorkerView(name="east", state="Lost"))
         await asyncio.sleep(1)
         assert {"w:east", "j:default/there"} <= set(reader.messages[-1]["parts"])

@@ -69,7 +69,7 @@ async def test_a_job_that_is_not_there_is_404_and_still_a_page(site: Site) -> No
     """Who keeps the page open will see it when it comes."""
     status, text = await site.get("/jobs/research/nothing")
     assert status == 404
-    assert "There is no such Job" in text
+    assert "Job not found" in text
 
 
 @pytest.mark.parametrize("path", ["/", "/jobs/a/b", "/events", "/static/page.js", "/static/other", "/nowhere"])

@@ -40,7 +40,7 @@ def chosen(index: WorkerIndex, wanted: PlacementRequest = PLAIN) -> str | None:
         pytest.param(
             PlacementRequest("team-a", parse_selector("name=west")),
             {},
-            Obstacle.NOT_SELECTED,
+            Obstacle.LABELS_DO_NOT_MATCH,
             id="another is asked for",
         ),
         pytest.param(PLAIN, rules(globs=("ml-*", "x")), Obstacle.NAMESPACE, id="its owner lets others in"),

@@ -61,14 +61,14 @@ def test_the_choice_is_explained_in_as_few_bytes() -> None:
     """The next best are named, those that could not take it follow with their reasons."""
     index = index_of(*(Candidate(name) for name in ("east", "west", "south")), Candidate("north", cordoned=True))
     assert reasons.why_there(index.obstacles(WISH), index, "east") == (
-        "least loaded, before south, west; north: cordoned"
+        "lowest load of the eligible workers (next: south, west); north: cordoned"
     )
     index = index_of(Candidate("east"), Candidate("north", cordoned=True))
-    assert reasons.why_there(index.obstacles(WISH), index, "east") == "the only one that can take it; north: cordoned"
+    assert reasons.why_there(index.obstacles(WISH), index, "east") == "the only eligible worker; north: cordoned"
     index = index_of(*(Candidate(f"worker-{n:04}") for n in range(1000)))
     text = reasons.why_there(index.obstacles(WISH), index, "worker-0000")
-    assert text.startswith("least loaded, before worker-0001, worker-0002, ")
-    assert text.endswith(" more")
+    assert text.startswith("lowest load of the eligible workers (next: worker-0001, worker-0002, ")
+    assert text.endswith(" more)")
     assert len(text.encode()) <= 512
 
 

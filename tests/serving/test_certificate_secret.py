@@ -104,7 +104,7 @@ async def test_a_missing_right_is_told_at_the_start() -> None:
     """With the file that grants it."""
     wire = wire_to("management")
     wire.arrange("get", "secrets", Refused(403, "Forbidden"))
-    with pytest.raises(CannotStart, match=r"no right to keep Secret jobmirror-https .*config/rbac/https.yaml"):
+    with pytest.raises(CannotStart, match=r"missing permission to write Secret jobmirror-https .*rbac/https.yaml"):
         await Certificates(replica(wire), log=get_log("test")).load()
 
 

@@ -47,19 +47,19 @@ def _pods(pods: Sequence[Pod], choice: Choice) -> tuple[list[Pod], str]:
     if choice.pod:
         named = [pod for pod in pods if pod.name == choice.pod]
         if not named:
-            raise Failure(f"the Job has no pod {choice.pod} now; it has {_named(pod.name for pod in pods)}")
+            raise Failure(f"the Job has no pod {choice.pod}; its pods: {_named(pod.name for pod in pods)}")
         return named, ""
     if choice.index is not None:
         pods = [pod for pod in pods if pod.index == str(choice.index)]
         if not pods:
-            raise Failure(f"the Job has no pod of index {choice.index} now")
+            raise Failure(f"the Job has no pod with index {choice.index}")
     if choice.all_pods:
         return sorted(pods, key=order), ""
     best = max(pods, key=_interest)
     if len(pods) == 1:
         return [best], ""
     what = f" (index {best.index})" if best.index else ""
-    return [best], f"{len(pods)} pods, this is {best.name}{what}; choose by --index or --pod, or take --all-pods"
+    return [best], f"{len(pods)} pods, showing {best.name}{what}; select with --index or --pod, or use --all-pods"
 
 
 def _interest(pod: Pod) -> tuple[int, str, str]:
@@ -72,7 +72,7 @@ def _containers(pod: Pod, choice: Choice) -> list[Target]:
     if choice.all_containers:
         return [Target(pod.name, container) for container in pod.containers]
     if choice.container and choice.container not in pod.containers:
-        raise Failure(f"pod {pod.name} has no container {choice.container}; it has {_named(pod.containers)}")
+        raise Failure(f"pod {pod.name} has no container {choice.container}; its containers: {_named(pod.containers)}")
     return [Target(pod.name, choice.container or pod.main)]
 
 

@@ -1,7 +1,7 @@
 """A cluster as the user may see it: connected by their own kubeconfig, and asked with failures in words.
 
-Used by all commands, for the management cluster and, with ``--worker-context``, for a worker. Objects come as decoded
-JSON. Not here: the manager's own server (``server``).
+Used by all commands, for the management cluster and, with ``--worker-context``, for a worker. Jobs come as objects,
+for their kind to read, everything else as decoded JSON. Not here: the manager's own server (``server``).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import msgspec
 
@@ -26,14 +27,34 @@ from mirror.kube.credentials import Credentials
 from mirror.kube.errors import KubeError
 from mirror.kube.kubeconfig import Policy, read_document
 from mirror.kube.limits import Limiter
+from mirror.kube.objects import JUNK, Object
 from mirror.kube.requests import Request
-from mirror.kube.resources import Resource
+from mirror.kube.resources import JOBS, Resource
+
+T = TypeVar("T")
 
 Json = Mapping[str, object]
 
 QPS, BURST = 50.0, 100
 DEFAULT_NAMESPACE = "default"
 MOST_PAGES = 1_000
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _PageHead(msgspec.Struct):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+
+
+class _Page(_PageHead):
+    items: list[object] = []
+
+
+class _JobPage(_PageHead):
+    items: list[Object] = []
 
 
 class Uncounted:
@@ -61,9 +82,9 @@ class Cluster:
             Failure: in words.
         """
         doing = self._doing("get", resource, namespace, name)
-        return views.mapping(await self._sent(requests.get(resource, name, namespace=namespace), doing))
+        return decode(await self._sent(requests.get(resource, name, namespace=namespace), doing), self.name, dict)
 
-    async def list(
+    async def items(
         self, resource: Resource, *, namespace: str | None, labels: str = "", fields: str = ""
     ) -> tuple[list[Json], str]:
         """A whole collection, and its version.
@@ -71,25 +92,46 @@ class Cluster:
         Raises:
             Failure: in words.
         """
-        doing, found, token = self._doing("list", resource, namespace or "", ""), [], ""
+        pages = [decode(raw, self.name, _Page) async for raw in self._pages(resource, namespace, labels, fields)]
+        return [views.mapping(item) for page in pages for item in page.items], pages[-1].metadata.resource_version
+
+    async def job(self, name: str, *, namespace: str) -> Object:
+        """One Job.
+
+        Raises:
+            Failure: in words.
+        """
+        raw = await self._sent(requests.get(JOBS, name, namespace=namespace), self._doing("get", JOBS, namespace, name))
+        return decode(raw, self.name, Object)
+
+    async def jobs(self, *, namespace: str | None, labels: str = "", fields: str = "") -> tuple[list[Object], str]:
+        """All Jobs, and the version of the collection.
+
+        Raises:
+            Failure: in words.
+        """
+        pages = [decode(raw, self.name, _JobPage) async for raw in self._pages(JOBS, namespace, labels, fields)]
+        return [item for page in pages for item in page.items], pages[-1].metadata.resource_version
+
+    async def _pages(self, resource: Resource, namespace: str | None, labels: str, fields: str) -> AsyncIterator[bytes]:
+        """A collection as it comes: at least one page."""
+        doing, token = self._doing("list", resource, namespace or "", ""), ""
         for _ in range(MOST_PAGES):
             request = requests.list_page(resource, namespace=namespace, label_selector=labels, continue_token=token)
             if fields:
                 request = replace(request, query=(*request.query, ("fieldSelector", fields)))
-            page = views.mapping(await self._sent(request, doing))
-            found += [views.mapping(item) for item in views.items(page.get("items"))]
-            metadata = views.mapping(page.get("metadata"))
-            token = views.text(metadata.get("continue"))
+            raw = await self._sent(request, doing)
+            yield raw
+            token = decode(raw, self.name, _PageHead).metadata.continue_
             if not token:
-                return found, views.text(metadata.get("resourceVersion"))
-        raise Failure(f"{self.name} lists {doing.resource} without an end")
+                return
+        raise Failure(f"{self.name} does not end the list of {doing.resource}")
 
-    async def _sent(self, request: Request, doing: Doing) -> object:
+    async def _sent(self, request: Request, doing: Doing) -> bytes:
         try:
-            body = await self.client.send(request)
+            return await self.client.send(request)
         except KubeError as error:
             raise failure_of(error, doing) from error
-        return decode(body, self.name)
 
     def _doing(self, verb: str, resource: Resource, namespace: str, name: str) -> Doing:
         return doing_with(verb, resource, namespace, name, cluster=self.name)
@@ -101,17 +143,16 @@ def doing_with(verb: str, resource: Resource, namespace: str, name: str, *, clus
     return Doing(verb, resource.plural + group, namespace, name, cluster)
 
 
-def decode(body: bytes, whose: str) -> object:
-    """JSON that somebody answered.
+def decode(body: bytes, whose: str, kind: type[T]) -> T:
+    """A response of this type.
 
     Raises:
-        Failure: it is none.
+        Failure: it is another one.
     """
     try:
-        found: object = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Failure(f"{whose} answered with something that cannot be read") from None
-    return found
+        return msgspec.json.decode(body, type=kind)
+    except JUNK:
+        raise Failure(f"{whose} sent a response that cannot be decoded; its version may differ") from None
 
 
 @asynccontextmanager

@@ -16,22 +16,22 @@ from mirror.cli.user.where import Where
 
 @click.command()
 @click.argument("jobs", nargs=-1, shell_complete=job_names)
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Jobs of all namespaces.")
-@click.option("-w", "--watch", "live", is_flag=True, help="Go on, live, until Ctrl-C.")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")
+@click.option("-w", "--watch", "live", is_flag=True, help="Watch for changes until Ctrl-C.")
 @output_option()
 @where_options(worker=False)
 def get(jobs: tuple[str, ...], everywhere: bool, live: bool, form: Format, where: Where) -> None:
-    """Show Jobs that are mirrored: worker, state, how long they have run, why they wait.
+    """List mirrored Jobs: worker, state, duration, and why they wait.
 
-    LAG is how long a change on the worker is not stored here yet; the manager tells, where it can be asked. All else
-    takes no more than the right to list Jobs.
+    LAG is how long the newest status on the worker has not been stored on the management cluster; it needs the
+    manager's access endpoint. All other columns need only the permission to list Jobs.
     """
     from mirror.cli.user.get import Wanted
     from mirror.cli.user.get import get as once
     from mirror.cli.user.watching import watch
 
     if everywhere and jobs:
-        raise click.UsageError("leave out -A, or the names: a name alone is no Job of all namespaces")
+        raise click.UsageError("-A cannot be combined with names: a name needs a namespace")
     wanted = Wanted(jobs, everywhere, form)
     run(lambda: watch(where, wanted) if live else once(where, wanted))
 
@@ -41,7 +41,7 @@ def get(jobs: tuple[str, ...], everywhere: bool, live: bool, form: Format, where
 @output_option("table", "json", "yaml")
 @where_options(worker=False)
 def explain(job: str, form: Format, where: Where) -> None:
-    """Tell the story of JOB: what happened to it, where it is and why there, what it waits for."""
+    """Explain JOB's placement and history: events, worker and reason, what it waits for."""
     from mirror.cli.user.explain import explain as tell
 
     run(lambda: tell(where, job, form))
@@ -49,17 +49,17 @@ def explain(job: str, form: Format, where: Where) -> None:
 
 @click.command()
 @job_argument
-@click.option("-f", "--follow", is_flag=True, help="Go on until the containers have ended.")
+@click.option("-f", "--follow", is_flag=True, help="Stream until the containers have terminated.")
 @click.option("--index", type=click.IntRange(min=0), help="The newest pod of this completion index.")
-@click.option("--pod", default="", metavar="NAME", help="This pod.")
-@click.option("--all-pods", is_flag=True, help="Every pod, one after the other, or followed together.")
-@click.option("-c", "--container", default="", metavar="NAME", help="This container, not the pod's main one.")
-@click.option("--all-containers", is_flag=True, help="Every container, init containers first.")
-@click.option("--tail", type=click.IntRange(min=0), metavar="LINES", help="Only so many of the last lines.")
-@click.option("--since", type=DURATION, metavar="DURATION", help="Only what is younger: 5m, 1h30m.")
-@click.option("-p", "--previous", is_flag=True, help="Of the container's run before the present one.")
-@click.option("--timestamps", is_flag=True, help="The time before each line.")
-@click.option("--prefix", is_flag=True, help="Pod and container before each line.")
+@click.option("--pod", default="", metavar="NAME", help="Pod of the mirror.")
+@click.option("--all-pods", is_flag=True, help="All pods, one after the other; with -f, together.")
+@click.option("-c", "--container", default="", metavar="NAME", help="Container; default: the pod's main one.")
+@click.option("--all-containers", is_flag=True, help="All containers, init containers first.")
+@click.option("--tail", type=click.IntRange(min=0), metavar="LINES", help="Only this many of the last lines.")
+@click.option("--since", type=DURATION, metavar="DURATION", help="Only lines newer than this: 5m, 1h30m.")
+@click.option("-p", "--previous", is_flag=True, help="The previous instance of the container.")
+@click.option("--timestamps", is_flag=True, help="Prefix each line with its timestamp.")
+@click.option("--prefix", is_flag=True, help="Prefix each line with pod and container.")
 @where_options(worker=True)
 def logs(
     job: str,
@@ -76,19 +76,19 @@ def logs(
     prefix: bool,
     where: Where,
 ) -> None:
-    """Print what JOB's containers wrote on their worker.
+    """Print the logs of JOB's containers on its worker.
 
-    Of several pods it is the newest that runs, else the newest that failed. The text is passed on as it is, unlike all
-    else that a worker says.
+    Of several pods, the newest running one is chosen, otherwise the newest failed one. Logs are printed byte by byte;
+    all other texts of a worker are escaped.
     """
     from mirror.cli.user.choosing import Choice
     from mirror.cli.user.logs import How
     from mirror.cli.user.logs import logs as show
 
     if sum((bool(pod), all_pods)) > 1 or (pod and index is not None):
-        raise click.UsageError("--pod says it all: leave out --index and --all-pods")
+        raise click.UsageError("--pod cannot be combined with --index or --all-pods")
     if container and all_containers:
-        raise click.UsageError("either -c or --all-containers")
+        raise click.UsageError("-c cannot be combined with --all-containers")
     choice = Choice(pod, index, all_pods, container, all_containers)
     run(lambda: show(where, job, choice, How(follow, tail, since, timestamps, prefix, previous)))
 
@@ -98,7 +98,7 @@ def logs(
 @output_option()
 @where_options(worker=True)
 def pods(job: str, form: Format, where: Where) -> None:
-    """Show the pods of JOB on its worker."""
+    """List the pods of JOB on its worker."""
     from mirror.cli.user.pods import pods as show
 
     run(lambda: show(where, job, form))
@@ -109,7 +109,7 @@ def pods(job: str, form: Format, where: Where) -> None:
 @output_option("table", "json", "yaml")
 @where_options(worker=True)
 def events(job: str, form: Format, where: Where) -> None:
-    """Show what the worker says about JOB's mirror and its pods."""
+    """List the events of JOB's mirror and its pods on the worker."""
     from mirror.cli.user.events import events as show
 
     run(lambda: show(where, job, form))
@@ -117,19 +117,19 @@ def events(job: str, form: Format, where: Where) -> None:
 
 @click.command()
 @click.argument("job", required=False, shell_complete=job_names)
-@click.option("-f", "--filename", metavar="FILE", help="A manifest of Jobs that need not exist yet; - for stdin.")
+@click.option("-f", "--filename", metavar="FILE", help="Manifest of Jobs that need not exist yet; - for stdin.")
 @output_option("table", "wide", "json", "yaml")
 @where_options(worker=True)
 def diff(job: str | None, filename: str | None, form: Format, where: Where) -> None:
-    """Show how JOB's mirror differs from it, or will differ, and what has to be on the worker already.
+    """Compare JOB with its mirror, or a manifest with its future mirror, and list what the worker must already have.
 
-    ConfigMaps, Secrets, ServiceAccounts and volumes are not copied: what the Job asks for of them is listed.
+    ConfigMaps, Secrets, ServiceAccounts and volumes are not copied: those that the Job references are listed.
     """
     from mirror.cli.user.diff import diff as compare
     from mirror.cli.user.diff import diff_file
 
     if (job is None) == (filename is None):
-        raise click.UsageError("say a JOB, or -f FILE")
+        raise click.UsageError("specify JOB or -f FILE")
     if filename is not None and where.worker_context:
-        raise click.UsageError("--worker-context compares with a mirror, which a file has not")
+        raise click.UsageError("--worker-context compares with an existing mirror and cannot be combined with -f")
     run(lambda: diff_file(where, filename, form) if filename is not None else compare(where, job or "", form))

@@ -65,7 +65,7 @@ def _names(ctx: click.Context, request: Callable[[str], Request], incomplete: st
         where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
         async with asyncio.timeout(PATIENCE_SECONDS), cluster.management(where) as found:
             body = await found.client.send(request(found.namespace))
-        listed = views.items(views.mapping(cluster.decode(body, found.name)).get("items"))
+        listed = views.items(cluster.decode(body, found.name, dict).get("items"))
         metadata = (views.mapping(views.mapping(item).get("metadata")) for item in listed)
         return [name for name in (views.text(one.get("name")) for one in metadata) if name.startswith(incomplete)]
 

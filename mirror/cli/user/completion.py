@@ -13,10 +13,10 @@ COMPLETE_VARIABLE = "_MIRROR_COMPLETE"
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print a script that completes `mirror` in your SHELL.
+    """Print the completion script for SHELL.
 
     bash: `source <(mirror completion bash)` in ~/.bashrc. zsh: the same with zsh in ~/.zshrc. fish: `mirror completion
-    fish > ~/.config/fish/completions/mirror.fish`. For `kubectl mirror` nothing is needed but kubectl's own completion.
+    fish > ~/.config/fish/completions/mirror.fish`. `kubectl mirror` needs only kubectl's own completion.
     """
     found = get_completion_class(shell)
     assert found is not None

@@ -18,14 +18,12 @@ from mirror.cli.user.cluster import Cluster, management, worker
 from mirror.cli.user.failures import Failure
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
-from mirror.cli.user.server import NoManager, manager
+from mirror.cli.user.server import Comparison, NoManager, manager
 from mirror.cli.user.where import Where
 from mirror.kinds.base import BadDraft, MirrorTransform
 from mirror.kinds.registry import JOB
-from mirror.kinds.report import Caution, Difference, Report
-from mirror.kube.errors import BadAnswer
-from mirror.kube.objects import Object, decode_object
-from mirror.kube.resources import JOBS
+from mirror.kinds.report import Caution, Difference
+from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean
 
@@ -33,17 +31,7 @@ Json = Mapping[str, object]
 
 NOTES = ("each cluster makes its own", "a note of kubectl's own", "a note of jobmirror's own")
 """Reasons of differences that mean nothing to who wrote the Job."""
-UNKNOWN_SETTINGS = "compared by default settings, and no worker was looked at"
-
-
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told: the manager's answer; also how it looks as JSON."""
-
-    worker: str = ""
-    report: Report
-    lacks: dict[str, str] = {}
-    """For each worker that would not take it: why."""
-    note: str = ""
+UNKNOWN_SETTINGS = "compared with the default settings of the manager, without looking at any worker"
 
 
 async def diff(where: Where, name: str, form: Format) -> None:
@@ -55,11 +43,11 @@ async def diff(where: Where, name: str, form: Format) -> None:
     async with management(where) as cluster:
         with progress(f"Comparing {name} …"):
             if where.worker_context:
-                source = await cluster.get(JOBS, name, namespace=cluster.namespace)
+                source = await cluster.job(name, namespace=cluster.namespace)
                 shown = await _compared_here(where, source)
             else:
                 async with manager(where, cluster) as asked:
-                    shown = shown_of(await asked.diff(cluster.namespace, name))
+                    shown = await asked.diff(cluster.namespace, name)
     _print(shown, form)
 
 
@@ -72,7 +60,7 @@ async def diff_file(where: Where, file: str, form: Format) -> None:
     jobs = jobs_of(_text(file), file)
     try:
         async with management(where) as cluster:
-            with progress("Asking the manager …"):
+            with progress("Querying the manager …"):
                 told = [await _before(where, cluster, job) for job in jobs]
     except Failure as failure:
         if where.server:
@@ -87,17 +75,17 @@ async def diff_file(where: Where, file: str, form: Format) -> None:
         printing.say([clean(f"Job {name}, before it is created:"), *lines_of(shown, is_wide=form == "wide")])
 
 
-async def _before(where: Where, cluster: Cluster, job: Json) -> Shown:
+async def _before(where: Where, cluster: Cluster, job: Json) -> Comparison:
     try:
         async with manager(where, cluster) as asked:
-            return shown_of(await asked.diff_before(in_namespace(job, cluster.namespace)))
+            return await asked.diff_before(in_namespace(job, cluster.namespace))
     except NoManager as missing:
-        why = missing.message if missing.is_forbidden else "no manager is published; --server names one"
+        why = missing.message if missing.is_forbidden else "access endpoint not found; use --server URL"
         return _before_here(job, cluster.namespace, f"{UNKNOWN_SETTINGS} ({why})")
 
 
-def _before_here(job: Json, namespace: str, note: str) -> Shown:
-    return Shown(
+def _before_here(job: Json, namespace: str, note: str) -> Comparison:
+    return Comparison(
         report=JOB.differences_before(
             _draft(in_namespace(job, namespace)),
             transform=MirrorTransform(origin="…"),
@@ -107,29 +95,15 @@ def _before_here(job: Json, namespace: str, note: str) -> Shown:
     )
 
 
-async def _compared_here(where: Where, source: Json) -> Shown:
+async def _compared_here(where: Where, source: Object) -> Comparison:
     async with worker(where) as there:
         found = await direct.find(there, source)
-        mirror = _object(await there.get(JOBS, found.name, namespace=found.namespace))
+        mirror = await there.job(found.name, namespace=found.namespace)
     transform = MirrorTransform(origin=mirror.labels.get(names.ORIGIN, ""))
-    return Shown(
+    return Comparison(
         worker=where.worker_context,
-        report=JOB.differences_between(
-            _object(source), mirror, transform=transform, managed_by=names.DEFAULT_MANAGED_BY
-        ),
+        report=JOB.differences_between(source, mirror, transform=transform, managed_by=names.DEFAULT_MANAGED_BY),
     )
-
-
-def shown_of(answer: object) -> Shown:
-    """The manager's answer.
-
-    Raises:
-        Failure: it is something else.
-    """
-    try:
-        return msgspec.convert(answer, Shown)
-    except msgspec.ValidationError:
-        raise Failure("the manager answered with something that cannot be read; is it of another version?") from None
 
 
 def jobs_of(text: str, file: str) -> list[Json]:
@@ -148,7 +122,7 @@ def jobs_of(text: str, file: str) -> list[Json]:
         raise Failure(f"{file}: not YAML{line}") from None
     found = [job for document in documents for job in _jobs_in(views.mapping(document))]
     if not found:
-        raise Failure(f"{file}: there is no Job in it")
+        raise Failure(f"{file}: contains no Job")
     return found
 
 
@@ -176,14 +150,7 @@ def _draft(job: Json) -> Object:
     try:
         return JOB.draft(msgspec.json.encode(job))
     except (BadDraft, TypeError) as error:
-        raise Failure(f"this is no Job: {error}") from None
-
-
-def _object(found: Json) -> Object:
-    try:
-        return decode_object(msgspec.json.encode(found))
-    except (BadAnswer, TypeError):
-        raise Failure("this is no Job that can be read") from None
+        raise Failure(f"not a valid Job: {error}") from None
 
 
 def _text(file: str) -> str:
@@ -197,31 +164,31 @@ def _text(file: str) -> str:
         raise Failure(f"{file}: {why}") from None
 
 
-def _print(shown: Shown, form: Format) -> None:
+def _print(shown: Comparison, form: Format) -> None:
     if form in ("json", "yaml"):
         click.echo(printing.document(shown, form))
     else:
         printing.say(lines_of(shown, is_wide=form == "wide"))
 
 
-def lines_of(shown: Shown, *, is_wide: bool) -> Iterator[str]:
+def lines_of(shown: Comparison, *, is_wide: bool) -> Iterator[str]:
     """The report as text. What is never of interest to users, the clusters' and our own notes, is only counted."""
     report = shown.report
     listed = [one for one in report.differences if is_wide or one.because not in NOTES]
     if listed:
         yield from printing.table(_columns(60 if is_wide else 32), listed)
     else:
-        yield "The mirror asks for what the source asks for."
+        yield "No differences."
     left_out = len(report.differences) - len(listed)
     if report.is_cut or left_out:
-        what = f"{left_out} notes of the clusters' and our own" if left_out else ""
-        yield f"({' and '.join(filter(None, ('more than these', what) if report.is_cut else (what,)))}: -o wide)"
+        hidden = f"{left_out} system-generated differences hidden; -o wide shows them" if left_out else ""
+        yield f"({'; '.join(filter(None, ('list truncated' if report.is_cut else '', hidden)))})"
     if report.cautions:
         yield ""
         yield from printing.table(_CAUTIONS, report.cautions)
-    if shown.lacks:
+    if shown.obstacles:
         yield ""
-        yield from printing.table(_LACKS, sorted(shown.lacks.items()))
+        yield from printing.table(_OBSTACLES, sorted(shown.obstacles.items()))
     if shown.note:
         yield ""
         yield clean(f"Note: {shown.note}", longest=1000)
@@ -240,10 +207,10 @@ def _columns(longest: int) -> list[Column[Difference]]:
 
 
 _CAUTIONS = [
-    Column[Caution]("LOOK AFTER", lambda caution: caution.path),
+    Column[Caution]("REQUIRED ON WORKER", lambda caution: caution.path),
     Column[Caution]("WHY", lambda caution: caution.text),
 ]
-_LACKS = [
-    Column[tuple[str, str]]("WORKER", lambda lack: lack[0] or "(the Job itself)"),
-    Column[tuple[str, str]]("LACKS", lambda lack: lack[1]),
+_OBSTACLES = [
+    Column[tuple[str, str]]("WORKER", lambda pair: pair[0] or "(the Job itself)"),
+    Column[tuple[str, str]]("NOT PLACED BECAUSE", lambda pair: pair[1]),
 ]

@@ -14,8 +14,9 @@ from mirror.batch import views
 from mirror.cli.user.cluster import Cluster
 from mirror.cli.user.failures import Doing, Failure, failure_of
 from mirror.cli.user.logtexts import LogRequest, stream
-from mirror.cli.user.sources import placed, recorded_mirror
-from mirror.kube.resources import EVENTS, JOBS, PODS
+from mirror.kinds.registry import JOB
+from mirror.kube.objects import Object
+from mirror.kube.resources import EVENTS, PODS
 from mirror.model import names
 
 Json = Mapping[str, object]
@@ -37,15 +38,15 @@ class OnWorker:
 
     async def pods(self) -> list[Json]:
         """The pods that it controls."""
-        found, _ = await self.cluster.list(PODS, namespace=self.namespace, labels=self.selector)
+        found, _ = await self.cluster.items(PODS, namespace=self.namespace, labels=self.selector)
         return [pod for pod in found if self._controls(pod)]
 
     async def events(self) -> list[Json]:
         """Events about it and the pods that it has now."""
         pods = await self.pods()
         uids = {views.text(views.mapping(pod.get("metadata")).get("uid")) for pod in pods}
-        of_pods = (await self.cluster.list(EVENTS, namespace=self.namespace, fields="involvedObject.kind=Pod"))[0]
-        of_job, _ = await self.cluster.list(EVENTS, namespace=self.namespace, fields=f"involvedObject.uid={self.uid}")
+        of_pods = (await self.cluster.items(EVENTS, namespace=self.namespace, fields="involvedObject.kind=Pod"))[0]
+        of_job, _ = await self.cluster.items(EVENTS, namespace=self.namespace, fields=f"involvedObject.uid={self.uid}")
         return [*of_job, *(one for one in of_pods if views.mapping(one.get("involvedObject")).get("uid") in uids)]
 
     def log(self, wanted: LogRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
@@ -65,36 +66,33 @@ class OnWorker:
         return any(owner.get("controller") is True and owner.get("uid") == self.uid for owner in owners)
 
 
-async def find(cluster: Cluster, source: Json) -> OnWorker:
+async def find(cluster: Cluster, source: Object) -> OnWorker:
     """The mirror of a source.
 
     Raises:
         Failure: it is not there, or may not be looked for.
     """
-    metadata = views.mapping(source.get("metadata"))
-    name, namespace, uid = (views.text(metadata.get(part)) for part in ("name", "namespace", "uid"))
-    labels = f"{names.SOURCE_UID}={uid}"
-    found, _ = await cluster.list(JOBS, namespace=namespace, labels=labels)
+    name, labels = source.metadata.name, f"{names.SOURCE_UID}={source.metadata.uid}"
+    found, _ = await cluster.jobs(namespace=source.metadata.namespace, labels=labels)
     if not found:
-        # A worker may have a prefix before its namespaces; who may not list them all has no such worker, or bad luck.
+        # A worker may have a namespace prefix; without permission to list all namespaces that is not found out.
         try:
-            found, _ = await cluster.list(JOBS, namespace=None, labels=labels)
+            found, _ = await cluster.jobs(namespace=None, labels=labels)
         except Failure:
             found = []
-    expected = recorded_mirror(source)
+    summary = JOB.summary(source)
     for mirror in found:
-        its = views.mapping(mirror.get("metadata"))
-        if views.text(its.get("name")) == name and expected in ("", its.get("uid")):
-            there, uid = views.text(its.get("namespace")), views.text(its.get("uid"))
-            return OnWorker(cluster, there, name, uid, _selector(mirror, uid))
-    where = placed(source)
-    hint = f"it is placed on {where}; is this the context of that worker?" if where else "it is not placed yet"
-    raise Failure(f"{cluster.name} has no mirror of Job {name}: {hint}")
+        its = mirror.metadata
+        if its.name == name and summary.mirror_uid in (None, its.uid):
+            return OnWorker(cluster, its.namespace, name, its.uid, _selector(mirror))
+    where = summary.placed
+    hint = f"it is placed on {where}; check that --worker-context is that worker" if where else "it is not placed yet"
+    raise Failure(f"no mirror of Job {name} on {cluster.name}: {hint}")
 
 
-def _selector(mirror: Json, uid: str) -> str:
-    spec = views.mapping(mirror.get("spec"))
+def _selector(mirror: Object) -> str:
+    spec = mirror.spec_dict()
     if spec.get("manualSelector") is not True:
-        return f"{CONTROLLER_UID}={uid}"
+        return f"{CONTROLLER_UID}={mirror.metadata.uid}"
     labels = views.mapping(views.mapping(spec.get("selector")).get("matchLabels"))
     return ",".join(f"{key}={views.text(value)}" for key, value in labels.items())

@@ -11,9 +11,8 @@ import msgspec
 from mirror.batch import views
 from mirror.cli.user import printing
 from mirror.cli.user.inside import inside
-from mirror.cli.user.printing import Column, Format, duration
+from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
-from mirror.cli.user.sources import seconds_between
 from mirror.cli.user.timeline import time_of_event
 from mirror.cli.user.where import Where
 
@@ -39,14 +38,14 @@ async def events(where: Where, job: str, form: Format) -> None:
         Failure: they may not be read, or nobody can be asked.
     """
     async with inside(where, job) as mirror:
-        with progress(f"Asking for the events of {job} …"):
+        with progress(f"Listing the events of {job} …"):
             found = sorted(map(event_of, await mirror.events()), key=lambda event: event.at)
     if form in ("json", "yaml"):
         click.echo(printing.document({"items": found}, form))
     elif found:
         printing.say(printing.table(columns(datetime.now(UTC)), found))
     else:
-        printing.remark(f"The worker remembers no events of Job {job}; most clusters forget them after an hour.")
+        printing.remark(f"No events of Job {job} on its worker; most clusters keep events for one hour.")
 
 
 def event_of(event: Json) -> Event:
@@ -65,13 +64,8 @@ def event_of(event: Json) -> Event:
 
 def columns(now: datetime) -> Sequence[Column[Event]]:
     """The table's, at this time."""
-
-    def age(event: Event) -> str:
-        seconds = seconds_between(event.at, "", now)
-        return "" if seconds is None else duration(seconds)
-
     return (
-        Column("LAST SEEN", age),
+        Column("LAST SEEN", lambda event: printing.lasted(event.at, "", now)),
         Column("TYPE", lambda event: event.type),
         Column("REASON", lambda event: event.reason),
         Column("OBJECT", lambda event: event.about),

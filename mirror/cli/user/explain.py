@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import click
@@ -12,13 +11,14 @@ import msgspec
 from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, management
 from mirror.cli.user.failures import Failure
-from mirror.cli.user.printing import Column, Format, duration
+from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import NoManager, Told, manager
-from mirror.cli.user.sources import lacks_of, seconds_between, view_of
+from mirror.cli.user.sources import obstacles_of, view_of
 from mirror.cli.user.timeline import last_error, time_of_event, timeline
 from mirror.cli.user.where import Where
-from mirror.kube.resources import EVENTS, JOBS
+from mirror.kube.objects import Object
+from mirror.kube.resources import EVENTS
 from mirror.model.text import clean
 from mirror.model.views import JobView, Moment
 
@@ -28,14 +28,13 @@ MOST_EVENTS = 200
 """The newest; whoever may create events may create any number of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is told of a Job; also how it looks as JSON."""
 
     job: JobView
     timeline: tuple[Moment, ...]
-    lacks: Mapping[str, str]
-    """For each worker that cannot take it: why."""
+    obstacles: Mapping[str, str] = msgspec.field(name="lacks", default={})
+    """For each worker that is not eligible: why."""
     notes: tuple[str, ...] = ()
     """What is missing here, and why."""
 
@@ -47,9 +46,9 @@ async def explain(where: Where, name: str, form: Format) -> None:
         Failure: the Job is not there, or may not be read.
     """
     async with management(where) as cluster:
-        with progress(f"Looking at {name} …"):
-            job = await cluster.get(JOBS, name, namespace=cluster.namespace)
-            events, why_no_events = await _events(cluster, job, name)
+        with progress(f"Reading {name} …"):
+            job = await cluster.job(name, namespace=cluster.namespace)
+            events, why_no_events = await _events(cluster, job)
             told, why_not_told = await _told(where, cluster, name)
     notes = tuple(filter(None, (why_no_events, why_not_told)))
     story = story_of(job, events, told, notes)
@@ -59,13 +58,14 @@ async def explain(where: Where, name: str, form: Format) -> None:
         printing.say(lines_of(story, datetime.now(UTC)))
 
 
-def story_of(job: Json, events: list[Json], told: Told | None, notes: tuple[str, ...] = ()) -> Story:
+def story_of(job: Object, events: list[Json], told: Told | None, notes: tuple[str, ...] = ()) -> Story:
     """Put together what was found out; pure."""
     view = view_of(job)
     if told is None:
-        lacks = lacks_of(view.because) if not view.worker else {}
-        return Story(view, timeline(job, events), lacks, notes)
-    return Story(merged(view, told.job), timeline(job, events, told.timeline), told.lacks, notes)
+        obstacles = obstacles_of(view.because) if not view.worker else {}
+        return Story(job=view, timeline=timeline(job, events), obstacles=obstacles, notes=notes)
+    merged_timeline = timeline(job, events, told.timeline)
+    return Story(job=merged(view, told.job), timeline=merged_timeline, obstacles=told.obstacles, notes=notes)
 
 
 def merged(view: JobView, told: JobView | None) -> JobView:
@@ -75,14 +75,14 @@ def merged(view: JobView, told: JobView | None) -> JobView:
     return msgspec.structs.replace(view, because=told.because or view.because, lag_seconds=told.lag_seconds)
 
 
-async def _events(cluster: Cluster, job: Json, name: str) -> tuple[list[Json], str]:
+async def _events(cluster: Cluster, job: Object) -> tuple[list[Json], str]:
     """Events about this very Job, and why there are none to be had."""
-    uid = view_of(job).uid
+    name, uid = job.metadata.name, job.metadata.uid
     selector = f"involvedObject.kind=Job,involvedObject.name={name},involvedObject.uid={uid}"
     try:
-        found, _ = await cluster.list(EVENTS, namespace=cluster.namespace, fields=selector)
+        found, _ = await cluster.items(EVENTS, namespace=cluster.namespace, fields=selector)
     except Failure as failure:
-        return [], f"without events: {failure.message}"
+        return [], f"events are not included: {failure.message}"
     return sorted(found, key=time_of_event)[-MOST_EVENTS:], ""
 
 
@@ -93,9 +93,9 @@ async def _told(where: Where, cluster: Cluster, name: str) -> tuple[Told | None,
             return await asked.job(cluster.namespace, name), ""
     except NoManager as missing:
         # Where access is not enabled, nothing is missing that could be had.
-        return None, f"without the manager's knowledge: {missing.message}" if missing.is_forbidden else ""
+        return None, f"the manager's data is not included: {missing.message}" if missing.is_forbidden else ""
     except Failure as failure:
-        return None, f"without the manager's knowledge: {failure.message}"
+        return None, f"the manager's data is not included: {failure.message}"
 
 
 def lines_of(story: Story, now: datetime) -> Iterator[str]:
@@ -103,41 +103,40 @@ def lines_of(story: Story, now: datetime) -> Iterator[str]:
     view = story.job
     yield clean(f"Job {view.namespace}/{view.name}: {summary(view, now)}", longest=1000)
     if view.because:
-        yield clean(f"  {'Reason' if view.finished else 'Because'}: {view.because}", longest=1000)
+        yield clean(f"  {'Reason' if view.is_finished else 'Waiting because'}: {view.because}", longest=1000)
     error = last_error(story.timeline)
     if error is not None:
-        yield clean(f"  Last error: {error.text} ({_ago(error.at, now)} ago)", longest=1000)
+        yield clean(f"  Last error: {error.text} ({_ago(error.at, now)})", longest=1000)
     yield ""
     yield from printing.table(_COLUMNS, story.timeline)
-    if story.lacks and not view.finished:
+    if story.obstacles and not view.is_finished:
         yield ""
-        yield from printing.table(_LACKS, sorted(story.lacks.items()))
+        yield from printing.table(_OBSTACLES, sorted(story.obstacles.items()))
     for note in story.notes:
         yield ""
-        yield clean(f"Told {note}", longest=1000)
+        yield clean(f"Note: {note}", longest=1000)
 
 
 def summary(view: JobView, now: datetime) -> str:
     """State, worker, for how long, how much is done."""
     where = f" on worker {view.worker}" if view.worker else ""
     parts = [f"{view.state}{where}"]
-    since = view.started or view.created
-    seconds = seconds_between(since, view.finished, now)
-    if seconds is not None:
+    lasted = printing.lasted(view.started or view.created, view.finished, now)
+    if lasted:
         kind = "took" if view.finished and view.started else "for" if view.started else "created"
-        parts.append(f"{kind} {duration(seconds)}{'' if view.started else ' ago'}")
+        parts.append(f"{kind} {lasted}{'' if view.started else ' ago'}")
     if view.completions is not None:
         parts.append(f"{view.succeeded} of {view.completions} completed")
     if view.failed:
         parts.append(f"{view.failed} pod{'s' if view.failed > 1 else ''} failed")
     if view.lag_seconds is not None:
-        parts.append(f"a change on the worker is {view.lag_seconds:.1f} s behind")
+        parts.append(f"status lag {view.lag_seconds:.1f}s")
     return ", ".join(parts)
 
 
 def _ago(at: str, now: datetime) -> str:
-    seconds = seconds_between(at, "", now)
-    return "some time" if seconds is None else duration(seconds)
+    lasted = printing.lasted(at, "", now)
+    return f"{lasted} ago" if lasted else "time unknown"
 
 
 _COLUMNS = [
@@ -146,7 +145,7 @@ _COLUMNS = [
     Column[Moment]("WORKER", lambda moment: moment.worker),
     Column[Moment]("DETAILS", lambda moment: moment.text),
 ]
-_LACKS = [
-    Column[tuple[str, str]]("WORKER", lambda lack: lack[0]),
-    Column[tuple[str, str]]("LACKS", lambda lack: lack[1]),
+_OBSTACLES = [
+    Column[tuple[str, str]]("WORKER", lambda pair: pair[0]),
+    Column[tuple[str, str]]("NOT PLACED BECAUSE", lambda pair: pair[1]),
 ]

@@ -67,11 +67,11 @@ def failure_of(error: KubeError, doing: Doing) -> Failure:
         case KubeconfigRefused():
             return Failure(f"kubeconfig: {error}")
         case Unauthorized():
-            return Failure(f"{doing.cluster} does not accept your credentials (401): log in again, or renew your token")
+            return Failure(f"{doing.cluster} rejected your credentials (401): log in again, or renew your token")
         case Forbidden():
             return NotAllowed(_forbidden(error, doing))
         case NotFound() if error.about_kind == "namespaces":
-            return Failure(f"there is no namespace {doing.namespace} on {doing.cluster}")
+            return Failure(f"namespace {doing.namespace} not found on {doing.cluster}")
         case NotFound():
             return Failure(_not_found(doing))
         case ApiError():
@@ -79,16 +79,16 @@ def failure_of(error: KubeError, doing: Doing) -> Failure:
         case Unreachable() | OutcomeUnknown():
             return Failure(f"{doing.cluster} is unreachable: {describe(error)}")
         case BadAnswer():
-            return Failure(f"what answers for {doing.cluster} is something else: {error}")
+            return Failure(f"{doing.cluster} sent an invalid response: {error}")
     return Failure(f"{doing.cluster}: {error}")
 
 
 def _forbidden(error: Forbidden, doing: Doing) -> str:
-    asked = f"you may not {doing.verb} {doing.resource} {doing.where} on {doing.cluster}"
-    return f"{asked}; ask for a Role with the verb {doing.verb} on {doing.resource} there ({error.brief})"
+    missing = f"missing permission: {doing.verb} {doing.resource} {doing.where} on {doing.cluster}"
+    return f"{missing}; a Role with this verb and resource grants it ({error.brief})"
 
 
 def _not_found(doing: Doing) -> str:
     if not doing.name:
-        return f"{doing.cluster} knows no {doing.resource} {doing.where}"
-    return f"there is no {doing.resource} {doing.name} {doing.where} on {doing.cluster}"
+        return f"{doing.resource} not found {doing.where} on {doing.cluster}"
+    return f"{doing.resource} {doing.name} not found {doing.where} on {doing.cluster}"

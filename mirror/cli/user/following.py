@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 
-import msgspec
-
-from mirror.batch import views
 from mirror.cli.user.cluster import Cluster, doing_with
 from mirror.cli.user.failures import failure_of
 from mirror.kube import requests
@@ -18,7 +15,6 @@ from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS
 from mirror.kube.watch import watch
 
-Json = Mapping[str, object]
 Key = tuple[str, str]
 
 WATCH_SECONDS = 300
@@ -30,12 +26,12 @@ AGAIN_AFTER_SECONDS = 1.0
 class Jobs:
     """All Jobs that are followed, and which of them changed last."""
 
-    all: dict[Key, Json] = field(default_factory=dict)
+    all: dict[Key, Object] = field(default_factory=dict)
     changed: list[Key] = field(default_factory=list)
-    gone: dict[Key, Json] = field(default_factory=dict)
+    gone: dict[Key, Object] = field(default_factory=dict)
     """As they were last."""
 
-    def replace(self, items: list[Json]) -> Jobs:
+    def replace(self, items: list[Object]) -> Jobs:
         """These are all that there are now."""
         fresh = {_key(item): item for item in items}
         self.gone = {key: job for key, job in self.all.items() if key not in fresh}
@@ -43,7 +39,7 @@ class Jobs:
         self.all = fresh
         return self
 
-    def apply(self, kind: str, found: Json) -> Jobs:
+    def apply(self, kind: str, found: Object) -> Jobs:
         """One event of a watch."""
         key = _key(found)
         self.changed, self.gone = [key], {}
@@ -67,7 +63,7 @@ async def follow(cluster: Cluster, namespace: str | None, *, fields: str = "") -
     version = ""
     while True:
         if not version:
-            items, version = await cluster.list(JOBS, namespace=namespace, fields=fields)
+            items, version = await cluster.jobs(namespace=namespace, fields=fields)
             yield jobs.replace(items)
         try:
             async with contextlib.aclosing(_events(cluster, namespace, fields, version)) as events:
@@ -85,20 +81,15 @@ async def follow(cluster: Cluster, namespace: str | None, *, fields: str = "") -
 
 async def _events(
     cluster: Cluster, namespace: str | None, fields: str, version: str
-) -> AsyncGenerator[tuple[str, Json | None, str], None]:
+) -> AsyncGenerator[tuple[str, Object | None, str], None]:
     request = requests.watch(JOBS, namespace=namespace, resource_version=version, timeout_seconds=WATCH_SECONDS)
     if fields:
         request = replace(request, query=(*request.query, ("fieldSelector", fields)))
     async with contextlib.aclosing(watch(cluster.client, request, silent_seconds=SILENT_SECONDS)) as events:
         async for event in events:
-            job = None if event.type == "BOOKMARK" else _json_of(event.object)
+            job = None if event.type == "BOOKMARK" else event.object
             yield event.type, job, event.object.metadata.resource_version
 
 
-def _json_of(found: Object) -> Json:
-    return {"metadata": msgspec.to_builtins(found.metadata), "spec": found.spec_dict(), "status": found.status_dict()}
-
-
-def _key(job: Json) -> Key:
-    metadata = views.mapping(job.get("metadata"))
-    return views.text(metadata.get("namespace")), views.text(metadata.get("name"))
+def _key(job: Object) -> Key:
+    return job.metadata.namespace, job.metadata.name

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import click
 import msgspec
 
-from mirror.batch import views
 from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, management
 from mirror.cli.user.failures import Failure
-from mirror.cli.user.printing import Column, Format, duration
+from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import manager
-from mirror.cli.user.sources import is_source, seconds_between, view_of
+from mirror.cli.user.sources import is_source, view_of
 from mirror.cli.user.where import Where
-from mirror.kube.resources import JOBS
+from mirror.kube.objects import Object
 from mirror.model.views import JobView
-
-Json = Mapping[str, object]
 
 LAG_SECONDS = 2.0
 """How long the manager is waited for."""
@@ -41,10 +38,9 @@ class Wanted:
         """A field selector, where one can say it."""
         return f"metadata.name={self.names[0]}" if len(set(self.names)) == 1 else ""
 
-    def wants(self, job: Json) -> bool:
+    def wants(self, job: Object) -> bool:
         """A Job by its name if there are names, and else every source."""
-        name = views.text(views.mapping(job.get("metadata")).get("name"))
-        return name in self.names if self.names else is_source(job)
+        return job.metadata.name in self.names if self.names else is_source(job)
 
 
 async def get(where: Where, wanted: Wanted) -> None:
@@ -56,17 +52,17 @@ async def get(where: Where, wanted: Wanted) -> None:
     async with management(where) as cluster:
         namespace = None if wanted.everywhere else cluster.namespace
         with progress("Listing Jobs …"):
-            found, _ = await cluster.list(JOBS, namespace=namespace, fields=wanted.fields)
+            found, _ = await cluster.jobs(namespace=namespace, fields=wanted.fields)
             seen = await with_lags(where, cluster, wanted, [view_of(job) for job in found if wanted.wants(job)])
     missing = [name for name in wanted.names if name not in {view.name for view in seen}]
     _print(seen, wanted, namespace=cluster.namespace)
     if missing:
-        raise Failure(f"there is no Job {', '.join(missing)} in namespace {cluster.namespace}")
+        raise Failure(f"jobs.batch {', '.join(missing)} not found in namespace {cluster.namespace}")
 
 
 async def with_lags(where: Where, cluster: Cluster, wanted: Wanted, seen: list[JobView]) -> list[JobView]:
     """The same with what only the manager knows, where it can be asked: never a reason to fail, or to wait long."""
-    if not any(view.worker and not view.finished for view in seen):
+    if not any(view.worker and not view.is_finished for view in seen):
         return seen
     try:
         async with asyncio.timeout(LAG_SECONDS), manager(where, cluster) as asked:
@@ -93,10 +89,6 @@ def _print(seen: Sequence[JobView], wanted: Wanted, *, namespace: str) -> None:
 def columns(now: datetime, wanted: Wanted) -> list[Column[JobView]]:
     """The table's columns, at this time."""
 
-    def lasted(since: str, until: str) -> str:
-        seconds = seconds_between(since, until, now) if since else None
-        return "" if seconds is None else duration(seconds)
-
     def lag(view: JobView) -> str:
         return "" if view.lag_seconds is None else f"{view.lag_seconds:.1f}s"
 
@@ -107,8 +99,8 @@ def columns(now: datetime, wanted: Wanted) -> list[Column[JobView]]:
         Column("WORKER", lambda view: view.worker),
         Column("STATE", lambda view: view.state),
         Column("COMPLETIONS", done),
-        Column("DURATION", lambda view: lasted(view.started, view.finished)),
-        Column("AGE", lambda view: lasted(view.created, "")),
+        Column("DURATION", lambda view: printing.lasted(view.started, view.finished, now)),
+        Column("AGE", lambda view: printing.lasted(view.created, "", now)),
         Column("LAG", lag),
         Column("ACTIVE", lambda view: str(view.active), is_wide=True),
         Column("FAILED", lambda view: str(view.failed), is_wide=True),

@@ -16,7 +16,6 @@ from mirror.cli.user.cluster import management, worker
 from mirror.cli.user.logtexts import LogRequest
 from mirror.cli.user.server import AccessEndpoint, manager
 from mirror.cli.user.where import Where
-from mirror.kube.resources import JOBS
 
 Json = Mapping[str, object]
 
@@ -70,6 +69,6 @@ async def inside(where: Where, job: str) -> AsyncIterator[Mirror]:
             async with manager(where, cluster) as asked:
                 yield OfManager(asked, cluster.namespace, job)
             return
-        source = await cluster.get(JOBS, job, namespace=cluster.namespace)
+        source = await cluster.job(job, namespace=cluster.namespace)
     async with worker(where) as there:
         yield await direct.find(there, source)

@@ -78,12 +78,12 @@ def read(files: Sequence[str], context: str, *, must_exist: bool) -> Merged | No
         return None
     chosen = context or merged.get("current-context") or ""
     if not chosen:
-        raise NoKubeconfig("the kubeconfig has no current context: say --context, or kubectl config use-context NAME")
+        raise NoKubeconfig(
+            "the kubeconfig has no current context: use --context, or run kubectl config use-context NAME"
+        )
     names = [one["name"] for one in merged["contexts"]]
     if chosen not in names:
-        raise NoKubeconfig(
-            f"there is no context {chosen} in {', '.join(files)}; there are: {', '.join(names) or 'none'}"
-        )
+        raise NoKubeconfig(f"context {chosen} not found in {', '.join(files)}; available: {', '.join(names) or 'none'}")
     return Merged({**merged, "current-context": chosen}, chosen)
 
 
@@ -112,7 +112,7 @@ def _merge(merged: dict[str, Any], content: Mapping[str, Any], file: str) -> Non
         taken = {one["name"] for one in merged[plural]}
         for one in content.get(plural) or ():
             if not isinstance(one, dict) or not isinstance(one.get("name"), str):
-                raise NoKubeconfig(f"{file}: {plural} has an entry without a name")
+                raise NoKubeconfig(f"{file}: {plural} contains an entry without a name")
             if one["name"] not in taken:
                 taken.add(one["name"])
                 merged[plural].append(with_absolute_paths(one, file))

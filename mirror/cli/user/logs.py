@@ -55,7 +55,7 @@ async def logs(where: Where, job: str, choice: Choice, how: How) -> None:
                 raise
             targets, remark = [Target(choice.pod, choice.container, choice.index)], ""
         if not targets:
-            raise Failure(f"Job {job} has no pods on its worker: none is created yet, or they are deleted already")
+            raise Failure(f"Job {job} has no pods on its worker: not created yet, or already deleted")
         if remark:
             printing.remark(remark)
         await _show(mirror, targets, how)
@@ -67,7 +67,7 @@ async def _show(mirror: Mirror, targets: list[Target], how: How) -> None:
             await _copy(mirror, target, how, writer_for(target, how, is_alone=True))
         return
     if len(targets) > MOST_AT_ONCE:
-        raise Failure(f"{len(targets)} logs are too many to follow; choose some by --index, --pod or -c")
+        raise Failure(f"{len(targets)} logs are too many to follow; select with --index, --pod or -c")
     async with asyncio.TaskGroup() as scope:
         for target in targets:
             writer = writer_for(target, how, is_alone=len(targets) == 1)
@@ -79,10 +79,10 @@ async def _targets(mirror: Mirror, job: str, choice: Choice, *, waits: bool) -> 
     said = ""
     while True:
         try:
-            with progress(f"Looking for the pods of {job} …"):
+            with progress(f"Listing the pods of {job} …"):
                 pods: list[Pod] = [pod_of(one) for one in await mirror.pods()]
             targets, remark = choose(pods, choice)
-            why = "it has no pods yet"
+            why = "no pods have been created yet"
         except NotYet as failure:
             if not waits:
                 raise
@@ -96,7 +96,7 @@ async def _targets(mirror: Mirror, job: str, choice: Choice, *, waits: bool) -> 
 def _say_waiting(what: str, why: str, said: str) -> str:
     """Say what is waited for, unless that was the last thing said."""
     if why != said:
-        printing.remark(f"{what}: {why}; waiting for it, Ctrl-C ends this")
+        printing.remark(f"{what}: {why}; waiting (Ctrl-C to stop)")
     return why
 
 

@@ -75,7 +75,7 @@ async def stream(
             yield pieces
     except KubeError as error:
         if has_begun:
-            raise Failure(f"the log broke off before its end: {error}") from error
+            raise Failure(f"the log stream ended early: {error}") from error
         if isinstance(error, BadRequest) and any(sign in error.message for sign in _NOT_YET):
             raise NotYet(error.brief) from error
         raise describe(error) from error

@@ -37,7 +37,7 @@ DURATION = Duration()
 _WHERE = (
     click.option("--kubeconfig", default="", metavar="FILE", help="Instead of KUBECONFIG and ~/.kube/config."),
     click.option(
-        "--context", default="", metavar="NAME", shell_complete=context_names, help="Of the management cluster."
+        "--context", default="", metavar="NAME", shell_complete=context_names, help="Context of the management cluster."
     ),
     click.option(
         "-n",
@@ -45,20 +45,28 @@ _WHERE = (
         default="",
         metavar="NAME",
         shell_complete=namespace_names,
-        help="Default: the context's.",
+        help="Namespace; default: the context's.",
     ),
     click.option(
-        "--server", default="", envvar="MIRROR_SERVER", metavar="URL", help="The manager; default: as it publishes it."
+        "--server",
+        default="",
+        envvar="MIRROR_SERVER",
+        metavar="URL",
+        help="URL of the manager; default: as published in its ConfigMap.",
     ),
     click.option(
         "--server-ca",
         default="",
         envvar="MIRROR_SERVER_CA",
         metavar="FILE",
-        help="Who signed its certificate.",
+        help="CA file of the manager's certificate.",
     ),
     click.option(
-        "--token", default="", envvar="MIRROR_TOKEN", metavar="TOKEN", help="For the manager; default: the context's."
+        "--token",
+        default="",
+        envvar="MIRROR_TOKEN",
+        metavar="TOKEN",
+        help="Bearer token for the manager; default: the context's.",
     ),
     click.option(
         "--manager-namespace",
@@ -66,11 +74,9 @@ _WHERE = (
         envvar="MIRROR_MANAGER_NAMESPACE",
         metavar="NAME",
         show_default=True,
-        help="Where the manager publishes its address.",
+        help="Namespace in which the manager publishes its address.",
     ),
-    click.option(
-        "--accept-manager", is_flag=True, help="The manager's address or authority has changed, and that is right."
-    ),
+    click.option("--accept-manager", is_flag=True, help="Accept that the manager's address or CA has changed."),
 )
 _NAMES = (
     "kubeconfig",
@@ -89,7 +95,7 @@ _worker_context = click.option(
     default="",
     metavar="NAME",
     shell_complete=context_names,
-    help="Ask this worker by your own rights there, not the manager.",
+    help="Read from this worker with your own permissions there, not through the manager.",
 )
 
 
@@ -117,7 +123,7 @@ def output_option(*forms: str) -> Callable[[Function], Function]:
         type=click.Choice(chosen),
         default=chosen[0],
         show_default=True,
-        help="How it is shown.",
+        help="Output format.",
     )
 
 

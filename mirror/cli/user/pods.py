@@ -11,9 +11,8 @@ import msgspec
 from mirror.batch import views
 from mirror.cli.user import printing
 from mirror.cli.user.inside import inside
-from mirror.cli.user.printing import Column, Format, duration
+from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
-from mirror.cli.user.sources import seconds_between
 from mirror.cli.user.where import Where
 
 Json = Mapping[str, object]
@@ -48,7 +47,7 @@ async def pods(where: Where, job: str, form: Format) -> None:
         Failure: they may not be read, or nobody can be asked.
     """
     async with inside(where, job) as mirror:
-        with progress(f"Asking for the pods of {job} …"):
+        with progress(f"Listing the pods of {job} …"):
             found = [pod_of(one) for one in await mirror.pods()]
     found.sort(key=order)
     if form in ("json", "yaml"):
@@ -92,18 +91,13 @@ def order(pod: Pod) -> tuple[int, str, str]:
 
 def columns(now: datetime) -> Sequence[Column[Pod]]:
     """The table's, at this time."""
-
-    def age(pod: Pod) -> str:
-        seconds = seconds_between(pod.created, "", now)
-        return "" if seconds is None else duration(seconds)
-
     return (
         Column("NAME", lambda pod: pod.name),
         Column("INDEX", lambda pod: pod.index),
         Column("READY", lambda pod: pod.ready),
         Column("STATUS", lambda pod: pod.phase),
         Column("RESTARTS", lambda pod: str(pod.restarts)),
-        Column("AGE", age),
+        Column("AGE", lambda pod: printing.lasted(pod.created, "", now)),
         Column("NODE", lambda pod: pod.node, is_wide=True),
         Column("CONTAINERS", lambda pod: ",".join(pod.containers), is_wide=True),
         Column("WHY", lambda pod: pod.why),

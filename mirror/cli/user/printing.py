@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Generic, Literal, TypeVar
 
 import click
 import msgspec
 
+from mirror.batch import times
+from mirror.model.durations import human_duration
 from mirror.model.text import clean
 
 T = TypeVar("T")
@@ -26,7 +29,6 @@ NONE = "-"
 LONGEST_LINE = 65_536
 
 _APART = "   "
-_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
 
 
 @dataclass(frozen=True)  # no slots: Python 3.11 can make no generic instances with them
@@ -77,27 +79,19 @@ def line_of(value: object) -> str:
     return json.dumps(msgspec.to_builtins(value), separators=(",", ":"))
 
 
-def duration(seconds: float) -> str:
-    """How long, as kubectl says it: exact while it is young, coarse later."""
-    whole = max(0, int(seconds))
-    if whole < 2 * _MINUTE:
-        return f"{whole}s"
-    if whole < 10 * _MINUTE:
-        return _two(whole, _MINUTE, "m", 1, "s")
-    if whole < 3 * _HOUR:
-        return f"{whole // _MINUTE}m"
-    if whole < 8 * _HOUR:
-        return _two(whole, _HOUR, "h", _MINUTE, "m")
-    if whole < 2 * _DAY:
-        return f"{whole // _HOUR}h"
-    if whole < 8 * _DAY:
-        return _two(whole, _DAY, "d", _HOUR, "h")
-    return f"{whole // _DAY}d" if whole < 2 * _YEAR else _two(whole, _YEAR, "y", _DAY, "d")
+def lasted(since: str, until: str, now: datetime) -> str:
+    """How long from one RFC 3339 time to another, or to now where that is empty; empty without a beginning."""
+    seconds = seconds_between(since, until, now)
+    return "" if seconds is None else human_duration(seconds)
 
 
-def _two(whole: int, large: int, large_name: str, small: int, small_name: str) -> str:
-    rest = whole % large // small
-    return f"{whole // large}{large_name}" + (f"{rest}{small_name}" if rest else "")
+def seconds_between(since: str, until: str, now: datetime) -> float | None:
+    """The same in seconds; None where a text is no time: it may be a worker's."""
+    try:
+        begin = times.seconds(since)
+        return (times.seconds(until) if until else now.timestamp()) - begin
+    except times.BadTime:
+        return None
 
 
 def say(lines: Iterable[str]) -> None:

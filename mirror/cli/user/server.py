@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -25,6 +24,7 @@ from mirror.cli.user.failures import MANAGER, Doing, Failure, NotAllowed, NotYet
 from mirror.cli.user.logtexts import LogRequest, stream
 from mirror.cli.user.proxies import proxy_for
 from mirror.cli.user.where import Where
+from mirror.kinds.report import Report
 from mirror.kube import requests, tls
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity, IdentityUnavailable
@@ -36,8 +36,6 @@ from mirror.model import names
 from mirror.model.failures import file_words
 from mirror.model.views import JobView, Moment
 
-T = TypeVar("T")
-
 Json = Mapping[str, object]
 Query = tuple[tuple[str, str], ...]
 
@@ -45,9 +43,9 @@ DEADLINE_SECONDS = 30.0
 """It asks a worker meanwhile, and gives that up sooner."""
 MOST_PAGES = 1_000
 TOKEN_HINT = (
-    "the manager knows users by a bearer token, and this kubeconfig has none (a client certificate is not sent on): "
-    "say --token $(kubectl create token NAME) with a ServiceAccount of yours, use a context with a token or a login "
-    "plugin, or go to the worker yourself with --worker-context"
+    "the manager authenticates users by bearer token, and this kubeconfig has none (client certificates are not "
+    "forwarded): use --token $(kubectl create token NAME) with a ServiceAccount of yours, a context with a token or a "
+    "login plugin, or --worker-context to read from the worker directly"
 )
 
 
@@ -78,7 +76,21 @@ class Told(msgspec.Struct, frozen=True):
 
     job: JobView | None = None
     timeline: tuple[Moment, ...] = ()
-    lacks: dict[str, str] = {}
+    obstacles: dict[str, str] = msgspec.field(name="lacks", default={})
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """How a source differs from its mirror; also how it looks as JSON."""
+
+    worker: str = ""
+    report: Report
+    obstacles: dict[str, str] = msgspec.field(name="lacks", default={})
+    """For each worker that is not eligible: why."""
+    note: str = ""
+
+
+class _Jobs(msgspec.Struct, frozen=True):
+    items: list[JobView] = []
 
 
 @asynccontextmanager
@@ -154,7 +166,7 @@ async def _published(where: Where, cluster: Cluster) -> Address:
 def _endpoint(address: Address) -> Endpoint:
     parts = urlsplit(address.url)
     if parts.scheme != "https" or not parts.hostname:
-        raise Failure(f"{address.url!r} is no https:// URL: a token is not sent to it")
+        raise Failure(f"{address.url!r} is not an https:// URL: the token is not sent")
     try:
         context: ssl.SSLContext = tls.client_context(ca_pem=address.authority)
     except tls.BadCertificate as error:
@@ -200,7 +212,7 @@ class AccessEndpoint:
 
     async def job(self, namespace: str, name: str) -> Told:
         """What it knows of a Job."""
-        return _converted(await self._get(namespace, name, "", Doing("get", "jobs.batch", namespace, name)), Told)
+        return decode(await self._get(namespace, name, "", Doing("get", "jobs.batch", namespace, name)), MANAGER, Told)
 
     async def pods(self, namespace: str, name: str) -> list[Json]:
         """The pods of the mirror."""
@@ -208,38 +220,38 @@ class AccessEndpoint:
         token = ""
         for _ in range(MOST_PAGES):
             query = (("continue", token),) if token else ()
-            page = views.mapping(await self._get(namespace, name, "/pods", Doing("list", "pods", namespace), query))
+            raw = await self._get(namespace, name, "/pods", Doing("list", "pods", namespace), query)
+            page = decode(raw, MANAGER, dict)
             found += map(views.mapping, views.items(page.get("items")))
             token = views.text(views.mapping(page.get("metadata")).get("continue"))
             if not token:
                 return found
-        raise Failure("the manager lists pods without an end")
+        raise Failure("the manager does not end the list of pods")
 
     async def events(self, namespace: str, name: str) -> list[Json]:
         """Events of the mirror and its pods; of very many the newest."""
-        page = views.mapping(await self._get(namespace, name, "/events", Doing("list", "events", namespace)))
+        page = decode(await self._get(namespace, name, "/events", Doing("list", "events", namespace)), MANAGER, dict)
         if page.get("isCut") is True:
-            printing.remark("There are more events than the manager looks through; these are the newest.")
+            printing.remark("More events exist than the manager returns; these are the newest.")
         return [views.mapping(item) for item in views.items(page.get("items"))]
 
-    async def diff(self, namespace: str, name: str) -> object:
+    async def diff(self, namespace: str, name: str) -> Comparison:
         """How a mirror differs from its source."""
-        return await self._get(namespace, name, "/diff", Doing("get", "jobs.batch", namespace, name))
+        raw = await self._get(namespace, name, "/diff", Doing("get", "jobs.batch", namespace, name))
+        return decode(raw, MANAGER, Comparison)
 
-    async def diff_before(self, job: Json) -> object:
+    async def diff_before(self, job: Json) -> Comparison:
         """How a mirror of this Job, which need not exist, would differ from it."""
         namespace = views.text(views.mapping(job.get("metadata")).get("namespace"))
         body = msgspec.json.encode(job)
         request = Request("create", "POST", "/v1/diff", (), body, JSON, deadline_seconds=DEADLINE_SECONDS)
-        return await self._sent(request, Doing("create", "jobs.batch", namespace))
+        return decode(await self._sent(request, Doing("create", "jobs.batch", namespace)), MANAGER, Comparison)
 
     async def jobs(self, namespace: str | None) -> list[JobView]:
         """All Jobs that it mirrors, or those of one namespace: the newest, if there are very many."""
         path = "/v1/jobs" if namespace is None else f"/v1/namespaces/{quote(namespace, safe='')}/jobs"
         request = Request("list", "GET", path, deadline_seconds=DEADLINE_SECONDS)
-        found = await self._sent(request, Doing("list", "jobs.batch", namespace or ""))
-        listed = found if isinstance(found, list) else views.mapping(found).get("items")
-        return _converted(listed or [], list[JobView])
+        return decode(await self._sent(request, Doing("list", "jobs.batch", namespace or "")), MANAGER, _Jobs).items
 
     def log(self, namespace: str, name: str, wanted: LogRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """A container's text as it comes."""
@@ -252,23 +264,16 @@ class AccessEndpoint:
             describe=lambda error: refusal(error, doing),
         )
 
-    async def _get(self, namespace: str, name: str, what: str, doing: Doing, query: Query = ()) -> object:
+    async def _get(self, namespace: str, name: str, what: str, doing: Doing, query: Query = ()) -> bytes:
         request = Request("get", "GET", _path(namespace, name, what), query, deadline_seconds=DEADLINE_SECONDS)
         return await self._sent(request, doing)
 
-    async def _sent(self, request: Request, doing: Doing) -> object:
+    async def _sent(self, request: Request, doing: Doing) -> bytes:
         try:
             body = await self.client.send(request)
         except KubeError as error:
             raise refusal(error, doing) from error
-        return decode(body, MANAGER)
-
-
-def _converted(found: object, kind: type[T]) -> T:
-    try:
-        return msgspec.convert(found, kind)
-    except msgspec.ValidationError:
-        raise Failure(f"{MANAGER} answered with something that cannot be read; is it of another version?") from None
+        return body
 
 
 def _path(namespace: str, name: str, what: str) -> str:
@@ -279,7 +284,7 @@ def refusal(error: KubeError, doing: Doing) -> Failure:
     """A failure of the manager's in words, which are mostly its own: it knows what is wrong, and whose right is."""
     match error:
         case Unauthorized():
-            return Failure("the manager does not accept your token (401): it may have ended, or be of another cluster")
+            return Failure("the manager rejected your token (401): it may have expired, or belong to another cluster")
         case Forbidden():
             return NotAllowed(error.message or str(failure_of(error, doing)))
         case Conflict() if error.message:

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from mirror.batch import conditions, times, views
-from mirror.cli.user import sources
+from mirror.kinds import read_model
+from mirror.kinds.registry import JOB
+from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.views import Moment
 
@@ -33,7 +35,7 @@ _TEXT_OF_CONDITION = {
 }
 
 
-def timeline(job: Json, events: Iterable[Json], told: Sequence[Moment] = ()) -> tuple[Moment, ...]:
+def timeline(job: Object, events: Iterable[Json], told: Sequence[Moment] = ()) -> tuple[Moment, ...]:
     """Everything, oldest first.
 
     Args:
@@ -66,63 +68,33 @@ def last_error(moments: Iterable[Moment]) -> Moment | None:
     return bad[-1] if bad else None
 
 
-def _of_job(job: Json) -> Iterator[Moment]:
-    metadata, status = views.mapping(job.get("metadata")), views.mapping(job.get("status"))
-    annotations, worker = sources.annotations_of(job), sources.placed(job)
-    created = views.text(metadata.get("creationTimestamp"))
-    yield Moment(at=created, kind="Created", text=_created_text(job))
-    if names.HELD in annotations:
-        yield Moment(at=created, kind="Held", text="suspended by the webhook until a worker is chosen")
-    for condition in conditions.of(status):
-        found = _of_condition(condition, annotations)
-        if found is not None:
-            yield found
-    started = views.text(status.get("startTime"))
-    if started:
-        yield Moment(at=started, kind="Started", text="Job started", worker=worker)
-    deleted = views.text(metadata.get("deletionTimestamp"))
-    if deleted:
-        yield Moment(at=deleted, kind="Deleting", text="it is being deleted")
+def _of_job(job: Object) -> Iterator[Moment]:
+    """What the read model has, with the words of an assignment, and the conditions on the way to the end."""
+    for moment in read_model.moments_of(JOB, job):
+        text = _placed_text(moment.worker, job.annotations) if moment.kind == "Placed" else moment.text
+        yield msgspec.structs.replace(moment, text=text)
+    for condition in conditions.of(job.status_dict()):
+        text = _text_of_condition(condition)
+        if text:
+            yield Moment(at=views.text(condition.get("lastTransitionTime")), kind="Status", text=text)
 
 
-def _created_text(job: Json) -> str:
-    owners = views.items(views.mapping(job.get("metadata")).get("ownerReferences"))
-    owner = next((one for one in map(views.mapping, owners) if one.get("controller") is True), None)
-    if owner is None:
-        return "it was created"
-    return f"it was created by {views.text(owner.get('kind'))} {views.text(owner.get('name'))}"
-
-
-def _of_condition(condition: Json, annotations: Json) -> Moment | None:
-    kind, at = views.text(condition.get("type")), views.text(condition.get("lastTransitionTime"))
-    is_true, because = condition.get("status") == conditions.TRUE, _because(condition)
-    if kind == names.PLACED:
-        worker = views.text(condition.get("message"))
-        return Moment(at=at, kind="Placed", text=_placed_text(worker, annotations), worker=worker) if is_true else None
-    if kind == names.MIRRORED:
-        return None  # a uid, for us; that it was created is an event
+def _text_of_condition(condition: Json) -> str:
+    """Of one that neither records something nor ends the Job."""
+    kind, is_true = views.text(condition.get("type")), condition.get("status") == conditions.TRUE
     if kind == conditions.SUSPENDED:
-        return Moment(at=at, kind="Status", text=_SUSPENDED if is_true else "resumed")
-    if not is_true:
-        return None
-    if kind in (conditions.COMPLETE, conditions.FAILED):
-        return Moment(at=at, kind="Finished", text=f"{kind}{because}")
-    if kind in _TEXT_OF_CONDITION:
-        return Moment(at=at, kind="Status", text=f"{_TEXT_OF_CONDITION[kind]}{because}")
-    return Moment(at=at, kind="Status", text=f"{kind}{because}")
+        return _SUSPENDED if is_true else "resumed"
+    if not is_true or kind in (names.PLACED, names.MIRRORED, *conditions.FINAL):
+        return ""
+    parts = (_TEXT_OF_CONDITION.get(kind, kind), *(views.text(condition.get(part)) for part in ("reason", "message")))
+    return ": ".join(filter(None, parts))
 
 
-def _placed_text(worker: str, annotations: Json) -> str:
+def _placed_text(worker: str, annotations: Mapping[str, str]) -> str:
     """Where, and as much of the reason as the Job itself holds."""
-    selector = views.text(annotations.get(names.WORKER_SELECTOR))
-    if selector:
-        return f"placed on {worker}: lowest weighted load among eligible workers that match {selector}"
-    return f"placed on {worker}: lowest weighted load among eligible workers"
-
-
-def _because(condition: Json) -> str:
-    told = [views.text(condition.get(part)) for part in ("reason", "message")]
-    return ": " + ", ".join(filter(None, told)) if any(told) else ""
+    selector = annotations.get(names.WORKER_SELECTOR, "")
+    matching = f" that match {selector}" if selector else ""
+    return f"assigned to {worker}: lowest weighted load among eligible workers{matching}"
 
 
 def _of_events(events: Iterable[Json]) -> Iterator[Moment]:
@@ -133,12 +105,10 @@ def _of_events(events: Iterable[Json]) -> Iterator[Moment]:
         yield Moment(at=time_of_event(event), kind=kind, text=_event_text(event), worker=_worker_of(reason, message))
 
 
-def _without_end(events: Iterable[Json], job: Json) -> Iterator[Json]:
-    """All events but those that repeat the Job's end, such as ``MirrorLost``: its condition tells that better."""
-    status, ends = views.mapping(job.get("status")), (conditions.COMPLETE, conditions.FAILED)
-    true = [one for one in conditions.of(status) if one.get("status") == conditions.TRUE]
-    reasons = {views.text(one.get("reason")) for one in true if one.get("type") in ends}
-    return (event for event in events if views.text(event.get("reason")) not in reasons - {""})
+def _without_end(events: Iterable[Json], job: Object) -> Iterator[Json]:
+    """All events but those that repeat the Job's end, such as ``MirrorLost``: its condition says more."""
+    reason = JOB.progress(job).end_reason
+    return (event for event in events if not reason or views.text(event.get("reason")) != reason)
 
 
 def _event_text(event: Json) -> str:

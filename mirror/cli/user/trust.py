@@ -51,13 +51,13 @@ def check(cluster: str, found: Known, *, accepts_change: bool) -> None:
     if before is not None and not accepts_change:
         what = f"address changed from {before.url} to {found.url}" if before.url != found.url else "authority changed"
         raise Failure(
-            f"the manager's {what} since your token was last sent there: whoever may write its ConfigMap could have "
-            "it sent to themselves. If an operator of it says that this is right, run again with --accept-manager"
+            f"the manager's {what} since your token was last sent there, and no token was sent: whoever can write its "
+            "ConfigMap could redirect it. If an operator confirms the change, rerun with --accept-manager"
         )
     try:
         _write(remembered | {cluster: found})
     except OSError as error:
-        printing.remark(f"The manager's address cannot be remembered ({error.strerror}): a change will go unnoticed.")
+        printing.remark(f"Cannot store the manager's address ({error.strerror}): a later change will not be detected.")
 
 
 def _path() -> Path:
@@ -72,8 +72,8 @@ def _read() -> dict[str, Known]:
         return msgspec.json.decode(raw[:_MOST_BYTES], type=dict[str, Known])
     except (FileNotFoundError, RuntimeError):  # the latter: there is no home
         return {}
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Failure(f"{_path()}: cannot be read ({type(error).__name__}); repair or remove it") from None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        raise Failure(f"{_path()} is not readable; repair or remove it") from None
 
 
 def _write(remembered: dict[str, Known]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 
@@ -17,16 +17,14 @@ from mirror.cli.user.following import Jobs, follow
 from mirror.cli.user.get import Wanted, columns
 from mirror.cli.user.sources import view_of
 from mirror.cli.user.where import Where
+from mirror.kube.objects import Object
 from mirror.model.views import JobView
-
-Json = Mapping[str, object]
 
 DRAWN_AT_MOST_EVERY_SECONDS = 0.2
 DRAWN_AT_LEAST_EVERY_SECONDS = 0.8
 """Ages go on while nothing happens."""
 _LINES_BESIDE = 3
 """Of a terminal: the heading, the line that says what is left out, and the cursor's."""
-_OVER = ("Complete", "Failed")
 
 
 async def watch(where: Where, wanted: Wanted) -> None:
@@ -110,11 +108,11 @@ async def _draw_again_and_again(draw: Callable[[], None], is_new: asyncio.Event)
         is_new.clear()
 
 
-def screen(jobs: Iterable[Json], wanted: Wanted, *, room: int) -> list[str]:
+def screen(jobs: Iterable[Object], wanted: Wanted, *, room: int) -> list[str]:
     """The table as it fits into so many lines, what goes on and what is new first, and how many Jobs are left out."""
     seen = [view_of(job) for job in jobs if wanted.wants(job)]
     seen.sort(key=lambda view: (view.created, view.namespace, view.name), reverse=True)
-    seen.sort(key=lambda view: view.state in _OVER)
+    seen.sort(key=lambda view: view.is_finished)
     lines = printing.table(columns(datetime.now(UTC), wanted), seen[:room], wide=wanted.form == "wide")
     left_out = len(seen) - room
     return [*lines, f"… and {left_out} more"] if left_out > 0 else lines

@@ -1,4 +1,4 @@
-"""``mirror worker add``: options into values, steps as lines. What is done is ``mirror.workers.adding``."""
+"""``mirror worker add``: options into values, steps as lines. What is done is ``operations.registration``."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from mirror.cli.user.failures import Failure
 from mirror.cli.user.running import progress
 from mirror.cli.worker import check, clusters
 from mirror.cli.worker.clusters import Where
+from mirror.cli.worker.operations import registration
+from mirror.cli.worker.operations.checking.judging import Finding, has_failed
+from mirror.cli.worker.operations.enrolment import Enrolment
+from mirror.cli.worker.operations.registration import Added
+from mirror.cli.worker.operations.roles import Grant
+from mirror.cli.worker.operations.sites import ManagementCluster
 from mirror.kube.kubeconfig import Cluster
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.settings.rules import ALLOW_NAMES
-from mirror.workers import adding
-from mirror.workers.adding import Added
-from mirror.workers.checking.judging import Finding, has_failed
-from mirror.workers.enrolling import Enrolment
-from mirror.workers.roles import Grant
-from mirror.workers.sites import ManagementCluster
 
 LOOKS, APART_SECONDS = 4, 1.0
 """How often it is looked at in the end: rights take a moment to be known, and the manager to come by."""
@@ -93,14 +93,14 @@ async def add(asked: Asked) -> None:
             return
         async with clusters.home(asked.where) as home:
             # Its steps are its progress.
-            added = await adding.add(home, worker, wanted, reached_at, lambda step: _say_step(asked.form, step))
+            added = await registration.add(home, worker, wanted, reached_at, lambda step: _say_step(asked.form, step))
             findings: list[Finding] = []
             if not asked.no_check:
                 with progress(f"checking worker {asked.name}"):
                     findings = await _look(home, asked)
     _print_result(asked.form, added, findings)
     if has_failed(findings):
-        raise Failure(f"worker {asked.name} is registered, but see what is wrong above")
+        raise Failure(f"worker {asked.name} is registered, but checks failed: {asked.name}")
 
 
 async def _look(home: ManagementCluster, asked: Asked) -> list[Finding]:
@@ -119,7 +119,7 @@ def _reached_at(cluster: Cluster, server: str) -> Cluster:
 
 
 def _print_plan(wanted: Enrolment, reached_at: Cluster, form: str) -> None:
-    there, here = adding.plan(wanted, reached_at)
+    there, here = registration.plan(wanted, reached_at)
     if form == "name":
         printing.say(f"{body['kind'].lower()}/{body['metadata']['name']}" for body in (*there, here))
     elif form == "json":
@@ -157,7 +157,7 @@ def allowed(said: Iterable[str]) -> dict[str, bool]:
     """``--allow`` as the setting; raises BadParameter."""
     for name in said:
         if name not in ALLOW_NAMES:
-            raise click.BadParameter(f"{name}: there are {', '.join(ALLOW_NAMES)}", param_hint="--allow")
+            raise click.BadParameter(f"{name}: expected one of {', '.join(ALLOW_NAMES)}", param_hint="--allow")
     return dict.fromkeys(said, True)
 
 
@@ -170,6 +170,6 @@ def _pairs(said: Iterable[str]) -> dict[str, str]:
     for part in _parts(said):
         key, equals, value = part.partition("=")
         if not key or not equals:
-            raise click.BadParameter(f"{part}: write KEY=VALUE", param_hint="--labels")
+            raise click.BadParameter(f"{part}: expected KEY=VALUE", param_hint="--labels")
         found[key] = value
     return found

@@ -1,4 +1,4 @@
-"""``mirror worker check``: whom to look at, and how findings are shown. What is looked at is ``workers.checking``."""
+"""``mirror worker check``: which workers, and how findings are printed. The checks are in ``operations.checking``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mirror.cli.user.failures import Failure
 from mirror.cli.user.running import progress
 from mirror.cli.worker import clusters
 from mirror.cli.worker.clusters import Where
+from mirror.cli.worker.operations.checking.judging import Finding, has_failed
+from mirror.cli.worker.operations.checking.probing import Context, examine
+from mirror.cli.worker.operations.overview import tally
+from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.settings.rules import ALLOW_NAMES
-from mirror.workers.checking.judging import Finding, has_failed
-from mirror.workers.checking.probing import Context, examine
-from mirror.workers.overview import tally
-from mirror.workers.sites import ClusterError, ManagementCluster
 
 MARKS = {"ok": "✓", "warn": "!", "fail": "✗"}
 
@@ -69,7 +69,7 @@ async def reports(home: ManagementCluster, asked: Asked) -> list[Report]:
     """One report for each worker, by name, or as they were said."""
     unknown = [name for name in asked.allow if name not in ALLOW_NAMES]
     if unknown:
-        raise click.BadParameter(f"{unknown[0]}: there are {', '.join(ALLOW_NAMES)}", param_hint="--allow")
+        raise click.BadParameter(f"{unknown[0]}: expected one of {', '.join(ALLOW_NAMES)}", param_hint="--allow")
     if asked.workers:
         secrets = [await home.worker_secret(name) for name in asked.workers]
     else:

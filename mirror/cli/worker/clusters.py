@@ -1,26 +1,30 @@
 """The clusters of a command line: found as kubectl finds them, asked with the operator's own rights.
 
-What is asked is ``mirror.workers``; its ``ClusterError`` becomes one line on stderr and exit code 1 here.
+The requests are made by ``operations``, whose ``ClusterError`` becomes one line on stderr and exit code 1 here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import click
+
 from mirror.cli.user import kubeconfig, running
+from mirror.cli.user.completing import PATIENCE_SECONDS
 from mirror.cli.user.failures import Failure
+from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster, Site
 from mirror.kube.auth import management_credentials, personal_credentials
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.kube.kubeconfig import Cluster, Policy, read_document
 from mirror.kube.limits import Limiter
 from mirror.model.failures import file_words
-from mirror.workers.sites import ClusterError, ManagementCluster, Site
 from mirror.workers.spec import WorkerSpec
 
 MANAGEMENT = "the management cluster"
@@ -124,3 +128,17 @@ def accepts(spec: WorkerSpec, namespace: str, *, own: str) -> bool:
         reserved=reserved_namespaces(closed, token_of(spec.kubeconfig).namespace),
     )
     return rules.accepts(namespace)
+
+
+def worker_names(ctx: click.Context, incomplete: str) -> list[str]:
+    """Workers to offer after TAB: quick, or silent."""
+    keys = ("kubeconfig", "management_kubeconfig", "management_context", "namespace")
+    where = Where(**{key: ctx.params[key] for key in keys if ctx.params.get(key)})
+
+    async def names() -> list[str]:
+        async with asyncio.timeout(PATIENCE_SECONDS), home(where) as management:
+            return [secret.metadata.name for secret in await management.worker_secrets()]
+
+    with contextlib.suppress(ClusterError, kubeconfig.NoKubeconfig, TimeoutError, OSError):
+        return [name for name in asyncio.run(names()) if name.startswith(incomplete)]
+    return []

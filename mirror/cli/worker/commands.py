@@ -38,20 +38,20 @@ def _where(command: Function) -> Function:
             envvar="MIRROR_MANAGER_NAMESPACE",
             show_default=True,
             metavar="NAME",
-            help="The manager's.",
+            help="Namespace of the manager.",
         ),
         click.option(
             "--management-context",
             default="",
             metavar="NAME",
             shell_complete=context_names,
-            help="Of the management cluster; default: the current one.",
+            help="Context of the management cluster; default: the current one.",
         ),
         click.option(
             "--management-kubeconfig",
             default="",
             metavar="FILE",
-            help="Of the management cluster, where it is in a file of its own.",
+            help="Kubeconfig of the management cluster, if it is a separate file.",
         ),
         click.option("--kubeconfig", default="", metavar="FILE", help="Instead of KUBECONFIG and ~/.kube/config."),
     ):
@@ -63,7 +63,7 @@ _allow = click.option(
     "--allow",
     multiple=True,
     metavar="NAME",
-    help="What the manager's setting workers.allow opts in to, such as loopback. May be given again.",
+    help="An opt-in of the manager's setting workers.allow, such as loopback. May be repeated.",
 )
 _managed_by = click.option(
     "--managed-by",
@@ -78,12 +78,12 @@ _origin = click.option(
     "--origin",
     default="",
     metavar="VALUE",
-    help="The manager's setting origin, where it is set: the label of its mirrors.",
+    help="The manager's setting origin, if it is set.",
 )
 
 
 def _complete_workers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from mirror.cli.worker.completing import worker_names
+    from mirror.cli.worker.clusters import worker_names
 
     return worker_names(ctx, incomplete)
 
@@ -93,7 +93,7 @@ _name = click.argument("name", shell_complete=_complete_workers)
 
 @click.group()
 def worker() -> None:
-    """Register worker clusters, look after them, and take them away."""
+    """Register, check, drain and remove worker clusters."""
 
 
 @worker.command()
@@ -105,66 +105,79 @@ def worker() -> None:
     required=True,
     metavar="NAME",
     shell_complete=context_names,
-    help="Of the worker, with the right to make roles there.",
+    help="Context of the worker; needs permission to create roles there.",
 )
-@click.option("--labels", multiple=True, metavar="KEY=VALUE,…", help="The worker's, for jobmirror.io/worker-selector.")
-@click.option("--capacity", type=click.IntRange(min=0), metavar="JOBS", help="Most Jobs at a time.")
-@click.option("--weight", type=click.FloatRange(min=0, min_open=True), help="Its share; others have 1.")
 @click.option(
-    "--namespaces", default="", metavar="A,B", help="Take Jobs of these only, with Roles there and no ClusterRole."
+    "--labels", multiple=True, metavar="KEY=VALUE,…", help="Labels of the worker, for jobmirror.io/worker-selector."
 )
-@click.option("--namespace-prefix", default="", metavar="TEXT", help="Mirrors live in TEXT + namespace.")
-@click.option("--logs", is_flag=True, help="Also the rights for logs, pods and events (access.enabled).")
-@click.option("--create-namespaces", is_flag=True, help="Also the right to make namespaces (workers.createNamespaces).")
-@click.option("--no-renewal", is_flag=True, help="Without the right to renew its token (workers.renewTokens).")
+@click.option("--capacity", type=click.IntRange(min=0), metavar="JOBS", help="Maximum number of concurrent Jobs.")
+@click.option("--weight", type=click.FloatRange(min=0, min_open=True), help="Share of Jobs; the default is 1.")
 @click.option(
-    "--token-duration", type=DURATION, default=_DAY_SECONDS, metavar="DURATION", help="Default 24h; from 10m."
+    "--namespaces",
+    default="",
+    metavar="A,B",
+    help="Accept Jobs of these namespaces only, with Roles there instead of a ClusterRole.",
 )
-@click.option("--server", default="", metavar="URL", help="Where the manager finds it, if not where the context does.")
+@click.option("--namespace-prefix", default="", metavar="TEXT", help="Create mirrors in namespace TEXT + namespace.")
+@click.option("--logs", is_flag=True, help="Also grant the permissions for logs, pods and events (access.enabled).")
+@click.option(
+    "--create-namespaces", is_flag=True, help="Also grant permission to create namespaces (workers.createNamespaces)."
+)
+@click.option("--no-renewal", is_flag=True, help="Do not grant permission to renew its token (workers.renewTokens).")
+@click.option(
+    "--token-duration",
+    type=DURATION,
+    default=_DAY_SECONDS,
+    metavar="DURATION",
+    help="Lifetime of the token; default 24h, at least 10m.",
+)
+@click.option(
+    "--server", default="", metavar="URL", help="URL of the worker for the manager, if it differs from the context's."
+)
 @_allow
 @_managed_by
-@click.option("--dry-run", is_flag=True, help="Print what would be made, as YAML, and ask no cluster.")
-@click.option("--no-check", is_flag=True, help="Do not check it in the end.")
+@click.option("--dry-run", is_flag=True, help="Print the objects as YAML, without contacting any cluster.")
+@click.option("--no-check", is_flag=True, help="Skip the check at the end.")
 @output_option("text", "json", "yaml", "name")
 @_where
 def add(**values: Any) -> None:
-    """Register a worker as NAME: an account and roles there, a token that ends, the Secret here; then check it.
+    """Register a worker as NAME: ServiceAccount and roles on the worker, a token, the Secret here; then check it.
 
-    May be said again: it makes a new token, and brings everything to what is asked for now. Options of the Secret that
-    are left out stay as they are.
+    Safe to rerun: a rerun creates a new token and updates everything to the options given. Labels and annotations of
+    the Secret that are not given stay as they are.
 
-    Exit codes: 0 it is fine, 1 something is wrong, 2 wrong usage.
+    Exit codes: 0 success, 1 failure or a failed check, 2 invalid usage.
     """
     from mirror.cli.worker.add import Asked
     from mirror.cli.worker.add import add as work
     from mirror.cli.worker.clusters import run
 
     if values["token_duration"] < 600:
-        raise click.BadParameter("an API server makes no token for less than 10m", param_hint="--token-duration")
+        raise click.BadParameter("an API server issues no token for less than 10m", param_hint="--token-duration")
     asked = Asked(**values)
     run(lambda: work(asked))
 
 
 @worker.command()
 @click.argument("workers", metavar="[NAME]…", nargs=-1, shell_complete=_complete_workers)
-@click.option("--all", "everybody", is_flag=True, help="All workers, as without a name.")
+@click.option("--all", "everybody", is_flag=True, help="All workers (the default without names).")
 @_allow
 @_managed_by
 @output_option("text", "json", "yaml")
 @_where
 def check(**values: Any) -> None:
-    """Check workers, all or by NAME, as the manager sees them: rights, TLS, version, clock, namespaces, token, …
+    """Check workers, all or by NAME, as the manager sees them: permissions, TLS, version, clock, namespaces, token, …
 
-    Nothing is changed. Asked from here: what the manager reaches another way may differ.
+    Nothing is changed. The checks run from this machine; the manager's network may differ.
 
-    Exit codes: 0 nothing is in the way, 1 something is, 2 wrong usage.
+    Exit codes: 0 all checks passed, 1 a check failed, 2 invalid usage.
     """
     from mirror.cli.worker.check import Asked
     from mirror.cli.worker.check import check as work
     from mirror.cli.worker.clusters import run
 
     if values.pop("everybody") and values["workers"]:
-        raise click.UsageError("leave out --all, or the names")
+        raise click.UsageError("--all cannot be combined with names")
     asked = Asked(**values)
     run(lambda: work(asked))
 
@@ -173,7 +186,7 @@ def check(**values: Any) -> None:
 @output_option()
 @_where
 def list_workers(where: Any, form: Any) -> None:
-    """List workers: how they are, since when, and how many Jobs are on them."""
+    """List workers: state, version, Jobs, token expiry."""
     from mirror.cli.worker.clusters import run
     from mirror.cli.worker.listing import show
 
@@ -184,9 +197,9 @@ def list_workers(where: Any, form: Any) -> None:
 @_name
 @_where
 def cordon(where: Any, name: str) -> None:
-    """Send NAME no new Jobs; those that are there go on."""
+    """Mark worker NAME as unschedulable: no new Jobs; its Jobs keep running."""
     from mirror.cli.worker.clusters import run
-    from mirror.cli.worker.emptying import cordon as work
+    from mirror.cli.worker.drain import cordon as work
 
     run(lambda: work(where, name))
 
@@ -195,36 +208,36 @@ def cordon(where: Any, name: str) -> None:
 @_name
 @_where
 def uncordon(where: Any, name: str) -> None:
-    """Send NAME new Jobs again, after cordon or drain."""
+    """Mark worker NAME as schedulable, after cordon or drain."""
     from mirror.cli.worker.clusters import run
-    from mirror.cli.worker.emptying import uncordon as work
+    from mirror.cli.worker.drain import uncordon as work
 
     run(lambda: work(where, name))
 
 
 @worker.command()
 @_name
-@click.option("--wait", "how", flag_value="wait", default="wait", help="Let its Jobs end (the default).")
-@click.option("--move", "how", flag_value="move", help="Start its Jobs again elsewhere: not possible yet.")
-@click.option("--timeout", default="", metavar="DURATION", help="Wait no longer than this; 0s: do not wait.")
+@click.option("--wait", "how", flag_value="wait", default="wait", help="Let its Jobs finish (the default).")
+@click.option("--move", "how", flag_value="move", help="Start its Jobs elsewhere: not supported yet.")
+@click.option("--timeout", default="", metavar="DURATION", help="Maximum time to wait; 0s: do not wait.")
 @_allow
 @_origin
 @_where
 def drain(where: Any, name: str, how: str, timeout: str, allow: tuple[str, ...], origin: str) -> None:
-    """Send NAME no new Jobs, wait until those that are there have ended, and delete their finished mirrors.
+    """Assign no new Jobs to worker NAME, wait until its Jobs have finished, and delete their finished mirrors.
 
     A finished mirror is deleted once its terminal status is stored on its source; its logs go with it.
 
-    Exit codes: 0 none is left, 1 some are, 2 wrong usage.
+    Exit codes: 0 no Jobs left, 1 some are left, 2 invalid usage.
     """
     from mirror.cli.worker.clusters import run
-    from mirror.cli.worker.emptying import drain as work
+    from mirror.cli.worker.drain import drain as work
     from mirror.model.durations import BadDuration, parse_duration
 
     if how == "move":
         raise click.UsageError(
-            "--move: the manager does not move running Jobs yet, it lets them end whatever the annotation says; "
-            "drain with --wait, or delete the Jobs that must not go on"
+            "--move is not supported yet: the manager lets running Jobs finish; drain with --wait, or delete the Jobs "
+            "that must not finish there"
         )
     try:
         seconds = parse_duration(timeout) if timeout else None
@@ -235,23 +248,23 @@ def drain(where: Any, name: str, how: str, timeout: str, allow: tuple[str, ...],
 
 @worker.command()
 @_name
-@click.option("--force", is_flag=True, help="Even with unfinished Jobs there: they wait for a worker of this name.")
+@click.option("--force", is_flag=True, help="Even with unfinished Jobs: they wait for a worker of this name.")
 @click.option(
-    "--clean-up", is_flag=True, help="Also delete on the worker finished mirrors and what `add` created there."
+    "--clean-up", is_flag=True, help="Also delete finished mirrors on the worker, and what `add` created there."
 )
 @click.option(
     "--worker-context",
     default="",
     metavar="NAME",
     shell_complete=context_names,
-    help="Of the worker, for --clean-up.",
+    help="Context of the worker, for --clean-up.",
 )
 @_origin
 @_where
 def remove(where: Any, name: str, force: bool, clean_up: bool, worker_context: str, origin: str) -> None:
     """Unregister NAME: delete its Secret. Drain it first."""
     from mirror.cli.worker.clusters import run
-    from mirror.cli.worker.emptying import remove as work
+    from mirror.cli.worker.drain import remove as work
 
     if clean_up != bool(worker_context):
         raise click.UsageError(

@@ -8,6 +8,7 @@ from typing import Any, TypedDict, TypeVar
 
 import msgspec
 
+from mirror.batch import conditions, views
 from mirror.kinds.base import Progress, StatusSummary
 from mirror.kinds.remembering import once_per_object
 from mirror.kube.objects import JUNK, Object
@@ -32,6 +33,7 @@ class _StatusHead(msgspec.Struct, gc=False):
 
 
 class _DatedCondition(_Condition, gc=False, rename="camel"):
+    reason: str | None = None
     last_transition_time: str | None = None
 
 
@@ -42,9 +44,9 @@ class _Counts(msgspec.Struct, gc=False, rename="camel"):
     succeeded: int | None = None
     failed: int | None = None
 
-    def true(self, *types: str) -> _DatedCondition | None:
-        """The first condition of these types that is True."""
-        return next((one for one in self.conditions or () if one.type in types and one.status == "True"), None)
+    def true(self, type_name: str) -> _DatedCondition | None:
+        """The first condition of this type that is True."""
+        return next((one for one in self.conditions or () if one.type == type_name and one.status == "True"), None)
 
 
 class _Size(msgspec.Struct, gc=False):
@@ -86,15 +88,14 @@ def summary(found: Object) -> StatusSummary:
             placed = one.message
         elif one.type == names.MIRRORED:
             mirror_uid = one.message
-        elif one.type in ("Complete", "Failed"):
+        elif one.type in conditions.FINAL:
             is_finished = True
     return StatusSummary(placed, is_finished, mirror_uid)
 
 
 def is_final(status: Mapping[str, Any] | None) -> bool:
-    """Whether a status says that the Job is over."""
-    listed = (status or {}).get("conditions") or ()
-    return any(c.get("type") in ("Complete", "Failed") and c.get("status") == "True" for c in listed)
+    """Whether a status says that the Job is finished."""
+    return conditions.is_finished(conditions.of(status or {}))
 
 
 def deciding_spec(found: Object) -> Mapping[str, Any]:
@@ -106,9 +107,11 @@ def deciding_spec(found: Object) -> Mapping[str, Any]:
 def progress(found: Object) -> Progress:
     """How far it is; whatever cannot be read is left out."""
     status, spec = _skim(_counts, found.status) or _Counts(), _skim(_size, found.spec) or _Size()
-    end, placed = status.true("Complete", "Failed"), status.true(names.PLACED)
+    end = next(filter(None, map(status.true, conditions.FINAL)), None)
+    placed = status.true(names.PLACED)
     return Progress(
         end=end.type if end else "",
+        end_reason=(end.reason or "") if end else "",
         ended_at=(end.last_transition_time or "") if end else "",
         started_at=status.start_time or "",
         placed_at=(placed.last_transition_time or "") if placed else "",
@@ -143,13 +146,9 @@ def _skim(decoder: msgspec.json.Decoder[T | None], part: msgspec.Raw) -> T | Non
 
 
 def seconds_since_end(status: Mapping[str, object], now: datetime) -> float:
-    """Since the terminal condition of a status; 0 without one, or without a time that makes sense."""
-    conditions = status.get("conditions")
-    for condition in conditions if isinstance(conditions, list) else ():
-        end = condition.get("lastTransitionTime") if isinstance(condition, dict) else None
-        if isinstance(end, str) and condition.get("type") in ("Complete", "Failed"):
-            try:
-                return (now - datetime.fromisoformat(end)).total_seconds()
-            except (ValueError, TypeError):
-                return 0.0
-    return 0.0
+    """Since the final condition of a status; 0 without one, or without a time that makes sense."""
+    end = (conditions.final(conditions.of(status)) or {}).get("lastTransitionTime")
+    try:
+        return (now - datetime.fromisoformat(views.text(end))).total_seconds()
+    except (ValueError, TypeError):
+        return 0.0

@@ -29,7 +29,6 @@ from mirror.kinds.batch_job.status_own import (
 from mirror.kinds.batch_job.status_stored import (
     StoredJob,
     has_started,
-    is_finished,
     placed_worker,
     served,
     verdict,
@@ -40,7 +39,6 @@ __all__ = [
     "StoredJob",
     "clean",
     "has_started",
-    "is_finished",
     "lost_status",
     "mirrored_status",
     "next_status",

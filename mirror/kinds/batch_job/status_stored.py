@@ -11,7 +11,7 @@ from typing import Any, Self
 import msgspec
 
 from mirror.batch import conditions, times, views
-from mirror.batch.conditions import COMPLETE, FAILED, SUSPENDED, TRUE, Condition, Verdict
+from mirror.batch.conditions import SUSPENDED, TRUE, Condition, Verdict
 from mirror.batch.status_change import Spec, is_plain_progress
 from mirror.batch.status_rules import check_change
 from mirror.kinds.base import Status
@@ -75,7 +75,7 @@ class StoredJob(msgspec.Struct, frozen=True):
 
     @property
     def is_finished(self) -> bool:
-        return COMPLETE in self.true or FAILED in self.true
+        return not self.true.isdisjoint(conditions.FINAL)
 
     @property
     def placed_worker(self) -> str | None:
@@ -132,11 +132,6 @@ def _served_condition(condition: Condition) -> Condition:
         time = shaped.get(name)
         shaped[name] = times.stored(time) if isinstance(time, str) else None
     return shaped
-
-
-def is_finished(status: Mapping[str, object]) -> bool:
-    """Whether Complete or Failed is True."""
-    return conditions.is_finished(conditions.of(status))
 
 
 def verdict(status: Mapping[str, object]) -> Verdict | None:

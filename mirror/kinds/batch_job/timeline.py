@@ -14,12 +14,12 @@ _ENDING = (conditions.FAILURE_TARGET, conditions.SUCCESS_CRITERIA_MET)
 
 def describe(status: Mapping[str, Any]) -> tuple[str, str]:
     """A status as an entry of a timeline and its text: how it ended, or what it counts."""
-    for one in conditions.of(status):
-        if one.get("type") in ("Complete", "Failed") and one.get("status") == "True":
-            parts = (str(one.get(name) or "") for name in ("type", "reason", "message"))
-            return "Finished", _shared(": ".join(filter(None, parts)))
-    numbers = (views.number(status.get(name)) for name in _COUNTED)
     listed = conditions.of(status)
+    final = conditions.final(listed)
+    if final is not None:
+        parts = (str(final.get(name) or "") for name in ("type", "reason", "message"))
+        return "Finished", _shared(": ".join(filter(None, parts)))
+    numbers = (views.number(status.get(name)) for name in _COUNTED)
     is_suspended = conditions.is_true(listed, conditions.SUSPENDED)
     # A Job that is failing has pods no more, rather than not yet.
     has_begun = bool(status.get("startTime")) or any(conditions.is_true(listed, one) for one in _ENDING)

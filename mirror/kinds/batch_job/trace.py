@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from mirror.batch import conditions, times, views
-from mirror.batch.conditions import COMPLETE, FAILED, TRUE, Condition
+from mirror.batch.conditions import FAILED, TRUE, Condition
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.telemetry.spans import Span, span_id, trace_id
@@ -31,7 +31,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 def ended_at(status: Mapping[str, object]) -> int | None:
     """When the Job ended, by its final condition; nanoseconds since 1970."""
-    final = _final(conditions.of(status))
+    final = conditions.final(conditions.of(status))
     if final is None:
         return None
     at = _instant(final.get("lastTransitionTime"))
@@ -47,7 +47,7 @@ def spans_of(job: Ended, *, stored_at: int | None) -> tuple[Span, ...]:
             the trace ends with the Job.
     """
     listed = conditions.of(job.status)
-    final, created = _final(listed), _instant(job.created)
+    final, created = conditions.final(listed), _instant(job.created)
     if final is None or created is None:
         return ()
     placed = conditions.find(listed, names.PLACED, TRUE) or {}
@@ -121,11 +121,6 @@ def _error(final: Condition) -> str | None:
     if final.get("type") != FAILED:
         return None
     return clean(": ".join(filter(None, (views.text(final.get("reason")), views.text(final.get("message"))))))
-
-
-def _final(listed: conditions.Conditions) -> Condition | None:
-    """A failure wins where both are claimed."""
-    return conditions.find(listed, FAILED, TRUE) or conditions.find(listed, COMPLETE, TRUE)
 
 
 def _instant(value: object) -> int | None:

@@ -12,37 +12,40 @@ let failures = 0;
 let timer = 0;
 let isPaused = false;
 
-// -- times: the same words as mirror/page/times.py ----------------------------------------------------------------
+// -- times: as mirror/model/durations.py (human_duration) prints them ----------------------------------------------
 
-const UNITS = [["d", 86400, 10], ["h", 3600, 10], ["min", 60, 5], ["s", 1, 0]];
+function two(large, largeUnit, small, smallUnit) {
+  return small ? `${large}${largeUnit}${small}${smallUnit}` : `${large}${largeUnit}`;
+}
 
-function span(seconds) {
+function age(seconds) {
   const whole = Math.max(0, Math.floor(seconds));
-  for (const [number, [unit, size, two]] of UNITS.entries()) {
-    if (whole < size && unit !== "s") continue;
-    const count = Math.floor(whole / size);
-    const next = UNITS[number + 1];
-    const rest = next ? Math.floor((whole % size) / next[1]) : 0;
-    return count < two && rest ? `${count} ${unit} ${rest} ${next[0]}` : `${count} ${unit}`;
-  }
-  return "";
+  const [minutes, hours, days] = [60, 3600, 86400].map((unit) => Math.floor(whole / unit));
+  if (whole < 120) return `${whole}s`;
+  if (minutes < 10) return two(minutes, "m", whole % 60, "s");
+  if (minutes < 180) return `${minutes}m`;
+  if (hours < 8) return two(hours, "h", minutes % 60, "m");
+  if (hours < 48) return `${hours}h`;
+  if (days < 8) return two(days, "d", hours % 24, "h");
+  if (days < 730) return `${days}d`;
+  return two(Math.floor(days / 365), "y", days < 2920 ? days % 365 : 0, "d");
 }
 
 // How much this machine's clock is ahead; a second or two is how long the page was on its way.
 const ahead = Date.now() - Date.parse(document.body.dataset.now);
 const AHEAD_MS = Math.abs(ahead) < 5000 ? 0 : ahead;
 
-function told(time, now) {
+function shown(time, now) {
   const seconds = (now - Date.parse(time.dateTime)) / 1000;
-  if (time.dataset.as === "for") return span(seconds);
+  if (time.dataset.as === "for") return age(seconds);
   if (Math.abs(seconds) < 1) return "now";
-  return seconds > 0 ? `${span(seconds)} ago` : `in ${span(-seconds)}`;
+  return seconds > 0 ? `${age(seconds)} ago` : `in ${age(-seconds)}`;
 }
 
 function tick() {
   const now = Date.now() - AHEAD_MS;
   for (const time of document.querySelectorAll("time[data-as]")) {
-    const text = told(time, now);
+    const text = shown(time, now);
     if (time.firstChild && time.firstChild.data !== text) time.firstChild.data = text;
   }
 }
@@ -140,7 +143,7 @@ function connect() {
   };
   source.onerror = () => {
     disconnect();
-    say("Not live: trying again", "off");
+    say("Not live: reconnecting", "off");
     timer = setTimeout(connect, AGAIN_MS[Math.min(failures, AGAIN_MS.length - 1)]);
     failures += 1;
   };
@@ -149,7 +152,7 @@ function connect() {
 pause.hidden = false;
 pause.addEventListener("click", () => {
   isPaused = !isPaused;
-  pause.textContent = isPaused ? "Go on" : "Pause";
+  pause.textContent = isPaused ? "Resume" : "Pause";
   if (isPaused) {
     disconnect();
     say("Paused", "off");

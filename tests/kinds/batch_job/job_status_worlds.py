@@ -12,9 +12,9 @@ from random import Random
 from typing import Any
 
 from mirror.batch.status_rules import check_status_update
+from mirror.kinds.batch_job.reading import is_final
 from mirror.kinds.batch_job.status import (
     StoredJob,
-    is_finished,
     lost_status,
     next_status,
     placed_status,
@@ -246,7 +246,7 @@ def some_history(random: Random, steps: int) -> StoredJob:
     stored = StoredJob.of(some_spec(random), {})
     for _ in range(steps):
         spec, status = dict(stored.spec), step(random, stored)
-        if status is not None and is_finished(status) and random.random() < 0.9:
+        if status is not None and is_final(status) and random.random() < 0.9:
             continue  # or nearly every history would have ended
         if random.random() < 0.25:
             spec = change_spec(random, spec)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from mirror.batch import conditions
+from mirror.kinds.batch_job.reading import is_final
 from mirror.kinds.batch_job.status import (
     StoredJob,
     has_started,
-    is_finished,
     lost_status,
     placed_status,
     placed_worker,
@@ -107,7 +107,7 @@ def test_a_finished_job_is_not_lost() -> None:
         pytest.param(
             {"startTime": START, "active": 2},
             {"startTime": START, "active": 2, "conditions": [SUSPENDED]},
-            id="its worker is out of reach: what was last known stays",
+            id="its worker is unreachable: what was last known stays",
         ),
         pytest.param(
             {"conditions": [conditions.new("Suspended", "False", at=START), true("X")]},
@@ -162,6 +162,6 @@ def test_a_verdict_comes_before_the_end() -> None:
     """The interim condition decides how, the final one that it is over."""
     completing = {"conditions": [true("SuccessCriteriaMet")]}
 
-    assert (verdict(completing), is_finished(completing)) == ("Complete", False)
-    assert is_finished({"conditions": [true("FailureTarget"), true("Failed")]})
+    assert (verdict(completing), is_final(completing)) == ("Complete", False)
+    assert is_final({"conditions": [true("FailureTarget"), true("Failed")]})
     assert placed_worker(completing) is None

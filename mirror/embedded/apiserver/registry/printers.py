@@ -8,6 +8,7 @@ from typing import Any
 
 from mirror.batch import times
 from mirror.embedded.apiserver.apimachinery.strategy import Column
+from mirror.model.durations import human_duration
 
 _TABLE = """
 NAME: Name must be unique within a namespace. Is required when creating resources, although some resources may allow a
@@ -117,9 +118,6 @@ UNKNOWN, NONE, UNSET = "<unknown>", "<none>", "<unset>"
 NAME = Column("Name", format="name", description=TEXTS["NAME"])
 AGE = Column("Age", description=TEXTS["CREATED"])
 
-_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
-_YEAR = 365 * _DAY
-
 
 def age(body: Mapping[str, Any], now: datetime) -> str:
     """How long ago an object was created."""
@@ -149,23 +147,7 @@ def duration(length: int) -> str:
     seconds = length // times.NANOSECONDS if length >= 0 else -(-length // times.NANOSECONDS)
     if seconds < 0:
         return "0s" if seconds >= -1 else "<invalid>"
-    if seconds < 2 * _MINUTE:
-        return f"{seconds}s"
-    if seconds < 10 * _MINUTE:
-        return _two(seconds, _MINUTE, "m", 1, "s")
-    if seconds < 3 * _HOUR:
-        return f"{seconds // _MINUTE}m"
-    if seconds < 8 * _HOUR:
-        return _two(seconds, _HOUR, "h", _MINUTE, "m")
-    if seconds < 2 * _DAY:
-        return f"{seconds // _HOUR}h"
-    if seconds < 8 * _DAY:
-        return _two(seconds, _DAY, "d", _HOUR, "h")
-    if seconds < 2 * _YEAR:
-        return f"{seconds // _DAY}d"
-    if seconds < 8 * _YEAR:
-        return _two(seconds, _YEAR, "y", _DAY, "d")
-    return f"{seconds // _YEAR}y"
+    return human_duration(seconds)
 
 
 def containers(listed: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
@@ -193,12 +175,6 @@ def selector(value: Mapping[str, Any] | None) -> str:
             case _:
                 return "<error>"
     return ",".join(text for _, text in sorted(parts, key=lambda part: part[0])) if parts else NONE
-
-
-def _two(seconds: int, unit: int, name: str, less: int, less_name: str) -> str:
-    whole, rest = divmod(seconds, unit)
-    smaller = rest // less
-    return f"{whole}{name}{smaller}{less_name}" if smaller else f"{whole}{name}"
 
 
 def _nanoseconds(moment: object) -> int | None:

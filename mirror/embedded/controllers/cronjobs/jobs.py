@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from mirror.batch import conditions
 from mirror.embedded import schedules
 from mirror.embedded.controllers.client import CRONJOBS, Json
 from mirror.kube.objects import Object
@@ -76,11 +77,9 @@ def reference_to(job: Mapping[str, Any]) -> Json:
 
 
 def verdict_of(status: Mapping[str, Any]) -> str:
-    """``Complete``, ``Failed``, or nothing while it is not over."""
-    for one in status.get("conditions") or ():
-        if one.get("type") in ("Complete", "Failed") and one.get("status") == "True":
-            return str(one["type"])
-    return ""
+    """``Complete``, ``Failed``, or nothing while it is not finished."""
+    final = conditions.final(conditions.of(status))
+    return str(final["type"]) if final else ""
 
 
 def surplus(

@@ -1,7 +1,7 @@
-"""A new worker as objects: the kubeconfig that the manager gets, and the Secret that holds it. Pure.
+"""A new worker as objects: the kubeconfig for the manager, and the Secret that holds it. Pure.
 
-``adding`` sends them. What a kubeconfig may hold is ``kube.kubeconfig``'s knowledge, what a Secret means ``spec``'s:
-both are asked before anything is made, so that the manager will not refuse what a command has just written.
+``registration`` sends them. ``kube.kubeconfig`` says what a kubeconfig may hold, ``workers.spec`` what a Secret means:
+both are checked before anything is created, so that the manager does not reject what a command has just written.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 import yaml
 
+from mirror.cli.worker.operations.roles import ACCOUNT, Grant
+from mirror.cli.worker.operations.sites import ClusterError
 from mirror.kube.kubeconfig import Cluster, KubeconfigRefused, check_kubeconfig
 from mirror.kube.objects import Object, decode_object
 from mirror.model import names
-from mirror.workers.roles import ACCOUNT, Grant
-from mirror.workers.sites import ClusterError
 from mirror.workers.spec import BadSecret, read_spec
 
 Json = dict[str, Any]
@@ -91,16 +91,18 @@ def check_enrolment(wanted: Enrolment, cluster: Cluster) -> None:
         ClusterError: it will not; the text says why, and what to do.
     """
     if not _NAME.fullmatch(wanted.name):
-        raise ClusterError(f"a worker's name is of lower-case letters, digits and '-', at most 63: not {wanted.name!r}")
+        raise ClusterError(
+            f"invalid worker name {wanted.name!r}: lower-case letters, digits and '-', at most 63 characters"
+        )
     ours = sorted(key for key in wanted.labels if key.startswith(names.PREFIX))
     if ours:
-        raise ClusterError(f"label {ours[0]}: {names.PREFIX} is the manager's own prefix; take another key")
+        raise ClusterError(f"label {ours[0]}: {names.PREFIX} is reserved for the manager; choose another key")
     kubeconfig = kubeconfig_for(cluster, PLACEHOLDER)
     try:
         check_kubeconfig(kubeconfig, wanted.allow)
         spec = read_spec(_as_object(secret_for(wanted, kubeconfig)))
     except KubeconfigRefused as error:
-        raise ClusterError(f"the manager would refuse this kubeconfig: {refusal_in_words(error)}") from error
+        raise ClusterError(f"the manager would reject this kubeconfig: {refusal_in_words(error)}") from error
     except BadSecret as error:
         raise ClusterError(str(error)) from error
     if spec.problems:
@@ -112,7 +114,7 @@ def refusal_in_words(error: KubeconfigRefused) -> str:
     name = re.search(r"workers\.allow\.([A-Za-z]+)", error.fix)
     if name is None:
         return str(error)
-    return f"{error} in the manager's settings and give --allow {name[1]} here (or --server with another address)"
+    return f"{error} in the manager's settings and use --allow {name[1]} here (or --server with another address)"
 
 
 def changes_for(wanted: Enrolment, kubeconfig: bytes, found: Object) -> Json:

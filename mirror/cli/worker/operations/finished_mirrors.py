@@ -1,6 +1,6 @@
 """Finished mirrors of a worker that is drained or removed: deleted, where nothing is lost by it and they are ours (D8).
 
-Used by ``leaving``. A mirror is deleted only if all of this is so: its source exists on the management cluster, is
+Used by ``draining``. A mirror is deleted only if all of this is so: its source exists on the management cluster, is
 recorded on this worker, and has its terminal status stored; the mirror is in the namespace that belongs to the
 source's, has its name, both our labels (this management cluster's origin, that source's uid), and has ended, too.
 The delete carries the mirror's uid. Everything else stays, and is counted by reason.
@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
+from mirror.cli.worker.operations.checking.probing import connected
+from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster, Site
 from mirror.kinds.registry import JOB
 from mirror.kube import requests
 from mirror.kube.errors import Conflict, NotFound
@@ -20,9 +22,7 @@ from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS
 from mirror.model import names
-from mirror.workers.checking.probing import connected
 from mirror.workers.inventory import Entry
-from mirror.workers.sites import ClusterError, ManagementCluster, Site
 from mirror.workers.spec import BadSecret, read_spec
 
 LOOPBACK: Mapping[str, bool] = {"loopback": True}
@@ -75,7 +75,7 @@ async def registered_site(secret: Object, allow: Mapping[str, bool]) -> AsyncIte
             kubeconfig = check_kubeconfig(read_spec(secret).kubeconfig, allow)
             client, _ = await stack.enter_async_context(connected(name, kubeconfig, allow))
         except (BadSecret, KubeconfigRefused) as error:
-            raise ClusterError(f"the Secret of worker {name} is refused: {error}") from error
+            raise ClusterError(f"the Secret of worker {name} is rejected: {error}") from error
         yield Site(client, f"worker {name}")
 
 

@@ -1,7 +1,7 @@
 """``mirror worker add``: account and rights on the worker, a token, the Secret on the management cluster; step by step.
 
 Every step may be repeated: what is there is brought to what is wanted. Nothing is made before everything that can be
-asked beforehand is known to be good. What the objects look like is ``roles`` and ``enrolling``; how it went in the end
+asked beforehand is known to be good. What the objects look like is ``roles`` and ``enrolment``; how it went in the end
 ``checking`` says.
 """
 
@@ -13,6 +13,10 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from mirror.cli.worker.operations import roles
+from mirror.cli.worker.operations.enrolment import Enrolment, changes_for, check_enrolment, kubeconfig_for, secret_for
+from mirror.cli.worker.operations.roles import ACCOUNT, KINDS, Json
+from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster, Site
 from mirror.kube import requests
 from mirror.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from mirror.kube.kubeconfig import Cluster, KubeconfigRefused, check_kubeconfig
@@ -20,12 +24,8 @@ from mirror.kube.objects import JUNK, Object
 from mirror.kube.resources import NAMESPACES, SECRETS, SERVICE_ACCOUNTS
 from mirror.model import names
 from mirror.model.durations import format_duration
-from mirror.workers import roles
-from mirror.workers.enrolling import Enrolment, changes_for, check_enrolment, kubeconfig_for, secret_for
 from mirror.workers.inventory import IdentityRejected
 from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version
-from mirror.workers.roles import ACCOUNT, KINDS, Json
-from mirror.workers.sites import ClusterError, ManagementCluster, Site
 from mirror.workers.spec import BadSecret, read_kubeconfig
 from mirror.workers.tokens import read_token
 
@@ -77,7 +77,7 @@ async def add(home: ManagementCluster, worker: Site, wanted: Enrolment, reached_
         ClusterError: something is in the way; what was done so far stays, and may be done again.
     """
     check_enrolment(wanted, reached_at)
-    report(f"kubeconfig for {reached_at.server}: nothing in it that the manager refuses")
+    report(f"kubeconfig for {reached_at.server}: accepted")
     version, uid = await _look_at(worker)
     found = await _check_registration(home, wanted, uid, reached_at)
     report(f"{worker.title}: Kubernetes {version}, cluster {uid}")
@@ -105,13 +105,13 @@ async def _check_registration(
 ) -> Object | None:
     """The worker's Secret if it is there already; what stands against it is said before anything is made."""
     if await home.site.find(NAMESPACES, home.namespace) is None:
-        missing = f"there is no namespace {home.namespace} on {home.site.title}"
-        raise ClusterError(f"{missing}: install the manager first, or say --namespace")
+        missing = f"namespace {home.namespace} not found on {home.site.title}"
+        raise ClusterError(f"{missing}: install the manager first, or use --namespace")
     found = await home.secret(wanted.name)
     if found is not None and found.labels.get(names.WORKER) != "true":
         raise ClusterError(
-            f"secret {home.namespace}/{wanted.name} is there and is no worker's (it lacks the label {names.WORKER}: "
-            f'"true"): take another name'
+            f"secret {home.namespace}/{wanted.name} exists and does not register a worker (label {names.WORKER}: "
+            f'"true" is missing): choose another name'
         )
     inventory, prefix = await home.inventory(), wanted.annotations.get("namespace-prefix", "")
     if found is not None:
@@ -121,7 +121,7 @@ async def _check_registration(
     try:
         inventory.check_identity(wanted.name, uid, management_uid=await home.site.uid(), has_prefix=bool(prefix))
     except IdentityRejected as error:
-        soon = "" if found else "; one that was removed is forgotten within a minute"
+        soon = "" if found else "; a removed worker is forgotten within a minute"
         raise ClusterError(f"worker {wanted.name}: {error}{soon}") from error
     return found
 
@@ -134,8 +134,8 @@ def _check_server(found: Object, wanted: Enrolment, reached_at: Cluster) -> None
         return
     if before != reached_at.server:
         raise ClusterError(
-            f"worker {wanted.name} is registered at {before}, and the manager has not said which cluster that is: "
-            f"mirror worker remove {wanted.name} first, or take another name"
+            f"worker {wanted.name} is registered with server {before}, whose cluster the manager has not identified "
+            f"yet: run mirror worker remove {wanted.name} first, or choose another name"
         )
 
 
@@ -155,7 +155,7 @@ async def _apply(worker: Site, body: Json) -> None:
         await worker.send(wanted, kind, name=name, namespace=namespace or "")
     except NotFound:
         hint = f"kubectl{worker.kubectl} create namespace {namespace}"
-        raise ClusterError(f"there is no namespace {namespace} on {worker.title}: {hint}") from None
+        raise ClusterError(f"namespace {namespace} not found on {worker.title}: run {hint}") from None
 
 
 async def _take_back(worker: Site, wanted: Enrolment, kept: set[str], report: Report) -> None:
@@ -173,7 +173,7 @@ async def _take_back(worker: Site, wanted: Enrolment, kept: set[str], report: Re
             named = _named({"kind": kind.kind, "metadata": {"name": meta.name, "namespace": meta.namespace}})
             if named not in kept:
                 await remove_object(worker, found, kind.kind)
-                report(f"{named} on {worker.title}: taken back")
+                report(f"{named} on {worker.title}: deleted")
 
 
 async def remove_object(worker: Site, found: Object, kind_name: str) -> None:
@@ -201,7 +201,7 @@ async def _token(worker: Site, wanted: Enrolment) -> str:
     except (NotFound, *JUNK):
         token = ""
     if not token:
-        raise ClusterError(f"{worker.title} makes no tokens for service accounts")
+        raise ClusterError(f"{worker.title} issues no tokens for service accounts")
     return token
 
 
@@ -211,13 +211,14 @@ async def _store(home: ManagementCluster, wanted: Enrolment, kubeconfig: bytes, 
     else:
         body = changes_for(wanted, kubeconfig, found)
         request = requests.merge_patch(SECRETS, wanted.name, body, namespace=home.namespace)
+    secret = f"secret {home.namespace}/{wanted.name}"
     try:
         await home.site.send(request, SECRETS, name=wanted.name, namespace=home.namespace)
     except NotFound:
-        raise ClusterError(f"secret {home.namespace}/{wanted.name} was deleted meanwhile: say it again") from None
+        raise ClusterError(f"{secret} was deleted in the meantime: rerun the command") from None
     except ClusterError as trouble:
         if isinstance(trouble.__cause__, AlreadyExists | Conflict):
-            text = f"secret {home.namespace}/{wanted.name} was changed by somebody else meanwhile: say it again"
+            text = f"{secret} was changed by another client in the meantime: rerun the command"
             raise ClusterError(text) from trouble.__cause__
         raise
 
@@ -233,5 +234,5 @@ def _until(expires: datetime | None, asked_seconds: int) -> str:
     if expires is None:
         return ""
     left = (expires - datetime.now(UTC)).total_seconds()
-    less = f" (the server gives no more than that: {format_duration(asked_seconds)} were asked for)"
-    return f", good until {expires:%Y-%m-%dT%H:%M:%SZ}{less if left < 0.95 * asked_seconds else ''}"
+    less = f" (the server shortened it: {format_duration(asked_seconds)} were requested)"
+    return f", expires at {expires:%Y-%m-%dT%H:%M:%SZ}{less if left < 0.95 * asked_seconds else ''}"

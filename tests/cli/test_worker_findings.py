@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mirror.workers.checking.judging import (
+from mirror.cli.worker.operations.checking.judging import (
     MISSING,
     has_failed,
     judge_certificate,
@@ -17,8 +17,8 @@ from mirror.workers.checking.judging import (
     judge_token,
     ok,
 )
+from mirror.cli.worker.operations.roles import Permission
 from mirror.workers.inventory import Entry
-from mirror.workers.roles import Permission
 from mirror.workers.tokens import Token
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

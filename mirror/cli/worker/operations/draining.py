@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from mirror.cli.worker.operations.overview import Tally, tally
+from mirror.cli.worker.operations.registration import remove_object
+from mirror.cli.worker.operations.roles import KINDS
+from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster, Site
 from mirror.kube import requests
 from mirror.kube.errors import NotFound
 from mirror.kube.objects import Object
 from mirror.kube.resources import NAMESPACES, SECRETS
 from mirror.model import names
-from mirror.workers.adding import remove_object
-from mirror.workers.overview import Tally, tally
-from mirror.workers.roles import KINDS
-from mirror.workers.sites import ClusterError, ManagementCluster, Site
 
 LOOK_SECONDS = 1.0
 MOST_LOOK_SECONDS = 10.0
@@ -83,7 +83,7 @@ async def check_removable(home: ManagementCluster, name: str, *, is_forced: bool
     if counted.on(name) and not is_forced:
         raise ClusterError(
             f"{counted.on(name)} unfinished Jobs are on worker {name} ({counted.some_on(name)}): "
-            f"mirror worker drain {name} first; with --force they wait for a worker of this name"
+            f"run mirror worker drain {name} first; with --force they wait for a worker of this name"
         )
     return secret
 

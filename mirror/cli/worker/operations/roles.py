@@ -28,7 +28,7 @@ from mirror.model import names
 Json = dict[str, Any]
 
 _INSTALLED = Path(__file__).parent / "rbac"
-_IN_TREE = Path(__file__).parents[2] / "config" / "rbac"
+_IN_TREE = Path(__file__).parents[4] / "config" / "rbac"
 
 NAMESPACE, ACCOUNT = "jobmirror-system", "jobmirror"
 """As the files have them."""

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from mirror.cli.worker.operations.sites import ManagementCluster
 from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.workers.inventory import Entry, WorkerInventory
-from mirror.workers.sites import ManagementCluster
 from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
 from mirror.workers.tokens import token_of
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
+from mirror.cli.worker.operations.roles import NAMESPACE, Grant, Permission, needed, objects, optional
 from mirror.model import names
-from mirror.workers.roles import NAMESPACE, Grant, Permission, needed, objects, optional
 
 RBAC = Path(__file__).parents[2] / "config" / "rbac"
 SPARSE = Grant(renewal=False)

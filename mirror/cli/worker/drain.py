@@ -1,4 +1,4 @@
-"""``mirror worker cordon``, ``uncordon``, ``drain``, ``remove``: what they say. What they do is ``workers.leaving``."""
+"""``mirror worker cordon``, ``uncordon``, ``drain`` and ``remove``: their output. The work: ``operations.draining``."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from mirror.cli.user.running import progress
 from mirror.cli.worker import clusters
 from mirror.cli.worker.add import allowed
 from mirror.cli.worker.clusters import Where
+from mirror.cli.worker.operations import draining, finished_mirrors
+from mirror.cli.worker.operations.draining import Progress, jobs
+from mirror.cli.worker.operations.finished_mirrors import Outcome
+from mirror.cli.worker.operations.overview import Tally
+from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
 from mirror.model.text import clean
-from mirror.workers import finished_mirrors, leaving
-from mirror.workers.finished_mirrors import Outcome
-from mirror.workers.leaving import Progress, jobs
-from mirror.workers.overview import Tally
-from mirror.workers.sites import ClusterError, ManagementCluster
 
 
 async def cordon(where: Where, name: str) -> None:
     """No new Jobs."""
     async with clusters.home(where) as home:
-        is_new = await leaving.cordon(home, name)
+        is_new = await draining.cordon(home, name)
     click.echo(f"✓ worker {name} is cordoned" if is_new else f"✓ worker {name} was cordoned already")
 
 
 async def uncordon(where: Where, name: str) -> None:
     """New Jobs again."""
     async with clusters.home(where) as home:
-        is_new = await leaving.uncordon(home, name)
+        is_new = await draining.uncordon(home, name)
     click.echo(f"✓ worker {name} is schedulable" if is_new else f"✓ worker {name} was neither cordoned nor drained")
 
 
@@ -46,7 +46,7 @@ async def drain(
     opted_in = allowed(allow)
     async with clusters.home(where) as home:
         with _told(name) as progressed:
-            counted = await leaving.drain(home, name, progressed, timeout_seconds=timeout_seconds)
+            counted = await draining.drain(home, name, progressed, timeout_seconds=timeout_seconds)
         if left := counted.on(name):
             raise Failure(f"timed out: {jobs(left)} still running ({counted.some_on(name)}); rerun to keep waiting")
         await _delete_finished(home, name, opted_in, origin)
@@ -58,15 +58,15 @@ async def remove(where: Where, name: str, *, is_forced: bool, worker_context: st
     async with contextlib.AsyncExitStack() as stack:
         home = await stack.enter_async_context(clusters.home(where))
         worker = await stack.enter_async_context(clusters.worker(where, worker_context)) if worker_context else None
-        secret = await leaving.check_removable(home, name, is_forced=is_forced)
+        secret = await draining.check_removable(home, name, is_forced=is_forced)
         with progress(f"removing worker {name}"):
             if worker is not None:
                 # First: what fails here can be repeated as long as the Secret is there.
                 _say(await finished_mirrors.delete_finished(home, worker, name, origin=origin))
-            await leaving.remove(home, secret)
+            await draining.remove(home, secret)
             click.echo(f"✓ worker {name} is unregistered")
             if worker is not None:
-                await leaving.clean_up(home, worker, where.namespace, lambda step: click.echo(f"✓ {clean(step)}"))
+                await draining.clean_up(home, worker, where.namespace, lambda step: click.echo(f"✓ {clean(step)}"))
 
 
 async def _delete_finished(home: ManagementCluster, name: str, allow: dict[str, bool], origin: str) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import yaml
 
+from mirror.cli.worker.operations.enrolment import Enrolment, changes_for, check_enrolment, kubeconfig_for, secret_for
+from mirror.cli.worker.operations.roles import Grant
+from mirror.cli.worker.operations.sites import ClusterError
 from mirror.kube.kubeconfig import Cluster, check_kubeconfig
 from mirror.kube.objects import Meta, Object
 from mirror.model import names
-from mirror.workers.enrolling import Enrolment, changes_for, check_enrolment, kubeconfig_for, secret_for
-from mirror.workers.roles import Grant
-from mirror.workers.sites import ClusterError
 from mirror.workers.tokens import bearer_of, with_token
 
 EAST = Cluster("https://east.example:6443")
@@ -42,11 +42,11 @@ def test_its_token_can_be_renewed_in_place() -> None:
     [
         (wanted("East"), EAST, "lower-case letters"),
         (wanted("management"), EAST, "take another name"),
-        (wanted(labels={names.WORKER: "false"}), EAST, "the manager's own prefix"),
+        (wanted(labels={names.WORKER: "false"}), EAST, "reserved for the manager"),
         (wanted(annotations={"namespaces": "Team_A"}), EAST, "namespace names or globs"),
         (wanted(annotations={"namespace-prefix": "UP"}), EAST, "lower-case letters, digits and '-'"),
         (wanted(), Cluster("https://127.0.0.1:6443"), "--allow loopback"),
-        (wanted(), Cluster("https://169.254.169.254"), "leads where it must not"),
+        (wanted(), Cluster("https://169.254.169.254"), "is not an allowed address"),
         (wanted(), Cluster("http://east.example"), "--allow http"),
         (wanted(), Cluster("https://east.example", verify=False), "--allow insecureSkipTLSVerify"),
     ],

@@ -1,7 +1,7 @@
-"""A cluster as an operator's command sees it: asked with their own rights, with failures in words that say what to do.
+"""A cluster as an operator's command sees it: requests with the operator's permissions, errors that say what to do.
 
-Used by ``adding``, ``overview``, ``leaving`` and ``checking``, only by commands: the manager itself treats failures
-by their meaning. Not here: how the cluster was found (``cli.worker``).
+Used by ``registration``, ``overview``, ``draining`` and ``checking``. Not here: how the cluster was found
+(``cli.worker.clusters``).
 """
 
 from __future__ import annotations
@@ -91,13 +91,13 @@ class Site:
             except NotFound:
                 return
             except JUNK:
-                raise ClusterError(f"{self.title} answered with something that cannot be read") from None
+                raise ClusterError(f"{self.title} sent a response that cannot be decoded") from None
             for found in page.items:
                 yield found
             token = page.metadata.continue_
             if not token:
                 return
-        raise ClusterError(f"{self.title} lists {resource.plural} without an end")
+        raise ClusterError(f"{self.title} does not end the list of {resource.plural}")
 
     async def uid(self) -> str:
         """Which cluster it is (D19); raises ClusterError."""
@@ -117,14 +117,12 @@ class Site:
                 ask = f"kubectl{self.kubectl} auth can-i {verb} {what}{f' -n {namespace}' if namespace else ''}"
                 named = f" {name}" if name else ""
                 return ClusterError(
-                    f"you have no right to {verb} {what}{named}{where} on {self.title}; see: {ask} ({error.brief})"
+                    f"missing permission: {verb} {what}{named}{where} on {self.title}; see: {ask} ({error.brief})"
                 )
             case Unauthorized():
-                return ClusterError(
-                    f"{self.title} does not accept who you are (401): log in again, or renew your token"
-                )
+                return ClusterError(f"{self.title} rejected your credentials (401): log in again, or renew your token")
             case Invalid():
-                return ClusterError(f"{self.title} refuses {resource.kind} {name}{where}: {error.brief}")
+                return ClusterError(f"{self.title} rejected {resource.kind} {name}{where}: {error.brief}")
             case ApiError():
                 return ClusterError(f"{self.title} answered {error.code} to {verb} {what}{where}: {error.brief}")
         return ClusterError(f"{self.title} ({self.client.server}) is unreachable: {describe(error)}")
@@ -145,7 +143,7 @@ class ManagementCluster:
         """The Secret that registers a worker; raises ClusterError if there is none."""
         found = await self.secret(name)
         if found is None or found.labels.get(names.WORKER) != "true":
-            raise ClusterError(f"there is no worker {name} in namespace {self.namespace}; see: mirror worker list")
+            raise ClusterError(f"worker {name} not found in namespace {self.namespace}; see: mirror worker list")
         return found
 
     async def worker_secrets(self) -> list[Object]:
@@ -170,7 +168,7 @@ class ManagementCluster:
         try:
             await self.site.send(wanted, SECRETS, name=meta.name, namespace=self.namespace)
         except NotFound:
-            raise ClusterError(f"worker {meta.name} is gone meanwhile") from None
+            raise ClusterError(f"worker {meta.name} was deleted in the meantime") from None
 
 
 def dry_run(request: Request) -> Request:

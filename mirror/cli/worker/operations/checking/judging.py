@@ -8,12 +8,12 @@ from typing import Literal
 
 import msgspec
 
+from mirror.cli.worker.operations.roles import Permission
 from mirror.kube.errors import KubeError, describe
 from mirror.model.durations import format_duration
 from mirror.model.text import clean
 from mirror.workers.connection import State
 from mirror.workers.inventory import Entry
-from mirror.workers.roles import Permission
 from mirror.workers.tokens import Token, renew_at
 
 Verdict = Literal["ok", "warn", "fail"]
@@ -98,7 +98,7 @@ def judge_token(worker: str, token: Token, *, has_token: bool, has_right: bool, 
             return warn(
                 "token",
                 f"{text}; it should have been renewed",
-                "the events of its Secret say why not",
+                "the events of its Secret show why not",
             )
         return ok("token", f"{text}; the manager renews it")
     if token.is_ending(now):
@@ -129,7 +129,7 @@ def judge_needed(worker: str, allowed: Mapping[Permission, bool], namespaces: Se
             f"all that are needed, in namespaces {listed} only",
             f"the manager's setting must say so: namespaces: [{listed}]",
         )
-    return ok("rights", "all that are needed")
+    return ok("rights", "all required permissions granted")
 
 
 def judge_optional(what: str, allowed: Mapping[Permission, bool]) -> Finding:

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
+from mirror.cli.worker.operations.overview import Tally, rows
 from mirror.kube.objects import Object, decode_object
 from mirror.model import names
 from mirror.workers.inventory import Entry, WorkerInventory
-from mirror.workers.overview import Tally, rows
 
 
 def secret(name: str = "east", kubeconfig: bytes = b"kubeconfig", **annotations: str) -> Object:

@@ -16,6 +16,12 @@ from datetime import UTC, datetime
 import msgspec
 from cryptography import x509
 
+from mirror.cli.worker.operations import roles
+from mirror.cli.worker.operations.checking import judging
+from mirror.cli.worker.operations.checking.judging import Finding, fail, ok, warn
+from mirror.cli.worker.operations.enrolment import refusal_in_words
+from mirror.cli.worker.operations.roles import Permission
+from mirror.cli.worker.operations.sites import dry_run
 from mirror.kube import requests
 from mirror.kube.auth import worker_credentials
 from mirror.kube.client import Client
@@ -26,14 +32,8 @@ from mirror.kube.kubeconfig import Kubeconfig, KubeconfigRefused, check_kubeconf
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import JUNK, Object
 from mirror.kube.resources import ACCESS_REVIEWS, JOBS
-from mirror.workers import roles
-from mirror.workers.checking import judging
-from mirror.workers.checking.judging import Finding, fail, ok, warn
-from mirror.workers.enrolling import refusal_in_words
 from mirror.workers.inventory import IdentityRejected, WorkerInventory
 from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version, cluster_uid
-from mirror.workers.roles import Permission
-from mirror.workers.sites import dry_run
 from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
 from mirror.workers.tokens import Token, read_token
 
@@ -144,10 +144,14 @@ async def _examine_live(
 
 def _judge_annotations(spec: WorkerSpec) -> Finding:
     if spec.problems:
-        return fail("secret", "; ".join(map(str, spec.problems)), "correct the annotation; no new Jobs until then")
+        return fail(
+            "secret",
+            "; ".join(map(str, spec.problems)),
+            "correct the annotation; until then the worker is unschedulable",
+        )
     marks = [word for word, is_so in (("cordoned", spec.cordoned), ("draining", spec.draining)) if is_so]
     if marks:
-        return warn("secret", f"it gets no new Jobs: {' and '.join(marks)}", f"mirror worker uncordon {spec.name}")
+        return warn("secret", f"unschedulable: {' and '.join(marks)}", f"mirror worker uncordon {spec.name}")
     return ok("secret", "well-formed")
 
 
@@ -161,7 +165,7 @@ async def _look_at_certificate(endpoint: Endpoint, now: datetime) -> list[Findin
     except KubeError as error:
         return [judging.judge_unreachable(endpoint.server, error)]
     if endpoint.tls is None or endpoint.proxy is not None:
-        return [ok("TLS", "not checked: no TLS, or a proxy in between")]
+        return [ok("TLS", "not checked: no TLS, or a proxy is used")]
     return [judging.judge_certificate("TLS", ends, now, "renew the API server's certificate (kubeadm certs renew)")]
 
 
@@ -169,7 +173,7 @@ def _judge_client_certificate(name: str, kubeconfig: Kubeconfig, now: datetime) 
     if not kubeconfig.user.certificate_pem:
         return []
     ends = x509.load_pem_x509_certificate(kubeconfig.user.certificate_pem).not_valid_after_utc
-    fix = f"a token is renewed by the manager, a certificate is not: mirror worker add {name} --context CONTEXT"
+    fix = f"the manager renews tokens, not certificates: mirror worker add {name} --context CONTEXT"
     return [judging.judge_certificate("client certificate", ends, now, fix)]
 
 
@@ -177,9 +181,7 @@ def _judge_connection(name: str, server: str, error: KubeError) -> Finding:
     again = f"mirror worker add {name} --context CONTEXT"
     match error:
         case Unauthorized():
-            return fail(
-                "connection", "it does not accept the credentials (401 Unauthorized)", f"{again} creates new ones"
-            )
+            return fail("connection", "credentials rejected (401 Unauthorized)", f"{again} creates new ones")
         case Forbidden():
             return fail("rights", "missing: get namespaces kube-system", f"{again} grants them")
         case ApiError():

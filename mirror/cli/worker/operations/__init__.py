@@ -1,0 +1,1 @@
+"""What the commands of ``mirror worker`` do on clusters, without click: objects, checks, drains. Commands print it."""

@@ -1,0 +1,88 @@
+"""A source as people see it: its state, and what it says of its own past. Pure, from its kind (D24).
+
+The page, ``access`` and commands show this and nothing else: ``controllers/known`` adds what only a manager knows (why
+a Job waits, how late its status is, what was seen), commands read it from the object alone.
+"""
+
+from __future__ import annotations
+
+from mirror.kinds.base import Kind, Progress, is_held
+from mirror.kube.objects import Object
+from mirror.model import names
+from mirror.model.views import JobView, Moment
+
+
+def view_of(kind: Kind, found: Object, *, because: str | None = None, lag_seconds: float | None = None) -> JobView:
+    """One source.
+
+    Args:
+        kind: of the source.
+        found: the source.
+        because: why it waits or makes no progress; None: as its annotation says. A finished one has its reason instead.
+        lag_seconds: how long its newest status on the worker is not stored.
+    """
+    metadata, progress = found.metadata, kind.progress(found)
+    if because is None:
+        because = found.annotations.get(names.WAITING_BECAUSE, "")
+    return JobView(
+        kind=kind.name,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        state=state_of(kind, found, progress),
+        worker=progress.placed,
+        because=progress.end_reason if progress.end else because,
+        created=metadata.creation_timestamp or "",
+        started=progress.started_at,
+        finished=progress.ended_at,
+        active=progress.active,
+        succeeded=progress.succeeded,
+        failed=progress.failed,
+        completions=progress.completions,
+        lag_seconds=lag_seconds,
+    )
+
+
+def state_of(kind: Kind, found: Object, progress: Progress) -> str:
+    """One of ``model.views.STATES``, or the type of a final condition that only this kind has."""
+    if found.metadata.deletion_timestamp is not None:
+        return "Deleting"
+    if progress.end:
+        return progress.end
+    is_placed = bool(progress.placed)
+    if progress.is_suspended:
+        # One that our webhook holds waits for a worker like any other (D16).
+        return "Waiting" if is_held(kind, found) and not is_placed else "Suspended"
+    if not is_placed:
+        return "Waiting"
+    return "Running" if progress.started_at else "Placed"
+
+
+def moments_of(kind: Kind, found: Object, *, was_held: bool = False) -> tuple[Moment, ...]:
+    """What a source says of its own past, in the order of a Job's life.
+
+    Args:
+        kind: of the source.
+        found: the source.
+        was_held: it is known that the webhook held it; its annotation is gone since.
+    """
+    metadata, progress = found.metadata, kind.progress(found)
+    created = metadata.creation_timestamp or ""
+    moments = [Moment(at=created, kind="Created", text=_created_by(found))]
+    if was_held or names.HELD in found.annotations:
+        moments.append(Moment(at=created, kind="Held", text="suspended by the webhook until a worker is assigned"))
+    if progress.placed:
+        moments.append(Moment(at=progress.placed_at, kind="Placed", text="", worker=progress.placed))
+    if progress.started_at:
+        moments.append(Moment(at=progress.started_at, kind="Started", text="Job started", worker=progress.placed))
+    if progress.end:
+        name, text = kind.describe(found.status_dict())
+        moments.append(Moment(at=progress.ended_at, kind=name, text=text))
+    if metadata.deletion_timestamp:
+        moments.append(Moment(at=metadata.deletion_timestamp, kind="Deleting", text="deletion requested"))
+    return tuple(moments)
+
+
+def _created_by(found: Object) -> str:
+    owner = next((one for one in found.metadata.owner_references or () if one.controller), None)
+    return "created" if owner is None else f"created by {owner.kind} {owner.name}"
