@@ -19,7 +19,7 @@ from mirror.batch.violations import (
     required,
     too_long,
 )
-from mirror.embedded.apiserver.apimachinery import label_selectors
+from mirror.embedded.apiserver.apimachinery import selectors
 from mirror.embedded.apiserver.apimachinery.canonical import Json
 from mirror.embedded.apiserver.apimachinery.printing import labels_text, text
 from mirror.embedded.apiserver.validation import job_policies
@@ -156,7 +156,7 @@ def _check_selector(spec: Json, *, allow_bad_values: bool) -> Iterator[Violation
     selector, labels = spec.get("selector"), spec["template"]["metadata"].get("labels")
     if selector is None:
         yield required("spec.selector")
-    yield from label_selectors.check_selector("spec.selector", selector, allow_bad_values=allow_bad_values)
-    if label_selectors.matches(selector, labels or {}) is False:
+    yield from selectors.check_selector("spec.selector", selector, allow_bad_values=allow_bad_values)
+    if selectors.matches(selector, labels or {}) is False:
         detail = "`selector` does not match template `labels`"
         yield invalid("spec.template.metadata.labels", labels_text(labels), detail)

@@ -12,7 +12,7 @@ from mirror.batch.quoting import json_text
 from mirror.batch.status_rules import check_status_update
 from mirror.batch.syntax import label_problems
 from mirror.batch.violations import IMMUTABLE, Violation, invalid, invalid_text, required
-from mirror.embedded.apiserver.apimachinery import label_selectors
+from mirror.embedded.apiserver.apimachinery import selectors
 from mirror.embedded.apiserver.apimachinery.canonical import Json, same
 from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver.apimachinery.printing import labels_text, text
@@ -39,7 +39,7 @@ def check_update(new: Json, old: Json, *, gates: ApiGates = ALL_ON) -> list[Viol
     """The causes for which the API would refuse to replace the stored Job by this one (U1–U11)."""
     old_labels = old["spec"]["template"].get("metadata", {}).get("labels", {})
     prefixed_labels = NAME_LABEL in old_labels and UID_LABEL in old_labels
-    allow_bad = label_selectors.has_bad_values(old["spec"].get("selector"))
+    allow_bad = selectors.has_bad_values(old["spec"].get("selector"))
     of_spec = list(job_spec.check_spec(new["spec"], allow_bad_selector_values=allow_bad))
     return [
         *_check_job(new, of_spec, prefixed_labels=prefixed_labels),
@@ -84,7 +84,7 @@ def _check_generated(job: Json, *, prefixed_labels: bool) -> Iterator[Violation]
             yield required(field, f"must be '{value}'")
         elif labels[key] != value:
             yield invalid(field, labels_text(labels), f"must be '{value}'")
-    if label_selectors.matches(selector, expected) is False:
+    if selectors.matches(selector, expected) is False:
         yield invalid("spec.selector", text(selector, "LabelSelector"), "`selector` not auto-generated")
 
 

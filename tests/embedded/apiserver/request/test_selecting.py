@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mirror.batch import label_selectors
 from mirror.embedded.apiserver.apimachinery import selectors
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
@@ -164,7 +165,7 @@ def test_what_is_served_is_what_was_judged(method: str, start: str, parts: list[
 )
 def test_labels_match(text: str, labels: dict[str, str], is_match: bool) -> None:
     """As upstream's selectors do."""
-    assert selectors.matches_labels(selectors.label_selector(text), labels) is is_match
+    assert label_selectors.matches(selectors.label_selector(text), labels) is is_match
 
 
 @pytest.mark.parametrize(

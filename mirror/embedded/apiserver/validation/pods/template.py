@@ -29,8 +29,8 @@ from mirror.batch.violations import (
     too_long,
 )
 from mirror.embedded.apiserver.apimachinery.canonical import Json
-from mirror.embedded.apiserver.apimachinery.label_selectors import check_labels
 from mirror.embedded.apiserver.apimachinery.printing import text
+from mirror.embedded.apiserver.apimachinery.selectors import check_labels
 from mirror.embedded.apiserver.validation.metadata import check_annotations
 from mirror.embedded.apiserver.validation.pods import (
     containers,
