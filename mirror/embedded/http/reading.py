@@ -284,6 +284,7 @@ def _head(line: bytes, headers: _Headers) -> Head:
 def _headers(lines: bytes) -> _Headers:
     """Of lines that each begin with their line end."""
     values: dict[str, str] = {}
+    repeated: dict[str, list[str]] = {}  # put together at the end, since each addition would copy what there is
     hosts = 0
     for line in lines.split(b"\r\n")[1:]:
         found = _header(line)
@@ -297,7 +298,9 @@ def _headers(lines: bytes) -> _Headers:
             if values[name] != value:
                 raise _bad("several Content-Length headers")
         elif name not in _FIRST_COUNTS:
-            values[name] += f"\n{value}" if name.startswith(_IN_LINES) else f", {value}"
+            repeated.setdefault(name, [values[name]]).append(value)
+    for name, several in repeated.items():
+        values[name] = ("\n" if name.startswith(_IN_LINES) else ", ").join(several)
     connection = {word.strip().lower() for word in values.get("connection", "").split(",")}
     keeps_alive = False if "close" in connection else True if "keep-alive" in connection else None
     expects = values.get("expect", "").lower()
