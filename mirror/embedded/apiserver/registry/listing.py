@@ -21,8 +21,8 @@ from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.messages import Response
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.request import options, responses
+from mirror.embedded.apiserver.request.info import RequestScope
 from mirror.embedded.apiserver.request.options import EXACT, ListOptions
-from mirror.embedded.apiserver.request.scope import RequestScope
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Gone, Record
 
