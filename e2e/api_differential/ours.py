@@ -12,8 +12,7 @@ from mirror.embedded.apiserver.apimachinery.errors import invalid
 from mirror.embedded.apiserver.apimachinery.gates import ApiGates
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.registry.object_meta import SYSTEM_FIELDS, keep_system_fields
-from mirror.embedded.apiserver.registry.resources.job_warnings import warnings_of
-from mirror.embedded.apiserver.registry.resources.jobs import Jobs
+from mirror.embedded.apiserver.registry.resources.jobs import Jobs, warnings_of
 from mirror.embedded.apiserver.validation import jobs, metadata
 
 _JOBS = Jobs()

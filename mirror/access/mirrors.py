@@ -8,7 +8,7 @@ A worker is asked by its own client, after what mirroring has to ask, few reques
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -17,8 +17,8 @@ from mirror.access.bounds import Bounds
 from mirror.access.pods import INDEX, BadList, Event, Listed, Pod, read_events, read_list, read_pods
 from mirror.access.request_parsing import Page
 from mirror.access.reviews import Person
+from mirror.batch.label_selectors import selector_of
 from mirror.batch.syntax import subdomain_problems
-from mirror.batch.views import items, mapping, text
 from mirror.decide.identity import Identity, identify
 from mirror.kinds.base import Kind
 from mirror.kube import requests
@@ -246,21 +246,4 @@ def _pod_selector(mirror: Mirror) -> str:
     spec = mirror.found.spec_dict()
     if spec.get("manualSelector") is not True:
         return f"{CONTROLLER_UID}={mirror.uid}"
-    selector = mapping(spec.get("selector"))
-    parts = [f"{key}={text(value)}" for key, value in mapping(selector.get("matchLabels")).items()]
-    return ",".join((*parts, *filter(None, map(_expression, items(selector.get("matchExpressions"))))))
-
-
-def _expression(found: object) -> str:
-    one: Mapping[str, object] = mapping(found)
-    key, values = text(one.get("key")), ",".join(map(text, items(one.get("values"))))
-    match one.get("operator"):
-        case "In":
-            return f"{key} in ({values})"
-        case "NotIn":
-            return f"{key} notin ({values})"
-        case "Exists":
-            return key
-        case "DoesNotExist":
-            return f"!{key}"
-    return ""
+    return str(selector_of(spec.get("selector")))

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from mirror.batch import conditions
+from mirror.batch.label_selectors import MISSING, LabelSelector, selector_of
 from mirror.jobcontroller.decide.jobs import read_time
-from mirror.jobcontroller.selector import MISSING, Selector, selector_of
 from mirror.kube.objects import JUNK, Object, OwnerReference
 from mirror.kube.resources import JOBS
 from mirror.model import names
@@ -47,7 +47,7 @@ class JobSummary(msgspec.Struct, frozen=True):
     deadline_seconds: int | None
     started_at: datetime | None
     is_finished: bool
-    selector: Selector
+    selector: LabelSelector
     is_broken: bool = False
     """Its spec cannot be read, so nobody knows what it asks for, or who manages it: it is left alone."""
 

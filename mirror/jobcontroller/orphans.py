@@ -8,12 +8,12 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
+from mirror.batch.label_selectors import LabelSelector
 from mirror.jobcontroller.jobview import Jobs
 from mirror.jobcontroller.parallel_requests import ParallelRequests
 from mirror.jobcontroller.pods import PodIndex
 from mirror.jobcontroller.podview import CachedPod
 from mirror.jobcontroller.podwrites import PodWrites
-from mirror.jobcontroller.selector import Selector
 from mirror.kube.errors import KubeError, NotFound
 from mirror.kube.resources import JOBS
 from mirror.runtime.store import Store
@@ -26,7 +26,7 @@ class OrphanKey:
 
     namespace: str
     name: str = ""
-    selector: Selector | None = None
+    selector: LabelSelector | None = None
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name or self.selector}"

@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple, TypeVar
 
+from mirror.batch.label_selectors import LabelSelector
 from mirror.jobcontroller.podview import CachedPod, labels_of
-from mirror.jobcontroller.selector import Selector
 from mirror.kube.objects import Object, OwnerReference
 from mirror.kube.resources import JOBS
 from mirror.runtime.store import Name, name_of
@@ -52,7 +52,7 @@ class ByLabel:
         for key, value in labels_of(pod).items():
             _drop(self._by_label, (namespace, key, value), name)
 
-    def matching(self, namespace: str, selector: Selector) -> list[CachedPod]:
+    def matching(self, namespace: str, selector: LabelSelector) -> list[CachedPod]:
         if selector.is_missing:
             return []
         pivot = selector.pivot
@@ -106,11 +106,11 @@ class PodIndex:
                 _drop(self._open, controller, name)
                 self._put(pod, settled=True)
 
-    def orphans(self, namespace: str, selector: Selector) -> list[CachedPod]:
+    def orphans(self, namespace: str, selector: LabelSelector) -> list[CachedPod]:
         """Pods that nobody controls and that a selector matches."""
         return self._orphans.matching(namespace, selector)
 
-    def tracked(self, namespace: str, selector: Selector) -> list[CachedPod]:
+    def tracked(self, namespace: str, selector: LabelSelector) -> list[CachedPod]:
         """Pods with our finalizer that a selector matches."""
         return self._tracked.matching(namespace, selector)
 

@@ -14,8 +14,9 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from mirror.batch.label_selectors import Requirement
 from mirror.placement.candidates import Candidate, NamespaceRules, Obstacle, PlacementRequest
-from mirror.placement.selector import Requirement, Selector
+from mirror.placement.selector import Selector
 
 K = TypeVar("K")
 
@@ -241,15 +242,15 @@ class WorkerIndex:
 
     def _meeting(self, requirement: Requirement) -> Workers:
         match requirement.operator:
-            case "exists":
+            case "Exists":
                 return self._by_key.get(requirement.key, 0)
-            case "absent":
+            case "DoesNotExist":
                 return ~self._by_key.get(requirement.key, 0)
             case operator:
                 workers = 0
                 for value in requirement.values:
                     workers |= self._by_label.get((requirement.key, value), 0)
-                return workers if operator == "in" else ~workers
+                return workers if operator == "In" else ~workers
 
     def _accepting_of(self, namespace: str) -> Workers:
         workers = self._accepting.get(namespace)

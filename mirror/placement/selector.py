@@ -1,50 +1,24 @@
-"""Label selectors in Kubernetes' text form: ``region=eu,name in (a,b),!gpu``."""
+"""Label selectors over workers as users write them: ``region=eu,name in (a,b),!gpu``.
+
+The grammar is that of kube-apiserver (``batch.label_selectors``); the bounds are here.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
-_DNS = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
-_KEY = re.compile(rf"(?:{_DNS}/)?{_NAME}")
-_VALUE = re.compile(rf"(?:{_NAME})?")
-_SET = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
-_EQUAL = re.compile(r"(?P<key>[^=!\s]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^=!\s]*)")
+from mirror.batch import label_selectors
+from mirror.batch.label_selectors import MalformedSelector, Requirement
 
 LONGEST_CHARACTERS = 4096
 SHORT_CHARACTERS = 256
 """The parts of selectors up to this length are kept for a while: most Jobs of a user have the same one."""
 
 
-MOST_PARTS = 100
-"""Each is compared with each worker's labels, again and again while the Job waits."""
-
-
 class BadSelector(ValueError):
-    """The text is not a label selector; the message says which part."""
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """One part of a selector: a key, what is asked of it, and the values."""
-
-    key: str
-    operator: str
-    values: frozenset[str] = frozenset()
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        match self.operator:
-            case "exists":
-                return self.key in labels
-            case "absent":
-                return self.key not in labels
-            case "in":
-                return labels.get(self.key) in self.values
-            case _:  # notin: an absent key is not in, as in Kubernetes
-                return labels.get(self.key) not in self.values
+    """The text is not a label selector over workers; the message shows it and says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +36,7 @@ class Selector:
         return _short_requirements(self.text) if len(self.text) <= SHORT_CHARACTERS else _requirements(self.text)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        return all(requirement.matches(labels) for requirement in self.requirements)
+        return label_selectors.matches(self.requirements, labels)
 
 
 EVERY = Selector()
@@ -90,43 +64,23 @@ def _short_requirements(text: str) -> tuple[Requirement, ...]:
 
 
 def _requirements(text: str) -> tuple[Requirement, ...]:
-    return tuple(_requirement(part) for part in _parts(text)) if text else ()
+    if "\0" in text:  # where kube-apiserver stops reading; what follows must not go unheard
+        raise BadSelector(f"{_shown(text)}: a zero byte")
+    try:
+        found = label_selectors.parse(text)
+    except MalformedSelector as error:
+        raise BadSelector(f"{_shown(text)}: {_shortened(str(error))}") from error
+    for one in found:
+        if one.operator in ("Gt", "Lt"):
+            raise BadSelector(f"{_shown(text)}: labels of workers are not compared as numbers")
+    return found
 
 
-def _parts(text: str) -> list[str]:
-    """Split at commas outside parentheses."""
-    parts, depth, start = [], 0, 0
-    for position, character in enumerate(text):
-        depth += (character == "(") - (character == ")")
-        if character == "," and depth == 0:
-            parts.append(text[start:position])
-            start = position + 1
-    return [part.strip() for part in (*parts, text[start:])]
+def _shown(text: str) -> str:
+    return repr(text[:80])
 
 
-def _requirement(part: str) -> Requirement:
-    if found := _SET.fullmatch(part):
-        values = [value.strip() for value in found["values"].split(",")]
-        return Requirement(_key(found["key"], part), found["operator"], frozenset(_value(v, part) for v in values))
-    if found := _EQUAL.fullmatch(part):
-        operator = "notin" if found["operator"] == "!=" else "in"
-        return Requirement(_key(found["key"], part), operator, frozenset((_value(found["value"], part),)))
-    if part.startswith("!"):
-        return Requirement(_key(part[1:].strip(), part), "absent")
-    return Requirement(_key(part, part), "exists")
-
-
-def _key(text: str, part: str) -> str:
-    if not _KEY.fullmatch(text) or len(text) > 317:
-        raise BadSelector(f"{_shown(part)}: not a label key")
-    return text
-
-
-def _value(text: str, part: str) -> str:
-    if not _VALUE.fullmatch(text):
-        raise BadSelector(f"{_shown(part)}: not a label value")
-    return text
-
-
-def _shown(part: str) -> str:
-    return repr(part[:80])
+def _shortened(problem: str) -> str:
+    """Without the place that the message begins with, and the regular expression that it ends with."""
+    problem = problem.removeprefix("unable to parse requirement: ").removeprefix("<nil>: ")
+    return problem if len(problem) <= 100 else f"{problem[:100]}…"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mirror.jobcontroller.selector import selector_of
+from mirror.batch.label_selectors import selector_of
 
 LABELS = {"app": "a", "tier": "x"}
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from cached import GENERATED, cached_job, cached_pod, owned_by
 
+from mirror.batch.label_selectors import MISSING, LabelSelector, selector_of
 from mirror.jobcontroller.pods import PodIndex
 from mirror.jobcontroller.podview import CachedPod
-from mirror.jobcontroller.selector import MISSING, Selector, selector_of
 
 JOB = cached_job()
 OWNER = owned_by(JOB)
-MINE = Selector(((GENERATED, "job-1"),))
+MINE = LabelSelector(((GENERATED, "job-1"),))
 EVERY = selector_of({})
 MY_LABELS = {GENERATED: "job-1"}
 

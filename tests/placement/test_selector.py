@@ -57,6 +57,8 @@ def test_a_selector_picks_labels_as_kubernetes_does(text: str, matches: bool) ->
         pytest.param("x" * 64, "x", id="a key of 64 characters"),
         pytest.param("!", "!", id="nothing must not exist"),
         pytest.param("name=ea\nst", "ea", id="a line break"),
+        pytest.param("name=east\0,region=eu", "region", id="a zero byte"),
+        pytest.param("name>1", "name>1", id="a comparison of numbers"),
         pytest.param("a=b," * 2000, "4096", id="absurdly long"),
     ],
 )

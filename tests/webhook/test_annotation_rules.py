@@ -36,7 +36,10 @@ def refusal(body: Body, old: Body | None = None) -> str:
     [
         ({names.WORKER_SELECTOR: "region=eu,name in (a,b),!gpu"}, ""),
         ({names.WORKER_SELECTOR: ""}, ""),
-        (BAD, "annotation jobmirror.io/worker-selector: 'a=(b': not a label value; write a label selector such as"),
+        (
+            BAD,
+            "annotation jobmirror.io/worker-selector: 'a=(b': found '(', expected: identifier; write a label",
+        ),
         ({names.ON_WORKER_LOSS: "Wait"}, ""),
         ({names.ON_WORKER_LOSS: "Reschedule"}, ""),
         ({names.ON_WORKER_LOSS: "wait"}, "annotation jobmirror.io/on-worker-loss: 'wait' is unknown; write Wait or R"),

@@ -11,7 +11,7 @@ from mirror.embedded.apiserver.admission.chain import Admission
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
-from mirror.embedded.apiserver.apimachinery.kinds import Registry
+from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.authn.authenticator import Authenticator
 from mirror.embedded.apiserver.authz import bootstrap
@@ -21,9 +21,23 @@ from mirror.embedded.apiserver.discovery import groups
 from mirror.embedded.apiserver.messages import User
 from mirror.embedded.apiserver.registry import object_meta
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
-from mirror.embedded.apiserver.registry.resources import priorityclasses, rbac, reviews, webhook_configurations
-from mirror.embedded.apiserver.registry.resources.table import builtin
-from mirror.embedded.apiserver.registry.subresources import table
+from mirror.embedded.apiserver.registry.resources import (
+    configmaps,
+    cronjobs,
+    events,
+    jobs,
+    leases,
+    namespaces,
+    nodes,
+    priorityclasses,
+    rbac,
+    reviews,
+    secrets,
+    serviceaccounts,
+    webhook_configurations,
+)
+from mirror.embedded.apiserver.registry.resources.pods import strategy as pods
+from mirror.embedded.apiserver.registry.subresources import binding, table
 from mirror.embedded.apiserver.server import ApiServer
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.runtime.clock import Clock
@@ -97,3 +111,24 @@ def _namespace(name: str) -> Json:
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
     }
+
+
+def builtin(gates: ApiGates = ALL_ON) -> list[Kind]:
+    """Every kind of this room, in the order in which discovery shows them.
+
+    The gates are asked with each request (``Context.gates``); none adds or removes a kind.
+    """
+    return [
+        binding.kind(),
+        configmaps.kind(),
+        *events.kinds(),
+        namespaces.kind(),
+        nodes.kind(),
+        pods.kind(),
+        secrets.kind(),
+        serviceaccounts.kind(),
+        cronjobs.kind(),
+        jobs.kind(),
+        leases.kind(),
+        priorityclasses.kind(),
+    ]

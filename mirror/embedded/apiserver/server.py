@@ -18,15 +18,21 @@ from mirror.embedded.apiserver.apimachinery.errors import (
 )
 from mirror.embedded.apiserver.apimachinery.kinds import Registry
 from mirror.embedded.apiserver.authn.authenticator import Authenticator
-from mirror.embedded.apiserver.discovery import health
-from mirror.embedded.apiserver.messages import Answer, Request, Response, User
+from mirror.embedded.apiserver.discovery import groups
+from mirror.embedded.apiserver.messages import Answer, Request, Response
 from mirror.embedded.apiserver.registry import deletion, listing, writes
 from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
 from mirror.embedded.apiserver.request import responses
-from mirror.embedded.apiserver.request.info import RequestInfo, Target, request_info, target_of
-from mirror.embedded.apiserver.request.negotiation import PLAIN, format_of, format_of_errors
-from mirror.embedded.apiserver.request.routing import ActionKey, action_of, check_served, nowhere, verb_of
-from mirror.embedded.apiserver.request.scope import RequestScope
+from mirror.embedded.apiserver.request.info import (
+    PLAIN,
+    RequestInfo,
+    RequestScope,
+    format_of,
+    format_of_errors,
+    request_info,
+    scope_of,
+)
+from mirror.embedded.apiserver.request.routing import ActionKey, action_of, check_served, nowhere, served_verb
 from mirror.embedded.apiserver.side_thread import LARGE_BYTES, SideThread, size_of
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Unwritable
@@ -83,7 +89,6 @@ class ApiServer:
     def use_thread(self, thread: SideThread | None) -> None:
         """Let large requests be worked on beside the event loop; not for virtual time, which waits for no thread."""
         self.dependencies = replace(self.dependencies, side_thread=thread)
-        self.dependencies.admission.side_thread = thread
 
     def use_logs(self, logs: PodLogs) -> None:
         """Serve what containers write."""
@@ -107,10 +112,10 @@ class ApiServer:
                 self.authenticator.authenticate(request), request.headers, info
             )
             self.dependencies.authorizer.check_request(user, info)
-            target = target_of(info, self.registry)
-            if target is None:
+            scope = scope_of(request, info, user, self.registry, thread=thread)
+            if scope is None:
                 return self._other(request, info)
-            return await self._of_objects(request, info, target, user)
+            return await self._of_objects(scope, info.selected_name)
         except StatusError as refused:
             return await self._refusal(request, refused, ())
         except Unwritable as error:
@@ -123,35 +128,24 @@ class ApiServer:
             _log.exception("request failed method=%s path=%s", request.method, request.path)
             return responses.of_status(internal("unexpected error; the server's log has the details").status)
 
-    async def _of_objects(self, request: Request, info: RequestInfo, target: Target, user: User) -> Answer:
-        verb = verb_of(request, info.verb, target)
+    async def _of_objects(self, scope: RequestScope, selected_name: str) -> Answer:
+        request, thread = scope.request, scope.thread
+        scope.verb = served_verb(scope)
         if len(request.body) > LARGEST_BODY:
             raise too_large(f"Request entity too large: limit is {LARGEST_BODY}")
-        thread, size = self.dependencies.side_thread, len(request.body)
         if thread is not None and thread.is_full and size_of(request) >= LARGE_BYTES:
             raise too_many_requests("there are too many large requests, please try again later")
-        if await side_thread.pure(thread, size, lambda: exceeds_value_limit(request.body)):
+        if await side_thread.pure(thread, len(request.body), lambda: exceeds_value_limit(request.body)):
             raise too_large(f"Request entity too large: limit is {MOST_VALUES} values")
-        key = action_of(request, target, self.actions)
+        key = action_of(scope, self.actions)
         if key is not None:
-            return await self._act(self.actions[key], request, target, user)
-        content_type = request.headers.get("content-type", "")
-        check_served(target, verb, self.actions, selected_name=info.selected_name, content_type=content_type)
-        scope = RequestScope(
-            request,
-            user,
-            verb,
-            target.kind,
-            target.namespace,
-            target.name,
-            target.subresource,
-            format_of(request),
-            thread=thread,
-        )
-        if verb == "get":
+            return await self._act(self.actions[key], scope)
+        check_served(scope, self.actions, selected_name=selected_name)
+        scope.format = format_of(request)
+        if scope.verb == "get":
             return await listing.get(self.dependencies, scope)
         try:
-            return await self._done(scope, is_watch_path=target.is_watch)
+            return await self._done(scope)
         except StatusError as refused:
             return await self._refusal(request, refused, scope.warnings)
 
@@ -163,12 +157,12 @@ class ApiServer:
             self.dependencies.side_thread, size, lambda: responses.of_refusal(refused, form, warnings)
         )
 
-    async def _done(self, scope: RequestScope, *, is_watch_path: bool) -> Answer:
+    async def _done(self, scope: RequestScope) -> Answer:
         match scope.verb:
             case "list":
                 return await listing.list_objects(self.dependencies, scope)
             case "watch":
-                return await watch.watch(self.dependencies, scope, is_watch_path=is_watch_path)
+                return await watch.watch(self.dependencies, scope)
             case "create":
                 return await writes.create(self.dependencies, scope)
             case "update":
@@ -180,25 +174,13 @@ class ApiServer:
             case _:
                 return await deletion.delete_collection(self.dependencies, scope)
 
-    async def _act(self, action: Action, request: Request, target: Target, user: User) -> Answer:
+    async def _act(self, action: Action, scope: RequestScope) -> Answer:
         """A subresource, or an object, that is not just read and written."""
-        deps = self.dependencies
-        scope = RequestScope(
-            request,
-            user,
-            "",
-            target.kind,
-            target.namespace,
-            target.name,
-            target.subresource,
-            PLAIN,
-            thread=deps.side_thread,
-        )
-        is_dry_run = "All" in request.all_parameters.get("dryRun", ())
-        return await action(deps, scope, deps.context(user, is_dry_run=is_dry_run))
+        is_dry_run = "All" in scope.request.all_parameters.get("dryRun", ())
+        return await action(self.dependencies, scope, self.dependencies.context(scope.user, is_dry_run=is_dry_run))
 
     def _other(self, request: Request, info: RequestInfo) -> Response:
         """What names no object that is served; what was judged as a resource is nothing else either."""
         request = replace(request, path=info.path) if info.path != request.path else request
-        found = None if info.parts else health.answer(request) or self._discover(request, self.registry)
+        found = None if info.parts else groups.answer_health(request) or self._discover(request, self.registry)
         return found or nowhere(request, self.registry)

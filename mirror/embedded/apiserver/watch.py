@@ -16,10 +16,9 @@ from mirror.embedded.apiserver.messages import Stream
 from mirror.embedded.apiserver.registry import listing
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.listing import Predicate
-from mirror.embedded.apiserver.request import options, tables
-from mirror.embedded.apiserver.request.negotiation import PARTIAL, PARTIAL_LIST, TABLE
+from mirror.embedded.apiserver.request import options, responses
+from mirror.embedded.apiserver.request.info import PARTIAL, PARTIAL_LIST, TABLE, RequestScope
 from mirror.embedded.apiserver.request.options import ListOptions
-from mirror.embedded.apiserver.request.scope import RequestScope
 from mirror.embedded.apiserver.storage.records import Event, Gone, Record
 from mirror.embedded.apiserver.storage.subscriptions import Subscription
 
@@ -39,9 +38,9 @@ _LEFT = b"LEFT"
 """An object that changed so that it is not meant any more: DELETED, with what it was."""
 
 
-async def watch(deps: Dependencies, scope: RequestScope, *, is_watch_path: bool = False) -> Stream:
+async def watch(deps: Dependencies, scope: RequestScope) -> Stream:
     """Raises: StatusError 400, 406, 422, 504."""
-    wanted = await scope.pure(lambda: options.list_options(scope.request, is_watch=is_watch_path))
+    wanted = await scope.pure(lambda: options.list_options(scope.request, is_watch=scope.is_watch_path))
     predicate = listing.predicate_of(scope, wanted)
     if scope.format.is_yaml:
         raise not_acceptable("only the following media types are accepted: application/json;stream=watch")
@@ -78,7 +77,7 @@ class Forms:
         if self._target == PARTIAL_LIST:
             message = f"you requested {PARTIAL_LIST}, but the requested object is not a list (*{self.kind.kind})"
             raise not_acceptable(message)
-        self._include = tables.included(scope.request.parameters) if self._target == TABLE else ""
+        self._include = responses.included(scope.request.parameters) if self._target == TABLE else ""
         self._has_columns = self._target == TABLE
         self.key = (self.kind.api_version, self._target, self._version, self._include)
         self._empty: Json | None = None
@@ -105,7 +104,7 @@ class Forms:
         if self._target == TABLE:
             raw = self._table(raw)
         elif self._target == PARTIAL:
-            raw = objects.encode(tables.partial(raw, self._version))
+            raw = objects.encode(responses.partial(raw, self._version))
         return b'{"type":"%b","object":%b}\n' % (_DELETED if type_ is _LEFT else type_, raw)
 
     def bookmark(self, version: int, *, ends_initial_events: bool) -> bytes:
@@ -125,7 +124,7 @@ class Forms:
     def _table(self, raw: bytes) -> bytes:
         meta = {"resourceVersion": objects.decode(bytes(objects.metadata_of(raw))).get("resourceVersion", "")}
         has_columns, self._has_columns = self._has_columns, False
-        made = tables.table(
+        made = responses.table(
             self.kind,
             [raw],
             meta,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from mirror.batch.label_selectors import matches, requirement_of
 from mirror.embedded.controllers.client import Json
 
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
@@ -85,24 +86,7 @@ def _fits(term: Json, labels: Mapping[str, str], fields: Mapping[str, str]) -> b
     rules, field_rules = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not rules and not field_rules:
         return False
-    return all(_holds(one, labels) for one in rules) and all(_holds(one, fields) for one in field_rules)
-
-
-def _holds(rule: Json, labels: Mapping[str, str]) -> bool:
-    value, values = labels.get(rule.get("key", "")), rule.get("values") or []
-    match rule.get("operator"):
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt" as operator:
-            return value is not None and _compared(value, operator, values)
-        case _:
-            return False
+    return matches(map(requirement_of, rules), labels) and matches(map(requirement_of, field_rules), fields)
 
 
 def _compared(value: object, operator: str, values: Sequence[object]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
 from mirror.kube.client import Client
-from mirror.kube.objects import Object
+from mirror.kube.objects import Meta, Object
 from mirror.kube.resources import Resource
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.informer import Informer, Listener, Scope
@@ -75,3 +75,19 @@ async def work_on(queue: WorkQueue[Any], work: Callable[[Any], Awaitable[float |
         await consume(queue, work, log=log, observer=_Unobserved())
     finally:
         queue.close()
+
+
+# What of an object's metadata a controller keeps in its caches; pure.
+
+
+def identity(meta: Meta) -> Meta:
+    """Who it is, in which version, whose it is, and whether and by what it is kept from going."""
+    return Meta(
+        name=meta.name,
+        namespace=meta.namespace,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        deletion_timestamp=meta.deletion_timestamp,
+        finalizers=meta.finalizers,
+        owner_references=meta.owner_references,
+    )

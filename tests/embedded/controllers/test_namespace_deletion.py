@@ -6,7 +6,7 @@ import asyncio
 
 from embedded_world import NAMESPACES, Json, World, in_virtual_time, pod, world
 
-from mirror.embedded.controllers.namespace_conditions import Found, changed
+from mirror.embedded.controllers.namespaces import Found, changed
 from mirror.kube.resources import CONFIGMAPS, PODS
 
 N = f"{NAMESPACES}/n"

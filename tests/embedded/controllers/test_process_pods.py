@@ -18,8 +18,8 @@ import pytest
 from embedded_world import CONFIGMAPS, PODS, Json, World, world
 
 from mirror.embedded.controllers.kubelet import keeper
-from mirror.embedded.controllers.kubelet.expansion import expanded
-from mirror.embedded.controllers.kubelet.guarding import MARKER
+from mirror.embedded.controllers.kubelet.environment import expanded
+from mirror.embedded.controllers.kubelet.processes import MARKER
 from mirror.embedded.podlogs import Options
 from mirror.runtime.clock import SystemClock
 

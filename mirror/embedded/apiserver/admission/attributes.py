@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.messages import User
+from mirror.embedded.apiserver.request.info import RequestScope
 from mirror.embedded.apiserver.request.options import WriteOptions
-from mirror.embedded.apiserver.request.scope import RequestScope
+from mirror.embedded.apiserver.side_thread import SideThread
 
 
 @dataclass(slots=True)
@@ -31,6 +32,8 @@ class Attributes:
     is_dry_run: bool = False
     options: Json = field(default_factory=dict)
     is_changed: bool = False
+    thread: SideThread | None = None
+    """Where patches of webhooks are carried out; None: in the loop."""
 
     @property
     def is_of_namespaces(self) -> bool:
@@ -71,4 +74,5 @@ def attributes_of(
         user=scope.user,
         is_dry_run=wanted.is_dry_run,
         options=given,
+        thread=scope.thread,
     )

@@ -21,7 +21,7 @@ from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.patch import json_patch
-from mirror.embedded.apiserver.side_thread import LARGE_BYTES, SideThread, pure
+from mirror.embedded.apiserver.side_thread import LARGE_BYTES, pure
 from mirror.embedded.apiserver.storage.mvcc import Storage
 
 __all__ = ["Admission", "Attributes"]
@@ -51,8 +51,6 @@ class Admission:
         self._context = context
         self._caller = caller or HttpsCaller()
         self._service_address = service_address
-        self.side_thread: SideThread | None = None
-        """Where patches of webhooks are carried out; None: in the loop."""
         self._mutating = Webhooks(storage, MUTATING)
         self._validating = Webhooks(storage, VALIDATING)
 
@@ -133,7 +131,7 @@ class Admission:
             why = "attempted to modify the object, which is not supported for this operation"
             raise internal(f"admission webhook {quoted(hook.name)} {why}")
         operations = verdict.operations
-        has_changed = await pure(self.side_thread, LARGE_BYTES, lambda: self._patch(attributes, operations))
+        has_changed = await pure(attributes.thread, LARGE_BYTES, lambda: self._patch(attributes, operations))
         return has_changed, verdict.warnings
 
     def _patch(self, attributes: Attributes, operations: list[Json]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mirror.embedded.apiserver.admission.attributes import Attributes
-from mirror.embedded.apiserver.apimachinery import label_selectors, objects
+from mirror.embedded.apiserver.apimachinery import objects, selectors
 from mirror.embedded.apiserver.apimachinery.errors import Json, not_found
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.storage.mvcc import Storage
@@ -101,9 +101,9 @@ def _is_in_its_namespaces(hook: Webhook, attributes: Attributes, storage: Storag
     if not attributes.around or not _says_something(selector):
         return True
     if attributes.is_of_namespaces and not attributes.subresource and attributes.body is not None:
-        return bool(label_selectors.matches(selector, _labels(attributes.body)))
+        return bool(selectors.matches(selector, _labels(attributes.body)))
     record = storage.get("namespaces", "", attributes.around)
-    return None if record is None else bool(label_selectors.matches(selector, record.labels))
+    return None if record is None else bool(selectors.matches(selector, record.labels))
 
 
 def _is_its_object(hook: Webhook, attributes: Attributes) -> bool:
@@ -111,7 +111,7 @@ def _is_its_object(hook: Webhook, attributes: Attributes) -> bool:
     if not _says_something(selector):
         return True
     bodies = (body for body in (attributes.body, attributes.old) if body is not None)
-    return any(label_selectors.matches(selector, _labels(body)) for body in bodies)
+    return any(selectors.matches(selector, _labels(body)) for body in bodies)
 
 
 def _says_something(selector: Json) -> bool:

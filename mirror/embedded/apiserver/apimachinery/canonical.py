@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from mirror.batch import times
 from mirror.embedded.apiserver.apimachinery import quantities
-from mirror.embedded.apiserver.apimachinery.batch_schema import STRUCTS
+from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS
 
 Json: TypeAlias = dict[str, Any]
 
@@ -27,7 +27,7 @@ _Read: TypeAlias = Callable[[Any], Any]
 
 def canonical(body: object, struct: str = "Job") -> Json:
     """The body of this struct as a server has decoded it; always a new object."""
-    return _BATCH.read(body, struct)
+    return _STRUCTS.read(body, struct)
 
 
 def fill_labels(job: Json) -> None:
@@ -51,7 +51,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 class Structs:
-    """Reads bodies of the structs of a table, which may be larger than that of ``schema``."""
+    """Reads bodies of the structs of a table, such as that of all built-in kinds."""
 
     def __init__(self, table: Mapping[str, Mapping[str, str]]) -> None:
         self._table = table
@@ -201,4 +201,4 @@ _DROPPED: dict[str, _Read] = {
 }
 """Readers that take a zero value for nothing."""
 
-_BATCH = Structs(STRUCTS)
+_STRUCTS = Structs(STRUCTS)

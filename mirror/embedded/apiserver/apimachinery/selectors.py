@@ -1,31 +1,28 @@
-"""Label and field selectors as they come in a query: parsing with the words of kube-apiserver, and matching. Pure.
+"""Label and field selectors as the API server takes them: in queries, and in objects whether they are well formed.
 
-Selectors inside of objects are in ``label_selectors``.
+Pure. What a label selector means is in ``batch.label_selectors``; here are bounds, kube-apiserver's refusals, and field
+selectors.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from mirror.batch.quoting import quoted
+from mirror.batch import label_selectors
+from mirror.batch.label_selectors import MalformedSelector, Requirement
+from mirror.batch.quoting import json_text
 from mirror.batch.syntax import label_value_problems, qualified_name_problems
+from mirror.batch.violations import Violation, forbidden, invalid, invalid_texts, required
+from mirror.embedded.apiserver.apimachinery.canonical import Json
 from mirror.embedded.apiserver.apimachinery.errors import bad_request
 
 Fields: TypeAlias = Callable[[str], str]
 """The value of a field of an object, by the field's name."""
-
-
-class Requirement(NamedTuple):
-    """One condition on one label."""
-
-    key: str
-    operator: str
-    """``in``, ``notin``, ``exists``, ``absent``, ``>`` or ``<``."""
-    values: tuple[str, ...] | frozenset[str] = ()
-    """Of ``>`` and ``<`` it is one."""
+Labels: TypeAlias = tuple[Requirement, ...]
+_SETS, _PRESENCES = ("In", "NotIn"), ("Exists", "DoesNotExist")
 
 
 class Term(NamedTuple):
@@ -36,15 +33,8 @@ class Term(NamedTuple):
     is_equal: bool
 
 
-Labels: TypeAlias = tuple[Requirement, ...]
-
 MOST_CONDITIONS = 1000
 """Different ones in a selector. Each is held against every object of a collection, and against every event."""
-
-
-def matches_labels(selector: Labels, labels: Mapping[str, str]) -> bool:
-    """Whether an object with these labels is meant."""
-    return all(_meets(one, labels) for one in selector)
 
 
 def matches_fields(selector: tuple[Term, ...], field: Fields) -> bool:
@@ -77,8 +67,8 @@ def field_terms(text: str) -> tuple[Term, ...]:
 
 def _labels(text: str) -> Labels:
     try:
-        found = tuple(dict.fromkeys(_Parser(text).all()))
-    except _Malformed as error:
+        found = tuple(dict.fromkeys(label_selectors.parse(text)))
+    except MalformedSelector as error:
         raise bad_request(str(error)) from error
     if len(found) > MOST_CONDITIONS:
         raise bad_request(f"the label selector has more than {MOST_CONDITIONS} conditions; this server takes no more")
@@ -99,197 +89,54 @@ _LONGEST_REMEMBERED = 1024
 _remembered_labels, _remembered_terms = lru_cache(maxsize=512)(_labels), lru_cache(maxsize=512)(_terms)
 
 
-def _meets(one: Requirement, labels: Mapping[str, str]) -> bool:
-    value = labels.get(one.key)
-    match one.operator:
-        case "in":
-            return value in one.values
-        case "notin":
-            return value not in one.values
-        case "exists":
-            return value is not None
-        case "absent":
-            return value is None
-    try:
-        number, limit = int(value or "none"), int(*one.values)
-    except ValueError:
-        return False
-    return number > limit if one.operator == ">" else number < limit
+def check_labels(field: str, labels: Mapping[str, str] | None) -> Iterator[Violation]:
+    """Keys and values of labels. A server takes them in any order; ours is that of the keys."""
+    for key in sorted(labels or ()):
+        yield from invalid_texts(field, key, qualified_name_problems(key))
+        yield from invalid_texts(field, (labels or {})[key], label_value_problems((labels or {})[key]))
+
+
+def check_selector(field: str, selector: Json | None, *, allow_bad_values: bool = False) -> Iterator[Violation]:
+    """Whether a selector is well formed; one that is not there is."""
+    if selector is None:
+        return
+    yield from check_labels(f"{field}.matchLabels", selector.get("matchLabels"))
+    for position, requirement in enumerate(selector.get("matchExpressions", ())):
+        yield from _check_requirement(
+            f"{field}.matchExpressions[{position}]", requirement, allow_bad_values=allow_bad_values
+        )
+
+
+def has_bad_values(selector: Json | None) -> bool:
+    """C9: a stored selector with such values may keep them."""
+    expressions = (selector or {}).get("matchExpressions", ())
+    return any(label_value_problems(value) for one in expressions for value in one.get("values", ()))
+
+
+def matches(selector: Json | None, labels: Mapping[str, str]) -> bool | None:
+    """Whether the selector of an object takes these labels; None if it is malformed. No selector takes nothing."""
+    if next(check_selector("", selector), None) is not None:
+        return None
+    return label_selectors.selector_of(selector).matches(labels)
+
+
+def _check_requirement(field: str, requirement: Json, *, allow_bad_values: bool) -> Iterator[Violation]:
+    operator, values = requirement["operator"], requirement.get("values", ())
+    if operator in _SETS:
+        if not values:
+            yield required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in _PRESENCES:
+        if values:
+            yield forbidden(f"{field}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+    else:
+        yield invalid(f"{field}.operator", json_text(operator), "not a valid selector operator")
+    key = requirement["key"]
+    yield from invalid_texts(f"{field}.key", key, qualified_name_problems(key))
+    for position, value in () if allow_bad_values else enumerate(values):
+        yield from invalid_texts(f"{field}.values[{position}]", value, label_value_problems(value))
 
 
 _OPERATOR = re.compile("!=|==?")
-_TOKEN = re.compile(r"[ \t\r\n]*(?:(==|!=|[=!(),<>])|([^=!(),<> \t\r\n]+)|$)")
-_END = ("end", "")
-
-
-_SET_OPERATORS = {"=": "in", "==": "in", "!=": "notin"}
-
-
-class _Malformed(ValueError):
-    """The selector cannot be read; says why."""
-
-
-class _Parser:
-    """The grammar of upstream's label selectors, with its complaints."""
-
-    def __init__(self, text: str) -> None:
-        self._tokens = _tokens(text)
-        self._position = 0
-
-    def all(self) -> Labels:
-        found: list[Requirement] = []
-        while True:
-            kind, literal = self._look(is_value=True)
-            if kind == "id" or literal == "!":
-                found.append(self._whole_requirement())
-                kind, literal = self._take()
-                if kind == "end":
-                    break
-                if literal != ",":
-                    raise _Malformed(f"found '{literal}', expected: ',' or 'end of string'")
-                kind, literal = self._look(is_value=True)
-                if kind != "id" and literal != "!":
-                    raise _Malformed(f"found '{literal}', expected: identifier after ','")
-            elif kind == "end":
-                break
-            else:
-                raise _Malformed(f"found '{literal}', expected: !, identifier, or 'end of string'")
-        return tuple(sorted(found, key=lambda one: one.key))
-
-    def _look(self, *, is_value: bool = False) -> tuple[str, str]:
-        kind, literal = self._tokens[self._position]
-        return ("id", literal) if is_value and kind == "word" else (kind, literal)
-
-    def _take(self, *, is_value: bool = False) -> tuple[str, str]:
-        found = self._look(is_value=is_value)
-        self._position += 1
-        return found
-
-    def _whole_requirement(self) -> Requirement:
-        try:
-            return self._requirement()
-        except _Malformed as error:
-            raise _Malformed(f"unable to parse requirement: {error}") from error
-
-    def _requirement(self) -> Requirement:
-        kind, key = self._take(is_value=True)
-        is_absence = key == "!"
-        if is_absence:
-            kind, key = self._take(is_value=True)
-        if kind != "id":
-            raise _Malformed(f"found '{key}', expected: identifier")
-        problems = qualified_name_problems(key)
-        if problems:
-            raise _Malformed(f"<nil>: Invalid value: {quoted(key)}: {'; '.join(problems)}")
-        kind, literal = self._look()
-        if is_absence or kind == "end" or literal == ",":
-            return Requirement(key, "absent" if is_absence else "exists")
-        operator = self._operator()
-        values = self._set() if operator in ("in", "notin") else (self._exact_value(),)
-        return _checked(key, operator, values)
-
-    def _operator(self) -> str:
-        _, literal = self._take()
-        if literal not in ("=", "==", "!=", ">", "<", "in", "notin"):
-            raise _Malformed(f"found '{literal}', expected: in, notin, =, ==, !=, gt, lt")
-        return literal
-
-    def _exact_value(self) -> str:
-        kind, literal = self._look(is_value=True)
-        if kind == "end" or literal == ",":
-            return ""
-        kind, literal = self._take(is_value=True)
-        if kind != "id":
-            raise _Malformed(f"found '{literal}', expected: identifier")
-        return literal
-
-    def _set(self) -> tuple[str, ...]:
-        _, literal = self._take(is_value=True)
-        if literal != "(":
-            raise _Malformed(f"found '{literal}' expected: '('")
-        found: set[str] = set()
-        kind, literal = self._look(is_value=True)
-        if literal == ")":
-            self._take(is_value=True)
-            return ("",)
-        if kind != "id" and literal != ",":
-            raise _Malformed(f"found '{literal}', expected: ',', ')' or identifier")
-        found |= self._identifiers()
-        _, literal = self._take()
-        if literal != ")":
-            raise _Malformed(f"found '{literal}', expected: ')'")
-        return tuple(sorted(found))
-
-    def _identifiers(self) -> set[str]:
-        found: set[str] = set()
-        while True:
-            kind, literal = self._take(is_value=True)
-            if kind == "id":
-                found.add(literal)
-                _, after = self._look(is_value=True)
-                if after == ",":
-                    continue
-                if after == ")":
-                    return found
-                raise _Malformed(f"found '{after}', expected: ',' or ')'")
-            if literal != ",":
-                raise _Malformed(f"found '{literal}', expected: ',', or identifier")
-            if not found:
-                found.add("")
-            kind, after = self._look(is_value=True)
-            if after == ")":
-                found.add("")
-                return found
-            if after == ",":
-                self._take(is_value=True)
-                found.add("")
-
-
-def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
-    if operator in "><":
-        detail = "for 'Gt', 'Lt' operators, the value must be an integer"
-        problems = [
-            f"values[{position}]: Invalid value: {quoted(value)}: {detail}"
-            for position, value in enumerate(values)
-            if not _is_int64(value)
-        ]
-    else:
-        problems = []
-    for position, value in enumerate(values):
-        wrong = label_value_problems(value)
-        if wrong:
-            problems.append(f"values[{position}][{key}]: Invalid value: {quoted(value)}: {'; '.join(wrong)}")
-    if problems:
-        text = problems[0] if len(problems) == 1 else f"[{', '.join(dict.fromkeys(problems))}]"
-        raise _Malformed(text)
-    if operator in "><":
-        return Requirement(key, operator, values)
-    return Requirement(key, _SET_OPERATORS.get(operator, operator), frozenset(values))
-
-
-def _is_int64(text: str) -> bool:
-    return re.fullmatch("[+-]?[0-9]{1,40}", text) is not None and -(2**63) <= int(text) < 2**63
-
-
-def _tokens(text: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    position = 0
-    # A zero byte ends the text for upstream's lexer.
-    text = text.split("\0", 1)[0]
-    while position < len(text):
-        token = _TOKEN.match(text, position)
-        if token is None:
-            break
-        special, word = token.groups()
-        if special is None and word is None:
-            break
-        if special is None:
-            found.append(("word" if word in ("in", "notin") else "id", word))
-        else:
-            found.append(("special", special))
-        position = token.end()
-    found.extend((_END, _END, _END))
-    return found
 
 
 def _pieces(text: str) -> list[str]:

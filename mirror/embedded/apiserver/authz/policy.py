@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from mirror.batch.label_selectors import Requirement
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.apimachinery.errors import StatusError, not_found
 from mirror.embedded.apiserver.authn.tokens import ACCOUNT_PREFIX
@@ -199,19 +200,5 @@ def _described(binding: _Binding, subject: _Subject) -> str:
 
 def _selects(selector: _Selector, labels: Mapping[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in selector.match_labels.items()) and all(
-        _holds(one.operator, one.values, labels.get(one.key)) for one in selector.match_expressions
+        Requirement(one.key, one.operator, frozenset(one.values)).matches(labels) for one in selector.match_expressions
     )
-
-
-def _holds(operator: str, values: Sequence[str | None], value: str | None) -> bool:
-    match operator:
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            return False

@@ -10,7 +10,7 @@ from typing import Any
 from mirror.batch.quoting import quoted
 from mirror.batch.syntax import subdomain_problems
 from mirror.batch.violations import Violation, invalid
-from mirror.embedded.apiserver.apimachinery import schemas
+from mirror.embedded.apiserver.apimachinery.canonical import canonical
 from mirror.embedded.apiserver.apimachinery.decoding import goprint
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json, Strategy, Update
 from mirror.embedded.apiserver.crds import checking, paths, values
@@ -64,7 +64,7 @@ class Custom(Strategy):
 
     def decode(self, body: Json) -> Json:
         found: Json = _copy(body)
-        found["metadata"] = schemas.canonical(found.get("metadata"), "ObjectMeta")
+        found["metadata"] = canonical(found.get("metadata"), "ObjectMeta")
         values.prune(found, self.schema, is_root=True)
         return found
 

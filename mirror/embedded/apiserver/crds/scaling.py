@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import invalid
-from mirror.embedded.apiserver.apimachinery import objects, schemas
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.canonical import canonical
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, failure, internal, not_found
 from mirror.embedded.apiserver.apimachinery.errors import invalid as refused
@@ -23,9 +25,8 @@ from mirror.embedded.apiserver.registry.builtin import Builtin
 from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
 from mirror.embedded.apiserver.request import options, responses
-from mirror.embedded.apiserver.request.negotiation import PLAIN
+from mirror.embedded.apiserver.request.info import PLAIN, RequestScope
 from mirror.embedded.apiserver.request.routing import ActionKey
-from mirror.embedded.apiserver.request.scope import RequestScope
 
 METHODS = ("GET", "PUT", "PATCH")
 _NO_SCALE = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
@@ -60,7 +61,7 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
 
     async def write(deps: Dependencies, scope: RequestScope, context: Context) -> Answer:
         request, name = scope.request, scope.name
-        scope = RequestScope(request, scope.user, "update", kind, scope.namespace, name, "", PLAIN, thread=scope.thread)
+        scope = replace(scope, verb="update", kind=kind, subresource="", format=PLAIN, warnings=[])
         content_type, is_patch = request.headers.get("content-type", ""), request.method == "PATCH"
         if is_patch:
             content_type = patching.type_of(content_type, kind)
@@ -110,7 +111,7 @@ def _patched(scope: RequestScope, content_type: str, validation: bodies.Validati
 def _placed(scope: RequestScope, decoded: bodies.Decoded) -> Json:
     """Raises: StatusError 400 unless it has the name and the namespace of the path."""
     scope.warnings.extend(one for one in decoded.warnings if one not in scope.warnings)
-    wished = schemas.canonical(decoded.body, "Scale")
+    wished = canonical(decoded.body, "Scale")
     meta = wished.setdefault("metadata", {})
     object_meta.match_namespace(scope, meta)
     object_meta.match_name(scope, meta)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-from mirror.embedded.apiserver.apimachinery import schemas
+from mirror.embedded.apiserver.apimachinery.canonical import canonical
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.managedfields import sets, shapes, validating
 from mirror.embedded.apiserver.managedfields.comparing import Comparison, Unownable, compared
@@ -295,4 +295,4 @@ def empty(kind: Kind) -> Json:
 
 @cache
 def _empty(struct: str) -> Json:
-    return schemas.canonical({}, struct) if struct else {"metadata": {}}
+    return canonical({}, struct) if struct else {"metadata": {}}

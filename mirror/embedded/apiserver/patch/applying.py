@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from mirror.embedded.apiserver.apimachinery import errors
-from mirror.embedded.apiserver.apimachinery.decoding import fast, typed, yamls
+from mirror.embedded.apiserver.apimachinery.decoding import text, typed, yamls
 from mirror.embedded.apiserver.apimachinery.decoding.bodies import (
     Decoded,
     Validation,
@@ -64,7 +64,7 @@ def applied(
 
 def _read(patch: bytes) -> tuple[Json, list[str]]:
     """The object of the request, and what is odd with its text."""
-    found: Any = fast.decode_untyped(patch) if yamls.is_like_json(patch) else None
+    found: Any = text.decode_untyped(patch) if yamls.is_like_json(patch) else None
     complaints: list[str] = []
     if found is None:
         try:

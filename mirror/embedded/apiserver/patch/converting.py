@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from mirror.embedded.apiserver.apimachinery.decoding import fast, scalars
+from mirror.embedded.apiserver.apimachinery.decoding import scalars, text
 from mirror.embedded.apiserver.apimachinery.decoding.goprint import type_of
 from mirror.embedded.apiserver.apimachinery.schemas import gotypes
 from mirror.embedded.apiserver.apimachinery.schemas.dropped import KNOWN, drop
@@ -28,7 +28,7 @@ def converted(body: dict[str, Any], struct: str) -> tuple[dict[str, Any], list[s
     Raises:
         Unconvertible: a value does not fit.
     """
-    quickly = fast.decode(msgspec.json.encode(body), struct)
+    quickly = text.decode(msgspec.json.encode(body), struct)
     if quickly is not None:
         return quickly, []
     unknown: list[str] = []

@@ -15,7 +15,7 @@ import msgspec
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import invalid_text
 from mirror.embedded.apiserver.apimachinery import errors
-from mirror.embedded.apiserver.apimachinery.decoding import fast, goprint, names, syntax, typed
+from mirror.embedded.apiserver.apimachinery.decoding import goprint, names, syntax, text, typed
 from mirror.embedded.apiserver.apimachinery.decoding.bodies import (
     Decoded,
     Validation,
@@ -26,7 +26,7 @@ from mirror.embedded.apiserver.apimachinery.decoding.bodies import (
 from mirror.embedded.apiserver.apimachinery.decoding.text import Members, NotJson, Number, is_shallow, parse, plain
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.schemas import versions
-from mirror.embedded.apiserver.patch import converting, json_patch, merge_patch, printed, strategic
+from mirror.embedded.apiserver.patch import converting, json_patch, merge_patch, strategic
 
 Json: TypeAlias = dict[str, Any]
 
@@ -86,7 +86,7 @@ def patched(content_type: str, patch: bytes, current: Json, kind: Kind, validati
 
 def _printed(apply: Callable[..., Any], current: Json, patch: Any, kind: Kind) -> Any:
     """What a patch makes, in the order in which the server would print it."""
-    return apply(printed.in_order(current, kind.strategy.struct), patch, sorts=True)
+    return apply(merge_patch.in_order(current, kind.strategy.struct), patch, sorts=True)
 
 
 def _operations(patch: bytes, validation: Validation) -> tuple[list[Json], list[str]]:
@@ -168,7 +168,7 @@ def _strategic(patch: bytes, current: Json, kind: Kind, validation: Validation) 
 
 
 def _strategic_patch(patch: bytes, validation: Validation) -> tuple[Json, list[str]]:
-    wanted = fast.decode_untyped(patch)
+    wanted = text.decode_untyped(patch)
     if wanted is not None and is_shallow(wanted):
         return wanted, []
     members = _parsed(patch, "")
@@ -184,10 +184,10 @@ def _decoded(body: Any, again: Callable[[], Any], complaints: list[str], kind: K
     """
     if not kind.strategy.struct:
         return _decoded_custom(body, complaints, kind, validation)
-    found = fast.decode(msgspec.json.encode(body), kind.strategy.struct)
+    found = text.decode(msgspec.json.encode(body), kind.strategy.struct)
     shown = ""
     if found is None or complaints or (found.get("apiVersion"), found.get("kind")) != (kind.api_version, kind.kind):
-        shown = printed.text(again())
+        shown = merge_patch.text(again())
         found, unknown = _decoded_slowly(shown, kind)
         complaints = [*complaints, *unknown]
     found["apiVersion"], found["kind"] = kind.api_version, kind.kind
@@ -224,7 +224,7 @@ def _internal(members: Any, own_kind: str, kind: Kind) -> tuple[Json, list[str]]
 
 
 def _decoded_custom(body: Any, complaints: list[str], kind: Kind, validation: Validation) -> Decoded:
-    shown = printed.text(printed.in_order(body, ""))
+    shown = merge_patch.text(merge_patch.in_order(body, ""))
     found = body if isinstance(body, dict) else {}
     try:
         own_version, own_kind = names.interpret(found)

@@ -11,10 +11,9 @@ from typing import ClassVar
 
 from mirror.batch.syntax import subdomain_problems
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver.apimachinery import schemas
-from mirror.embedded.apiserver.apimachinery.canonical import same
+from mirror.embedded.apiserver.apimachinery.canonical import canonical, same
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Json, Strategy, Update
-from mirror.embedded.apiserver.registry import storage_form
+from mirror.embedded.apiserver.registry import object_meta
 from mirror.embedded.apiserver.validation import metadata
 
 CORE_REFUSAL = "field label not supported: {label}"
@@ -31,7 +30,7 @@ class Builtin(Strategy):
     """What is wrong with a name, in the server's sentences."""
 
     def decode(self, body: Json) -> Json:
-        found: Json = schemas.canonical(body, self.struct)
+        found: Json = canonical(body, self.struct)
         found.setdefault("metadata", {})
         return found
 
@@ -69,7 +68,7 @@ class Builtin(Strategy):
         ]
 
     def served(self, stored: Json) -> Json:
-        found: Json = storage_form.stored(stored, self.struct)
+        found: Json = object_meta.stored(stored, self.struct)
         return found
 
     def check_meta(self, body: Json) -> Iterator[Violation]:

@@ -7,7 +7,7 @@ delete. The order of the checks is that of kube-apiserver's registry.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.apimachinery import objects
@@ -19,7 +19,7 @@ from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.graceful_deletion import Step, before_delete
 from mirror.embedded.apiserver.request import options, responses
 from mirror.embedded.apiserver.request.delete_options import DeleteOptions, delete_options
-from mirror.embedded.apiserver.request.scope import RequestScope
+from mirror.embedded.apiserver.request.info import RequestScope
 from mirror.embedded.apiserver.storage.records import Record, StorageConflict
 
 _SHOWN_WHEN_DELETED = frozenset((("", "pods"), ("", "serviceaccounts"), ("", "namespaces")))
@@ -66,18 +66,7 @@ async def delete_collection(deps: Dependencies, scope: RequestScope) -> Response
         if number % _AT_ONCE == _AT_ONCE - 1 or size > _BYTES_AT_ONCE:
             size = 0
             await asyncio.sleep(0)  # others want to be served, too
-        one = RequestScope(
-            scope.request,
-            scope.user,
-            scope.verb,
-            scope.kind,
-            record.namespace,
-            record.name,
-            "",
-            scope.format,
-            scope.warnings,
-            scope.thread,
-        )
+        one = replace(scope, namespace=record.namespace, name=record.name, subresource="")
         try:
             await deleted(deps, one, wanted)
         except StatusError as refused:

@@ -15,7 +15,7 @@ from mirror.embedded.apiserver.apimachinery.objects import new_uid
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.authz.authorizer import Authorizer
 from mirror.embedded.apiserver.messages import Answer, User
-from mirror.embedded.apiserver.request.scope import RequestScope
+from mirror.embedded.apiserver.request.info import RequestScope
 from mirror.embedded.apiserver.side_thread import SideThread
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.podlogs import PodLogs

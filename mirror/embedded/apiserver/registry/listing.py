@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from mirror.batch import label_selectors
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver import side_thread
 from mirror.embedded.apiserver.apimachinery import objects, selectors
@@ -20,8 +21,8 @@ from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.messages import Response
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.request import options, responses
+from mirror.embedded.apiserver.request.info import RequestScope
 from mirror.embedded.apiserver.request.options import EXACT, ListOptions
-from mirror.embedded.apiserver.request.scope import RequestScope
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Gone, Record
 
@@ -62,7 +63,7 @@ class Predicate(NamedTuple):
             return False
         if self.name is not None and record.name != self.name:
             return False
-        if self.labels and not selectors.matches_labels(self.labels, record.labels):
+        if self.labels and not label_selectors.matches(self.labels, record.labels):
             return False
         return not self.fields or selectors.matches_fields(self.fields, fields_of(kind, record))
 

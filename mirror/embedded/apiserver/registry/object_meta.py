@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from random import Random
+from typing import Any, TypeAlias
 
+from mirror.batch import times
 from mirror.batch.syntax import segment_problems
 from mirror.batch.violations import Violation, invalid_text, invalid_texts, required
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, failure, invalid
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
-from mirror.embedded.apiserver.request.scope import RequestScope
+from mirror.embedded.apiserver.request.info import RequestScope
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Record
 from mirror.embedded.apiserver.validation import metadata
@@ -178,3 +181,74 @@ def _segment_problems(field: str, text: str) -> list[Violation]:
 
 def _untimed(meta: Json) -> list[Json]:
     return [{name: value for name, value in one.items() if name != "time"} for one in meta.get("managedFields") or ()]
+
+
+# The form in storage: times in UTC with whole seconds (or microseconds), no empty lists.
+
+_Change: TypeAlias = Callable[[Any], Any]
+
+
+def stored(body: Json, struct: str) -> Json:
+    """The canonical object of this struct as every answer shows it; what it shares with the input is never changed."""
+    changed: Json = _changed(body, _changes(struct))
+    return changed
+
+
+def micro(text: str) -> str:
+    """A time with six digits of a second, in UTC.
+
+    Raises:
+        BadTime: it is not a time.
+    """
+    seconds, rest = divmod(times.instant(text), times.NANOSECONDS)
+    return f"{times.text(seconds)[:-1]}.{rest // 1_000:06}Z"
+
+
+@cache
+def _changes(struct: str) -> Mapping[str, _Change]:
+    """The fields of a struct in which anything may change, and how."""
+    found = ((name, _change(kind)) for name, kind in STRUCTS[struct].items() if struct != "ManagedFieldsEntry")
+    return {name: change for name, change in found if change is not None}
+
+
+def _change(kind: str) -> _Change | None:
+    base = kind.strip("*!")
+    if base == "t":
+        return _seconds
+    if base == "m":
+        return _microseconds
+    if base.startswith("["):
+        item = _change(base[1:-1])
+        return (lambda value: [item(one) for one in value] or None if value else None) if item else _list
+    if base in STRUCTS:
+        changes = _changes(base)
+        return (lambda value: _changed(value, changes) if value else value) if changes else None
+    return None
+
+
+def _changed(body: Json, changes: Mapping[str, _Change]) -> Json:
+    return {name: changes[name](value) if name in changes else value for name, value in body.items()}
+
+
+def _list(value: Any) -> Any:
+    return value or None
+
+
+def _seconds(value: Any) -> Any:
+    return _time(value, times.stored)
+
+
+def _microseconds(value: Any) -> Any:
+    return _time(value, micro)
+
+
+def _time(value: Any, form: Callable[[str], str]) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return None if times.instant(value) == _ZERO else form(value)
+    except times.BadTime:
+        return value
+
+
+_ZERO = times.instant(times.ZERO)

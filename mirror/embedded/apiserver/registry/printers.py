@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from mirror.batch import times
+from mirror.batch.label_selectors import selector_of
 from mirror.embedded.apiserver.apimachinery.strategy import Column
 from mirror.model.durations import human_duration
 
@@ -159,22 +160,10 @@ def selector(value: Mapping[str, Any] | None) -> str:
     """A label selector in one line."""
     if value is None:
         return NONE
-    parts = [(key, f"{key}={one}") for key, one in value.get("matchLabels", {}).items()]
-    for expression in value.get("matchExpressions", ()):
-        key, operator = expression.get("key", ""), expression.get("operator", "")
-        values = ",".join(sorted(expression.get("values", ())))
-        match operator:
-            case "In":
-                parts.append((key, f"{key} in ({values})"))
-            case "NotIn":
-                parts.append((key, f"{key} notin ({values})"))
-            case "Exists":
-                parts.append((key, key))
-            case "DoesNotExist":
-                parts.append((key, f"!{key}"))
-            case _:
-                return "<error>"
-    return ",".join(text for _, text in sorted(parts, key=lambda part: part[0])) if parts else NONE
+    found = selector_of(value)
+    if any(one.operator not in ("In", "NotIn", "Exists", "DoesNotExist") for one in found.expressions):
+        return "<error>"
+    return str(found) or NONE
 
 
 def _nanoseconds(moment: object) -> int | None:

@@ -28,8 +28,8 @@ from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.registry import object_meta
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.graceful_deletion import should_delete_during_update
+from mirror.embedded.apiserver.request.info import RequestScope
 from mirror.embedded.apiserver.request.options import WriteOptions
-from mirror.embedded.apiserver.request.scope import RequestScope
 from mirror.embedded.apiserver.storage.records import Record, StorageConflict
 
 _GENERATED_TRIES = 8

@@ -14,8 +14,8 @@ from mirror.embedded.apiserver.registry import object_meta
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.store import Change, changed, created
 from mirror.embedded.apiserver.request import options, responses
+from mirror.embedded.apiserver.request.info import RequestScope
 from mirror.embedded.apiserver.request.options import WriteOptions
-from mirror.embedded.apiserver.request.scope import RequestScope
 
 
 async def create(deps: Dependencies, scope: RequestScope) -> Response:

@@ -22,7 +22,7 @@ from mirror.embedded.apiserver.apimachinery.errors import (
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.messages import Request, Response
 from mirror.embedded.apiserver.patch import patching
-from mirror.embedded.apiserver.request.info import OF_ALL_NAMESPACES, Target
+from mirror.embedded.apiserver.request.info import OF_ALL_NAMESPACES, RequestScope
 
 ActionKey: TypeAlias = tuple[str, str, str]
 """The plural with its group, the subresource (empty: the object itself), and the HTTP method."""
@@ -36,77 +36,73 @@ def resource_of(kind: Kind) -> str:
     return qualified(kind.plural, kind.group)
 
 
-def verb_of(request: Request, allowed: str, target: Target) -> str:
-    """The verb that is served: the one that was allowed, or none (empty) where the method is not served there.
-
-    Args:
-        allowed: of ``paths.RequestInfo``.
-    """
-    if _is_custom(target.kind):
+def served_verb(scope: RequestScope) -> str:
+    """The verb that is served: the one that was allowed, or none (empty) where the method is not served there."""
+    allowed, method = scope.verb, scope.request.method
+    if _is_custom(scope.kind):
         return allowed  # their router looks at nothing else, not even at the method
-    if request.method == "HEAD" or (target.is_watch and request.method != "GET"):
+    if method == "HEAD" or (scope.is_watch_path and method != "GET"):
         return ""
-    if target.name:
-        return "" if allowed == "create" and not target.subresource else allowed
+    if scope.name:
+        return "" if allowed == "create" and not scope.subresource else allowed
     return "" if allowed in ("update", "patch") else allowed
 
 
-def action_of(request: Request, target: Target, actions: Container[ActionKey]) -> ActionKey | None:
+def action_of(scope: RequestScope, actions: Container[ActionKey]) -> ActionKey | None:
     """The action that takes the request in place of a verb, if there is one. Raises: StatusError 400."""
-    method = "GET" if request.method == "HEAD" and _is_custom(target.kind) else request.method
-    key = resource_of(target.kind), target.subresource, method
-    if key not in actions or target.is_watch or (target.name and not target.subresource):
+    method = scope.request.method
+    method = "GET" if method == "HEAD" and _is_custom(scope.kind) else method
+    key = resource_of(scope.kind), scope.subresource, method
+    if key not in actions or scope.is_watch_path or (scope.name and not scope.subresource):
         return None
-    if target.subresource and not target.name:
+    if scope.subresource and not scope.name:
         raise bad_request("name must be provided")
-    return key if target.namespace or not target.kind.is_namespaced else None
+    return key if scope.namespace or not scope.kind.is_namespaced else None
 
 
-def check_served(
-    target: Target, verb: str, actions: Container[ActionKey], *, selected_name: str = "", content_type: str = ""
-) -> None:
+def check_served(scope: RequestScope, actions: Container[ActionKey], *, selected_name: str = "") -> None:
     """Whether there is such a request; ``selected_name`` is that of a field selector.
 
     Raises:
         StatusError: 400, 404, 405; 415 for a patch of a built-in kind, which upstream's routing tells by its type.
     """
-    kind = target.kind
-    if target.subresource:
-        _check_subresource(target, verb, actions, selected_name)
+    kind, verb = scope.kind, scope.verb
+    if scope.subresource:
+        _check_subresource(scope, verb, actions, selected_name)
     elif _is_custom(kind):
-        if verb in ("update", "patch") and not target.name:
+        if verb in ("update", "patch") and not scope.name:
             raise bad_request("name must be provided")
         if verb not in kind.verbs:
             raise _not_supported(kind, verb)
     else:
-        _check_built_in(target, verb)
+        _check_built_in(scope, verb)
     if verb == "patch" and not _is_custom(kind):
-        patching.type_of(content_type, kind)
-    _check_names(target, verb)
+        patching.type_of(scope.request.headers.get("content-type", ""), kind)
+    _check_names(scope, verb)
 
 
-def _check_built_in(target: Target, verb: str) -> None:
-    kind = target.kind
-    is_wide = kind.is_namespaced and not target.namespace
-    if target.name and not _OF_OBJECTS.intersection(kind.verbs):
+def _check_built_in(scope: RequestScope, verb: str) -> None:
+    kind = scope.kind
+    is_wide = kind.is_namespaced and not scope.namespace
+    if scope.name and not _OF_OBJECTS.intersection(kind.verbs):
         raise no_such_path()
-    if (target.is_watch and "watch" not in kind.verbs) or (is_wide and "list" not in kind.verbs):
+    if (scope.is_watch_path and "watch" not in kind.verbs) or (is_wide and "list" not in kind.verbs):
         raise no_such_path()
-    if verb not in kind.verbs or (is_wide and not target.name and verb not in OF_ALL_NAMESPACES):
+    if verb not in kind.verbs or (is_wide and not scope.name and verb not in OF_ALL_NAMESPACES):
         raise method_not_allowed()
 
 
-def _check_names(target: Target, verb: str) -> None:
+def _check_names(scope: RequestScope, verb: str) -> None:
     """A name or a namespace that is empty, or that storage could not have."""
-    if target.subresource and not target.name:
+    if scope.subresource and not scope.name:
         raise bad_request("name must be provided")
-    if target.kind.is_namespaced and not target.namespace and verb not in OF_ALL_NAMESPACES:
+    if scope.kind.is_namespaced and not scope.namespace and verb not in OF_ALL_NAMESPACES:
         raise bad_request("Namespace parameter required.")
     if verb in ("get", "patch", "delete"):
-        check_segment(target.name)
-    if target.namespace in (".", "..") and verb not in ("create", "update", "patch"):
-        group = target.kind.group if _is_custom(target.kind) else ""
-        key = "/" + "/".join(filter(None, (group, target.kind.plural, target.namespace, target.name)))
+        check_segment(scope.name)
+    if scope.namespace in (".", "..") and verb not in ("create", "update", "patch"):
+        group = scope.kind.group if _is_custom(scope.kind) else ""
+        key = "/" + "/".join(filter(None, (group, scope.kind.plural, scope.namespace, scope.name)))
         raise StatusError(failure(500, "", f"invalid key: {quoted(key)}"))
 
 
@@ -134,19 +130,19 @@ def nowhere(request: Request, registry: Registry) -> Response:
     return Response(404, b"404 page not found\n", "text/plain; charset=utf-8", (("X-Content-Type-Options", "nosniff"),))
 
 
-def _check_subresource(target: Target, verb: str, actions: Container[ActionKey], selected_name: str) -> None:
-    kind, resource = target.kind, resource_of(target.kind)
-    way = kind.strategy.subresources.get(target.subresource)
+def _check_subresource(scope: RequestScope, verb: str, actions: Container[ActionKey], selected_name: str) -> None:
+    kind, resource = scope.kind, resource_of(scope.kind)
+    way = kind.strategy.subresources.get(scope.subresource)
     if not _is_custom(kind):
-        if target.is_watch:
+        if scope.is_watch_path:
             raise no_such_path()
-        if not target.name:
+        if not scope.name:
             verb = {"list": "get", "watch": "get", "deletecollection": "delete"}.get(verb, verb)
     if way is None:
-        if any((resource, target.subresource, method) in actions for method in _METHODS):
+        if any((resource, scope.subresource, method) in actions for method in _METHODS):
             raise _not_supported(kind, verb) if _is_custom(kind) else method_not_allowed()
         if _is_custom(kind):
-            raise not_found(kind.plural, kind.group, target.name or selected_name)
+            raise not_found(kind.plural, kind.group, scope.name or selected_name)
         raise no_such_path()
     if verb in way.verbs:
         return

@@ -28,8 +28,8 @@ from mirror.batch.violations import (
     too_long,
 )
 from mirror.embedded.apiserver.apimachinery.canonical import Json
-from mirror.embedded.apiserver.apimachinery.label_selectors import check_labels
 from mirror.embedded.apiserver.apimachinery.printing import text, time_text
+from mirror.embedded.apiserver.apimachinery.selectors import check_labels
 
 _LONGEST_MANAGER, _LONGEST_SUBRESOURCE = 128, 256
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"

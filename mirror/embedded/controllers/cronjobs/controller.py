@@ -12,9 +12,8 @@ from mirror.embedded.controllers.cronjobs import timing
 from mirror.embedded.controllers.cronjobs.jobs import owner_name
 from mirror.embedded.controllers.cronjobs.syncing import Syncer
 from mirror.embedded.controllers.cronjobs.timing import Timing
-from mirror.embedded.controllers.keeping import identity
 from mirror.embedded.controllers.recording import WARNING, About, Recorder
-from mirror.embedded.controllers.working import AT_ONCE, RETRY, Key, informer, watch_all, work_on
+from mirror.embedded.controllers.working import AT_ONCE, RETRY, Key, identity, informer, watch_all, work_on
 from mirror.kube.client import Client
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS

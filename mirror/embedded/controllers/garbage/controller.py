@@ -9,10 +9,9 @@ from mirror.embedded.controllers.client import DEFINITIONS, Api
 from mirror.embedded.controllers.discovering import Kinds
 from mirror.embedded.controllers.garbage.collecting import Collector
 from mirror.embedded.controllers.garbage.graph import Graph, Node, node_of
-from mirror.embedded.controllers.keeping import identity
 from mirror.embedded.controllers.recording import WARNING, About, Recorder
 from mirror.embedded.controllers.settings import Settings
-from mirror.embedded.controllers.working import AT_ONCE, RETRY, informer, work_on
+from mirror.embedded.controllers.working import AT_ONCE, RETRY, identity, informer, work_on
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object, OwnerReference

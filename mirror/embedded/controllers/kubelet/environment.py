@@ -11,7 +11,6 @@ from typing import Any
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.apimachinery import quantities
 from mirror.embedded.controllers.client import Api, Json
-from mirror.embedded.controllers.kubelet.expansion import expanded
 from mirror.embedded.controllers.kubelet.runtime import CannotStart, NotYet
 from mirror.kube.errors import NotFound
 from mirror.kube.resources import CONFIGMAPS, SECRETS, Resource
@@ -141,3 +140,24 @@ def _texts(body: Json, *, is_secret: bool) -> Iterator[tuple[str, str]]:
             yield name, base64.b64decode(value).decode(errors="surrogateescape")
         except (binascii.Error, ValueError):
             continue
+
+
+# ``$(NAME)`` in commands, arguments and values of variables, as Kubernetes replaces it; pure.
+
+
+def expanded(text: str, variables: Mapping[str, str]) -> str:
+    """The text with variables in place; ``$$`` is a dollar, and what is not known stays as it is."""
+    found: list[str] = []
+    position = 0
+    while (dollar := text.find("$", position)) >= 0 and dollar + 1 < len(text):
+        found.append(text[position:dollar])
+        follower = text[dollar + 1]
+        close = text.find(")", dollar) if follower == "(" else -1
+        if close >= 0:
+            name = text[dollar + 2 : close]
+            found.append(variables.get(name, f"$({name})"))
+            position = close + 1
+        else:
+            found.append("$" if follower == "$" else f"${follower}")
+            position = dollar + 2
+    return "".join(found) + text[position:]

@@ -19,7 +19,7 @@ from pathlib import Path
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.apimachinery import quantities
 from mirror.embedded.controllers.client import Json
-from mirror.embedded.controllers.kubelet.expansion import expanded
+from mirror.embedded.controllers.kubelet.environment import expanded
 from mirror.embedded.controllers.kubelet.runtime import CannotStart
 
 _PR_SET_PDEATHSIG = 1

@@ -13,6 +13,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +21,6 @@ from pathlib import Path
 from mirror.embedded.controllers.client import Json
 from mirror.embedded.controllers.kubelet import keeper, launching
 from mirror.embedded.controllers.kubelet.environment import Environment
-from mirror.embedded.controllers.kubelet.guarding import MARKER, Guard
 from mirror.embedded.controllers.kubelet.runtime import Ended, Instant, NotYet, Order, Run
 from mirror.embedded.controllers.kubelet.simulated import SCHEME
 from mirror.embedded.podlogs import ContainerLog, PodLogs
@@ -288,3 +288,54 @@ def _poll_end(
             one.cancel()
 
     return end
+
+
+# The keeper's end in this process: starts it, reports processes that begin and end.
+
+MARKER = "JOBMIRROR_CONTAINER"
+"""The variable that every process of a container has, and that tells whose it is."""
+_LAST_SECONDS = 5.0
+
+
+class Guard:
+    """A keeper of one kubelet's processes and folder."""
+
+    def __init__(self, kubelet_id: str, folder: Path) -> None:
+        """Raises OSError: it cannot be started."""
+        self._folder = folder
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", keeper.__file__, f"{MARKER}={kubelet_id}/", str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd="/",
+            text=True,
+            bufsize=1,
+        )
+
+    def began(self, group: int) -> None:
+        """A process group is there."""
+        self._tell(f"+{group}")
+
+    def ended(self, group: int) -> None:
+        """A process group is gone."""
+        self._tell(f"-{group}")
+
+    def remove(self, folder: Path) -> None:
+        """A folder inside its own is needed no more."""
+        self._tell(f"rm {folder}")
+
+    def close(self) -> None:
+        """Let it clean up, and wait for that; it takes milliseconds if nothing is left."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LAST_SECONDS)
+
+    def _tell(self, line: str) -> None:
+        """A keeper that somebody has killed is no reason to stop."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.write(line + "\n")

@@ -1,9 +1,11 @@
 """Who asks and who may: tokens, roles as they change, impersonation, and that nobody gives what he does not have."""
 
+import base64
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, NamedTuple
 
+import jwt
 import msgspec
 import pytest
 
@@ -175,6 +177,27 @@ def test_a_bound_token_ends_with_its_pod(access: Access, storage: Storage) -> No
     remove(storage, "pods", "ns", "p")
     with pytest.raises(Refusal, match="invalidated"):
         access.authenticator.verify(token)
+
+
+def test_a_token_that_another_key_signed_is_refused(access: Access, storage: Storage) -> None:
+    """Whatever its header names as the algorithm; only what does not claim our issuer is nobody's."""
+    put(storage, "serviceaccounts", "ns", "robot")
+    token, _ = access.authenticator.tokens.issue(namespace="ns", name="robot", uid="uid-robot")
+    claims = jwt.decode(token, options={"verify_signature": False})
+    with pytest.raises(Refusal, match="invalid signature"):
+        access.authenticator.verify(jwt.encode(claims, "x" * 32))
+    unsigned = jwt.encode(claims, None, algorithm="none")
+    assert access.authenticator.verify(unsigned) is None
+    assert access.authenticator.verify(jwt.encode(claims | {"iss": "https://other"}, "x" * 32)) is None
+
+
+@pytest.mark.parametrize(
+    "part", ["", ".", "a.b", "\udc80", "é", "[" * 100_000, base64.b64encode(b"[" * 100_000).decode()]
+)
+def test_what_is_no_token_is_nobodys(access: Access, part: str) -> None:
+    """However it is malformed, and wherever."""
+    for token in (part, f"{part}.{part}.{part}", f"e30.eyJpc3MiOiJodHRwczovL2t1YmVybmV0ZXMuZGVmYXVsdC5zdmMifQ.{part}"):
+        assert access.authenticator.verify(token) is None
 
 
 def test_a_token_for_others_is_none_for_us(access: Access, storage: Storage) -> None:

@@ -14,7 +14,7 @@ from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.discovery import groups
 from mirror.embedded.apiserver.messages import Request, Response
-from mirror.embedded.apiserver.registry.resources.table import builtin
+from mirror.embedded.apiserver.registry.builtin import builtin
 
 AGGREGATED = f"{groups.AGGREGATED_TYPE},application/json"
 

@@ -11,7 +11,7 @@ from mirror.embedded.apiserver.apimachinery.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
 from mirror.embedded.apiserver.managedfields import field_manager, shapes
-from mirror.embedded.apiserver.registry.resources.table import builtin
+from mirror.embedded.apiserver.registry.builtin import builtin
 
 Json = dict[str, Any]
 KINDS = {kind.kind: kind for kind in builtin(ALL_ON)}

@@ -17,7 +17,7 @@ from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.patch import applying
 from mirror.embedded.apiserver.patch.apply import LAST_APPLIED
-from mirror.embedded.apiserver.registry.resources.table import builtin
+from mirror.embedded.apiserver.registry.builtin import builtin
 
 Json = dict[str, Any]
 KINDS = {kind.kind: kind for kind in builtin(ALL_ON)}

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from mirror.embedded.apiserver.crds.definition_rules import check_definition
-from mirror.embedded.apiserver.patch import printed, strategic
+from mirror.embedded.apiserver.patch import merge_patch, strategic
 from mirror.embedded.apiserver.patch.ordering import Places
 
 ITEMS = 1_000
@@ -63,7 +63,7 @@ def test_the_members_of_a_map_are_put_in_order_without_comparing_each_pair(monke
     """Managed fields of a large set are such a map."""
     monkeypatch.setattr(Name, "compared", 0)
     names = [Name(f"f:{place}") for place in range(ITEMS)]
-    assert list(printed.in_order(dict.fromkeys(reversed(names)), "")) == sorted(names)
+    assert list(merge_patch.in_order(dict.fromkeys(reversed(names)), "")) == sorted(names)
     assert Name.compared < 30 * ITEMS
 
 

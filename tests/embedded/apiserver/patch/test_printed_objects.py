@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror.embedded.apiserver.patch import printed
+from mirror.embedded.apiserver.patch import merge_patch
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ def test_fields_are_in_the_order_of_the_types_of_the_server(
     struct: str, given: tuple[str, ...], shown: list[str]
 ) -> None:
     """Kind and version come first in objects, but not in what only refers to one."""
-    assert list(printed.in_order(dict.fromkeys(given, "x"), struct)) == shown
+    assert list(merge_patch.in_order(dict.fromkeys(given, "x"), struct)) == shown

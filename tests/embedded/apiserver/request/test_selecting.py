@@ -8,17 +8,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mirror.batch import label_selectors
 from mirror.embedded.apiserver.apimachinery import selectors
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.authz.attributes import attributes_of
-from mirror.embedded.apiserver.messages import Request
+from mirror.embedded.apiserver.messages import ADMIN, Request
 from mirror.embedded.apiserver.request import options
 from mirror.embedded.apiserver.request.delete_options import delete_options
-from mirror.embedded.apiserver.request.info import request_info, target_of
-from mirror.embedded.apiserver.request.negotiation import PLAIN, Format, format_of, format_of_errors
-from mirror.embedded.apiserver.request.routing import action_of, verb_of
+from mirror.embedded.apiserver.request.info import PLAIN, Format, format_of, format_of_errors, request_info, scope_of
+from mirror.embedded.apiserver.request.routing import action_of, served_verb
 
 ACTIONS = {("pods", "status", "POST"): None, ("pods", "status", "GET"): None, ("pods", "", "POST"): None}
 BUILT_IN = Strategy()
@@ -62,12 +62,14 @@ REGISTRY.add(Kind("x.io", "v1", "Thing", "things", Strategy()))
 )
 def test_a_path_names(path: str, expected: tuple[str, str, str, str, bool] | None) -> None:
     """A kind, a namespace, a name and a subresource; or nothing."""
-    found = target_of(request_info(Request("GET", path)), REGISTRY)
+    request = Request("GET", path)
+    found = scope_of(request, request_info(request), ADMIN, REGISTRY)
     if expected is None:
         assert found is None
     else:
         assert found is not None
-        assert (found.kind.plural, *found[1:]) == expected
+        shown = found.kind.plural, found.namespace, found.name, found.subresource, found.is_watch_path
+        assert shown == expected
 
 
 @pytest.mark.parametrize("path", ["/api/v1/watch", "/apis/batch/v1/proxy", "/apis/x.io/v1/watch/"])
@@ -124,8 +126,8 @@ def test_what_is_served_is_what_was_judged(method: str, start: str, parts: list[
     request = Request(method, start + "/".join(parts), query)
     try:
         info = request_info(request)
-        target = target_of(info, REGISTRY)
-        key = None if target is None else action_of(request, target, ACTIONS)
+        target = scope_of(request, info, ADMIN, REGISTRY)
+        key = None if target is None else action_of(target, ACTIONS)
     except StatusError:
         return
     if target is None:
@@ -134,7 +136,7 @@ def test_what_is_served_is_what_was_judged(method: str, start: str, parts: list[
     assert (judged.group, judged.resource) == (target.kind.group, target.kind.plural)
     assert (judged.name, judged.subresource) == (target.name, target.subresource)
     assert judged.namespace == target.namespace or (judged.resource, judged.name) == ("namespaces", judged.namespace)
-    verb = verb_of(request, info.verb, target)
+    verb = served_verb(target)
     assert verb in ("", judged.verb)
     if verb in ("get", "list", "watch") and target.kind.strategy.struct:
         assert method == "GET"
@@ -164,7 +166,7 @@ def test_what_is_served_is_what_was_judged(method: str, start: str, parts: list[
 )
 def test_labels_match(text: str, labels: dict[str, str], is_match: bool) -> None:
     """As upstream's selectors do."""
-    assert selectors.matches_labels(selectors.label_selector(text), labels) is is_match
+    assert label_selectors.matches(selectors.label_selector(text), labels) is is_match
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from mirror.batch.violations import Violation
 from mirror.embedded.apiserver.apimachinery.errors import invalid
-from mirror.embedded.apiserver.registry.resources.job_warnings import warnings_of
+from mirror.embedded.apiserver.registry.resources.jobs import warnings_of
 from tests.embedded.apiserver.validation.jobs import Json, changed, created, job, stored
 
 ONE = Violation("spec.a", "FieldValueRequired", "Required value")

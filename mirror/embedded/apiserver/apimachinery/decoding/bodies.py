@@ -14,11 +14,12 @@ import msgspec
 
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.apimachinery import errors
-from mirror.embedded.apiserver.apimachinery.decoding import fast, names, protobuf, syntax, typed, yamls
+from mirror.embedded.apiserver.apimachinery.canonical import canonical
+from mirror.embedded.apiserver.apimachinery.decoding import names, protobuf, syntax, text, typed, yamls
 from mirror.embedded.apiserver.apimachinery.decoding.protobuf import PROTOBUF_TYPE
 from mirror.embedded.apiserver.apimachinery.decoding.text import NotJson, parse, plain
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
-from mirror.embedded.apiserver.apimachinery.schemas import canonical, versions
+from mirror.embedded.apiserver.apimachinery.schemas import versions
 
 Json: TypeAlias = dict[str, Any]
 Validation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
@@ -65,7 +66,7 @@ def decode_as(
     complaints: list[str] = []
     if media_type == YAML_TYPE:
         data, complaints = _from_yaml(data, kind)
-    body = fast.decode(data, struct)
+    body = text.decode(data, struct)
     if body is None or (body.get("apiVersion") or api_version) != api_version or (body.get("kind") or kind) != kind:
         return _decode_slowly(data, api_version, kind, struct, validation, complaints)
     body["apiVersion"], body["kind"] = api_version, kind
@@ -204,7 +205,7 @@ def _decode_custom(data: bytes, content_type: str, kind: Kind, validation: Valid
         raise _unknown_format()
     if media_type == YAML_TYPE:
         data, complaints = _from_yaml(data, kind.kind)
-    body = fast.decode_untyped(data)
+    body = text.decode_untyped(data)
     members = None
     if body is None:
         members = parsed(data, kind.kind)

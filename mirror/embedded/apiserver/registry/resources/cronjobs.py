@@ -24,8 +24,9 @@ from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Jso
 from mirror.embedded.apiserver.registry import printers
 from mirror.embedded.apiserver.registry.builtin import Builtin, status_update
 from mirror.embedded.apiserver.registry.printers import TEXTS
-from mirror.embedded.apiserver.registry.resources import job_defaults, job_warnings, pod_defaults
-from mirror.embedded.apiserver.validation import job_policies, job_spec, metadata
+from mirror.embedded.apiserver.registry.resources import pod_defaults
+from mirror.embedded.apiserver.registry.resources.jobs import fill_conditions, warnings_of
+from mirror.embedded.apiserver.validation import job_policies, jobs, metadata
 
 _LONGEST_NAME = 52
 """Names of its Jobs are eleven characters longer, and at most 63."""
@@ -66,7 +67,7 @@ class CronJobs(Builtin):
         spec.setdefault("successfulJobsHistoryLimit", 3)
         spec.setdefault("failedJobsHistoryLimit", 1)
         job = spec["jobTemplate"]["spec"]
-        job_defaults.fill_conditions(job)
+        fill_conditions(job)
         pod_defaults.fill(job["template"]["spec"])
 
     def check_create(self, body: Json, context: Context) -> Sequence[Violation]:
@@ -88,7 +89,7 @@ class CronJobs(Builtin):
             )
         if old is None or new["metadata"].get("generation") != old["metadata"].get("generation"):
             job = {"metadata": {"name": "any"}, "spec": _with_defaults(new["spec"]["jobTemplate"]["spec"])}
-            found.extend(_SPEC_PATH.sub(_TEMPLATE, one) for one in job_warnings.warnings_of(job, None))
+            found.extend(_SPEC_PATH.sub(_TEMPLATE, one) for one in warnings_of(job, None))
         if old is not None and "TZ" in new["spec"]["schedule"]:
             # The path is the server's.
             found.append(
@@ -168,7 +169,7 @@ def _check_zone(zone: str) -> Iterator[Violation]:
 
 def _check_template(job: Json, context: Context) -> Iterator[Violation]:
     full = _with_defaults(job)
-    found = list(job_spec.check_spec(full))
+    found = list(jobs.check_spec(full))
     if context.gates.pod_failure_policy_name:
         found.extend(job_policies.check_rule_names(full))
     for violation in found:
@@ -187,7 +188,7 @@ _MANUAL = 'Unsupported value: true: supported values: "nil", "false"'
 
 def _with_defaults(job: Json) -> Json:
     """As a Job's spec, which has defaults that a template of one has not; none of them is ever wrong."""
-    return {"parallelism": 1, "completionMode": job_spec.NON_INDEXED, **job}
+    return {"parallelism": 1, "completionMode": jobs.NON_INDEXED, **job}
 
 
 def kind() -> Kind:

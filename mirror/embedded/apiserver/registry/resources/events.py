@@ -18,8 +18,8 @@ from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.registry import printers
 from mirror.embedded.apiserver.registry.builtin import CORE_REFUSAL, Builtin
+from mirror.embedded.apiserver.registry.object_meta import micro
 from mirror.embedded.apiserver.registry.printers import TEXTS
-from mirror.embedded.apiserver.registry.storage_form import micro
 from mirror.embedded.apiserver.validation import metadata
 
 _LONGEST, _LONGEST_NOTE = 128, 1024

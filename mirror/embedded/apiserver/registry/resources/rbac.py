@@ -9,7 +9,7 @@ from mirror.batch.quoting import json_text, json_texts
 from mirror.batch.syntax import segment_problems, subdomain_problems
 from mirror.batch.violations import Violation, invalid, invalid_texts, not_supported_text, required
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
-from mirror.embedded.apiserver.apimachinery.label_selectors import check_selector
+from mirror.embedded.apiserver.apimachinery.selectors import check_selector
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.authz.escalation import Rights, check_binding, check_role
 from mirror.embedded.apiserver.authz.policy import GROUP

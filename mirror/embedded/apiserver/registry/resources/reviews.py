@@ -25,8 +25,8 @@ from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Request, Response, User
 from mirror.embedded.apiserver.registry.builtin import Builtin
 from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
-from mirror.embedded.apiserver.request import negotiation, options, responses
-from mirror.embedded.apiserver.request.scope import RequestScope
+from mirror.embedded.apiserver.request import options, responses
+from mirror.embedded.apiserver.request.info import RequestScope, format_of
 from mirror.embedded.apiserver.side_thread import pure
 
 _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
@@ -92,7 +92,7 @@ def _action(auth: _Auth, answer: Callable[[_Auth, Json, str, Context], Json]) ->
     async def act(_: Dependencies, scope: RequestScope, context: Context) -> Response:
         request, kind, namespace = scope.request, scope.kind, scope.namespace
         body, warnings = await scope.pure(lambda: _read(request, kind, namespace, context))
-        form = negotiation.format_of(request)
+        form = format_of(request)
         headers = responses.warning_headers(warnings) if warnings else ()
         raw = _encode(answer(auth, body, namespace, context))
         return await pure(

@@ -6,7 +6,8 @@ from functools import partial
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, not_supported_text, required
-from mirror.embedded.apiserver.apimachinery import objects, schemas
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.canonical import canonical
 from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, conflict, failure
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
@@ -15,7 +16,7 @@ from mirror.embedded.apiserver.registry import object_meta
 from mirror.embedded.apiserver.registry.builtin import Builtin
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
-from mirror.embedded.apiserver.request.scope import RequestScope
+from mirror.embedded.apiserver.request.info import RequestScope
 from mirror.embedded.apiserver.side_thread import pure
 from mirror.embedded.apiserver.storage.records import Record, StorageConflict
 
@@ -73,7 +74,7 @@ def _problems(target: Json) -> list[Violation]:
 
 def _bound(record: Record, binding: Json, now: str) -> Json:
     """The pod on its node."""
-    pod: Json = schemas.canonical(objects.decode(record.raw), "Pod")
+    pod: Json = canonical(objects.decode(record.raw), "Pod")
     meta, spec, wanted = pod["metadata"], pod["spec"], binding["metadata"]
     _check_preconditions(record, wanted)
     name, why = record.name, ""

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from mirror.embedded.apiserver.admission.attributes import Attributes
-from mirror.embedded.apiserver.apimachinery import objects, schemas
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.canonical import canonical
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, not_found
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import Request, Response
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.request import options, responses
-from mirror.embedded.apiserver.request.negotiation import format_of
+from mirror.embedded.apiserver.request.info import RequestScope, format_of
 from mirror.embedded.apiserver.request.options import WriteOptions
 from mirror.embedded.apiserver.request.routing import check_segment
-from mirror.embedded.apiserver.request.scope import RequestScope
 from mirror.embedded.apiserver.storage.records import Record
 
 
@@ -36,7 +36,7 @@ def _read(request: Request, api_version: str, kind: str, namespace: str) -> tupl
     wanted = options.write_options(request)
     content_type = request.headers.get("content-type", "")
     decoded = bodies.decode_as(request.body, content_type, api_version, kind, kind, wanted.validation)
-    body = schemas.canonical(decoded.body, kind)
+    body = canonical(decoded.body, kind)
     body.setdefault("metadata", {})
     # Webhooks are told what was posted, which is another kind than that of the object.
     body |= {"apiVersion": api_version, "kind": kind}
@@ -77,6 +77,7 @@ async def mutated(
         user=context.user,
         is_dry_run=context.is_dry_run,
         options={"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+        thread=scope.thread,
     )
     warnings = await deps.admission.mutate(attributes)
     return attributes, body if attributes.body is None else attributes.body, warnings

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from mirror.embedded.apiserver.apimachinery import objects, schemas
+from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.apimachinery.canonical import canonical
 from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, conflict, failure
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import JSON_TYPE, Answer, Request
@@ -13,8 +14,7 @@ from mirror.embedded.apiserver.registry import deletion, object_meta
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
 from mirror.embedded.apiserver.request.delete_options import DeleteOptions, delete_options
-from mirror.embedded.apiserver.request.negotiation import format_of
-from mirror.embedded.apiserver.request.scope import RequestScope
+from mirror.embedded.apiserver.request.info import RequestScope, format_of
 from mirror.embedded.apiserver.side_thread import pure
 from mirror.embedded.apiserver.storage.records import Record, StorageConflict
 
@@ -90,7 +90,7 @@ async def _marked(deps: Dependencies, scope: RequestScope, record: Record, wante
 
 
 def _pod_of(raw: bytes) -> Json:
-    found: Json = schemas.canonical(objects.decode(raw), "Pod")
+    found: Json = canonical(objects.decode(raw), "Pod")
     return found
 
 

@@ -16,7 +16,7 @@ from mirror.embedded.apiserver.messages import Answer, Request, Response, Stream
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
 from mirror.embedded.apiserver.request import options
-from mirror.embedded.apiserver.request.scope import RequestScope
+from mirror.embedded.apiserver.request.info import RequestScope
 
 _TEXT = "text/plain"
 _POSITIVE = "must be greater than 0"

@@ -12,7 +12,7 @@ from mirror.embedded.apiserver.authn.tokens import ISSUER, Tokens
 from mirror.embedded.apiserver.messages import Answer
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
-from mirror.embedded.apiserver.request.scope import RequestScope
+from mirror.embedded.apiserver.request.info import RequestScope
 
 _GROUP, _KIND = "authentication.k8s.io", "TokenRequest"
 _SHORTEST_SECONDS, _LONGEST_SECONDS, _DEFAULT_SECONDS = 600, 2**32, 3600

@@ -8,20 +8,23 @@ from typing import Any
 import msgspec
 
 from mirror.batch.quoting import json_text, quoted
-from mirror.batch.syntax import label_problems, port_name_problems, port_problems
+from mirror.batch.syntax import http_header_problems, label_problems, port_name_problems, port_problems
 from mirror.batch.violations import (
     Violation,
     duplicate,
     forbidden,
     invalid,
+    invalid_text,
     invalid_texts,
+    not_found,
+    not_negative,
     not_supported,
     one_of,
     required,
     too_many,
 )
 from mirror.embedded.apiserver.apimachinery.canonical import Json
-from mirror.embedded.apiserver.validation.pods import env, handlers, mounts, resources, security
+from mirror.embedded.apiserver.validation.pods import env, resources, security
 
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -67,8 +70,8 @@ def check_main(field: str, containers: Sequence[Json], context: Context) -> Iter
         if name in seen:
             yield duplicate(f"{path}.name", quoted(name))
         seen.add(name)
-        yield from handlers.check_lifecycle(path, container, context.grace_seconds)
-        yield from handlers.check_probes(path, container)
+        yield from check_lifecycle(path, container, context.grace_seconds)
+        yield from check_probes(path, container)
         yield from _check_restarts(path, container)
     yield from _check_host_ports(field, containers)
 
@@ -87,10 +90,10 @@ def check_init(field: str, containers: Sequence[Json], context: Context) -> Iter
         # They run one by one, and the server takes each for the first of the list here.
         yield from _check_host_ports(field, (container,))
         if container.get("restartPolicy") == "Always":
-            yield from handlers.check_lifecycle(path, container, context.grace_seconds)
-            yield from handlers.check_probes(path, container)
+            yield from check_lifecycle(path, container, context.grace_seconds)
+            yield from check_probes(path, container)
             continue
-        for part in ("lifecycle", *handlers.PROBES):
+        for part in ("lifecycle", *PROBES):
             if part in container:
                 yield forbidden(f"{path}.{part}", "may not be set for init containers without restartPolicy=Always")
         for number, policy in enumerate(container.get("resizePolicy", ())):
@@ -112,7 +115,7 @@ def check_common(path: str, container: Json, context: Context) -> Iterator[Viola
     yield from _check_ports(f"{path}.ports", container.get("ports", ()))
     yield from env.check_variables(f"{path}.env", container.get("env", ()))
     yield from env.check_sources(f"{path}.envFrom", container.get("envFrom", ()))
-    yield from mounts.check(path, container, context.volumes)
+    yield from env.check(path, container, context.volumes)
     yield from one_of(f"{path}.imagePullPolicy", container["imagePullPolicy"], _PULL_POLICIES)
     yield from resources.check_container(f"{path}.resources", container["resources"], context.claims)
     yield from _check_resize(f"{path}.resizePolicy", container.get("resizePolicy", ()), context.restart_policy)
@@ -197,3 +200,127 @@ def _check_restart_rule(field: str, rule: Json) -> Iterator[Violation]:
         yield not_supported(f"{field}.exitCodes.operator", operator, _OPERATORS)
     if len(values) > _MOST_VALUES:
         yield too_many(f"{field}.exitCodes.values", len(values), _MOST_VALUES)
+
+
+# Probes and lifecycle hooks.
+
+PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_ACTIONS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+_SCHEMES = ("HTTP", "HTTPS")
+_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+
+
+def check_lifecycle(path: str, container: Json, grace_seconds: int) -> Iterator[Violation]:
+    """Hooks after the start and before the end."""
+    for name in ("postStart", "preStop"):
+        if name in container.get("lifecycle", {}):
+            field = f"{path}.lifecycle.{name}"
+            yield from _check_handler(field, container["lifecycle"][name], grace_seconds)
+
+
+def check_probes(path: str, container: Json) -> Iterator[Violation]:
+    """The three probes; only readiness may need several successes."""
+    for name in PROBES:
+        if name not in container:
+            continue
+        field, probe = f"{path}.{name}", container[name]
+        yield from _check_probe(field, probe)
+        grace = probe.get("terminationGracePeriodSeconds")
+        if name != "readinessProbe" and probe["successThreshold"] != 1:
+            yield invalid(f"{field}.successThreshold", probe["successThreshold"], "must be 1")
+        if name == "readinessProbe" and grace is not None:
+            detail = "must not be set for readinessProbes"
+            yield invalid(f"{field}.terminationGracePeriodSeconds", grace, detail)
+
+
+def _check_probe(field: str, probe: Json) -> Iterator[Violation]:
+    yield from _check_handler(field, probe, 0)
+    for name in _NUMBERS:
+        yield from not_negative(f"{field}.{name}", probe.get(name))
+    grace = probe.get("terminationGracePeriodSeconds")
+    if grace is not None and grace <= 0:
+        yield invalid(f"{field}.terminationGracePeriodSeconds", grace, "must be greater than 0")
+
+
+def _check_handler(field: str, handler: Json, grace_seconds: int) -> Iterator[Violation]:
+    first, *others = [one for one in _ACTIONS if one in handler] or [""]
+    match first:
+        case "":
+            yield required(field, "must specify a handler type")
+        case "exec":
+            if not handler["exec"].get("command"):
+                yield required(f"{field}.exec.command")
+        case "httpGet":
+            yield from _check_http(f"{field}.httpGet", handler["httpGet"])
+        case "sleep":
+            yield from _check_sleep(f"{field}.sleep", handler["sleep"]["seconds"], grace_seconds)
+        case _:
+            yield from _check_port(f"{field}.{first}.port", handler[first]["port"])
+    for one in others:
+        yield forbidden(f"{field}.{one}", "may not specify more than 1 handler type")
+
+
+def _check_http(field: str, action: Json) -> Iterator[Violation]:
+    yield from _check_port(f"{field}.port", action["port"])
+    if action["scheme"] not in _SCHEMES:
+        yield not_supported(f"{field}.scheme", action["scheme"], _SCHEMES)
+    headers: Sequence[Json] = action.get("httpHeaders", ())
+    for header in headers:
+        yield from invalid_texts(f"{field}.httpHeaders", header["name"], http_header_problems(header["name"]))
+
+
+def _check_port(field: str, port: int | str) -> Iterator[Violation]:
+    problems = port_problems(port) if isinstance(port, int) else port_name_problems(port)
+    for problem in problems:
+        yield invalid(field, port if isinstance(port, int) else quoted(port), problem)
+
+
+def _check_sleep(field: str, seconds: int, grace_seconds: int) -> Iterator[Violation]:
+    if not 0 <= seconds <= grace_seconds:
+        detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace_seconds})"
+        yield invalid(field, seconds, detail)
+
+
+# Ephemeral containers.
+
+_NOT_FOR_THEM = "cannot be set for an Ephemeral Container"
+_NOT_ALLOWED = (
+    "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+)
+
+
+def check(field: str, pod: Json, context: Context) -> Iterator[Violation]:
+    """Names are unique among all containers of the pod; a target is one of the others."""
+    others = {one["name"] for kind in ("containers", "initContainers") for one in pod.get(kind) or ()}
+    seen = set(others)
+    for position, container in enumerate(pod.get("ephemeralContainers", ())):
+        path, name = f"{field}[{position}]", container["name"]
+        yield from check_common(path, container, context)
+        image, target = container.get("image", ""), container.get("targetContainerName")
+        if image != image.strip():
+            yield invalid_text(f"{path}.image", image, "must not have leading or trailing whitespace")
+        if name in seen:
+            yield duplicate(f"{path}.name", quoted(name))
+        seen.add(name)
+        if target and target not in others:
+            yield not_found(f"{path}.targetContainerName", target)
+        yield from _check_fields(path, container)
+
+
+def _check_fields(path: str, container: Json) -> Iterator[Violation]:
+    for name in _NOT_ALLOWED:
+        # Resources are always there; of all others, even an empty one is one.
+        if container.get("resources") if name == "resources" else name in container:
+            yield forbidden(f"{path}.{name}", _NOT_FOR_THEM)
+    for position, mount in enumerate(container.get("volumeMounts", ())):
+        for name in ("subPath", "subPathExpr"):
+            if mount.get(name):
+                yield forbidden(f"{path}.volumeMounts[{position}].{name}", _NOT_FOR_THEM)

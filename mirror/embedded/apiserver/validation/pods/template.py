@@ -11,11 +11,20 @@ other than those of the Job's own selector.
 
 from __future__ import annotations
 
+import ipaddress
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from mirror.batch.quoting import quoted
-from mirror.batch.syntax import label_problems, qualified_name_problems, range_problems, size, subdomain_problems
+from mirror.batch.quoting import json_texts, quoted
+from mirror.batch.syntax import (
+    label_problems,
+    qualified_name_problems,
+    range_problems,
+    search_domain_problems,
+    size,
+    subdomain_problems,
+)
 from mirror.batch.violations import (
     Violation,
     duplicate,
@@ -29,19 +38,11 @@ from mirror.batch.violations import (
     too_long,
 )
 from mirror.embedded.apiserver.apimachinery.canonical import Json
-from mirror.embedded.apiserver.apimachinery.label_selectors import check_labels
 from mirror.embedded.apiserver.apimachinery.printing import text
+from mirror.embedded.apiserver.apimachinery.selectors import check_labels
+from mirror.embedded.apiserver.validation import metadata
 from mirror.embedded.apiserver.validation.metadata import check_annotations
-from mirror.embedded.apiserver.validation.pods import (
-    containers,
-    ephemeral,
-    network,
-    resources,
-    scheduling,
-    security,
-    volumes,
-    windows,
-)
+from mirror.embedded.apiserver.validation.pods import containers, resources, scheduling, security, volumes
 
 _SPEC = "spec.template.spec"
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
@@ -62,14 +63,14 @@ def check(template: Json, *, allow_bad_selector_values: bool, is_pod: bool = Fal
     yield from _check_policies(pod)
     yield from security.check_pod(f"{_SPEC}.securityContext", pod)
     yield from scheduling.check_affinity(f"{_SPEC}.affinity", pod, allow_bad_selector_values=allow_bad_selector_values)
-    yield from network.check_dns(f"{_SPEC}.dnsConfig", pod)
+    yield from check_dns(f"{_SPEC}.dnsConfig", pod)
     yield from _check_gates(pod)
     yield from scheduling.check_spread(f"{_SPEC}.topologySpreadConstraints", pod)
-    yield from windows.check_host_process(_SPEC, pod)
+    yield from security.check_host_process(_SPEC, pod)
     yield from security.check_host_users(_SPEC, pod)
     yield from _check_names(pod)
     yield from scheduling.check_tolerations(f"{_SPEC}.tolerations", pod)
-    yield from network.check_host_aliases(f"{_SPEC}.hostAliases", pod)
+    yield from check_host_aliases(f"{_SPEC}.hostAliases", pod)
     yield from _check_classes(pod)
     yield from _check_file_volumes(pod)
     if pod.get("ephemeralContainers"):
@@ -91,7 +92,7 @@ def _check_contents(pod: Json, *, is_pod: bool) -> Iterator[Violation]:
     context = containers.Context.of(pod, usable)
     yield from containers.check_main(f"{_SPEC}.containers", pod.get("containers") or (), context)
     yield from containers.check_init(f"{_SPEC}.initContainers", pod.get("initContainers", ()), context)
-    yield from ephemeral.check(f"{_SPEC}.ephemeralContainers", pod, context)
+    yield from containers.check(f"{_SPEC}.ephemeralContainers", pod, context)
     if "resources" in pod:
         yield from resources.check_pod(f"{_SPEC}.resources", pod, context.claims)
 
@@ -118,7 +119,7 @@ def _check_claims(field: str, claims: list[Json]) -> Iterator[Violation]:
 
 def _check_policies(pod: Json) -> Iterator[Violation]:
     if pod.get("hostNetwork"):
-        yield from network.check_host_ports(f"{_SPEC}.containers", pod)
+        yield from check_host_ports(f"{_SPEC}.containers", pod)
     yield from one_of(f"{_SPEC}.restartPolicy", pod["restartPolicy"], _RESTART_POLICIES)
     yield from one_of(f"{_SPEC}.dnsPolicy", pod["dnsPolicy"], _DNS_POLICIES)
     yield from check_labels(f"{_SPEC}.nodeSelector", pod.get("nodeSelector"))
@@ -176,7 +177,7 @@ def _check_classes(pod: Json) -> Iterator[Violation]:
         yield from one_of(f"{_SPEC}.preemptionPolicy", pod["preemptionPolicy"], supported)
     if "overhead" in pod:
         yield from resources.check_container(f"{_SPEC}.overhead", {"limits": pod["overhead"]}, frozenset())
-    yield from windows.check_system(_SPEC, pod)
+    yield from security.check_system(_SPEC, pod)
 
 
 def _check_file_volumes(pod: Json) -> Iterator[Violation]:
@@ -194,3 +195,139 @@ def _check_file_volumes(pod: Json) -> Iterator[Violation]:
                     yield not_found(field, name)
                 elif "emptyDir" not in sources[name]:
                     yield invalid_text(field, name, "referenced volume must be of type emptyDir")
+
+
+# DNS, host aliases, ports of the node.
+
+_ZEROS = re.compile(r"(?<![0-9a-fA-F])0+(?=[0-9])")
+"""Leading zeros of the decimal parts of an address, which older parsers ignored."""
+_MOST_SERVERS, _MOST_SEARCHES, _LONGEST_SEARCHES = 3, 32, 2048
+
+
+def check_dns(field: str, pod: Json) -> Iterator[Violation]:
+    """Name servers and search domains; without a policy there must be some."""
+    config: Json | None = pod.get("dnsConfig")
+    servers: Sequence[str] = (config or {}).get("nameservers", ())
+    if pod["dnsPolicy"] == "None" and config is None:
+        yield required(field, "must provide `dnsConfig` when `dnsPolicy` is None")
+        return
+    if pod["dnsPolicy"] == "None" and not servers:
+        detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+        yield required(f"{field}.nameservers", detail)
+        return
+    if len(servers) > _MOST_SERVERS:
+        detail = f"must not have more than {_MOST_SERVERS} nameservers"
+        yield invalid(f"{field}.nameservers", json_texts(servers), detail)
+    for position, server in enumerate(servers):
+        yield from check_address(f"{field}.nameservers[{position}]", server)
+    yield from _check_searches(f"{field}.searches", (config or {}).get("searches", ()))
+    for position, option in enumerate((config or {}).get("options", ())):
+        if not option.get("name"):
+            yield required(f"{field}.options[{position}]", "must not be empty")
+
+
+def check_host_aliases(field: str, pod: Json) -> Iterator[Violation]:
+    """Lines for the hosts file."""
+    for position, alias in enumerate(pod.get("hostAliases", ())):
+        yield from check_address(f"{field}[{position}].ip", alias["ip"])
+        for number, name in enumerate(alias.get("hostnames", ())):
+            yield from invalid_texts(f"{field}[{position}].hostnames[{number}]", name, subdomain_problems(name))
+
+
+def check_host_ports(field: str, pod: Json) -> Iterator[Violation]:
+    """On the network of the node, a port of a container is the node's."""
+    for position, container in enumerate(pod.get("containers") or ()):
+        for number, port in enumerate(container.get("ports", ())):
+            host_port = port.get("hostPort", 0)
+            if host_port and host_port != port["containerPort"]:
+                detail = "must match `containerPort` when `hostNetwork` is true"
+                yield invalid(f"{field}[{position}].ports[{number}].hostPort", host_port, detail)
+
+
+def _check_searches(field: str, searches: Sequence[str]) -> Iterator[Violation]:
+    if len(searches) > _MOST_SEARCHES:
+        yield invalid(field, json_texts(searches), f"must not have more than {_MOST_SEARCHES} search paths")
+    if size(" ".join(searches)) > _LONGEST_SEARCHES:
+        detail = f"must not have more than {_LONGEST_SEARCHES} characters (including spaces) in the search list"
+        yield invalid(field, json_texts(searches), detail)
+    for position, search in enumerate(searches):
+        if search != ".":
+            name = search.removesuffix(".")
+            yield from invalid_texts(f"{field}[{position}]", name, search_domain_problems(name))
+
+
+def check_address(field: str, address: str) -> Iterator[Violation]:
+    """An IP address, written without leading zeros and not as one of the other family."""
+    if "%" not in address:
+        plain = _ZEROS.sub("", address) if "." in address else address
+        try:
+            found = ipaddress.ip_address(plain)
+        except ValueError:
+            pass
+        else:
+            if plain != address:
+                yield invalid_text(field, address, "must not have leading 0s")
+            elif isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+                yield invalid_text(field, address, "must not be an IPv4-mapped IPv6 address")
+            return
+    yield invalid_text(field, address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+
+
+# Pods: the rules of templates under a pod's paths, and those that only pods have.
+
+MIRROR, DELETION_COST = "kubernetes.io/config.mirror", "controller.kubernetes.io/pod-deletion-cost"
+_TEMPLATE, _OF_TEMPLATES = "spec.template.", "spec.template.spec.ephemeralContainers"
+
+
+def check_create(pod: Json) -> Iterator[Violation]:
+    """A new pod."""
+    spec = pod["spec"]
+    yield from check_pod(pod)
+    if spec.get("ephemeralContainers"):
+        yield forbidden("spec.ephemeralContainers", "cannot be set on create")
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        yield forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
+
+
+def check_pod(pod: Json) -> Iterator[Violation]:
+    """Metadata and spec of any pod."""
+    spec = pod["spec"]
+    yield from metadata.check_meta(pod["metadata"])
+    yield from check_pod_annotations(pod["metadata"].get("annotations", {}), spec)
+    yield from check_spec(spec)
+    if not spec.get("serviceAccountName"):
+        yield from _check_token_volumes(spec)
+    for kind in ("containers", "initContainers"):
+        yield from _check_images(f"spec.{kind}", spec.get(kind) or ())
+
+
+def check_spec(spec: Json) -> Iterator[Violation]:
+    """The rules that templates have, too."""
+    for violation in check({"metadata": {}, "spec": spec}, allow_bad_selector_values=False, is_pod=True):
+        if violation.field != _OF_TEMPLATES:
+            yield replace(violation, field=violation.field.removeprefix(_TEMPLATE))
+
+
+def check_pod_annotations(annotations: Mapping[str, str], spec: Json) -> Iterator[Violation]:
+    """Annotations that mean something to the server."""
+    if MIRROR in annotations and not spec.get("nodeName"):
+        detail = "must set spec.nodeName if mirror pod annotation is set"
+        yield invalid_text(f"metadata.annotations[{MIRROR}]", annotations[MIRROR], detail)
+    cost = annotations.get(DELETION_COST)
+    if cost is not None and not (_INTEGER.fullmatch(cost) and -_LARGEST - 1 <= int(cost) <= _LARGEST):
+        yield invalid_text(f"metadata.annotations[{DELETION_COST}]", cost, "must be a 32bit integer")
+
+
+def _check_token_volumes(spec: Json) -> Iterator[Violation]:
+    for position, volume in enumerate(spec.get("volumes", ())):
+        for number, source in enumerate(volume.get("projected", {}).get("sources") or ()):
+            if "serviceAccountToken" in source:
+                field = f"spec.volumes[{position}].projected.sources[{number}].serviceAccountToken"
+                yield forbidden(field, "must not be specified when serviceAccountName is not set")
+
+
+def _check_images(field: str, containers: Sequence[Json]) -> Iterator[Violation]:
+    for position, container in enumerate(containers):
+        image = container.get("image", "")
+        if image != image.strip():
+            yield invalid_text(f"{field}[{position}].image", image, "must not have leading or trailing whitespace")

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.embedded.apiserver.apimachinery.decoding import bodies, fast, text, typed
+from mirror.embedded.apiserver.apimachinery.canonical import canonical
+from mirror.embedded.apiserver.apimachinery.decoding import bodies, text, typed
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
-from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS, canonical
+from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
-from mirror.embedded.apiserver.registry.resources.table import builtin
+from mirror.embedded.apiserver.registry.builtin import builtin
 
 KINDS = {kind.kind: kind for kind in builtin(ALL_ON)}
 JOB, MAP = KINDS["Job"], KINDS["ConfigMap"]
@@ -275,7 +276,7 @@ _VALUES: st.SearchStrategy[Any] = st.deferred(
 def test_the_quick_way_reads_what_the_slow_way_reads(body: dict[str, Any]) -> None:
     """What is quick must not be another."""
     data = msgspec.json.encode(body)
-    quick = fast.decode(data, "Job")
+    quick = text.decode(data, "Job")
     if quick is None:
         return
     reading = typed.Reading()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mirror.embedded.apiserver.registry.resources.pods import qos
+from mirror.embedded.apiserver.registry.resources.pods import resizing
 from tests.embedded.apiserver.registry.resources.playing import (
     CONTAINERS,
     NOW_TEXT,
@@ -116,7 +116,7 @@ def test_label_keys_become_expressions() -> None:
 )
 def test_quality_of_service(resources: list[Json], expected: str) -> None:
     """Guaranteed only if each container has as much as it may take of both."""
-    assert qos.of({"containers": [{"resources": one} for one in resources]}) == expected
+    assert resizing.of({"containers": [{"resources": one} for one in resources]}) == expected
 
 
 # -- rules -----------------------------------------------------------------------------------------------------------

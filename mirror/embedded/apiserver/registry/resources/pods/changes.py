@@ -6,13 +6,16 @@ import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
+from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, required
 from mirror.embedded.apiserver.apimachinery import printing
 from mirror.embedded.apiserver.apimachinery.canonical import same
 from mirror.embedded.apiserver.apimachinery.printing import labels_text
-from mirror.embedded.apiserver.apimachinery.strategy import Json
-from mirror.embedded.apiserver.validation.pods import pod, scheduling
-from mirror.embedded.apiserver.validation.pods.pod import MIRROR
+from mirror.embedded.apiserver.apimachinery.strategy import Context, Json
+from mirror.embedded.apiserver.registry.builtin import keep
+from mirror.embedded.apiserver.validation import metadata
+from mirror.embedded.apiserver.validation.pods import scheduling, template
+from mirror.embedded.apiserver.validation.pods.template import MIRROR
 
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _LARGEST = 2**31 - 1
@@ -38,7 +41,7 @@ def check_annotations(new: Json, old: Json) -> Iterator[Violation]:
             yield forbidden(f"metadata.annotations[{key}]", f"may not {done} AppArmor annotations")
         if key == MIRROR:
             yield forbidden(f"metadata.annotations[{key}]", f"may not {done} mirror pod annotation")
-    yield from pod.check_annotations(after, new["spec"])
+    yield from template.check_pod_annotations(after, new["spec"])
 
 
 def check(new: Json, old: Json) -> Iterator[Violation]:
@@ -181,3 +184,46 @@ def difference(old: Json, new: Json, struct: str) -> str:
 def _lines(value: Json, struct: str) -> list[str]:
     printed = json.dumps(json.loads(printing.text(value, struct)), indent=1, ensure_ascii=False)
     return [f"{line}\n" for line in printed.split("\n")]
+
+
+# ``pods/ephemeralcontainers``: containers for debugging are added to a pod; none is changed or removed.
+
+_FIELD = "spec.ephemeralContainers"
+KEPT_METADATA = ("deletionTimestamp", "generation", "labels", "annotations", "finalizers", "ownerReferences")
+"""Metadata that some subresources do not change."""
+
+
+def prepare(new: Json, old: Json, context: Context) -> Json:
+    """The pod as it was, with these ephemeral containers."""
+    wanted = new["spec"].get("ephemeralContainers")
+    keep(new, old, ("status",))
+    keep(new["metadata"], old["metadata"], KEPT_METADATA)
+    new["spec"] = {name: value for name, value in old["spec"].items() if name != "ephemeralContainers"}
+    if wanted:
+        new["spec"]["ephemeralContainers"] = wanted
+    if not same(new["spec"], old["spec"]):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    return new
+
+
+def check_ephemeral(new: Json, old: Json, context: Context) -> Sequence[Violation]:
+    """The rules of any pod, and that what there was is still there."""
+    if template.MIRROR in old["metadata"].get("annotations", {}):
+        return [forbidden("[]", "static pods do not support ephemeral containers")]
+    return [
+        *metadata.check_meta_update(new, old),
+        *template.check_pod(new),
+        *check_annotations(new, old),
+        *_check_kept(new["spec"].get("ephemeralContainers", ()), old["spec"].get("ephemeralContainers", ())),
+    ]
+
+
+def _check_kept(new: Sequence[Json], old: Sequence[Json]) -> Iterator[Violation]:
+    by_name = {one["name"]: one for one in new}
+    for one in old:
+        words = f"existing ephemeral containers {quoted(one['name'])} may not be"
+        if one["name"] not in by_name:
+            yield forbidden(_FIELD, f"{words} removed\n")
+        elif not same(one, by_name[one["name"]]):
+            shown = difference(one, by_name[one["name"]], "EphemeralContainer")
+            yield forbidden(_FIELD, f"{words} changed\n{shown}")

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from mirror.batch.quoting import json_text
 from mirror.batch.violations import Violation, forbidden, invalid
+from mirror.embedded.apiserver.apimachinery import quantities
 from mirror.embedded.apiserver.apimachinery.canonical import same
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Json
 from mirror.embedded.apiserver.registry.builtin import keep
-from mirror.embedded.apiserver.registry.resources.pods import qos
-from mirror.embedded.apiserver.registry.resources.pods.ephemeral import KEPT_METADATA
+from mirror.embedded.apiserver.registry.resources.pods.changes import KEPT_METADATA
 from mirror.embedded.apiserver.validation import metadata
-from mirror.embedded.apiserver.validation.pods import pod
+from mirror.embedded.apiserver.validation.pods import template
 
 _RESIZED = ("cpu", "memory")
 _KINDS = ("containers", "initContainers")
@@ -39,11 +39,11 @@ def prepare(new: Json, old: Json, context: Context) -> Json:
 
 def check(new: Json, old: Json, context: Context) -> Sequence[Violation]:
     """The rules, in the server's order."""
-    if pod.MIRROR in old["metadata"].get("annotations", {}):
+    if template.MIRROR in old["metadata"].get("annotations", {}):
         return [forbidden("[]", "static pods cannot be resized")]
     if old["spec"].get("os", {}).get("name") == "windows":
         return [forbidden("[]", "windows pods cannot be resized")]
-    found = [*metadata.check_meta_update(new, old), *pod.check(new), *_check_pod(new, old)]
+    found = [*metadata.check_meta_update(new, old), *template.check_pod(new), *_check_pod(new, old)]
     spec, before = new["spec"], old["spec"]
     reordered = list(_check_order(spec, before))
     if reordered:
@@ -78,7 +78,7 @@ def _merged(new: Sequence[Json], old: Sequence[Json]) -> list[Json]:
 
 def _check_pod(new: Json, old: Json) -> Iterator[Violation]:
     """What holds for the whole pod."""
-    if old["status"].get("qosClass", "") != qos.of(new["spec"]):
+    if old["status"].get("qosClass", "") != of(new["spec"]):
         printed = json_text(new["status"].get("qosClass", ""))
         yield invalid("spec", printed, "Pod QOS Class may not change as a result of resizing")
     running = (one for one in old["status"].get("containerStatuses", ()) if "running" in one["state"])
@@ -159,3 +159,38 @@ def _unresized(new: Json | None, old: Json | None) -> Json | None:
 
 def _is_set(resources: Json | None) -> bool:
     return bool(resources and (resources.get("requests") or resources.get("limits")))
+
+
+# The quality of service of a pod, which follows from what its containers request.
+
+GUARANTEED, BURSTABLE, BEST_EFFORT = "Guaranteed", "Burstable", "BestEffort"
+_COUNTED = ("cpu", "memory")
+
+
+def of(spec: Json) -> str:
+    """The class of a pod with this spec (canonical, with defaults)."""
+    requests: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    has_all_limits = True
+    if "resources" in spec:
+        _add(requests, spec["resources"].get("requests"))
+        _add(limits, spec["resources"].get("limits"))
+        has_all_limits = "limits" not in spec["resources"] or set(limits) == set(_COUNTED)
+    else:
+        for container in (*(spec.get("containers") or ()), *spec.get("initContainers", ())):
+            _add(requests, container["resources"].get("requests"))
+            has_all_limits &= _add(limits, container["resources"].get("limits")) == set(_COUNTED)
+    if not requests and not limits:
+        return BEST_EFFORT
+    return GUARANTEED if has_all_limits and requests == limits else BURSTABLE
+
+
+def _add(total: dict[str, int], listed: dict[str, str] | None) -> set[str]:
+    """The names of resources of which there is some."""
+    found = set()
+    for name in _COUNTED:
+        amount = quantities.parse((listed or {}).get(name, ""))
+        if amount is not None and amount.nano > 0:
+            total[name] = total.get(name, 0) + amount.nano
+            found.add(name)
+    return found

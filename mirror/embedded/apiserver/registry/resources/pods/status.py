@@ -22,7 +22,7 @@ from mirror.embedded.apiserver.registry.resources.pods import changes, devices
 from mirror.embedded.apiserver.registry.resources.pods.defaults import fill_addresses
 from mirror.embedded.apiserver.validation import metadata
 from mirror.embedded.apiserver.validation.cidrs import internal_error
-from mirror.embedded.apiserver.validation.pods.network import check_address
+from mirror.embedded.apiserver.validation.pods.template import check_address
 
 _OWN = ("PodScheduled", "Ready", "Initialized")
 _NOT_NEGATIVE = "must be a non-negative integer"

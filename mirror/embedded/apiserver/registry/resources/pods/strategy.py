@@ -12,9 +12,9 @@ from mirror.embedded.apiserver.apimachinery.canonical import same
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Json, Update
 from mirror.embedded.apiserver.registry.builtin import CORE_REFUSAL, Builtin
-from mirror.embedded.apiserver.registry.resources.pods import changes, defaults, ephemeral, qos, resizing, row, status
+from mirror.embedded.apiserver.registry.resources.pods import changes, defaults, resizing, row, status
 from mirror.embedded.apiserver.validation import metadata
-from mirror.embedded.apiserver.validation.pods import pod
+from mirror.embedded.apiserver.validation.pods import template
 from mirror.embedded.apiserver.validation.pods.warnings import template_warnings
 
 PENDING, ENDED = "Pending", ("Succeeded", "Failed")
@@ -50,7 +50,7 @@ class Pods(Builtin):
     def __init__(self) -> None:
         self.subresources = {
             "status": Update(status.prepare, status.check, resets=status.RESETS),
-            "ephemeralcontainers": Update(ephemeral.prepare, ephemeral.check, resets=(("status",),)),
+            "ephemeralcontainers": Update(changes.prepare, changes.check_ephemeral, resets=(("status",),)),
             "resize": Update(resizing.prepare, resizing.check, resets=(("status",),)),
         }
 
@@ -61,7 +61,7 @@ class Pods(Builtin):
     def prepare_create(self, body: Json, context: Context) -> Json:
         spec, labels = body["spec"], body["metadata"].get("labels", {})
         body["metadata"]["generation"] = 1
-        body["status"] = {"phase": PENDING, "qosClass": qos.of(spec)}
+        body["status"] = {"phase": PENDING, "qosClass": resizing.of(spec)}
         if spec.get("schedulingGates"):
             body["status"]["conditions"] = [_gated(context.now)]
         for term in _affinity_terms(spec.get("affinity", {})):
@@ -71,7 +71,7 @@ class Pods(Builtin):
         return body
 
     def check_create(self, body: Json, context: Context) -> Sequence[Violation]:
-        return list(pod.check_create(body))
+        return list(template.check_create(body))
 
     def prepare_update(self, new: Json, old: Json, context: Context) -> Json:
         new["status"] = old["status"]
@@ -83,7 +83,7 @@ class Pods(Builtin):
     def check_update(self, new: Json, old: Json, context: Context) -> Sequence[Violation]:
         return [
             *metadata.check_meta_update(new, old),
-            *pod.check(new),
+            *template.check_pod(new),
             *changes.check_annotations(new, old),
             *changes.check(new["spec"], old["spec"]),
         ]
