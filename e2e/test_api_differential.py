@@ -13,7 +13,7 @@ import pytest
 from e2e.api_differential.cases import Kind
 from e2e.api_differential.run import Comparison, Report
 from e2e.api_differential.server import comparison
-from mirror.embedded.apiserver.apimachinery.gates import ApiGates
+from mirror.batch.feature_gates import FeatureGates
 
 SEED = 4
 COUNT = 1500
@@ -36,17 +36,17 @@ async def test_a_real_server_and_ours_give_the_same_verdicts() -> None:
     [
         pytest.param(
             {"MutableSchedulingDirectivesForSuspendedJobs": False},
-            ApiGates(mutable_scheduling_directives_for_suspended_jobs=False),
+            FeatureGates(mutable_scheduling_directives_for_suspended_jobs=False),
             id="directives change only before the first start",
         ),
         pytest.param(
             {"MutablePodResourcesForSuspendedJobs": False},
-            ApiGates(mutable_pod_resources_for_suspended_jobs=False),
+            FeatureGates(mutable_pod_resources_for_suspended_jobs=False),
             id="resources do not change",
         ),
     ],
 )
-async def test_they_agree_with_a_gate_off(feature_gates: Mapping[str, bool], gates: ApiGates) -> None:
+async def test_they_agree_with_a_gate_off(feature_gates: Mapping[str, bool], gates: FeatureGates) -> None:
     """U9."""
     async with comparison(feature_gates, gates=gates) as both:
         await _agreed(both, FEWER)

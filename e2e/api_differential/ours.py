@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from e2e.api_differential.cases import Case, Kind
 from e2e.api_differential.steps import Json
 from e2e.api_differential.wire import Answer
+from mirror.batch.feature_gates import FeatureGates
 from mirror.batch.violations import Violation
 from mirror.embedded.apiserver.apimachinery.errors import invalid
-from mirror.embedded.apiserver.apimachinery.gates import ApiGates
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.registry.object_meta import SYSTEM_FIELDS, keep_system_fields
 from mirror.embedded.apiserver.registry.resources.jobs import Jobs, warnings_of
@@ -21,7 +21,7 @@ _SOME_SUFFIX = "bcdfg"
 _SOME_TIME = "2026-03-01T12:00:00Z"
 
 
-def answer(case: Case, real: Answer, *, namespace: str, gates: ApiGates) -> Answer:
+def answer(case: Case, real: Answer, *, namespace: str, gates: FeatureGates) -> Answer:
     """Our answer to a case. What the server makes up is taken from its answer: a generated name, the uid, the time."""
     if case.kind is Kind.CREATE:
         return _create(case.body, real, namespace, gates)
@@ -30,7 +30,7 @@ def answer(case: Case, real: Answer, *, namespace: str, gates: ApiGates) -> Answ
     return _write_status(case.body, case.start)
 
 
-def _create(body: Json, real: Answer, namespace: str, gates: ApiGates) -> Answer:
+def _create(body: Json, real: Answer, namespace: str, gates: FeatureGates) -> Answer:
     made_up = real.body.get("metadata") or {}
     body["metadata"]["namespace"] = namespace
     if not body["metadata"].get("name") and body["metadata"].get("generateName"):
@@ -49,7 +49,7 @@ def _create(body: Json, real: Answer, namespace: str, gates: ApiGates) -> Answer
     return Answer(201, _JOBS.served(job), tuple(warnings_of(job, None)))
 
 
-def _update(body: Json, old: Json, gates: ApiGates) -> Answer:
+def _update(body: Json, old: Json, gates: FeatureGates) -> Answer:
     context = Context(now=_SOME_TIME, gates=gates)
     job = _JOBS.prepare_update(_replacing(body, old, context), old, context)
     if violations := [*_generic(job, old), *jobs.check_update(job, old, gates=gates)]:

@@ -20,7 +20,7 @@ from e2e.api_differential.cases import Case, Kind, creates, status_writes, updat
 from e2e.api_differential.steps import Json
 from e2e.api_differential.stored import store_all
 from e2e.api_differential.wire import PANIC, Answer, Wire
-from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
+from mirror.batch.feature_gates import DEFAULT_GATES, FeatureGates
 
 _AT_ONCE = 32
 _UPDATES_PER_STORED = 15
@@ -77,7 +77,7 @@ class Comparison:
     """A real server, and ours with the same feature gates."""
 
     wire: Wire
-    gates: ApiGates = ALL_ON
+    gates: FeatureGates = DEFAULT_GATES
 
     async def run(self, *, seed: int, count: int) -> Report:
         """Ask for so many creates, updates and status writes each."""

@@ -10,7 +10,7 @@ from e2e.api_differential.wire import Wire
 from e2e.controlplane.client import Client
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import Shape
-from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
+from mirror.batch.feature_gates import DEFAULT_GATES, FeatureGates
 
 _NAMESPACE = "differential"
 # As clusters are run; without it a server refuses privileged containers, whatever is in a Job.
@@ -19,7 +19,7 @@ _ARGUMENTS = ("--allow-privileged=true",)
 
 @asynccontextmanager
 async def comparison(
-    feature_gates: Mapping[str, bool] | None = None, *, gates: ApiGates = ALL_ON
+    feature_gates: Mapping[str, bool] | None = None, *, gates: FeatureGates = DEFAULT_GATES
 ) -> AsyncIterator[Comparison]:
     """A server with these gates, and ours with the same. It may panic (C32), which disturbs nobody else here.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.cli.check_config import BAD_SETTINGS
 
 if TYPE_CHECKING:
@@ -101,10 +102,10 @@ def _shape(problems: list[str], **options: object) -> Shape | None:
     from pathlib import Path
 
     from mirror.jobcontroller import constants
-    from mirror.jobcontroller.decide.values import Constants, Gates
+    from mirror.jobcontroller.decide.values import Constants
     from mirror.planes.shape import Shape, UnknownController, controllers_of
 
-    gates, found_constants, controllers = Gates(), Constants(), tuple[str, ...]()
+    gates, found_constants, controllers = FeatureGates(), Constants(), tuple[str, ...]()
     variable = os.environ.get(constants.GATES_VARIABLE, "")
     try:
         found_constants = constants.read_constants(os.environ)

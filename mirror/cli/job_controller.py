@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.cli.check_config import BAD_SETTINGS
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def job_controller(log_level: str, log_format: str, **options: object) -> None:
 def _settings(options: dict[str, object]) -> JobControllerSettings:
     """What the options and the environment say, or the end of the process: a line per problem and exit code 2."""
     from mirror.jobcontroller import constants
-    from mirror.jobcontroller.decide.values import Constants, Gates
+    from mirror.jobcontroller.decide.values import Constants
     from mirror.jobcontroller.process import JobControllerSettings
     from mirror.settings import rules
     from mirror.settings.schema import LeaderElection, Limits
@@ -90,7 +91,7 @@ def _settings(options: dict[str, object]) -> JobControllerSettings:
         found_constants = constants.read_constants(os.environ)
     except constants.InvalidConstant as refused:
         problems.extend(str(refused).splitlines())
-    found_gates = Gates()
+    found_gates = FeatureGates()
     gates_by_variable = os.environ.get(constants.GATES_VARIABLE, "")
     for what, text in ((constants.GATES_VARIABLE, gates_by_variable), ("--feature-gates", gates_by_option)):
         try:

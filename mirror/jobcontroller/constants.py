@@ -13,7 +13,8 @@ from difflib import get_close_matches
 
 import msgspec
 
-from mirror.jobcontroller.decide.values import Constants, Gates
+from mirror.batch.feature_gates import FeatureGates
+from mirror.jobcontroller.decide.values import Constants
 from mirror.settings.feature_gates import UPSTREAM_GATES, judge_gate
 
 ENVIRONMENT: Mapping[str, str] = {
@@ -27,9 +28,9 @@ ENVIRONMENT: Mapping[str, str] = {
 }
 GATES_VARIABLE = "JOB_FEATURE_GATES"
 GATES: Mapping[str, str] = {
-    "".join(word.capitalize() for word in field.split("_")): field for field in Gates.__struct_fields__
+    "".join(word.capitalize() for word in field.split("_")): field for field in FeatureGates.__struct_fields__
 }
-"""Field of ``Gates`` by the gate's name."""
+"""Field of ``FeatureGates`` by the gate's name."""
 NEEDED_GATES: Mapping[str, str] = {"WorkloadWithJob": "GenericWorkload"}
 """A gate, and the one that has to be on with it, as upstream."""
 
@@ -76,12 +77,12 @@ Warn = Callable[[str], None]
 
 def read_gates(
     text: str,
-    defaults: Gates = Gates(),  # noqa: B008 - frozen
+    defaults: FeatureGates = FeatureGates(),  # noqa: B008 - frozen
     *,
     what: str = "--feature-gates",
     warn: Warn = lambda _: None,
-) -> Gates:
-    """Gates from ``A=false,B=true``; ``what`` is how messages call the place where it stood.
+) -> FeatureGates:
+    """FeatureGates from ``A=false,B=true``; ``what`` is how messages call the place where it stood.
 
     Upstream's gates that ours does not have go to ``warn``, where ignoring them changes nothing (``feature_gates``).
 
@@ -109,7 +110,7 @@ def read_gates(
     return msgspec.structs.replace(defaults, **given)
 
 
-def check_gates(gates: Gates) -> None:
+def check_gates(gates: FeatureGates) -> None:
     """Called once everything that switches gates has been read.
 
     Raises:

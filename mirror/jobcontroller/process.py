@@ -16,10 +16,11 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller import constants
 from mirror.jobcontroller.controller import ControllerSettings, JobController
 from mirror.jobcontroller.controller_conflict import Rivals
-from mirror.jobcontroller.decide.values import Constants, Gates
+from mirror.jobcontroller.decide.values import Constants
 from mirror.jobcontroller.events import JobEvents
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.syncing import Behaviour
@@ -63,7 +64,7 @@ class JobControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits(qps=20.0, burst=30)
     listen: tuple[str, int] = ("127.0.0.1", 8081)
     constants: Constants = Constants()
-    gates: Gates = Gates()
+    gates: FeatureGates = FeatureGates()
     lease_namespace: str = "kube-system"
     leader_election: LeaderElection = LeaderElection()
     namespaces: tuple[str, ...] = ()
@@ -82,7 +83,9 @@ def settings_of(settings: Settings, environment: Mapping[str, str]) -> JobContro
     def warn(line: str) -> None:
         log.warning("feature gate ignored", because=line)
 
-    gates = Gates(**{constants.GATES[name]: on for name, on in ours.feature_gates.items() if name in constants.GATES})
+    gates = FeatureGates(
+        **{constants.GATES[name]: on for name, on in ours.feature_gates.items() if name in constants.GATES}
+    )
     for name, on in ours.feature_gates.items():
         if name not in constants.GATES and (told := judge_gate(name, on)):
             warn(f"jobController.featureGates: {told[0]}")

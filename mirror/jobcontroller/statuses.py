@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirror.batch import indexes, views
-from mirror.jobcontroller.decide.values import Gates, Status
+from mirror.batch.feature_gates import FeatureGates
+from mirror.jobcontroller.decide.values import Status
 from mirror.jobcontroller.jobview import INDEXED
 from mirror.jobcontroller.memory import JobMemory
 from mirror.jobcontroller.ports import Metrics
@@ -20,7 +21,7 @@ from mirror.kube.resources import JOBS
 class StatusWrites:
     """The only writer of statuses."""
 
-    def __init__(self, client: Client, metrics: Metrics, gates: Gates = Gates()) -> None:  # noqa: B008 - frozen
+    def __init__(self, client: Client, metrics: Metrics, gates: FeatureGates = FeatureGates()) -> None:  # noqa: B008 - frozen
         self._client = client
         self._metrics = metrics
         self._heeds_limit_per_index = gates.job_backoff_limit_per_index

@@ -13,22 +13,14 @@ from typing import Any
 
 import msgspec
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller.claiming import Claimer
 from mirror.jobcontroller.consistency import CacheWaiters
 from mirror.jobcontroller.creating import Creator
 from mirror.jobcontroller.decide import gang
 from mirror.jobcontroller.decide.assess import assess
 from mirror.jobcontroller.decide.track import settle, track
-from mirror.jobcontroller.decide.values import (
-    Action,
-    Assessment,
-    Constants,
-    Done,
-    Gates,
-    Settled,
-    Snapshot,
-    Tracking,
-)
+from mirror.jobcontroller.decide.values import Action, Assessment, Constants, Done, Settled, Snapshot, Tracking
 from mirror.jobcontroller.gangs import Gangs
 from mirror.jobcontroller.jobview import INDEXED, NON_INDEXED, CachedJob, Jobs
 from mirror.jobcontroller.live_check import LiveCheck
@@ -54,7 +46,7 @@ class Behaviour(msgspec.Struct, frozen=True):
     """Settings of a sync."""
 
     constants: Constants = Constants()
-    gates: Gates = Gates()
+    gates: FeatureGates = FeatureGates()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-import msgspec
-
-from mirror.embedded.apiserver.apimachinery.gates import ApiGates
 from mirror.embedded.apiserver.build import build
 from mirror.embedded.apiserver.messages import ADMIN, AUTHENTICATED_GROUP, MASTERS_GROUP, Answer, Request, User
 from mirror.embedded.apiserver.registry.event_expiry import Expiry as EventExpiry
@@ -127,11 +124,10 @@ class ControlPlane:
             return
         if self._storage is None:
             self._storage = Storage(SqliteJournal(self.shape.data) if self.shape.data else None)
-        gates = msgspec.convert(msgspec.to_builtins(self.shape.gates), ApiGates)
         server = build(
             clock=self.clock,
             random=self._chance,
-            gates=gates,
+            gates=self.shape.gates,
             storage=self._storage,
             authorization=self.shape.authorization,
             tokens=self.shape.tokens,

@@ -8,10 +8,11 @@ from typing import Literal
 
 import msgspec
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.embedded.apiserver.messages import User
 from mirror.embedded.controllers.runner import NAMES
 from mirror.embedded.controllers.settings import Settings
-from mirror.jobcontroller.decide.values import Constants, Gates
+from mirror.jobcontroller.decide.values import Constants
 
 JOB = "job"
 """Our Job controller, with the deletion of Jobs whose time to live is over."""
@@ -36,7 +37,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     controllers: tuple[str, ...] = ALL
     pods: Pods = "simulated"
     """Whether containers are only said to run, or their commands really do, as processes of this user."""
-    gates: Gates = Gates()
+    gates: FeatureGates = FeatureGates()
     """Which designs API server and Job controller know."""
     constants: Constants = Constants()
     """The Job controller's."""

@@ -2,9 +2,10 @@
 
 import pytest
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller import constants
 from mirror.jobcontroller.constants import GATES, InvalidConstant, read_constants, read_gates
-from mirror.jobcontroller.decide.values import Constants, Gates
+from mirror.jobcontroller.decide.values import Constants
 from mirror.settings.feature_gates import UPSTREAM_GATES
 from mirror.settings.rules import FEATURE_GATES
 
@@ -13,8 +14,8 @@ def test_what_is_not_said_is_upstreams() -> None:
     """An empty environment, and empty variables, leave upstream's constants; all gates are on that are not alpha."""
     assert read_constants({}) == Constants() == read_constants({"JOB_BATCH_PERIOD_SECONDS": " "})
     assert Constants(1.0, 1.0, 60.0, 10.0, 600.0, 500, 500) == Constants()
-    assert read_gates("") == Gates()
-    off = {name for name, field in constants.GATES.items() if not getattr(Gates(), field)}
+    assert read_gates("") == FeatureGates()
+    off = {name for name, field in constants.GATES.items() if not getattr(FeatureGates(), field)}
     assert off == {"GenericWorkload", "WorkloadWithJob"}
 
 
@@ -79,10 +80,10 @@ def test_gates_are_named_as_kubernetes_names_them() -> None:
 def test_gates_are_switched_one_by_one() -> None:
     """Later ones win; spaces do not matter; what is said of others stays."""
     found = read_gates(
-        " JobManagedBy=false, JobSuccessPolicy=False ,JobManagedBy=true", Gates(pod_failure_policy_name=False)
+        " JobManagedBy=false, JobSuccessPolicy=False ,JobManagedBy=true", FeatureGates(pod_failure_policy_name=False)
     )
 
-    assert found == Gates(job_success_policy=False, pod_failure_policy_name=False)
+    assert found == FeatureGates(job_success_policy=False, pod_failure_policy_name=False)
 
 
 def test_gang_scheduling_needs_the_api() -> None:
@@ -113,7 +114,7 @@ def test_a_gate_of_upstreams_that_may_be_ignored_is_a_warning(text: str, told: s
     lines: list[str] = []
     found = read_gates(f"{text},JobManagedBy=false", what="JOB_FEATURE_GATES", warn=lines.append)
 
-    assert found == Gates(job_managed_by=False)
+    assert found == FeatureGates(job_managed_by=False)
     (line,) = lines
     assert line.startswith(f"JOB_FEATURE_GATES: {text} is ignored, {told}")
 

@@ -7,8 +7,8 @@ from doubles.jobworld import job_world
 from doubles.pods import Body
 from doubles.refusals import Refused
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller.controller import ControllerSettings
-from mirror.jobcontroller.decide.values import Gates
 from mirror.jobcontroller.syncing import Behaviour
 
 pytestmark = pytest.mark.looptime
@@ -220,7 +220,7 @@ async def test_when_a_deleted_pod_is_replaced_is_the_policys_matter(policy: str,
 
 async def test_a_server_that_wants_interim_conditions_is_given_them_whatever_the_gates() -> None:
     """V18, V19: one refusal teaches it, for all Jobs."""
-    gates = Gates(job_pod_replacement_policy=False, job_managed_by=False)
+    gates = FeatureGates(job_pod_replacement_policy=False, job_managed_by=False)
     async with job_world(ControllerSettings(Behaviour(gates=gates))) as world:
         for name in ("first", "second"):
             world.create(name, backoffLimit=0)

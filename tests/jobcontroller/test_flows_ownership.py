@@ -11,8 +11,8 @@ from doubles.jobworld import JobWorld, job_world
 from doubles.pods import TRACKING
 from doubles.transport import Fault
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller.controller import ControllerSettings
-from mirror.jobcontroller.decide.values import Gates
 from mirror.jobcontroller.jobview import keep_job
 from mirror.jobcontroller.syncing import Behaviour
 from mirror.kube.objects import Object
@@ -276,7 +276,7 @@ async def test_another_controllers_job_is_left_alone() -> None:
 
 async def test_with_the_gate_off_managed_by_is_not_looked_at() -> None:
     """Gate JobManagedBy: the field means nothing."""
-    async with job_world(ControllerSettings(Behaviour(gates=Gates(job_managed_by=False)))) as world:
+    async with job_world(ControllerSettings(Behaviour(gates=FeatureGates(job_managed_by=False)))) as world:
         world.create(managedBy="example.com/other")
         await world.settle()
         assert len(world.pods()) == 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from doubles.jobworld import JobWorld, job_world
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller.controller import ControllerSettings
-from mirror.jobcontroller.decide.values import Gates
 from mirror.jobcontroller.syncing import Behaviour
 
 pytestmark = pytest.mark.looptime
@@ -76,7 +76,7 @@ async def test_a_job_that_only_fails_shows_its_successes_as_none() -> None:
 
 async def test_without_its_gate_a_backoff_limit_per_index_counts_as_a_global_one() -> None:
     """PM3: the label tells which limit was looked at."""
-    gates = Gates(job_backoff_limit_per_index=False)
+    gates = FeatureGates(job_backoff_limit_per_index=False)
     async with job_world(ControllerSettings(Behaviour(gates=gates))) as world:
         world.create(completionMode="Indexed", backoffLimitPerIndex=1)
         await world.settle()

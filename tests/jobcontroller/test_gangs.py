@@ -17,9 +17,9 @@ from doubles.pods import Body
 from doubles.refusals import Refused
 from doubles.transport import Fault
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller.controller import ControllerSettings
 from mirror.jobcontroller.decide.gang import workload_name
-from mirror.jobcontroller.decide.values import Gates
 from mirror.jobcontroller.syncing import Behaviour
 from mirror.kube.resources import POD_GROUPS, WORKLOADS, Resource
 from mirror.planes.api import Api
@@ -27,7 +27,7 @@ from mirror.planes.api import Api
 pytestmark = pytest.mark.looptime
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-ON = ControllerSettings(Behaviour(gates=Gates(generic_workload=True, workload_with_job=True)))
+ON = ControllerSettings(Behaviour(gates=FeatureGates(generic_workload=True, workload_with_job=True)))
 FIRST = ["create workloads", "create podgroups", "create pods", "create pods", "update status"]
 
 

@@ -14,9 +14,10 @@ from doubles.pods import Node
 from doubles.refusals import Refused
 from doubles.transport import Fault, Wire, client_of, wire_to
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller import process
 from mirror.jobcontroller.controller_conflict import ControllerConflict
-from mirror.jobcontroller.decide.values import Constants, Gates
+from mirror.jobcontroller.decide.values import Constants
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings, _ask_who_is_there, settings_of
 from mirror.kube.client import Client
@@ -96,13 +97,17 @@ async def test_without_election_it_works_at_once() -> None:
 @pytest.mark.parametrize(
     ("knows", "gates", "reason"),
     [
-        pytest.param(True, Gates(), "PodFailurePolicy_0", id="a server that stores names: every rule has one (RN1)"),
-        pytest.param(False, Gates(), "PodFailurePolicy", id="one that drops them"),
-        pytest.param(True, Gates(pod_failure_policy_name=False), "PodFailurePolicy", id="without the gate (RN4)"),
+        pytest.param(
+            True, FeatureGates(), "PodFailurePolicy_0", id="a server that stores names: every rule has one (RN1)"
+        ),
+        pytest.param(False, FeatureGates(), "PodFailurePolicy", id="one that drops them"),
+        pytest.param(
+            True, FeatureGates(pod_failure_policy_name=False), "PodFailurePolicy", id="without the gate (RN4)"
+        ),
     ],
 )
 async def test_it_asks_its_server_whether_it_knows_names_of_rules(
-    monkeypatch: pytest.MonkeyPatch, knows: bool, gates: Gates, reason: str
+    monkeypatch: pytest.MonkeyPatch, knows: bool, gates: FeatureGates, reason: str
 ) -> None:
     """D17, RN1, RN2: once, before the first sync."""
     asked: list[Client] = []
@@ -147,7 +152,7 @@ async def test_it_is_not_ready_before_it_knows_the_jobs() -> None:
         stop.set()
 
 
-GANG = Gates(generic_workload=True, workload_with_job=True)
+GANG = FeatureGates(generic_workload=True, workload_with_job=True)
 
 
 @pytest.mark.looptime
@@ -301,7 +306,7 @@ def test_settings_of_the_manager_become_its_own() -> None:
     found = settings_of(settings, environment)
 
     assert found.constants == Constants(batch_period_seconds=0.25, max_uncounted_pods=9)
-    assert found.gates == Gates(job_managed_by=False, job_success_policy=False)
+    assert found.gates == FeatureGates(job_managed_by=False, job_success_policy=False)
     assert (found.limits, found.kubeconfig) == (Limits(qps=50.0, burst=60), "/etc/kubeconfig")
     assert (found.lease_namespace, found.namespaces) == ("home", ("a",))
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from doubles.loglines import Lines
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.embedded import virtual
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.clocks import LoopClock
 from mirror.embedded.faults.kinds import Expiry
-from mirror.jobcontroller.decide.values import Gates
 from mirror.kube import requests
 from mirror.kube.errors import KubeError, Unreachable
 from mirror.kube.resources import CONFIGMAPS, NAMESPACES
@@ -218,7 +218,7 @@ WAITS = {
 def test_gang_scheduling_that_it_does_not_serve_is_reported(log_lines: Lines) -> None:
     """No Job is run, as with upstream's gate on a server without the API; the log says what to change."""
 
-    @on_a(Shape(controllers=(JOB,), gates=Gates(generic_workload=True, workload_with_job=True)))
+    @on_a(Shape(controllers=(JOB,), gates=FeatureGates(generic_workload=True, workload_with_job=True)))
     async def wait(plane: ControlPlane) -> None:
         await plane.api.create(JOBS, WAITS)
         await asyncio.sleep(60)

@@ -7,10 +7,10 @@ from functools import partial
 from random import Random
 
 from mirror.batch import times
+from mirror.batch.feature_gates import DEFAULT_GATES, FeatureGates
 from mirror.embedded.apiserver.admission.chain import Admission
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json
-from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.authn.authenticator import Authenticator
@@ -49,7 +49,7 @@ def build(
     *,
     clock: Clock,
     random: Random,
-    gates: ApiGates = ALL_ON,
+    gates: FeatureGates = DEFAULT_GATES,
     storage: Storage | None = None,
     authorization: Authorization = "AlwaysAllow",
     tokens: Mapping[str, User] | None = None,
@@ -113,7 +113,7 @@ def _namespace(name: str) -> Json:
     }
 
 
-def builtin(gates: ApiGates = ALL_ON) -> list[Kind]:
+def builtin(gates: FeatureGates = DEFAULT_GATES) -> list[Kind]:
     """Every kind of this room, in the order in which discovery shows them.
 
     The gates are asked with each request (``Context.gates``); none adds or removes a kind.

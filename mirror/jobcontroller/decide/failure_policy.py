@@ -10,7 +10,8 @@ from collections.abc import Mapping
 import msgspec
 
 from mirror.batch import rule_names, views
-from mirror.jobcontroller.decide.values import Container, Gates, Pod, Snapshot
+from mirror.batch.feature_gates import FeatureGates
+from mirror.jobcontroller.decide.values import Container, Pod, Snapshot
 
 IGNORE, COUNT, FAIL_INDEX, FAIL_JOB = "Ignore", "Count", "FailIndex", "FailJob"
 
@@ -77,7 +78,7 @@ class FailurePolicy(msgspec.Struct, frozen=True):
     rules: tuple[Rule, ...]
 
     @classmethod
-    def of(cls, spec: Mapping[str, object], gates: Gates) -> FailurePolicy | None:
+    def of(cls, spec: Mapping[str, object], gates: FeatureGates) -> FailurePolicy | None:
         policy = spec.get("podFailurePolicy")
         if policy is None:
             return None
@@ -105,7 +106,7 @@ def reason_of(snapshot: Snapshot, message: str) -> tuple[str, str]:
     return rule_names.reason_of(given, message, server_knows_names=snapshot.server_knows_rule_names), ""
 
 
-def _rule(index: int, rule: Mapping[str, object], gates: Gates) -> Rule | None:
+def _rule(index: int, rule: Mapping[str, object], gates: FeatureGates) -> Rule | None:
     """None for a rule that is passed over: of an unknown action or operator (F2), or of a gate that is off."""
     action = views.text(rule.get("action"))
     if action not in (IGNORE, COUNT, FAIL_INDEX, FAIL_JOB):

@@ -12,7 +12,7 @@ import msgspec
 
 from mirror.batch import conditions, views
 from mirror.batch.conditions import Condition
-from mirror.jobcontroller.decide.values import Gates
+from mirror.batch.feature_gates import FeatureGates
 
 _DEFAULT_BACKOFF_LIMIT = 6
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -35,7 +35,7 @@ class Job(msgspec.Struct, frozen=True):
     """R1: a terminating pod is neither failed nor replaced before it has ended."""
 
     @classmethod
-    def of(cls, spec: Mapping[str, object], gates: Gates) -> Job:
+    def of(cls, spec: Mapping[str, object], gates: FeatureGates) -> Job:
         is_indexed = spec.get("completionMode") == "Indexed"
         per_index = views.optional_number(spec.get("backoffLimitPerIndex"))
         has_per_index = is_indexed and gates.job_backoff_limit_per_index

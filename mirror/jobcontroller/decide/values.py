@@ -20,6 +20,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from mirror.batch.feature_gates import DEFAULT_GATES, FeatureGates
+
 Status: TypeAlias = dict[str, Any]
 
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
@@ -89,22 +91,6 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         return any(one.type == "Ready" and one.status == "True" for one in self.conditions)
 
 
-class Gates(msgspec.Struct, frozen=True):
-    """Feature gates; all on by default but the last two, which are alpha."""
-
-    job_managed_by: bool = True
-    job_pod_replacement_policy: bool = True
-    job_success_policy: bool = True
-    job_backoff_limit_per_index: bool = True
-    mutable_scheduling_directives_for_suspended_jobs: bool = True
-    mutable_pod_resources_for_suspended_jobs: bool = True
-    pod_failure_policy_name: bool = True
-    generic_workload: bool = False
-    """The API server has Workloads and PodGroups. Of no effect here but that ``workload_with_job`` needs it."""
-    workload_with_job: bool = False
-    """Gang scheduling (``gang``): Jobs that qualify get a Workload and a PodGroup."""
-
-
 class Constants(msgspec.Struct, frozen=True):
     """Upstream's constants as settings; seconds may be fractions (K2–K4)."""
 
@@ -166,7 +152,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     enacted: Enacted | None = Enacted()
     """None: the first look of this process, which cannot know what another did before it."""
     constants: Constants = Constants()
-    gates: Gates = Gates()
+    gates: FeatureGates = DEFAULT_GATES
     server_knows_rule_names: bool = False
     """The server stores ``podFailurePolicy.rules[].name``; then Jobs without any name get a suffix, too (D17)."""
     server_wants_interim: bool = True

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from mirror.batch import conditions, times
+from mirror.batch.feature_gates import FeatureGates
 from mirror.batch.status_rules import check_status_update
 from mirror.jobcontroller.decide.assess import assess
 from mirror.jobcontroller.decide.track import settle, track
@@ -18,7 +19,6 @@ from mirror.jobcontroller.decide.values import (
     Constants,
     Container,
     Done,
-    Gates,
     Pod,
     PodCondition,
     Settled,
@@ -32,7 +32,7 @@ NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 AT = times.of(NOW)
 STARTED = times.of(NOW - timedelta(seconds=60))
 LONG_AGO = NOW - timedelta(hours=1)
-ALL_GATES = Gates()
+ALL_GATES = FeatureGates()
 
 FAIL_42 = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}
 FAIL_DISRUPTED = {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from syncs import STARTED, condition, indexed, pod, running, snapshot, spec
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller.decide import gang
 from mirror.jobcontroller.decide.gang import Missing, PodGroup, PodGroupTemplate, Ungrouped, Workload
-from mirror.jobcontroller.decide.values import Gates, Snapshot
+from mirror.jobcontroller.decide.values import Snapshot
 
-ON = Gates(generic_workload=True, workload_with_job=True)
+ON = FeatureGates(generic_workload=True, workload_with_job=True)
 UID = "6f1a3c52-2b7e-4a0d-9d5c-0f4f1e2d3c4b"
 TEMPLATE = PodGroupTemplate("train-pgt-0", {"gang": {"minCount": 3}})
 
@@ -41,7 +42,7 @@ def in_template(**fields: Any) -> dict[str, Any]:
         ),
         pytest.param(look(indexed(3, **in_template(schedulingGroup=None))), True, id="null is nothing"),
         pytest.param(look(is_deleting=True), False, id="being deleted: no pods are created any more"),
-        pytest.param(look(gates=Gates(generic_workload=True)), False, id="without the gate"),
+        pytest.param(look(gates=FeatureGates(generic_workload=True)), False, id="without the gate"),
     ],
 )
 def test_who_qualifies(seen: Snapshot, wants: bool) -> None:

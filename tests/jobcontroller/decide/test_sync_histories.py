@@ -11,7 +11,8 @@ from syncs import Json, indexed, spec
 from toycluster import NO_WAITING, Crashed, Refused, Toy, choose
 
 from mirror.batch import conditions
-from mirror.jobcontroller.decide.values import Constants, Gates
+from mirror.batch.feature_gates import FeatureGates
+from mirror.jobcontroller.decide.values import Constants
 
 Step: TypeAlias = tuple[str, int]
 HISTORY = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
@@ -59,11 +60,11 @@ REQUESTS = st.sets(st.integers(1, 60), max_size=6)
 """By their number in a history."""
 
 
-def switched(names: list[str]) -> Gates:
-    return Gates(**dict.fromkeys(names, False))
+def switched(names: list[str]) -> FeatureGates:
+    return FeatureGates(**dict.fromkeys(names, False))
 
 
-GATES = st.lists(st.sampled_from(Gates.__struct_fields__), max_size=2, unique=True).map(switched)
+GATES = st.lists(st.sampled_from(FeatureGates.__struct_fields__), max_size=2, unique=True).map(switched)
 
 
 def happen(toy: Toy, step: Step) -> None:
@@ -113,7 +114,7 @@ def run_to_the_end(toy: Toy) -> None:
 @HISTORY
 @given(specs(), GATES, st.lists(STEPS, max_size=40), REQUESTS, REQUESTS)
 def test_every_status_is_accepted_and_every_pod_counts_once(
-    of: Json, gates: Gates, history: list[Step], refused: set[int], crashes: set[int]
+    of: Json, gates: FeatureGates, history: list[Step], refused: set[int], crashes: set[int]
 ) -> None:
     """With requests refused, crashes in the midst, and syncs before the pods that were asked for are seen."""
     toy = Toy(of, gates=gates)

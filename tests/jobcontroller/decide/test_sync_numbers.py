@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from syncs import NOW, Json, Sync, ago, condition, indexed, pod, pods, running, snapshot, spec, sync
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller.decide.assess import assess
-from mirror.jobcontroller.decide.values import Action, BackoffRecord, Constants, Done, Gates, Pod
+from mirror.jobcontroller.decide.values import Action, BackoffRecord, Constants, Done, Pod
 
 FIVE = {"completions": 5, "parallelism": 2}
 FAILED_ONLY = {"podReplacementPolicy": "Failed"}
@@ -193,7 +194,7 @@ def test_action_of_a_sync(more: dict[str, Any], action: Action) -> None:
         pytest.param(
             spec(**FIVE),
             [],
-            {"status": running(failed=1), "gates": Gates(job_pod_replacement_policy=False)},
+            {"status": running(failed=1), "gates": FeatureGates(job_pod_replacement_policy=False)},
             "new",
             id="without the gate",
         ),

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from syncs import ALL_GATES, LONG_AGO, NOW, Json, ago, pod, pods
 
 from mirror.batch import indexes
+from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller.decide import backoff, deletion_order, indexed
 from mirror.jobcontroller.decide.failure_policy import FailurePolicy
 from mirror.jobcontroller.decide.success_policy import met_rule
-from mirror.jobcontroller.decide.values import BackoffRecord, Constants, Container, Gates, Pod, PodCondition
+from mirror.jobcontroller.decide.values import BackoffRecord, Constants, Container, Pod, PodCondition
 
 INDEXES = st.sets(st.integers(0, 30), max_size=20)
 
@@ -274,7 +275,7 @@ def test_failure_policy_matches(rules: list[Json], found: Pod, expected: tuple[s
 def test_fail_index_is_passed_over_without_its_gate(rule: Json) -> None:
     """F2 for versions without JobBackoffLimitPerIndex: the next rule decides."""
     spec = {"podFailurePolicy": {"rules": [rule, on_codes("Ignore", 1)]}}
-    policy = FailurePolicy.of(spec, Gates(job_backoff_limit_per_index=False))
+    policy = FailurePolicy.of(spec, FeatureGates(job_backoff_limit_per_index=False))
     assert policy is not None
     assert policy.match(pod("Failed", has={"X": "True"})).action == "Ignore"
 

@@ -20,7 +20,8 @@ from syncs import (
     sync,
 )
 
-from mirror.jobcontroller.decide.values import Gates, Pod
+from mirror.batch.feature_gates import FeatureGates
+from mirror.jobcontroller.decide.values import Pod
 from mirror.model import names
 
 POLICY = [("FailureTarget", "PodFailurePolicy"), ("Failed", "PodFailurePolicy")]
@@ -47,7 +48,7 @@ def annotated(text: str) -> dict[str, Any]:
         pytest.param(
             NAMED,
             pods(1, "Failed", code=42),
-            {"gates": Gates(pod_failure_policy_name=False)},
+            {"gates": FeatureGates(pod_failure_policy_name=False)},
             "PodFailurePolicy",
             id="RN4: gate off",
         ),
@@ -74,7 +75,7 @@ def annotated(text: str) -> dict[str, Any]:
         pytest.param(
             policy(FAIL_42),
             pods(1, "Failed", code=42),
-            {"gates": Gates(pod_failure_policy_name=False), **annotated('{"0": "Oom"}')},
+            {"gates": FeatureGates(pod_failure_policy_name=False), **annotated('{"0": "Oom"}')},
             "PodFailurePolicy",
             id="RN4: gate off, annotation",
         ),
@@ -124,6 +125,6 @@ def test_names_that_cannot_be_used_are_told_and_left_out(text: str) -> None:
 def test_a_stored_suffix_stays_when_the_gate_goes_off() -> None:
     """RN4."""
     stored = condition("FailureTarget", reason="PodFailurePolicy_Oom", message="m")
-    gates = Gates(pod_failure_policy_name=False)
+    gates = FeatureGates(pod_failure_policy_name=False)
     whole = sync(snapshot(spec(**policy(FAIL_42)), status=running(conditions=[stored]), gates=gates))
     assert whole.true_conditions[-1] == ("Failed", "PodFailurePolicy_Oom")

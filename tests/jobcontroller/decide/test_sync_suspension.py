@@ -15,7 +15,8 @@ from syncs import (
     sync,
 )
 
-from mirror.jobcontroller.decide.values import Done, Gates
+from mirror.batch.feature_gates import FeatureGates
+from mirror.jobcontroller.decide.values import Done
 
 SUSPENDED = [condition("Suspended", reason="JobSuspended", message="Job suspended")]
 RESUMED = [condition("Suspended", "False", reason="JobResumed", message="Job resumed")]
@@ -29,7 +30,7 @@ RESUMED = [condition("Suspended", "False", reason="JobResumed", message="Job res
         pytest.param(
             spec(suspend=True),
             running(),
-            {"gates": Gates(mutable_scheduling_directives_for_suspended_jobs=False)},
+            {"gates": FeatureGates(mutable_scheduling_directives_for_suspended_jobs=False)},
             ["Suspended"],
             "True",
             "2026-03-01T11:59:00Z",

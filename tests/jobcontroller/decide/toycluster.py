@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from syncs import ALL_GATES, NOW, Json
 
 from mirror.batch import conditions
+from mirror.batch.feature_gates import FeatureGates
 from mirror.batch.status_rules import check_status_update
 from mirror.jobcontroller.decide.assess import assess
 from mirror.jobcontroller.decide.facts import Facts
@@ -24,7 +25,6 @@ from mirror.jobcontroller.decide.values import (
     Container,
     Done,
     Enacted,
-    Gates,
     Pod,
     PodCondition,
     PodCreate,
@@ -49,7 +49,7 @@ QUIET_AFTER = 60
 class Toy:
     """The cluster and, until it crashes, the controller."""
 
-    def __init__(self, spec: Json, *, gates: Gates = ALL_GATES, constants: Constants = NO_WAITING) -> None:
+    def __init__(self, spec: Json, *, gates: FeatureGates = ALL_GATES, constants: Constants = NO_WAITING) -> None:
         self.spec = spec
         self.status: Status = {}
         self.pods: list[Pod] = []

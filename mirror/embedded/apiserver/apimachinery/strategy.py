@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from mirror.batch.feature_gates import DEFAULT_GATES, FeatureGates
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver.messages import ADMIN, User
 
 Json: TypeAlias = dict[str, Any]
@@ -27,7 +27,7 @@ class Context:
     uid: str = ""
     """For a new object."""
     user: User = ADMIN
-    gates: ApiGates = ALL_ON
+    gates: FeatureGates = DEFAULT_GATES
     is_dry_run: bool = False
 
 

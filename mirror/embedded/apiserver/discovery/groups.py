@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from mirror.batch.feature_gates import DEFAULT_GATES, FeatureGates
 from mirror.embedded.apiserver.apimachinery.errors import method_not_allowed
-from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.discovery import openapi
 from mirror.embedded.apiserver.messages import JSON_TYPE, Request, Response
@@ -62,7 +62,7 @@ _ENCODER = msgspec.json.Encoder()
 _Groups: TypeAlias = dict[str, dict[str, list[Kind]]]
 
 
-def answer(request: Request, registry: Registry, gates: ApiGates = ALL_ON) -> Response | None:
+def answer(request: Request, registry: Registry, gates: FeatureGates = DEFAULT_GATES) -> Response | None:
     """The answer to a question about what there is; None: the path is about something else.
 
     Raises:

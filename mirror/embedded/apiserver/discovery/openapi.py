@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
+from mirror.batch.feature_gates import DEFAULT_GATES, FeatureGates
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.schemas import components
 from mirror.embedded.apiserver.messages import Request, Response
@@ -43,7 +43,7 @@ _TYPES = {
 _ENCODER = msgspec.json.Encoder()
 
 
-def answer(request: Request, registry: Registry, gates: ApiGates = ALL_ON) -> Response | None:
+def answer(request: Request, registry: Registry, gates: FeatureGates = DEFAULT_GATES) -> Response | None:
     """The answer on these paths, whatever the method; None on others."""
     path = request.path
     if path == _ROOT:
@@ -73,7 +73,7 @@ def _root_of(kind: Kind) -> str:
     return f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
 
 
-def _index(registry: Registry, gates: ApiGates) -> bytes:
+def _index(registry: Registry, gates: FeatureGates) -> bytes:
     paths = {
         root: {"serverRelativeURL": f"{_ROOT}/{root}?hash={_fingerprint(kinds, gates)}"}
         for root, kinds in _versions(registry).items()
@@ -81,7 +81,7 @@ def _index(registry: Registry, gates: ApiGates) -> bytes:
     return _ENCODER.encode({"paths": paths})
 
 
-def _fingerprint(kinds: tuple[Kind, ...], gates: ApiGates) -> str:
+def _fingerprint(kinds: tuple[Kind, ...], gates: FeatureGates) -> str:
     """Another one whenever the document is another one; does not make the document."""
     facts = [
         [kind.plural, kind.kind, kind.verbs, kind.is_namespaced, kind.strategy.struct, _ways(kind), _schema(kind)]
@@ -103,7 +103,7 @@ _documents: dict[str, bytes] = {}
 """Documents by fingerprint, the latest ones: servers of one process share them, since they cost much to make."""
 
 
-def _document(kinds: tuple[Kind, ...], gates: ApiGates) -> bytes:
+def _document(kinds: tuple[Kind, ...], gates: FeatureGates) -> bytes:
     fingerprint = _fingerprint(kinds, gates)
     found = _documents.get(fingerprint)
     if found is None:
@@ -113,7 +113,7 @@ def _document(kinds: tuple[Kind, ...], gates: ApiGates) -> bytes:
     return found
 
 
-def _made(kinds: tuple[Kind, ...], gates: ApiGates) -> bytes:
+def _made(kinds: tuple[Kind, ...], gates: FeatureGates) -> bytes:
     structs = {kind.strategy.struct for kind in kinds if kind.strategy.struct}
     if any("scale" in _ways(kind) for kind in kinds):
         structs.add("Scale")

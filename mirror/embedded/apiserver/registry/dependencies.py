@@ -8,8 +8,8 @@ from random import Random
 from typing import TypeAlias
 
 from mirror.batch import times
+from mirror.batch.feature_gates import FeatureGates
 from mirror.embedded.apiserver.admission.chain import Admission
-from mirror.embedded.apiserver.apimachinery.gates import ApiGates
 from mirror.embedded.apiserver.apimachinery.kinds import Registry
 from mirror.embedded.apiserver.apimachinery.objects import new_uid
 from mirror.embedded.apiserver.apimachinery.strategy import Context
@@ -32,7 +32,7 @@ class Dependencies:
     authorizer: Authorizer
     clock: Clock
     random: Random
-    gates: ApiGates
+    gates: FeatureGates
     logs: PodLogs | None = None
     """What containers have written; None: nobody runs any."""
     side_thread: SideThread | None = None

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mirror.batch import conditions
+from mirror.batch.feature_gates import FeatureGates
 from mirror.batch.violations import IMMUTABLE, Violation, invalid
 from mirror.embedded.apiserver.apimachinery.canonical import Json, canonical, same
-from mirror.embedded.apiserver.apimachinery.gates import ApiGates
 from mirror.embedded.apiserver.apimachinery.printing import text
 
 _DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
 _DESCRIPTIONS = ("annotations", "labels")
 
 
-def check(spec: Json, old: Json, gates: ApiGates) -> Iterator[Violation]:
+def check(spec: Json, old: Json, gates: FeatureGates) -> Iterator[Violation]:
     """Whether the template of this spec may follow that of the stored Job."""
     new, stored = spec["template"], canonical(old["spec"]["template"], "PodTemplateSpec")
     is_suspended = old["spec"].get("suspend") is True
@@ -38,7 +38,7 @@ def is_mutable(job: Json) -> bool:
     return status.get("startTime") is None or conditions.is_true(conditions.of(status), conditions.SUSPENDED)
 
 
-def _may_change_directives(job: Json, gates: ApiGates) -> bool:
+def _may_change_directives(job: Json, gates: FeatureGates) -> bool:
     """U6; with the gate off the rule of older servers, which does not look at pods (U9)."""
     if gates.mutable_scheduling_directives_for_suspended_jobs:
         return is_mutable(job)

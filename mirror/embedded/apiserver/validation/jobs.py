@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mirror.batch.feature_gates import DEFAULT_GATES, FeatureGates
 from mirror.batch.quoting import json_text
 from mirror.batch.status_rules import check_status_update
 from mirror.batch.syntax import http_path_problem, label_problems, size, subdomain_problems
@@ -24,7 +25,6 @@ from mirror.batch.violations import (
 )
 from mirror.embedded.apiserver.apimachinery import selectors
 from mirror.embedded.apiserver.apimachinery.canonical import Json, same
-from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
 from mirror.embedded.apiserver.apimachinery.printing import labels_text, text
 from mirror.embedded.apiserver.validation import job_policies, job_template_update, metadata
 from mirror.embedded.apiserver.validation.pods import template
@@ -40,13 +40,13 @@ _FIXED_AFTER_TEMPLATE = (
 )
 
 
-def check_create(job: Json, *, gates: ApiGates = ALL_ON) -> list[Violation]:
+def check_create(job: Json, *, gates: FeatureGates = DEFAULT_GATES) -> list[Violation]:
     """The causes for which the API would refuse this new Job; empty when it accepts (C1–C31, P, SP, RN3)."""
     found = list(_check_job(job, list(check_spec(job["spec"])), prefixed_labels=True))
     return [*found, *job_policies.check_rule_names(job["spec"])] if gates.pod_failure_policy_name else found
 
 
-def check_update(new: Json, old: Json, *, gates: ApiGates = ALL_ON) -> list[Violation]:
+def check_update(new: Json, old: Json, *, gates: FeatureGates = DEFAULT_GATES) -> list[Violation]:
     """The causes for which the API would refuse to replace the stored Job by this one (U1–U11)."""
     old_labels = old["spec"]["template"].get("metadata", {}).get("labels", {})
     prefixed_labels = NAME_LABEL in old_labels and UID_LABEL in old_labels
@@ -111,7 +111,7 @@ def _check_last_hostname(job: Json) -> Iterator[Violation]:
         yield invalid_text("metadata.name", name, detail)
 
 
-def _check_changes(spec: Json, old: Json, gates: ApiGates) -> Iterator[Violation]:
+def _check_changes(spec: Json, old: Json, gates: FeatureGates) -> Iterator[Violation]:
     """U2–U9, in the server's order."""
     old_spec = old["spec"]
     yield from _check_completions(spec, old_spec)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
+from mirror.batch.feature_gates import DEFAULT_GATES
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
-from mirror.embedded.apiserver.apimachinery.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.discovery import groups
@@ -31,7 +31,7 @@ class Own(Strategy):
 @pytest.fixture(scope="module")
 def registry() -> Registry:
     registry = Registry()
-    for kind in builtin(ALL_ON):
+    for kind in builtin(DEFAULT_GATES):
         registry.add(kind)
     for version in ("v1alpha1", "v2", "v1", "v1beta1", "other"):
         registry.add(Kind("example.com", version, "Widget", "widgets", Own(), short_names=("wd",)))
@@ -147,7 +147,7 @@ def test_names_of_failure_rules_are_there_only_with_their_gate(registry: Registr
     rule = "io.k8s.api.batch.v1.PodFailurePolicyRule"
     request = Request("GET", "/openapi/v3/apis/batch/v1")
     for is_on in (True, False):
-        found = groups.answer(request, registry, msgspec.structs.replace(ALL_ON, pod_failure_policy_name=is_on))
+        found = groups.answer(request, registry, msgspec.structs.replace(DEFAULT_GATES, pod_failure_policy_name=is_on))
         assert found is not None
         properties = msgspec.json.decode(found.body)["components"]["schemas"][rule]["properties"]
         assert ("name" in properties) == is_on

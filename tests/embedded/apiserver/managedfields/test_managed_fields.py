@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from mirror.embedded.apiserver.apimachinery.gates import ALL_ON
+from mirror.batch.feature_gates import DEFAULT_GATES
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
 from mirror.embedded.apiserver.managedfields import field_manager, shapes
 from mirror.embedded.apiserver.registry.builtin import builtin
 
 Json = dict[str, Any]
-KINDS = {kind.kind: kind for kind in builtin(ALL_ON)}
+KINDS = {kind.kind: kind for kind in builtin(DEFAULT_GATES)}
 MAP, JOB, NODE, ACCOUNT = KINDS["ConfigMap"], KINDS["Job"], KINDS["Node"], KINDS["ServiceAccount"]
 NOON, LATER = "2026-11-21T12:00:00Z", "2026-11-21T12:00:01Z"
 

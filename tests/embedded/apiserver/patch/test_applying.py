@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror.batch.feature_gates import DEFAULT_GATES
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
-from mirror.embedded.apiserver.apimachinery.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.managedfields import field_manager
@@ -20,7 +20,7 @@ from mirror.embedded.apiserver.patch.apply import LAST_APPLIED
 from mirror.embedded.apiserver.registry.builtin import builtin
 
 Json = dict[str, Any]
-KINDS = {kind.kind: kind for kind in builtin(ALL_ON)}
+KINDS = {kind.kind: kind for kind in builtin(DEFAULT_GATES)}
 MAP, CRON, NODE = KINDS["ConfigMap"], KINDS["CronJob"], KINDS["Node"]
 NOON, LATER = "2026-11-21T12:00:00Z", "2026-11-21T12:00:01Z"
 

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror.batch.feature_gates import DEFAULT_GATES
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
-from mirror.embedded.apiserver.apimachinery.gates import ALL_ON
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 from mirror.embedded.apiserver.patch import patching
 from mirror.embedded.apiserver.registry.builtin import builtin
 
 Json = dict[str, Any]
-POD = next(kind for kind in builtin(ALL_ON) if kind.kind == "Pod")
+POD = next(kind for kind in builtin(DEFAULT_GATES) if kind.kind == "Pod")
 CUSTOM = Kind("example.com", "v1", "Widget", "widgets", Strategy())
 JSON_PATCH, MERGE, STRATEGIC = (
     f"application/{kind}+json" for kind in ("json-patch", "merge-patch", "strategic-merge-patch")

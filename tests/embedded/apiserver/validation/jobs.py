@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
+from mirror.batch.feature_gates import DEFAULT_GATES, FeatureGates
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.registry.object_meta import SYSTEM_FIELDS, keep_system_fields
 from mirror.embedded.apiserver.registry.resources.jobs import Jobs
@@ -27,14 +27,14 @@ def job(spec: Json | None = None, pod: Json | None = None, meta: Json | None = N
     }
 
 
-def decoded(request: Json, *, gates: ApiGates = ALL_ON) -> Json:
+def decoded(request: Json, *, gates: FeatureGates = DEFAULT_GATES) -> Json:
     """As the server reads a request, or what was stored: with defaults."""
     made = JOBS.decode(request)
     JOBS.default(made, context(gates))
     return made
 
 
-def created(request: Json, *, gates: ApiGates = ALL_ON, uid: str = UID, now: str = NOW) -> Json:
+def created(request: Json, *, gates: FeatureGates = DEFAULT_GATES, uid: str = UID, now: str = NOW) -> Json:
     """As the server prepares the request of a new Job."""
     made = decoded(request, gates=gates)
     for name in SYSTEM_FIELDS:
@@ -43,12 +43,12 @@ def created(request: Json, *, gates: ApiGates = ALL_ON, uid: str = UID, now: str
     return JOBS.prepare_create(made, context(gates))
 
 
-def updated(request: Json, old: Json, *, gates: ApiGates = ALL_ON) -> Json:
+def updated(request: Json, old: Json, *, gates: FeatureGates = DEFAULT_GATES) -> Json:
     """As the server prepares the request of an update."""
     return JOBS.prepare_update(_replacing(request, old, gates), old, context(gates))
 
 
-def status_updated(request: Json, old: Json, *, gates: ApiGates = ALL_ON) -> Json:
+def status_updated(request: Json, old: Json, *, gates: FeatureGates = DEFAULT_GATES) -> Json:
     """As the server prepares the request of an update of the status."""
     return JOBS.subresources["status"].prepare(_replacing(request, old, gates), old, context(gates))
 
@@ -68,11 +68,11 @@ def changed(old: Json, spec: Json | None = None, pod: Json | None = None, **more
     return updated(request, old, **more)
 
 
-def context(gates: ApiGates) -> Context:
+def context(gates: FeatureGates) -> Context:
     return Context(now=NOW, uid=UID, gates=gates)
 
 
-def _replacing(request: Json, old: Json, gates: ApiGates) -> Json:
+def _replacing(request: Json, old: Json, gates: FeatureGates) -> Json:
     made = decoded(request, gates=gates)
     if version := old["metadata"].get("resourceVersion"):
         made["metadata"].setdefault("resourceVersion", version)

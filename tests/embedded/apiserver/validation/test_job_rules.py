@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver.apimachinery.gates import ApiGates
 from mirror.embedded.apiserver.validation.jobs import check_create
 from tests.embedded.apiserver.validation.jobs import UID, Json, created, job
 
@@ -515,6 +515,6 @@ def test_what_is_accepted(request_: Json) -> None:
 
 def test_names_of_rules_are_not_looked_at_with_their_gate_off() -> None:
     """RN4."""
-    gates = ApiGates(pod_failure_policy_name=False)
+    gates = FeatureGates(pod_failure_policy_name=False)
 
     assert check_create(created(job(policy(on_exit() | {"name": "-"})), gates=gates), gates=gates) == []

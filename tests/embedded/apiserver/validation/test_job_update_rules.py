@@ -6,8 +6,8 @@ from copy import deepcopy
 
 import pytest
 
+from mirror.batch.feature_gates import FeatureGates
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver.apimachinery.gates import ApiGates
 from mirror.embedded.apiserver.validation.jobs import check_status_write, check_update
 from mirror.embedded.apiserver.validation.metadata import check_any_update
 from tests.embedded.apiserver.validation.jobs import (
@@ -36,12 +36,12 @@ DIRECTIVES: Json = {
 TEMPLATE, TEMPLATE_SPEC = "spec.template", "spec.template.spec"
 
 
-def refusals(new: Json, old: Json, **more: ApiGates) -> list[Violation]:
+def refusals(new: Json, old: Json, **more: FeatureGates) -> list[Violation]:
     """What the registry finds in any update, and what the rules of Jobs add."""
     return [*check_any_update(new["metadata"], old["metadata"]), *check_update(new, old, **more)]
 
 
-def said(new: Json, old: Json, **more: ApiGates) -> list[tuple[str, str]]:
+def said(new: Json, old: Json, **more: FeatureGates) -> list[tuple[str, str]]:
     """Fields, and what follows a printed value."""
     return [(one.field, one.message.rpartition(": ")[2]) for one in refusals(new, old, **more)]
 
@@ -232,8 +232,8 @@ def test_resources_of_a_suspended_job_may_change() -> None:
 
 def test_gates_of_mutable_templates() -> None:
     """U9: without the one, active pods do not matter; without the other, resources are fixed, at another path."""
-    no_directives = ApiGates(mutable_scheduling_directives_for_suspended_jobs=False)
-    no_resources = ApiGates(mutable_pod_resources_for_suspended_jobs=False)
+    no_directives = FeatureGates(mutable_scheduling_directives_for_suspended_jobs=False)
+    no_resources = FeatureGates(mutable_pod_resources_for_suspended_jobs=False)
     started = stored(job(SUSPENDED), {"startTime": NOW} | IS_SUSPENDED)
     active = stored(job(SUSPENDED), {"active": 1})
     fresh = stored(job(SUSPENDED))

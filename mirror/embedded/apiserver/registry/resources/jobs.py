@@ -7,12 +7,12 @@ from datetime import datetime
 from types import MappingProxyType
 
 from mirror.batch import conditions
+from mirror.batch.feature_gates import FeatureGates
 from mirror.batch.syntax import label_problems
 from mirror.batch.times import BadTime
 from mirror.batch.violations import Violation
 from mirror.embedded.apiserver.apimachinery import errors
 from mirror.embedded.apiserver.apimachinery.canonical import canonical, fill_labels, same
-from mirror.embedded.apiserver.apimachinery.gates import ApiGates
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json, Strategy, Update
 from mirror.embedded.apiserver.registry import object_meta, printers
@@ -241,7 +241,7 @@ def _generate_selector(job: Json, uid: str) -> None:
     selector["matchLabels"] = {UID_LABEL: uid} | selector.get("matchLabels", {})
 
 
-def _drop_on_create(spec: Json, gates: ApiGates) -> None:
+def _drop_on_create(spec: Json, gates: FeatureGates) -> None:
     """DF21."""
     if not gates.job_managed_by:
         spec.pop("managedBy", None)
@@ -260,7 +260,7 @@ def _drop_on_create(spec: Json, gates: ApiGates) -> None:
             rule.pop("name", None)
 
 
-def _drop_on_update(spec: Json, old: Json, gates: ApiGates) -> None:
+def _drop_on_update(spec: Json, old: Json, gates: FeatureGates) -> None:
     """DF21, RN4: what the stored Job has already is kept."""
     unknown = (
         ("successPolicy", gates.job_success_policy),
@@ -285,7 +285,7 @@ UNLIMITED = 2**31 - 1
 BACKOFF_LIMIT = 6
 
 
-def fill(job: Json, *, gates: ApiGates) -> None:
+def fill(job: Json, *, gates: FeatureGates) -> None:
     """Set what a canonical Job lacks, in place."""
     job["apiVersion"], job["kind"] = "batch/v1", "Job"
     spec = job.setdefault("spec", {"template": {"metadata": {}, "spec": {}}})
@@ -304,7 +304,7 @@ def _fill_counts(spec: Json) -> None:
     spec.setdefault("backoffLimit", UNLIMITED if "backoffLimitPerIndex" in spec else BACKOFF_LIMIT)
 
 
-def _fill_modes(spec: Json, gates: ApiGates) -> None:
+def _fill_modes(spec: Json, gates: FeatureGates) -> None:
     """DF4, DF5, DF6."""
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)

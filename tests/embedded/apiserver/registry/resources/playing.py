@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror.embedded.apiserver.apimachinery.gates import ALL_ON, ApiGates
+from mirror.batch.feature_gates import DEFAULT_GATES, FeatureGates
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.registry.builtin import builtin
@@ -34,11 +34,11 @@ def kind_of(name: str, group: str = "") -> Kind:
     return KINDS[group, name]
 
 
-def context(gates: ApiGates = ALL_ON) -> Context:
+def context(gates: FeatureGates = DEFAULT_GATES) -> Context:
     return Context(now=NOW_TEXT, uid=UID, gates=gates)
 
 
-def create(name: str, body: Json, *, group: str = "", gates: ApiGates = ALL_ON) -> Played:
+def create(name: str, body: Json, *, group: str = "", gates: FeatureGates = DEFAULT_GATES) -> Played:
     """A new object called ``a``; its body is as it will be stored."""
     kind = kind_of(name, group)
     strategy, at = kind.strategy, context(gates)

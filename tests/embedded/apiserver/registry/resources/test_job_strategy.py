@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mirror.embedded.apiserver.apimachinery.gates import ApiGates
+from mirror.batch.feature_gates import FeatureGates
 from tests.embedded.apiserver.validation.jobs import (
     JOBS,
     NOW,
@@ -217,26 +217,30 @@ def test_a_status_write_takes_metadata_and_status_only() -> None:
     ) == ({"a": "b"}, {"active": 2}, 1)
 
 
-OFF: dict[str, tuple[ApiGates, Json, Json]] = {
-    "managedBy": (ApiGates(job_managed_by=False), {"managedBy": "a/b"}, {"managedBy": None}),
-    "successPolicy": (ApiGates(job_success_policy=False), {"successPolicy": {"rules": []}}, {"successPolicy": None}),
+OFF: dict[str, tuple[FeatureGates, Json, Json]] = {
+    "managedBy": (FeatureGates(job_managed_by=False), {"managedBy": "a/b"}, {"managedBy": None}),
+    "successPolicy": (
+        FeatureGates(job_success_policy=False),
+        {"successPolicy": {"rules": []}},
+        {"successPolicy": None},
+    ),
     "podReplacementPolicy": (
-        ApiGates(job_pod_replacement_policy=False),
+        FeatureGates(job_pod_replacement_policy=False),
         {"podReplacementPolicy": "Failed"},
         {"podReplacementPolicy": None},
     ),
     "backoffLimitPerIndex": (
-        ApiGates(job_backoff_limit_per_index=False),
+        FeatureGates(job_backoff_limit_per_index=False),
         {"backoffLimitPerIndex": 1, "maxFailedIndexes": 2},
         {"backoffLimitPerIndex": None, "maxFailedIndexes": None},
     ),
     "FailIndex": (
-        ApiGates(job_backoff_limit_per_index=False),
+        FeatureGates(job_backoff_limit_per_index=False),
         {"podFailurePolicy": {"rules": [{"action": "FailIndex"}, {"action": "Count"}]}},
         {"podFailurePolicy": {"rules": [{"action": "Count"}]}},
     ),
     "names of rules": (
-        ApiGates(pod_failure_policy_name=False),
+        FeatureGates(pod_failure_policy_name=False),
         {"podFailurePolicy": {"rules": [{"action": "Count", "name": "x"}]}},
         {"podFailurePolicy": {"rules": [{"action": "Count"}]}},
     ),
@@ -244,7 +248,7 @@ OFF: dict[str, tuple[ApiGates, Json, Json]] = {
 
 
 @pytest.mark.parametrize(("gates", "given", "kept"), OFF.values(), ids=OFF)
-def test_fields_of_a_gate_that_is_off_are_dropped(gates: ApiGates, given: Json, kept: Json) -> None:
+def test_fields_of_a_gate_that_is_off_are_dropped(gates: FeatureGates, given: Json, kept: Json) -> None:
     """DF21, RN4."""
     found = created(job(given), gates=gates)["spec"]
 
@@ -267,7 +271,7 @@ def test_an_update_keeps_such_a_field_only_if_the_job_has_it(name: str) -> None:
 
 def test_managed_by_is_never_dropped_from_an_update() -> None:
     """DF21."""
-    found = changed(stored(job()), {"managedBy": "a/b"}, gates=ApiGates(job_managed_by=False))
+    found = changed(stored(job()), {"managedBy": "a/b"}, gates=FeatureGates(job_managed_by=False))
 
     assert found["spec"]["managedBy"] == "a/b"
 

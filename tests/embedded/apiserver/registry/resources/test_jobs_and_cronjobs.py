@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mirror.embedded.apiserver.apimachinery.gates import ApiGates
+from mirror.batch.feature_gates import FeatureGates
 from tests.embedded.apiserver.registry.resources.playing import (
     CONTAINERS,
     Json,
@@ -74,7 +74,7 @@ def test_gates_are_asked_with_each_request() -> None:
     body = job(managedBy="x.io/y")
 
     assert create("Job", body, group="batch").body["spec"]["managedBy"] == "x.io/y"
-    assert "managedBy" not in create("Job", body, group="batch", gates=ApiGates(job_managed_by=False)).body["spec"]
+    assert "managedBy" not in create("Job", body, group="batch", gates=FeatureGates(job_managed_by=False)).body["spec"]
 
 
 def test_a_status_of_a_job_is_judged() -> None:
