@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from e2e.browser import browser_tab, find_chromium
-from e2e.pretended import picture
 from mirror.page.serving import Place, serve
 from mirror.telemetry.logs import get_log
+from tests.doubles.pretended import picture
 
 
 async def take(file: Path) -> None:

@@ -1,4 +1,4 @@
-"""The contract of the API: what a real kube-apiserver does in the cases of ``e2e/api_contract``, ours does as well.
+"""The contract of the API: what a real kube-apiserver does in the cases of ``tests/contract``, ours does as well.
 
 ``python -m e2e.api_contract --server real|embedded [words]`` plays some of them by hand.
 """
@@ -10,8 +10,8 @@ from collections import Counter
 import pytest
 
 from e2e.api_contract import servers
-from e2e.api_contract.run import play
-from e2e.api_contract.suite import all_groups, chosen
+from tests.contract.run import play
+from tests.contract.suite import all_groups, chosen
 
 FEWEST = 400
 

@@ -9,6 +9,7 @@ import asyncio
 
 import pytest
 
+from e2e.api_sequences.requests import History, history, references
 from e2e.api_sequences.run import pair
 from e2e.api_sequences.shrink import Shrinking
 from e2e.api_sequences.verdicts import compare
@@ -18,9 +19,8 @@ COUNT = 400
 PATHS = 1500
 _SHOWN = 3
 
-pytestmark = pytest.mark.usefixtures("binaries")
 
-
+@pytest.mark.usefixtures("binaries")
 async def test_a_real_server_and_the_embedded_one_say_the_same() -> None:
     """Codes, reasons, causes, objects with their managers, warnings, and the events of watches."""
     async with pair() as both:
@@ -33,6 +33,7 @@ async def test_a_real_server_and_the_embedded_one_say_the_same() -> None:
     assert report.accepted > report.requests / 2
 
 
+@pytest.mark.usefixtures("binaries")
 async def test_odd_paths_let_nobody_through_whom_a_real_server_refuses() -> None:
     """Any path, method, query and identity, for users of few rights; refusals have the same words."""
     async with pair() as both:
@@ -44,3 +45,25 @@ async def test_odd_paths_let_nobody_through_whom_a_real_server_refuses() -> None
     # Requests that are all refused, or all allowed, would prove little.
     assert report.answers["403"] > PATHS / 4
     assert report.answers["200"] > PATHS / 100
+
+
+def test_a_history_is_that_of_its_seed_and_number() -> None:
+    """Or what was found could not be found again."""
+    assert [history(1, number) for number in range(50)] == [history(1, number) for number in reversed(range(50))][::-1]
+    assert history(1, 2) != history(2, 2)
+
+
+def test_steps_refer_to_earlier_ones_only() -> None:
+    """Of 300 histories."""
+    for number in range(300):
+        for position, step in enumerate(history(3, number).steps):
+            assert all(one < position for one in references(step)), (number, position)
+
+
+def test_a_step_goes_unless_it_is_needed() -> None:
+    """References move with what they refer to."""
+    one = History(0, ({"ask": "A"}, {"ask": "B"}, {"ask": "C $(1.x)"}))
+    assert one.without(1) is None
+    shorter = one.without(0)
+    assert shorter is not None
+    assert shorter.steps == ({"ask": "B"}, {"ask": "C $(0.x)"})

@@ -20,7 +20,6 @@ import yaml
 from e2e.controlplane.client import Client, Json
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import MANAGEMENT, NODE_NAME, WORKER
-from e2e.documents.commands import blocks
 from e2e.documents.reader import Reader
 from e2e.jobs import job
 from e2e.manager import Identity, ManagerProcess
@@ -28,6 +27,7 @@ from e2e.manifests import NAMESPACE
 from e2e.ports import reserved_port
 from e2e.test_access import StubKubelet, stub_kubelet
 from mirror.model import names
+from tests.documents.commands import blocks
 
 TEAM = "team-a"
 LOOPBACK = " --allow loopback"

@@ -16,7 +16,6 @@ import pytest
 
 from e2e.browser import Tab, browser_tab, find_chromium
 from e2e.ports import reserved_port
-from e2e.pretended import NOW, Pretended, before, job, many, picture
 from mirror.cli.embedded import manager
 from mirror.model.durations import human_duration
 from mirror.model.keys import SourceKey
@@ -29,6 +28,7 @@ from mirror.planes.samples import sample_jobs
 from mirror.planes.shape import Shape
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
+from tests.doubles.pretended import NOW, Pretended, before, job, many, picture
 
 CHROMIUM = find_chromium()
 

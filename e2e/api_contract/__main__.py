@@ -10,9 +10,9 @@ from collections import Counter
 from pathlib import Path
 
 from e2e.api_contract import servers
-from e2e.api_contract.run import Outcome, play
-from e2e.api_contract.suite import chosen
 from e2e.controlplane.assets import MissingBinaries
+from tests.contract.run import Outcome, play
+from tests.contract.suite import chosen
 
 
 def main() -> int:

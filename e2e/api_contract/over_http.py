@@ -12,9 +12,9 @@ from types import TracebackType
 import aiohttp
 from yarl import URL
 
-from e2e.api_contract.raw_http import RawHttp
-from e2e.api_contract.wire import Asked, Reply, Streaming
 from e2e.controlplane.kubeconfigs import authority_of, read_kubeconfig
+from tests.contract.raw_http import RawHttp
+from tests.contract.wire import Asked, Reply, Streaming
 
 _TIMEOUT_SECONDS = 120
 _LONGEST_LINE = 1 << 24

@@ -9,21 +9,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import secrets
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import yaml
-
 from e2e.api_contract import servers
-from e2e.api_contract.answer import Wrong
-from e2e.api_contract.api import Api
-from e2e.api_contract.script import FOLDER, Script, _Loader
-from e2e.api_contract.server import Server
-from e2e.api_contract.shared import prepare
+from tests.contract.answer import Wrong
+from tests.contract.api import Api
+from tests.contract.files import read, write
+from tests.contract.script import FOLDER, Script
+from tests.contract.server import Server
+from tests.contract.shared import prepare
 
 Json: TypeAlias = dict[str, Any]
-_WIDTH = 116
 _PATIENCE_SECONDS = 20
 
 
@@ -57,18 +54,6 @@ async def _record(server: Server, file: Path, *, is_again: bool) -> None:
     write(file, heading, cases)
 
 
-def read(file: Path) -> tuple[str, list[Json]]:
-    """The comment at the top, and the cases."""
-    text = file.read_text()
-    heading = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
-    return heading, yaml.load(text, _Loader) or []
-
-
-def write(file: Path, heading: str, cases: Iterable[Json]) -> None:
-    """The same again."""
-    file.write_text(heading + "\n".join(written(case) for case in cases))
-
-
 async def _fill_in(server: Server, case: Json, steps: list[Json]) -> None:
     namespace = f"contract-{secrets.token_hex(4)}x"
     api = Api(server, namespace)
@@ -77,33 +62,6 @@ async def _fill_in(server: Server, case: Json, steps: list[Json]) -> None:
     for step, said in zip(steps, answers[-len(steps) :], strict=True):
         if not step.get("fine"):
             step["says"] = said
-
-
-def written(case: Json, indent: str = "- ") -> str:
-    """A case or a step as it stands in a file."""
-    lines: list[str] = []
-    for name, value in case.items():
-        space = " " * len(indent) if lines else indent
-        if name in ("steps", "before"):
-            inner = (
-                (written(one, "- ") for one in value) if name == "steps" else (f"- {_flow(one, 6)}" for one in value)
-            )
-            body = "\n".join(f"    {line}" for part in inner for line in part.rstrip("\n").splitlines())
-            lines.append(f"{space}{name}:\n{body}")
-        elif name == "says" and isinstance(value, dict) and len(value) > 1:
-            inner = (f"{key}: {_flow(item, len(space) + 4)}" for key, item in value.items())
-            body = "\n".join(f"{' ' * len(indent)}  {line}" for part in inner for line in part.splitlines())
-            lines.append(f"{space}{name}:\n{body}")
-        else:
-            flow = _flow(value, len(space) + 2)
-            lines.append(f"{space}{name}: " + flow.replace("\n", "\n" + " " * len(indent)))
-    return "\n".join(lines) + "\n"
-
-
-def _flow(value: object, indent: int) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, width=_WIDTH - indent, sort_keys=False, allow_unicode=True)
-    text = text.removesuffix("\n...\n").rstrip("\n")
-    return "\n  ".join(text.splitlines())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from typing import Any
 import aiohttp
 
 from e2e.api_contract.over_http import OverHttp
-from e2e.api_contract.server import Server
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import Shape
 from e2e.controlplane.plane import CannotDo
@@ -22,6 +21,7 @@ from mirror.embedded.apiserver import build as apiserver
 from mirror.embedded.kubeconfigs import kubeconfig, url, write
 from mirror.runtime.clock import SystemClock
 from mirror.serving.x509 import Authority, server_context
+from tests.contract.server import Server
 
 REAL, EMBEDDED = "real", "embedded"
 # As clusters are run; without it a server refuses privileged containers, whatever is in a Job. Without its snapshots

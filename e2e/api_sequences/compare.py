@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from e2e.api_contract.like import differences
-from e2e.api_contract.script import strict
 from e2e.api_differential.compare import Cause, is_same
+from tests.contract.like import differences
+from tests.contract.script import strict
 
 Json: TypeAlias = dict[str, Any]
 _UNTYPED = "failed to create typed patch object"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
 
-from e2e.api_contract.normal import OWN_UIDS
+from tests.contract.normal import OWN_UIDS
 
 Json: TypeAlias = dict[str, Any]
 
@@ -25,7 +25,7 @@ class Kind:
     """A kind, and how its objects are drawn."""
 
     target: str
-    """Of its collection, short as in ``e2e.api_contract.api``."""
+    """Of its collection, short as in ``tests.contract.api``."""
     api_version: str
     kind: str
     fields: Callable[[Random], Json]

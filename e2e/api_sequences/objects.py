@@ -9,12 +9,12 @@ from __future__ import annotations
 from random import Random
 from typing import Any, TypeAlias
 
-from e2e.api_contract.shared import GROUP
 from e2e.api_differential.cases import MUTATIONS, plain
 from e2e.api_differential.features import FEATURES, jobs_of_all_kinds
 from e2e.api_differential.steps import Catalogue, applied, drawn
 from e2e.api_sequences.cluster_objects import binding, rule
 from e2e.api_sequences.kind import NAMES, TEXTS, Kind
+from tests.contract.shared import GROUP
 
 Json: TypeAlias = dict[str, Any]
 

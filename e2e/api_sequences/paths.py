@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeAlias
 
-from e2e.api_contract.api import JSON, MERGE
+from tests.contract.api import JSON, MERGE
 
 Json: TypeAlias = dict[str, Any]
 

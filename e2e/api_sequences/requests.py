@@ -1,6 +1,6 @@
 """Sequences of requests, drawn from a seed: a few clients at work on a few objects of one kind.
 
-A sequence is steps of the scripts of ``e2e.api_contract``, so that what is found can become a case there. It ends by
+A sequence is steps of the scripts of ``tests.contract``, so that what is found can become a case there. It ends by
 listing everything, and with a watch of all that has happened.
 """
 
@@ -12,13 +12,13 @@ from random import Random
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
-from e2e.api_contract.api import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC
-from e2e.api_contract.script import REFERENCE
 from e2e.api_sequences import definitions, users
 from e2e.api_sequences.cluster_objects import CLUSTER_KINDS
 from e2e.api_sequences.kind import NAMES, Kind, metadata, spoil
 from e2e.api_sequences.objects import KINDS
 from e2e.api_sequences.subresources import MORE
+from tests.contract.api import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC
+from tests.contract.script import REFERENCE
 
 Json: TypeAlias = dict[str, Any]
 

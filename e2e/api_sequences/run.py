@@ -20,18 +20,18 @@ from typing import Any, TypeAlias
 import aiohttp
 
 from e2e.api_contract import servers
-from e2e.api_contract.api import Api
-from e2e.api_contract.in_process import InProcess
-from e2e.api_contract.record import written
-from e2e.api_contract.script import Script
-from e2e.api_contract.server import Server
-from e2e.api_contract.shared import prepare
-from e2e.api_contract.wire import Asked, Reply, Streaming, Wire
 from e2e.api_sequences.compare import different
 from e2e.api_sequences.explained import is_explained
 from e2e.api_sequences.requests import History, history
 from mirror.embedded.apiserver import build as apiserver
 from mirror.runtime.clock import SystemClock
+from tests.contract.api import Api
+from tests.contract.files import written
+from tests.contract.in_process import InProcess
+from tests.contract.script import Script
+from tests.contract.server import Server
+from tests.contract.shared import prepare
+from tests.contract.wire import Asked, Reply, Streaming, Wire
 
 Json: TypeAlias = dict[str, Any]
 _AT_ONCE = 24

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, TypeAlias
 
-from e2e.api_contract.api import JSON_PATCH, MERGE
 from e2e.api_sequences.cluster_objects import NAMESPACES
 from e2e.api_sequences.kind import Kind, spoil
 from e2e.api_sequences.objects import PODS, SERVICE_ACCOUNTS, THINGS
+from tests.contract.api import JSON_PATCH, MERGE
 
 Json: TypeAlias = dict[str, Any]
 Action: TypeAlias = Callable[[Random, Kind, str, tuple[int, ...]], Json]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any, TypeAlias
 
-from e2e.api_contract.api import MERGE
 from e2e.api_sequences.cluster_objects import binding, rule
+from tests.contract.api import MERGE
 
 Json: TypeAlias = dict[str, Any]
 

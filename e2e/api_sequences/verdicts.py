@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from e2e.api_contract.answer import Answer
-from e2e.api_contract.api import Api
-from e2e.api_contract.normal import Normal
-from e2e.api_contract.script import normal_form, picked
-from e2e.api_contract.server import Server
 from e2e.api_sequences import paths
 from e2e.api_sequences.paths import ROLES, Odd, odd_request
 from e2e.api_sequences.run import Pair
+from tests.contract.answer import Answer
+from tests.contract.api import Api
+from tests.contract.normal import Normal
+from tests.contract.script import normal_form, picked
+from tests.contract.server import Server
 
 Json: TypeAlias = dict[str, Any]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from e2e.commands import Said
 from e2e.controlplane.assets import find_binaries
 from e2e.controlplane.process import installed_mirror
-from e2e.documents.commands import TOP, all_commands
+from tests.documents.commands import TOP, all_commands
 
 _TIMEOUT_SECONDS = 300.0
 _AGAIN_SECONDS = 0.5

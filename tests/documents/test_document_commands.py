@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.documents.commands import TOP, Command, all_commands, commands_of, documents
-from e2e.documents.elsewhere import NOT_RUN, PROVED
+from tests.documents.commands import TOP, Command, all_commands, commands_of, documents
+from tests.documents.elsewhere import NOT_RUN, PROVED
 
 PLAYED = TOP / "e2e/test_documents.py"
 

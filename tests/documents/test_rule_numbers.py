@@ -8,7 +8,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-from e2e.documents.commands import TOP
+from tests.documents.commands import TOP
 
 RULES = TOP / "docs/rules.md"
 MIRROR = TOP / "mirror"

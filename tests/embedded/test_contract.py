@@ -1,4 +1,4 @@
-"""The contract of ``e2e/api_contract`` on the embedded server without HTTP; ``e2e`` plays it on a real one too.
+"""The contract of ``tests/contract`` on the embedded server without HTTP; ``e2e`` plays it on a real one too.
 
 One test per group, in virtual time. Webhooks need connections, and are played there only.
 """
@@ -10,14 +10,14 @@ from random import Random
 
 import pytest
 
-from e2e.api_contract.case import Group
-from e2e.api_contract.in_process import InProcess
-from e2e.api_contract.run import play
-from e2e.api_contract.server import Server
-from e2e.api_contract.suite import all_groups
 from mirror.embedded.apiserver import build as apiserver
 from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
 from mirror.embedded.clocks import LoopClock
+from tests.contract.case import Group
+from tests.contract.in_process import InProcess
+from tests.contract.run import play
+from tests.contract.server import Server
+from tests.contract.suite import all_groups
 
 pytestmark = pytest.mark.looptime
 _OVER_HTTP_ONLY = ("webhooks", "webhook failures")

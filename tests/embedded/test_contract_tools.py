@@ -9,16 +9,15 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 import yaml
 
-from e2e.api_contract.answer import Wrong
-from e2e.api_contract.api import Api
-from e2e.api_contract.like import ABSENT, UID, Exactly, differences
-from e2e.api_contract.normal import Normal
-from e2e.api_contract.record import written
-from e2e.api_contract.script import Script
-from e2e.api_contract.server import Server
-from e2e.api_contract.suite import all_groups
-from e2e.api_contract.wire import Asked, Reply, Streaming
-from e2e.api_sequences.requests import History, history, references
+from tests.contract.answer import Wrong
+from tests.contract.api import Api
+from tests.contract.files import written
+from tests.contract.like import ABSENT, UID, Exactly, differences
+from tests.contract.normal import Normal
+from tests.contract.script import Script
+from tests.contract.server import Server
+from tests.contract.suite import all_groups
+from tests.contract.wire import Asked, Reply, Streaming
 
 _ONE = "0f0e0d0c-0b0a-4908-8706-050403020100"
 _OTHER = "1f0e0d0c-0b0a-4908-8706-050403020100"
@@ -142,25 +141,3 @@ def test_the_contract_is_of_more_than_four_hundred_cases() -> None:
     names = [str(case) for group in all_groups() for case in group.cases]
     assert len(names) > 400
     assert len(names) == len(set(names))
-
-
-def test_a_history_is_that_of_its_seed_and_number() -> None:
-    """Or what was found could not be found again."""
-    assert [history(1, number) for number in range(50)] == [history(1, number) for number in reversed(range(50))][::-1]
-    assert history(1, 2) != history(2, 2)
-
-
-def test_steps_refer_to_earlier_ones_only() -> None:
-    """Of 300 histories."""
-    for number in range(300):
-        for position, step in enumerate(history(3, number).steps):
-            assert all(one < position for one in references(step)), (number, position)
-
-
-def test_a_step_goes_unless_it_is_needed() -> None:
-    """References move with what they refer to."""
-    one = History(0, ({"ask": "A"}, {"ask": "B"}, {"ask": "C $(1.x)"}))
-    assert one.without(1) is None
-    shorter = one.without(0)
-    assert shorter is not None
-    assert shorter.steps == ({"ask": "B"}, {"ask": "C $(0.x)"})

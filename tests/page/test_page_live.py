@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from e2e.pretended import Pretended, job, many, picture
 from mirror.model.keys import SourceKey
 from mirror.model.views import WorkerView
 from mirror.page.board import GATHER_SECONDS, LINGER_SECONDS, LOOK_SECONDS, Board
@@ -18,6 +17,7 @@ from mirror.page.streams import GAP_SECONDS, HEARTBEAT_SECONDS, LONGEST_SECONDS,
 from mirror.page.table import PAGE_JOBS
 from mirror.runtime.clock import SystemClock
 from mirror.telemetry.logs import get_log
+from tests.doubles.pretended import Pretended, job, many, picture
 
 pytestmark = pytest.mark.looptime
 

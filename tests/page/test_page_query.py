@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from e2e.pretended import job
 from mirror.page.query import LONGEST, NOWHERE, STATES, Query, parse
+from tests.doubles.pretended import job
 
 
 @given(st.dictionaries(st.sampled_from(["state", "namespace", "worker", "text", "page", "x"]), st.text(max_size=30)))

@@ -8,12 +8,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import aiohttp
 import pytest
 
-from e2e.pretended import Pretended, job, many, picture
 from mirror.model.endings import CannotStart
 from mirror.page import streams
 from mirror.page.hosts import is_ours
 from mirror.page.serving import Place, serve
 from mirror.telemetry.logs import get_log
+from tests.doubles.pretended import Pretended, job, many, picture
 
 ANY_PORT = Place(listen=("127.0.0.1", 0), hosts=("Jobs.Example.com",), managed_by="jobmirror.io/controller", origin="o")
 

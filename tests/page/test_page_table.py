@@ -5,11 +5,11 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from e2e.pretended import before, job, many
 from mirror.model.keys import SourceKey
 from mirror.model.views import JobView
 from mirror.page.query import STATES, Query
 from mirror.page.table import PAGE_JOBS, Table
+from tests.doubles.pretended import before, job, many
 
 QUERIES = st.builds(
     Query,

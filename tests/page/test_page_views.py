@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from e2e.pretended import NOW, Pretended, before, job, many, picture
 from mirror.model.keys import SourceKey
 from mirror.model.views import Moment, WorkerView
 from mirror.page import detail, listing
@@ -16,6 +15,7 @@ from mirror.page.query import Query
 from mirror.page.skeleton import About, job_page, list_page
 from mirror.page.table import PAGE_JOBS, Table
 from mirror.page.view import Sent, View
+from tests.doubles.pretended import NOW, Pretended, before, job, many, picture
 
 ABOUT = About(managed_by="jobmirror.io/controller", origin="o", version="1", assets="a")
 HOSTILE = '"><img src=x onerror=alert(1)>\u202e'

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from e2e.api_contract.answer import Wrong
-from e2e.api_contract.api import JSON_PATCH, Api
-from e2e.api_contract.case import Group
-from e2e.api_contract.hooks import MUTATING, NAME, VALIDATING, configure, patching, probe, serving
-from e2e.api_contract.like import ABSENT, UID, differences
+from tests.contract.answer import Wrong
+from tests.contract.api import JSON_PATCH, Api
+from tests.contract.case import Group
+from tests.contract.hooks import MUTATING, NAME, VALIDATING, configure, patching, probe, serving
+from tests.contract.like import ABSENT, UID, differences
 
 cases = Group("webhooks")
 

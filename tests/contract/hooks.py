@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 from aiohttp import web
 
-from e2e.api_contract.api import Api
 from mirror.serving.x509 import Authority, server_context
+from tests.contract.api import Api
 
 Json: TypeAlias = dict[str, Any]
 Decide: TypeAlias = Callable[[Json], Json]

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
-from e2e.api_contract.answer import Answer
-from e2e.api_contract.events import Events
-from e2e.api_contract.server import Server
-from e2e.api_contract.wire import Asked
+from tests.contract.answer import Answer
+from tests.contract.events import Events
+from tests.contract.server import Server
+from tests.contract.wire import Asked
 
 Json: TypeAlias = dict[str, Any]
 

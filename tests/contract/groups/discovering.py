@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from e2e.api_contract.answer import Wrong
-from e2e.api_contract.api import Api
-from e2e.api_contract.case import Group
-from e2e.api_contract.like import TEXT, differences
+from tests.contract.answer import Wrong
+from tests.contract.api import Api
+from tests.contract.case import Group
+from tests.contract.like import TEXT, differences
 
 Json: TypeAlias = dict[str, Any]
 cases = Group("discovering")

@@ -6,9 +6,9 @@ import base64
 import json
 from dataclasses import replace
 
-from e2e.api_contract.api import Api
-from e2e.api_contract.case import Group
-from e2e.api_contract.like import TEXT, UID
+from tests.contract.api import Api
+from tests.contract.case import Group
+from tests.contract.like import TEXT, UID
 
 cases = Group("users")
 _FORBIDDEN = 'cannot list resource "configmaps" in API group "" in the namespace "OURS"'

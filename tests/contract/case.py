@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from e2e.api_contract.api import Api
+from tests.contract.api import Api
 
 Play: TypeAlias = Callable[[Api], Awaitable[None]]
 

@@ -6,9 +6,9 @@ import asyncio
 import base64
 from functools import partial
 
-from e2e.api_contract.api import JSON_PATCH, Api
-from e2e.api_contract.case import Group
-from e2e.api_contract.hooks import MUTATING, NAME, VALIDATING, configure, patching, serving
+from tests.contract.api import JSON_PATCH, Api
+from tests.contract.case import Group
+from tests.contract.hooks import MUTATING, NAME, VALIDATING, configure, patching, serving
 
 cases = Group("webhook failures")
 

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from e2e.api_contract.answer import Answer, Wrong
-from e2e.api_contract.wire import Reply, Streaming
+from tests.contract.answer import Answer, Wrong
+from tests.contract.wire import Reply, Streaming
 
 Json: TypeAlias = dict[str, Any]
 _PATIENCE_SECONDS = 60.0

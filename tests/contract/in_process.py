@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Protocol
 
-from e2e.api_contract.wire import Asked, Reply, Streaming
 from mirror.embedded.apiserver.messages import ADMIN, Answer, Request, Response, Stream, User
+from tests.contract.wire import Asked, Reply, Streaming
 
 
 class Handles(Protocol):

@@ -10,11 +10,11 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from e2e.api_contract.answer import Wrong
-from e2e.api_contract.api import Api
-from e2e.api_contract.case import Case
-from e2e.api_contract.server import Server
-from e2e.api_contract.shared import prepare
+from tests.contract.answer import Wrong
+from tests.contract.api import Api
+from tests.contract.case import Case
+from tests.contract.server import Server
+from tests.contract.shared import prepare
 
 _AT_ONCE = 12
 _PATIENCE_SECONDS = 180.0

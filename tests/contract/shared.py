@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, TypeAlias
 
-from e2e.api_contract.api import Api
-from e2e.api_contract.server import Server
+from tests.contract.api import Api
+from tests.contract.server import Server
 
 Json: TypeAlias = dict[str, Any]
 GROUP = "contract.example.com"

@@ -20,11 +20,11 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from e2e.api_contract.answer import Answer, Wrong
-from e2e.api_contract.api import JSON, Api
-from e2e.api_contract.case import Group
-from e2e.api_contract.like import Exactly, differences, short
-from e2e.api_contract.normal import Normal
+from tests.contract.answer import Answer, Wrong
+from tests.contract.api import JSON, Api
+from tests.contract.case import Group
+from tests.contract.like import Exactly, differences, short
+from tests.contract.normal import Normal
 
 Json: TypeAlias = dict[str, Any]
 
@@ -198,18 +198,18 @@ def strict(value: Any) -> Any:
 def scripts_of(name: str) -> Group:
     """The group that a file holds."""
     group = Group(name.replace("_", " "))
-    for case in yaml.load((FOLDER / f"{name}.yaml").read_text(), _Loader):
+    for case in yaml.load((FOLDER / f"{name}.yaml").read_text(), Loader):
         script = Script.read(case)
         group.add(script.name, script.play)
     return group
 
 
 # The base class depends on how yaml was built, which mypy cannot know.
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """YAML whose times stay text."""
 
 
-_Loader.yaml_implicit_resolvers = {
+Loader.yaml_implicit_resolvers = {
     letter: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }

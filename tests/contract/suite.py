@@ -7,9 +7,9 @@ import pkgutil
 from collections.abc import Sequence
 from functools import cache
 
-from e2e.api_contract import groups
-from e2e.api_contract.case import Case, Group
-from e2e.api_contract.script import FOLDER, scripts_of
+from tests.contract import groups
+from tests.contract.case import Case, Group
+from tests.contract.script import FOLDER, scripts_of
 
 
 @cache

@@ -6,9 +6,9 @@ import asyncio
 import json
 from random import Random
 
-from e2e.api_contract.answer import Answer, Wrong
-from e2e.api_contract.api import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, YAML, Api
-from e2e.api_contract.case import Group
+from tests.contract.answer import Answer, Wrong
+from tests.contract.api import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, YAML, Api
+from tests.contract.case import Group
 
 cases = Group("limits")
 _BYTES_CASES = 120

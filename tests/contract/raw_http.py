@@ -11,7 +11,7 @@ from io import BytesIO
 from typing import TypeAlias, cast
 from urllib.parse import urlsplit
 
-from e2e.api_contract.wire import Asked, Reply
+from tests.contract.wire import Asked, Reply
 
 _Connection: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _END_OF_HEAD = b"\r\n\r\n"

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from e2e.api_contract.like import differences, short
-from e2e.api_contract.wire import Reply
+from tests.contract.like import differences, short
+from tests.contract.wire import Reply
 
 Json: TypeAlias = dict[str, Any]
 Cause: TypeAlias = tuple[str, str, str]

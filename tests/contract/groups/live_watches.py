@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
-from e2e.api_contract.answer import Wrong
-from e2e.api_contract.api import MERGE, Api
-from e2e.api_contract.case import Group
-from e2e.api_contract.events import told
-from e2e.api_contract.like import VERSION, differences
+from tests.contract.answer import Wrong
+from tests.contract.api import MERGE, Api
+from tests.contract.case import Group
+from tests.contract.events import told
+from tests.contract.like import VERSION, differences
 
 cases = Group("live watches")
 _TOO_OLD = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from e2e.api_contract.wire import Wire
+from tests.contract.wire import Wire
 
 
 @dataclass(frozen=True, slots=True)
