@@ -1,7 +1,7 @@
 """Delete and deletecollection: what must happen before an object is removed, and when it is.
 
-An object with finalizers, or with a grace period, is marked first (``deletionTimestamp``) and removed by a later write or
-delete. The order of the checks is that of kube-apiserver's registry.
+An object with finalizers, or with a grace period, is marked first (``deletionTimestamp``) and removed by a later write
+or delete. The order of the checks is that of kube-apiserver's registry.
 """
 
 from __future__ import annotations
