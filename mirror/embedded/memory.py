@@ -55,7 +55,7 @@ class MemoryTransport:
     """``kube.transport.Transport`` over ``ApiServer.handle``."""
 
     def __init__(self, wire: Wire, *, user: User | None = ADMIN, peer: str = "") -> None:
-        """``user``: who asks, as if by a client certificate; None: what the request's headers say."""
+        """``user``: who sends the requests, as if by a client certificate; None: as the headers say."""
         self._wire = wire
         self._user = user
         self._peer = peer
@@ -138,7 +138,7 @@ class MemoryTransport:
 
 
 class _OverWire:
-    """A context in which something comes over the wire: what breaks it is told as a client of a network would see it.
+    """A context in which something comes over the wire: errors are raised as a client of a network would see them.
 
     ``under_way`` is where a transport that is closed finds what it has to end.
     """
@@ -232,7 +232,7 @@ def client_of(
     Args:
         wire: the way to it.
         name: in metrics and logs; the wire's name by default.
-        user: who asks; None: by ``token``, or nobody known.
+        user: who sends the requests; None: by ``token``, or unknown.
         peer: what its requests are known by to faults.
         token: a bearer token.
         observer: told of each request.

@@ -108,7 +108,7 @@ class ContainerLog:
             self._append(bytes(records))
 
     def end(self, now: datetime) -> None:
-        """The container has ended: who follows is told, too. The log can still be read."""
+        """The container has ended: followers see the end. The log can still be read."""
         if self._is_closed:
             return
         if self._begun:

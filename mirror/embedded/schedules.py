@@ -99,7 +99,7 @@ class Calendar:
     def _next(self, moment: int) -> datetime | None:
         """Field by field, as the library does it; where a field wraps around, all are looked at again.
 
-        The library itself goes round for ever where clocks are changed in certain ways; we give up.
+        The library itself loops forever at certain changes of clocks; here it ends.
         """
         last_year = self._local(moment).year + _YEARS
         is_cut = False  # whether the smaller fields have been set to their beginnings

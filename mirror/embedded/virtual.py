@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 TICK_SECONDS = 1e-9
-"""Each jump goes so much beyond the timer, so that who compares times afterwards finds that the time has come."""
+"""Each jump goes so much beyond the timer that a comparison of times afterwards finds it expired."""
 POLL_EVERY = 64
 """Turns of a busy loop between two looks at sockets."""
 IDLE_SECONDS = 10.0

@@ -52,15 +52,15 @@ async def serve(
     failure: Exception | None = None
     async with asyncio.TaskGroup() as scope:
         try:
-            house = _House(server, clock or SystemClock(), scope)
-            listener = await _listen(house, listen, tls)
-            looking = scope.create_task(house.look_after(), name="web connections")
+            connections = _Connections(server, clock or SystemClock(), scope)
+            listener = await _listen(connections, listen, tls)
+            looking = scope.create_task(connections.look_after(), name="web connections")
             try:
                 found = listener.sockets[0].getsockname()
                 yield found[0], found[1]
             finally:
                 listener.close()
-                await house.finish()
+                await connections.finish()
                 looking.cancel()
         except Exception as error:  # noqa: BLE001 - raised below: out of the scope it would come as a group
             failure = error
@@ -68,11 +68,11 @@ async def serve(
         raise failure
 
 
-async def _listen(house: _House, listen: tuple[str, int], tls: ssl.SSLContext | None) -> asyncio.Server:
+async def _listen(connections: _Connections, listen: tuple[str, int], tls: ssl.SSLContext | None) -> asyncio.Server:
     host, port = listen
     try:
         return await asyncio.get_running_loop().create_server(
-            lambda: Connection(house),
+            lambda: Connection(connections),
             host or None,
             port,
             ssl=tls,
@@ -86,7 +86,7 @@ async def _listen(house: _House, listen: tuple[str, int], tls: ssl.SSLContext | 
         raise CannotStart(f"cannot listen on {host}:{port}: {why}") from error
 
 
-class _House:
+class _Connections:
     """Every connection of one server."""
 
     def __init__(self, handler: Handler, clock: Clock, scope: asyncio.TaskGroup) -> None:
@@ -118,7 +118,7 @@ class _House:
         return user_of(certificate, encrypted.getpeercert(binary_form=True)) if certificate else None
 
     async def look_after(self) -> None:
-        """Keep the Date and the time limits, for as long as it is let."""
+        """Keep the Date and the time limits until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(LOOK_SECONDS)
@@ -128,7 +128,7 @@ class _House:
                 connection.check_time(now)
 
     async def finish(self) -> None:
-        """End all connections, politely first."""
+        """End all connections: those with requests in work after their response."""
         self._is_ending = True
         if not self._connections:
             return

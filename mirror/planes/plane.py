@@ -101,11 +101,11 @@ class ControlPlane:
         return Api(self.server)
 
     def client(self, name: str = "", *, user: User | None = ADMIN, peer: str = "", token: str = "") -> Client:
-        """A client as our controllers have it, over memory; faults know it as ``peer``. Whoever asks closes it."""
+        """A client as our controllers have it, over memory; faults know it as ``peer``. The caller closes it."""
         return client_of(self.wire, name or self.name, user=user, peer=peer, token=token, clock=self.clock.of)
 
     async def handle(self, request: Request) -> Answer:
-        """What a transport asks: the API server that runs now, or nobody."""
+        """For transports: the API server that runs now, or None."""
         if self._server is None:
             raise Dropped(was_sent=False)
         return await self._server.handle(request)
@@ -170,7 +170,7 @@ class ControlPlane:
         self.start()
 
     def expire(self, form: Expiry = Expiry.BY_EVENT) -> None:
-        """Forget the history: open watches end so, and who goes on from an earlier version is answered with 410."""
+        """Forget the history: open watches end, and a watch from an earlier version gets 410."""
         self.faults.expire_watches(form)
         if self._storage is not None:
             self._storage.compact(self._storage.version)

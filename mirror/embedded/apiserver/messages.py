@@ -1,4 +1,4 @@
-"""What goes in and out of the API server: plain values, whatever carried them.
+"""Requests and responses of the API server as values, whatever the transport is.
 
 ``web`` makes them of HTTP, ``memory`` of our own client's requests.
 """
@@ -23,7 +23,7 @@ malformed_escape = re.compile(r"%(?![0-9A-Fa-f]{2})").search
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks."""
+    """Who sends a request."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An answer that goes on until ``pieces`` ends or the reader leaves; the transport closes ``pieces`` either way.
+    """A response that continues until ``pieces`` ends or the reader disconnects; the transport closes ``pieces``.
 
     Each piece is whole events, ready to be sent. A piece that is empty means: send what you have.
     """

@@ -1,4 +1,4 @@
-"""The API server: who asks, for what, may they, and who answers. Knows no transport."""
+"""The API server: one request from authentication to its response. Knows no transport."""
 
 from __future__ import annotations
 

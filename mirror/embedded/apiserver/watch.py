@@ -180,7 +180,7 @@ class _Watch:
     def _bookmark_time(self, now: float, ends: float) -> float:
         """When the next bookmark is due: in a minute, or shortly before the end; never, if that has passed."""
         last = ends - _LAST_BOOKMARK_SECONDS
-        if not self._wanted.wants_bookmarks or last <= now:
+        if not self._wanted.allows_bookmarks or last <= now:
             return math.inf
         return min(now + BOOKMARK_SECONDS, last)
 
@@ -191,7 +191,7 @@ class _Watch:
         kind, version = self._forms.kind, self._subscription.version
         lines = (self._forms.fresh_line(_ADDED, objects.shown(kind, one)) for one in records)
         yield from _joined(lines)
-        if self._wanted.sends_initial_events and self._wanted.wants_bookmarks:
+        if self._wanted.sends_initial_events and self._wanted.allows_bookmarks:
             yield self._forms.bookmark(version, ends_initial_events=True)
 
     def _take(self) -> list[bytes]:

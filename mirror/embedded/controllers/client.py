@@ -27,7 +27,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Api:
-    """One controller's way to its API server. All raise ``KubeError`` as ``Client.send`` does."""
+    """One controller's client of its API server. All raise ``KubeError`` as ``Client.send`` does."""
 
     def __init__(self, client: Client, manager: str) -> None:
         self.client = client

@@ -1,4 +1,4 @@
-"""Deletes what is in a namespace that is being deleted, says how that goes, and then lets the namespace go.
+"""Deletes the content of a namespace that is being deleted, reports its progress, then removes the finalizer.
 
 As kube-controller-manager's namespace controller: pods first, then everything else, then ``spec.finalizers``.
 """

@@ -35,7 +35,7 @@ async def run(
 
     Args:
         name: one of ``NAMES``.
-        client: its own way to the API server; stays the caller's.
+        client: its own client of the API server; stays the caller's.
         clock: whose time it keeps.
         pods: what the kubelet does with containers: only says that they run, or runs their commands as processes.
         random: where ids of containers come from.

@@ -59,7 +59,7 @@ class ServiceAccounts:
         try:
             await self._api.create(SERVICEACCOUNTS, {"metadata": {"name": DEFAULT}}, namespace=name)
         except (AlreadyExists, NotFound, Forbidden):
-            return  # it is there, or its namespace goes
+            return  # it exists, or its namespace is being deleted
 
 
 async def run(client: Client, *, clock: Clock, log: Log) -> None:

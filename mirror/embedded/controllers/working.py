@@ -1,4 +1,4 @@
-"""What every controller is made of: informers that fill caches, and queues whose keys are worked on."""
+"""What every controller is made of: informers that fill caches, what caches keep, queues whose keys are worked on."""
 
 from __future__ import annotations
 

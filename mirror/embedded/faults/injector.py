@@ -1,4 +1,4 @@
-"""The ways to one server, with what can go wrong on them.
+"""The connections to one server, with faults.
 
 ``Faults`` is a server's hook (``ApiServer.faults``): it sees each request before it is carried out and each answer
 before it is sent, whatever transport carries them. What a fault is: ``kinds``; which requests it is for: ``targets``;
@@ -33,7 +33,7 @@ class Arranged:
 
 
 class FaultSource(Protocol):
-    """Who says at random what meets a request, and how long a way takes."""
+    """Decides at random which fault a request meets, and its latency."""
 
     def fault(self, request: Request, target: Target) -> Fault | None: ...
 
@@ -42,10 +42,10 @@ class FaultSource(Protocol):
 
 @dataclass(eq=False)
 class Faults:
-    """The state of the ways to one server. ``peer`` names a client; without one, all are meant."""
+    """The state of the connections to one server. ``peer`` names a client; without one, all are meant."""
 
     latency_seconds: float = 0.0
-    """One way."""
+    """One connection."""
     random_faults: FaultSource | None = None
     on_request: Callable[[Request, Target], None] | None = None
     """Told of each request that is sent, lost or not."""
@@ -88,7 +88,7 @@ class Faults:
                 on_the_way.break_off()
 
     def cut_off(self, peer: str = EVERYBODY) -> None:
-        """A partition: whatever is sent vanishes, either way, and nobody is told; watches fall silent."""
+        """A partition: whatever is sent is lost, in both directions, without an error; watches are silent."""
         self._cut_off.add(peer)
         self._tell_watches()
 
@@ -137,7 +137,7 @@ class Faults:
                 watch.is_muted = True
 
     def expire_watches(self, form: Expiry, peer: str = EVERYBODY) -> None:
-        """Open watches end because their version is too old; whoever calls this compacts the storage, too."""
+        """Open watches end because their version is too old; the caller compacts the storage, too."""
         if form is Expiry.BY_CODE:
             self.end_watches(peer)
             return
@@ -163,7 +163,7 @@ class Faults:
     # -- the hook ------------------------------------------------------------------------------------------------------
 
     async def before(self, request: Request) -> None:
-        """The way there."""
+        """The request on its way to the server."""
         target = Target.of(request)
         if self.on_request is not None:
             self.on_request(request, target)
@@ -188,7 +188,7 @@ class Faults:
                 self._to_lose[id(request)] = request, fault
 
     async def after(self, request: Request, answer: Answer) -> Answer:
-        """The way back."""
+        """The response on its way back."""
         if self.on_answer is not None:
             self.on_answer(request, Target.of(request), answer)
         if request.peer == INSIDER:

@@ -1,4 +1,4 @@
-"""The faults as values: answers that say no, and ways of getting no answer.
+"""The faults as values: error responses, and lost or late ones.
 
 Some faults are answers (a Status with 429, 500, 503, 409), others are the lack of one: then ``Dropped`` is raised, and
 the transport lets the client feel it. Clocks that are wrong are ``clocks.SkewedClock``; a server that is killed is
@@ -40,7 +40,7 @@ class FaultHook(Protocol):
 
 
 class Loss(Enum):
-    """Ways of getting no answer."""
+    """How a response is lost."""
 
     NO_CONNECTION = "nothing is sent"
     LOSE_REQUEST = "the connection breaks before it is carried out"

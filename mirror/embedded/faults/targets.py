@@ -16,7 +16,7 @@ INSIDER = "insider"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a request is about, as far as faults are told apart by it."""
+    """What a request is about, as far as faults distinguish it."""
 
     verb: str
     """As RBAC has it; empty where the path is none of an object."""

@@ -1,7 +1,7 @@
 """One connection of a client: requests are read, handed on one at a time, and answered in order.
 
 ``web`` makes one for each client and looks after all of them: it calls ``check_time`` about once a second. What a
-request means is the business of whoever answers; a defect there ends this connection and no other.
+request means is decided by the handler; a defect there ends this connection and no other.
 
 A reader that is slower than its stream costs a bounded amount of memory: nothing is taken from the stream while the
 socket is full, and a reader that takes nothing for ``STALLED_SECONDS`` is cut off.
@@ -226,7 +226,7 @@ class Connection(asyncio.Protocol):
         if not self._has_begun:
             self._has_begun = True
             self._deadline = self._loop.time() + REQUEST_SECONDS
-        if self._reader.wants_continue and not self._has_continued:
+        if self._reader.expects_continue and not self._has_continued:
             self._has_continued = True
             self._transport.write(writing.CONTINUE)
 

@@ -116,7 +116,7 @@ class Reader:
         return len(self._buffer) - self._position
 
     @property
-    def wants_continue(self) -> bool:
+    def expects_continue(self) -> bool:
         """The client waits for ``100 Continue`` before it sends the body; ask when no request came out."""
         return self._head is not None and self._head.expects_continue and not self.held_bytes and not self._body
 
@@ -338,7 +338,7 @@ def _body_length(values: Mapping[str, str]) -> int:
 
 
 def _may_become_head(buffer: bytearray) -> bool:
-    """Whether what is there can still be the beginning of a request: else the client is told at once."""
+    """Whether what is there can still be the beginning of a request: else the response comes at once."""
     end = buffer.find(b"\n")
     return end < 0 or (buffer[end - 1 : end] == b"\r" and _request_line(buffer[: end - 1]) is not None)
 

@@ -181,7 +181,7 @@ def test_a_client_that_waits_is_told_to_go_on() -> None:
     reader = Reader()
     reader.feed(head("Expect: 100-continue", "Content-Length: 2"))
     assert reader.next_request() is None
-    assert reader.wants_continue
+    assert reader.expects_continue
     reader.feed(b"ok")
-    assert not reader.wants_continue
+    assert not reader.expects_continue
     assert reader.next_request() is not None

@@ -1,4 +1,4 @@
-"""What admission is told of a request."""
+"""What admission knows of a request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mirror.embedded.apiserver.side_thread import SideThread
 class Attributes:
     """One write before it is stored.
 
-    ``body`` is what will be stored, None for a DELETE; whoever changes it sets ``is_changed``. ``old`` is what is
+    ``body`` is what will be stored, None for a DELETE; a plugin that changes it sets ``is_changed``. ``old`` is what is
     stored now, None for a CREATE. Neither is shared with the store.
     """
 

@@ -41,7 +41,7 @@ def version_for(hook: Webhook) -> str | None:
 
 
 def question(version: str, uid: str, attributes: Attributes, kind: Kind) -> bytes:
-    """The review that asks. ``kind`` is in the version that the webhook wants."""
+    """The AdmissionReview that is sent. ``kind`` is in the version that the webhook accepts."""
     asked = attributes.kind
     user = attributes.user
     request: Json = {
@@ -97,7 +97,7 @@ def verdict(answer: bytes, version: str, uid: str, *, is_mutating: bool) -> Verd
 
 
 def denied(hook: Webhook, status: Json) -> StatusError:
-    """The webhook said no: what the client is told."""
+    """The webhook denied the request: the error for the client."""
     by = f"admission webhook {quoted(hook.name)} denied the request"
     code = status.get("code")
     told: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}

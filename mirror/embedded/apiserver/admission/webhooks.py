@@ -79,7 +79,7 @@ def _of(configuration: str, body: Json) -> Iterable[Webhook]:
 
 
 def kind_for(hook: Webhook, attributes: Attributes, registry: Registry, storage: Storage) -> Kind | None:
-    """The kind, in the version that the webhook asks for, under which it wants to see this request; None: not at all.
+    """The kind, in the version that the webhook accepts, as which it gets this request; None: it does not match.
 
     Raises:
         StatusError: 404, it selects by a namespace that is not there.

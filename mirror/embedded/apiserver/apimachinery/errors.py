@@ -83,8 +83,8 @@ def conflict(plural: str, group: str, name: str, why: str = MODIFIED) -> StatusE
 def invalid(kind: str, group: str, name: str, violations: Sequence[Violation]) -> StatusError:
     """422: every cause with its repetitions, and a message without them (E1, E2).
 
-    Of more than ``MOST_CAUSES`` only the first are told, and how many more there are: kube-apiserver tells them all, in
-    answers of any size.
+    Of more than ``MOST_CAUSES`` only the first are reported, and how many more there are; kube-apiserver reports all,
+    in responses of any size.
     """
     left_out = len(violations) - MOST_CAUSES
     if left_out > 0:

@@ -1,7 +1,7 @@
 """How an API server prints values that are more than a word in its causes (E5).
 
 Types of the API machinery print as JSON; everything of batch and core prints with its internal names, absent things
-included (``go_forms``).
+included.
 """
 
 from __future__ import annotations

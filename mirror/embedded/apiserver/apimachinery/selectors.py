@@ -16,8 +16,7 @@ from mirror.batch.label_selectors import MalformedSelector, Requirement
 from mirror.batch.quoting import json_text
 from mirror.batch.syntax import label_value_problems, qualified_name_problems
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_texts, required
-from mirror.embedded.apiserver.apimachinery.canonical import Json
-from mirror.embedded.apiserver.apimachinery.errors import bad_request
+from mirror.embedded.apiserver.apimachinery.errors import Json, bad_request
 
 Fields: TypeAlias = Callable[[str], str]
 """The value of a field of an object, by the field's name."""

@@ -42,7 +42,7 @@ class Update:
     prepare: Callable[[Json, Json, Context], Json]
     check: Callable[[Json, Json, Context], Sequence[Violation]]
     resets: tuple[tuple[str, ...], ...] = ()
-    """Paths that this way of changing never owns (server-side apply)."""
+    """Paths that this subresource never owns (server-side apply)."""
     verbs: tuple[str, ...] = ("get", "patch", "update")
     """What it is served for."""
 
@@ -78,7 +78,7 @@ class Strategy:
     selector_refusal: str = '"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
     """The 400 for a field selector that the kind does not have; ``str.format`` with ``label``."""
     looks_at_rights: bool = False
-    """Whether ``prepare_…`` asks what the user may do, which is in storage: it stays in the loop then."""
+    """Whether ``prepare_…`` needs the user's permissions, which are in storage: it stays in the loop then."""
     default_propagation: str = "Background"
     """What becomes of dependents when a delete does not say: ``Background`` or ``Orphan``; empty: it never has any, and
     no finalizer is ever added for them (Events)."""
@@ -154,7 +154,7 @@ class Strategy:
         return stored
 
     def to_stored(self, body: Json) -> Json:
-        """The way back."""
+        """The response on its way back."""
         return body
 
     def cells(self, body: Json, now: datetime) -> list[object]:

@@ -1,4 +1,4 @@
-"""Whether a user may do what a request asks for.
+"""Whether a user may do what a request is for.
 
 ``server`` calls it for every request; strategies of RBAC and access reviews ask it about permissions. Two modes:
 ``AlwaysAllow``, where every authenticated user may do everything, and ``RBAC``.

@@ -33,15 +33,15 @@ _MOST_REMEMBERED = 10_000
 _is_path = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+").fullmatch
 
 Check = Callable[[Attributes], None]
-"""Raises StatusError (403) if the one who asks may not."""
+"""Raises StatusError (403) if the user may not."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Mode:
-    """One way of being allowed to."""
+    """One kind of permission to impersonate."""
 
     name: str
-    """Empty: the old way."""
+    """Empty: the unconstrained verb ``impersonate``."""
     applies: Callable[[User], bool]
 
     @property
@@ -95,7 +95,7 @@ def impersonated(user: User, wanted: User, request: Attributes, check: Check, mo
     """The user for whom the request counts.
 
     Args:
-        user: who asks.
+        user: who sends the request.
         wanted: of ``wanted_user``.
         request: what will be done as that user.
         check: whether ``user`` may do something.

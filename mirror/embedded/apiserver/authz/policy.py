@@ -1,6 +1,6 @@
 """Who has which rules: roles and bindings, read from storage and kept until one of them changes.
 
-``access`` asks it about every request; a question about a known user costs one look into a dict.
+``authorizer`` uses it for every request; for a known user that costs one look into a dict.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ def _check_number(value: float, schema: Schema, place: _Place) -> Iterator[Viola
 
 
 def _is_integer(value: float) -> bool:
-    """A float as large that its neighbours are whole, too, is none for Go."""
+    """A float so large that the adjacent ones are whole, too, is none for Go."""
     return isinstance(value, int) or (value.is_integer() and abs(value) <= _LARGEST_WHOLE)
 
 

@@ -10,11 +10,11 @@ from typing import Any
 from mirror.batch.quoting import quoted
 from mirror.batch.syntax import subdomain_problems
 from mirror.batch.violations import Violation, invalid
-from mirror.embedded.apiserver.apimachinery.canonical import canonical
 from mirror.embedded.apiserver.apimachinery.decoding import goprint
+from mirror.embedded.apiserver.apimachinery.objects import canonical
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json, Strategy, Update
 from mirror.embedded.apiserver.crds import checking, paths, values
-from mirror.embedded.apiserver.managedfields import shapes
+from mirror.embedded.apiserver.managedfields import sets
 from mirror.embedded.apiserver.registry import printers
 from mirror.embedded.apiserver.validation import metadata
 
@@ -43,7 +43,7 @@ class Custom(Strategy):
         storage = next(one["name"] for one in spec["versions"] if one["storage"])
         self._stored_as = f"{spec['group']}/{storage}"
         self.schema: Mapping[str, Any] = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-        self.shape = shapes.of_schema(self.schema)
+        self.shape = sets.of_schema(self.schema)
         subresources = version.get("subresources") or {}
         self._has_status = subresources.get("status") is not None
         self.scale: Json | None = subresources.get("scale")

@@ -40,7 +40,7 @@ class Definitions:
         self._served: dict[tuple[str, str, str], str] = {}
         """By group, version and plural, what the kind was made of."""
         self._ending: set[str] = set()
-        """Collections whose definition goes."""
+        """Collections whose definition is being deleted."""
         self._is_due = self._is_over = False
         self._stops: list[Callable[[], None]] = []
 
@@ -62,7 +62,7 @@ class Definitions:
             return
         try:
             loop = asyncio.get_running_loop()
-        except RuntimeError:  # a server that is being built: whoever asks it first has a loop
+        except RuntimeError:  # a server that is being built: its first request has a loop
             self._work()
             return
         self._is_due = True
@@ -134,7 +134,7 @@ class Definitions:
             self._actions.pop((f"{plural}.{group}", "scale", method), None)
 
     def _has_ended(self, record: Record, body: Json) -> bool:
-        """Delete the objects of a definition that goes, and with the last one the definition."""
+        """Delete the objects of a definition that is being deleted, and with the last one the definition."""
         spec = body["spec"]
         collection = f"{spec['names']['plural']}.{spec['group']}"
         self._delete_all(_kind_of(body, spec["versions"][0]), collection)

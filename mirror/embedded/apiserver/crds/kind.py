@@ -8,8 +8,8 @@ from typing import Any
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver.apimachinery.canonical import same
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.objects import same
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.crds import definition_rules, patterns
 from mirror.embedded.apiserver.crds.forbidden_keywords import unrecognized_formats
@@ -109,7 +109,7 @@ class CustomResourceDefinitions(Builtin):
         )
 
     def is_held(self, body: Json) -> bool:
-        """It goes when its objects have gone."""
+        """It is deleted after its objects."""
         return "deletionTimestamp" not in body["metadata"]
 
     def cells(self, body: Json, now: datetime) -> list[object]:

@@ -1,7 +1,7 @@
-"""Regular expressions of definitions: Go's syntax, and time that grows with the text alone. ``checking`` asks.
+"""Regular expressions of definitions: Go's syntax, and time that grows with the text alone. Used by ``checking``.
 
 They run in RE2, whose syntax Go has; it comes with the extra ``embedded`` (decision 0004). Without it, patterns are
-accepted and not evaluated, which ``kind`` tells whoever sends one. Python's own ``re`` goes back and forth, so whoever
+accepted and not evaluated, of which ``kind`` warns. Python's own ``re`` goes back and forth, so whoever
 may write a definition could have it think for years.
 """
 
@@ -104,10 +104,10 @@ def _compiled(text: str) -> Any:
     try:
         return _RE2.compile(_utf8(text), options)
     except _RE2.error as error:
-        raise BadPattern(_told(error.args[0].decode("utf-8", "replace"))) from None
+        raise BadPattern(_described(error.args[0].decode("utf-8", "replace"))) from None
 
 
-def _told(said: str) -> str:
+def _described(said: str) -> str:
     """An error of RE2 in the words of Go."""
     what, _, where = said.partition(": ")
     code = _OF_GO.get(what, what)

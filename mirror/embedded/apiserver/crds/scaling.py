@@ -10,11 +10,11 @@ from typing import Any
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import invalid
 from mirror.embedded.apiserver.apimachinery import objects
-from mirror.embedded.apiserver.apimachinery.canonical import canonical
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, failure, internal, not_found
 from mirror.embedded.apiserver.apimachinery.errors import invalid as refused
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.objects import canonical
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.crds import paths
 from mirror.embedded.apiserver.managedfields import field_manager
@@ -72,14 +72,14 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
             assert current is not None
             if is_apply:
                 raise StatusError(failure(500, "", _NOT_APPLIED.format(name)))
-            wished = _patched(scope, content_type, wanted.validation, current, scale) if sent is None else sent
+            requested = _patched(scope, content_type, wanted.validation, current, scale) if sent is None else sent
             old = deepcopy(current)
-            new = _scaled(current, wished, scope, scale)
+            new = _scaled(current, requested, scope, scale)
             field_manager.track(new, old, kind, manager=manager, subresource="scale", now=None)
             return new
 
         manager = options.manager_of(wanted, scope.user_agent)
-        with common.telling(scope.warnings):
+        with common.reporting(scope.warnings):
             sent = None if is_patch else await scope.pure(lambda: _sent(scope, content_type, wanted.validation))
             uid = sent["metadata"].get("uid", "") if sent is not None else ""
             change = store.Change(make, wanted, manager, uid=uid, tracks_fields=False)
@@ -111,11 +111,11 @@ def _patched(scope: RequestScope, content_type: str, validation: bodies.Validati
 def _placed(scope: RequestScope, decoded: bodies.Decoded) -> Json:
     """Raises: StatusError 400 unless it has the name and the namespace of the path."""
     scope.warnings.extend(one for one in decoded.warnings if one not in scope.warnings)
-    wished = canonical(decoded.body, "Scale")
-    meta = wished.setdefault("metadata", {})
+    requested = canonical(decoded.body, "Scale")
+    meta = requested.setdefault("metadata", {})
     object_meta.match_namespace(scope, meta)
     object_meta.match_name(scope, meta)
-    return wished
+    return requested
 
 
 def scale_of(body: Json, scale: Json, *, none: int = 0) -> Json:

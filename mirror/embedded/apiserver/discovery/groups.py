@@ -1,4 +1,4 @@
-"""What is served, for clients that ask: groups and resources, in the old form and in the aggregated one; the version.
+"""Discovery: groups and resources, in the old form and in the aggregated one; the version; health.
 
 Made of the registry for each request, since definitions come and go; OpenAPI is in ``openapi``.
 """
@@ -102,12 +102,12 @@ def _found(parts: list[str], request: Request, registry: Registry) -> Response |
         case ["version"]:
             return _json(VERSION)
         case ["api"]:
-            if _wants_aggregated(request):
+            if _accepts_aggregated(request):
                 return _aggregated(request, {"": _versions(registry).get("", {})})
             return _json({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": _ADDRESSES})
         case ["apis"]:
             groups = {group: versions for group, versions in _versions(registry).items() if group}
-            if _wants_aggregated(request):
+            if _accepts_aggregated(request):
                 return _aggregated(request, groups)
             listed = [_group(group, versions) for group, versions in groups.items()]
             return _json({"kind": "APIGroupList", "apiVersion": "v1", "groups": listed})
@@ -219,7 +219,7 @@ def _storage_hash(kind: Kind) -> str:
     return base64.b64encode(digest[:8]).decode()
 
 
-def _wants_aggregated(request: Request) -> bool:
+def _accepts_aggregated(request: Request) -> bool:
     """Whether the client's first wish that can be met is the aggregated form."""
     for wish in request.headers.get("accept", "").split(","):
         media_type, *parameters = (part.strip() for part in wish.split(";"))

@@ -8,13 +8,17 @@ from typing import Any
 from mirror.embedded.apiserver.managedfields.sets import (
     LEAF,
     SELF,
+    Items,
+    Scalar,
     Set,
+    Shape,
+    Struct,
+    Whole,
     item_element,
     text_key_element,
     union,
     value_element,
 )
-from mirror.embedded.apiserver.managedfields.shapes import Items, Scalar, Shape, Struct, Whole
 
 _ABSENT: Any = object()
 
@@ -63,8 +67,8 @@ def compared(old: Any, new: Any, shape: Struct, *, ignored: frozenset[str] = fro
     return Comparison(removed, modified, added)
 
 
-# Kinds of shapes are told by type(), which is cheaper than isinstance() where it counts; mypy does not narrow by it,
-# hence what it is told to ignore below.
+# Kinds of shapes are distinguished by type(), which is cheaper than isinstance() where it counts; mypy does not narrow
+# by it, hence the comments to ignore below.
 def _compare(element: str, old: Any, new: Any, shape: Shape, removed: Set, modified: Set, added: Set) -> None:
     """Adds to the three sets what is to be said of this element."""
     if old is _ABSENT:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-from mirror.embedded.apiserver.apimachinery.canonical import canonical
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
-from mirror.embedded.apiserver.managedfields import sets, shapes, validating
+from mirror.embedded.apiserver.apimachinery.objects import canonical
+from mirror.embedded.apiserver.managedfields import sets, validating
 from mirror.embedded.apiserver.managedfields.comparing import Comparison, Unownable, compared
 from mirror.embedded.apiserver.managedfields.sets import Set
 
@@ -75,7 +75,7 @@ def track(new: Json, old: Json | None, kind: Kind, *, manager: str, subresource:
     if wanted is not None:
         managers = {one: owned for one, owned in managers.items() if owned.api_version in wanted}
     if not kind.strategy.struct and validating.problems(new, shape_of(kind), allows_duplicates=True):
-        return  # It does not fit where this way of writing stores nothing; nobody is known to own anything then.
+        return  # It does not fit where this subresource stores nothing; nothing is owned then.
     try:
         difference = filtered(differences(old, new, kind), resets(kind, subresource))
     except Unownable:
@@ -248,7 +248,7 @@ def without_unowned(fields: Set) -> Set:
 
 
 def filtered(difference: Comparison, paths: tuple[tuple[str, ...], ...]) -> Comparison:
-    """Without what this way of writing cannot change."""
+    """Without what this subresource cannot change."""
     removed, modified, added = difference.removed, difference.modified, difference.added
     for path in paths:
         removed = sets.without(removed, path)
@@ -267,12 +267,12 @@ def resets(kind: Kind, subresource: str) -> tuple[tuple[str, ...], ...]:
     return (("status",),) if "status" in kind.strategy.subresources else ()
 
 
-def shape_of(kind: Kind) -> shapes.Struct:
+def shape_of(kind: Kind) -> sets.Struct:
     """How the fields of a kind are owned."""
     if kind.strategy.struct:
-        return shapes.of_struct(kind.strategy.struct)
+        return sets.of_struct(kind.strategy.struct)
     found = getattr(kind.strategy, "shape", None)
-    return found if isinstance(found, shapes.Struct) else _DEDUCED
+    return found if isinstance(found, sets.Struct) else _DEDUCED
 
 
 def _versions(kind: Kind) -> frozenset[str] | None:
@@ -284,8 +284,8 @@ def _versions(kind: Kind) -> frozenset[str] | None:
 
 _RESET_BY_CUSTOM_STATUS = (("metadata",), ("spec",))
 _EVENTS = frozenset(("v1", "events.k8s.io/v1"))
-_META_SHAPE = shapes.of_struct("ObjectMeta")
-_DEDUCED = shapes.of_schema({"type": "object"})
+_META_SHAPE = sets.of_struct("ObjectMeta")
+_DEDUCED = sets.of_schema({"type": "object"})
 
 
 def empty(kind: Kind) -> Json:

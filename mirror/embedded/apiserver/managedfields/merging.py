@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mirror.embedded.apiserver.managedfields.comparing import element_of
-from mirror.embedded.apiserver.managedfields.sets import LEAF, SELF, Set, is_member
-from mirror.embedded.apiserver.managedfields.shapes import Items, Shape, Struct, Whole
+from mirror.embedded.apiserver.managedfields.sets import LEAF, SELF, Items, Set, Shape, Struct, Whole, is_member
 
 _ABSENT: Any = object()
 _WHOLE = Whole()

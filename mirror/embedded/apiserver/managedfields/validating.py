@@ -6,8 +6,7 @@ from typing import Any
 
 from mirror.embedded.apiserver.apimachinery.decoding import goprint
 from mirror.embedded.apiserver.managedfields.comparing import element_of
-from mirror.embedded.apiserver.managedfields.sets import shown
-from mirror.embedded.apiserver.managedfields.shapes import Items, Scalar, Shape, Struct, Whole
+from mirror.embedded.apiserver.managedfields.sets import Items, Scalar, Shape, Struct, Whole, shown
 
 _DUPLICATE = "duplicate entries for key"
 
@@ -19,7 +18,7 @@ def problems(value: Any, shape: Shape, *, allows_duplicates: bool = False) -> li
     return [one for one in found if _DUPLICATE not in one] if allows_duplicates else found
 
 
-def told(found: list[str]) -> str:
+def describe(found: list[str]) -> str:
     """All of it as one text."""
     return found[0] if len(found) == 1 else "\n".join(("errors:", *(f"  {one}" for one in found)))
 

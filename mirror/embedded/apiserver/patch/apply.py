@@ -1,7 +1,8 @@
-"""Server-side apply: an object says which fields it wants, and so owns them.
+"""Server-side apply: an object names the fields that its applier sets, and so owns.
 
-What its applier wanted before and no longer does goes, unless somebody else owns it; what somebody else owns and would
-be changed is a conflict, unless it is forced. The rules are those of structured-merge-diff (``managedfields``).
+What its applier applied before and no longer does is removed, unless somebody else owns it; what somebody else owns
+and would be changed is a conflict, unless it is forced. The rules are those of structured-merge-diff
+(``managedfields``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.apimachinery import errors
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.objects import copied
-from mirror.embedded.apiserver.managedfields import comparing, field_manager, merging, sets, shapes, validating
+from mirror.embedded.apiserver.managedfields import comparing, field_manager, merging, sets, validating
 from mirror.embedded.apiserver.managedfields.comparing import Unownable
 from mirror.embedded.apiserver.managedfields.field_manager import FieldManager, Owned, OwnedByManager
 from mirror.embedded.apiserver.managedfields.sets import Set
@@ -51,9 +52,9 @@ def apply(
     return found
 
 
-def _untracked(live: Json, kind: Kind, shape: shapes.Struct) -> errors.StatusError:
+def _untracked(live: Json, kind: Kind, shape: sets.Struct) -> errors.StatusError:
     """500: the object that is there has something that nobody can own."""
-    wrong = validating.told(validating.problems(live, shape, allows_duplicates=True))
+    wrong = validating.describe(validating.problems(live, shape, allows_duplicates=True))
     if live["metadata"].get("managedFields"):
         return internal(f"failed to create typed live object ({described(live, kind)}): {wrong}")
     return internal(
@@ -109,7 +110,7 @@ class _Applying:
         wrong = validating.problems(patch, self.shape)
         if wrong:
             who = described(patch, self.kind)
-            raise internal(f"failed to create typed patch object ({who}): {validating.told(wrong)}")
+            raise internal(f"failed to create typed patch object ({who}): {validating.describe(wrong)}")
         me = FieldManager(name or "unknown", field_manager.APPLY, "", self._subresource)
         found = merging.merged(live, patch, self.shape)
         last = managers.get(me)
@@ -198,16 +199,20 @@ class _Conflicts(Exception):
     def refused(self) -> errors.StatusError:
         """409 with a cause for every conflict."""
         causes = [
-            {"reason": "FieldManagerConflict", "message": f"conflict with {_told(owner)}", "field": sets.shown(path)}
+            {
+                "reason": "FieldManagerConflict",
+                "message": f"conflict with {_described(owner)}",
+                "field": sets.shown(path),
+            }
             for owner, path in self.found
         ]
         if len(self.found) == 1:
             owner, path = self.found[0]
-            message = f"Apply failed with 1 conflict: conflict with {_told(owner)}: {sets.shown(path)}"
+            message = f"Apply failed with 1 conflict: conflict with {_described(owner)}: {sets.shown(path)}"
         else:
             lines: list[str] = []
             for owner in dict.fromkeys(owner for owner, _ in self.found):
-                lines.append(f"conflicts with {_told(owner)}:")
+                lines.append(f"conflicts with {_described(owner)}:")
                 lines.extend(f"- {sets.shown(path)}" for one, path in self.found if one == owner)
             message = f"Apply failed with {len(self.found)} conflicts: " + "\n".join(lines)
         return errors.StatusError(errors.failure(409, "Conflict", message, {"causes": causes}))
@@ -220,14 +225,14 @@ def _identity(manager: FieldManager) -> str:
     return msgspec.json.encode({name: value for name, value in named.items() if value}).decode()
 
 
-def _told(manager: FieldManager) -> str:
+def _described(manager: FieldManager) -> str:
     text = quoted(manager.name)
     if manager.subresource:
         text += f" with subresource {quoted(manager.subresource)}"
     return f"{text} using {manager.api_version}" if manager.operation == field_manager.UPDATE else text
 
 
-def _allowed(current: Json | None, kind: Kind, shape: shapes.Struct) -> Set | None:
+def _allowed(current: Json | None, kind: Kind, shape: sets.Struct) -> Set | None:
     """What kubectl owns through its annotation of client-side apply, and may take; None: there is no such thing."""
     recorded = _last_applied(current or {})
     try:

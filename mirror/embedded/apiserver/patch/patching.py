@@ -164,7 +164,7 @@ def _strategic(patch: bytes, current: Json, kind: Kind, validation: Validation) 
         raise _invalid(goprint.text(wanted), str(error)) from error
     body["apiVersion"], body["kind"] = kind.api_version, kind.kind
     complaints += unknown
-    return Decoded(body, _told(complaints, goprint.text(wanted), validation) if complaints else [])
+    return Decoded(body, _reported(complaints, goprint.text(wanted), validation) if complaints else [])
 
 
 def _strategic_patch(patch: bytes, validation: Validation) -> tuple[Json, list[str]]:
@@ -180,7 +180,7 @@ def _strategic_patch(patch: bytes, validation: Validation) -> tuple[Json, list[s
 def _decoded(body: Any, again: Callable[[], Any], complaints: list[str], kind: Kind, validation: Validation) -> Decoded:
     """What a JSON or merge patch made, as if it had come in a request.
 
-    ``again`` makes it once more, as the server would print it: what is wrong is told by that.
+    ``again`` makes it once more, as the server would print it: errors show that.
     """
     if not kind.strategy.struct:
         return _decoded_custom(body, complaints, kind, validation)
@@ -192,7 +192,7 @@ def _decoded(body: Any, again: Callable[[], Any], complaints: list[str], kind: K
         complaints = [*complaints, *unknown]
     found["apiVersion"], found["kind"] = kind.api_version, kind.kind
     keep_reset(found)
-    return Decoded(found, _told(complaints, shown, validation) if complaints else [])
+    return Decoded(found, _reported(complaints, shown, validation) if complaints else [])
 
 
 def _decoded_slowly(shown: str, kind: Kind) -> tuple[Json, list[str]]:
@@ -240,10 +240,10 @@ def _decoded_custom(body: Any, complaints: list[str], kind: Kind, validation: Va
     body = {**msgspec.json.decode(shown), "metadata": metadata}
     unknown += unknown_fields(body, kind)
     complaints = [*complaints, *(f"unknown field {quoted(path)}" for path in unknown)]
-    return Decoded(body, _told(complaints, shown, validation) if complaints else [])
+    return Decoded(body, _reported(complaints, shown, validation) if complaints else [])
 
 
-def _told(complaints: list[str], shown: str, validation: Validation) -> list[str]:
+def _reported(complaints: list[str], shown: str, validation: Validation) -> list[str]:
     """What a client is warned of.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from mirror.batch.syntax import subdomain_problems
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver.apimachinery.canonical import canonical, same
+from mirror.embedded.apiserver.apimachinery.objects import canonical, same
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Json, Strategy, Update
 from mirror.embedded.apiserver.registry import object_meta
 from mirror.embedded.apiserver.validation import metadata

@@ -1,7 +1,7 @@
-"""Delete and deletecollection: what must happen before an object goes, and when it goes.
+"""Delete and deletecollection: what must happen before an object is removed, and when it is.
 
-An object with finalizers, or with a grace period, is marked first (``deletionTimestamp``) and goes by a later write or
-delete. The order of the checks is that of kube-apiserver's registry.
+An object with finalizers, or with a grace period, is marked first (``deletionTimestamp``) and removed by a later write
+or delete. The order of the checks is that of kube-apiserver's registry.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BYTES_AT_ONCE = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an object: ``raw`` is what to show of it, empty where only its uid is told."""
+    """What became of an object: ``raw`` is what to show of it, empty where only its uid is shown."""
 
     raw: bytes
     record: Record

@@ -23,7 +23,7 @@ class Step(NamedTuple):
     body: Json | None
     """To be written; None: nothing is."""
     is_final: bool
-    """Whether the object goes (after what was written)."""
+    """Whether the object is removed (after the write)."""
 
 
 def should_delete_during_update(strategy: Strategy, new: Json, old: Json) -> bool:

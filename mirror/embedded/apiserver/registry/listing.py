@@ -29,7 +29,7 @@ from mirror.embedded.apiserver.storage.records import Gone, Record
 NAME, NAMESPACE = "metadata.name", "metadata.namespace"
 EXPIRED = "The resourceVersion for the provided list is too old."
 _UNCACHED = "events"
-"""The kind of which upstream keeps no watch cache, and asks its storage; where that has other words."""
+"""The kind of which upstream keeps no watch cache but reads its storage; where that has other words."""
 _TOKEN_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
     "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
@@ -39,7 +39,7 @@ _TOKEN_EXPIRED = (
 _BAD_TOKEN = "invalid continue token: continue key is not valid"
 _TOKEN_LETTERS = frozenset(string.ascii_letters + string.digits + "-_")
 _NEWEST = -1
-"""The version in a token that goes on without being consistent."""
+"""The version in a token that continues without being consistent."""
 
 
 class Predicate(NamedTuple):

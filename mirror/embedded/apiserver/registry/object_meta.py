@@ -1,4 +1,4 @@
-"""What every write has in common: fields that are the server's own, rules of metadata, and storing.
+"""What every write has in common: fields that are the server's own, rules of metadata, the form in storage, storing.
 
 ``writes`` and ``deletion`` use it; so do actions on subresources (eviction, binding, scale, …) by ``writes``.
 """

@@ -117,15 +117,17 @@ def _made(scope: RequestScope, change: Change, context: Context, record: Record)
 
 async def _judged_update(scope: RequestScope, new: Json, old: Json, context: Context, record: Record) -> Json:
     """The object as the rules of its kind make it. Raises: StatusError 422."""
-    way, strategy = scope.subresource_strategy, scope.kind.strategy
+    subresource, strategy = scope.subresource_strategy, scope.kind.strategy
 
     def prepare() -> Json:
-        return way.prepare(new, old, context) if way else strategy.prepare_update(new, old, context)
+        return subresource.prepare(new, old, context) if subresource else strategy.prepare_update(new, old, context)
 
     def judge(prepared: Json) -> None:
-        found = way.check(prepared, old, context) if way else strategy.check_update(prepared, old, context)
+        found = (
+            subresource.check(prepared, old, context) if subresource else strategy.check_update(prepared, old, context)
+        )
         object_meta.check_updated(scope, prepared, old, found)
-        if not way:
+        if not subresource:
             scope.warnings.extend(strategy.warnings(prepared, old, context))
 
     prepared = prepare() if strategy.looks_at_rights else await scope.pure(prepare, record.raw)

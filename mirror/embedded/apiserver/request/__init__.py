@@ -1,5 +1,5 @@
-"""What a request is, and how its response looks.
+"""What a request is, and in which form its response goes out.
 
-``info`` reads the path, ``routing`` finds what serves it, ``scope`` is what handlers get of it; options of the query or
-a body; the form that the client wants (``negotiation``) and responses in it.
+``info`` reads paths, the accepted form, and makes the ``RequestScope`` that handlers get; ``options`` and
+``delete_options`` the rest, ``routing`` decides whether that is served, ``responses`` writes. Depends on no handler.
 """

@@ -1,4 +1,4 @@
-"""What a delete asks for: options in the query or in a body, parsed and refused as kube-apiserver does it. Pure."""
+"""The options of a delete, in the query or in a body, parsed and refused as kube-apiserver does it. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the method, path and query of a request ask for, and which kind that is. Pure.
+"""What a request is: what its method, path and query ask for, of which kind, and the form of its response.
 
 ``request_info`` is the only reader of paths: ``authz`` judges what it says, ``scope_of`` adds the kind, and ``routing``
 serves the verb that was judged. So nothing is served as anything else than what was allowed. The grammar is
@@ -155,7 +155,7 @@ class Format(NamedTuple):
 
     @property
     def is_as_stored(self) -> bool:
-        """Whether objects are sent as they lie there."""
+        """Whether objects are sent as they are stored."""
         return not (self.target or self.is_yaml or self.is_pretty)
 
 
@@ -178,7 +178,7 @@ def format_of(request: Request) -> Format:
 
 
 def format_of_errors(request: Request) -> Format:
-    """Errors are told in the encoding that is wanted, if there is it; else as JSON."""
+    """Errors come in the accepted encoding, if it is supported; else as JSON."""
     try:
         found = format_of(request)
     except StatusError:

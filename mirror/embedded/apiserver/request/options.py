@@ -1,4 +1,4 @@
-"""What a query, or the body of a delete, asks for: parsed and refused as kube-apiserver does it. Pure."""
+"""The options of requests, from the query or the body of a delete: parsed and rejected as by kube-apiserver. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ListOptions:
     labels: selectors.Labels = ()
     fields: tuple[selectors.Term, ...] = ()
     is_watch: bool = False
-    wants_bookmarks: bool = False
+    allows_bookmarks: bool = False
     version: str = ""
     match: str = ""
     limit: int = 0
@@ -80,7 +80,7 @@ def decoded_list_options(request: Request, *, is_watch: bool = False) -> ListOpt
         labels=labels,
         fields=fields,
         is_watch=watch or is_watch,
-        wants_bookmarks=bookmarks,
+        allows_bookmarks=bookmarks,
         version=version,
         limit=limit or 0,
         token=token,

@@ -1,4 +1,4 @@
-"""Answers made of what is stored, in the form that the client wants: plain JSON as it lies there, or converted."""
+"""Responses in the form that the client accepts: JSON as it is stored, YAML, tables and partial objects."""
 
 from __future__ import annotations
 

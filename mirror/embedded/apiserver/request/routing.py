@@ -132,19 +132,19 @@ def nowhere(request: Request, registry: Registry) -> Response:
 
 def _check_subresource(scope: RequestScope, verb: str, actions: Container[ActionKey], selected_name: str) -> None:
     kind, resource = scope.kind, resource_of(scope.kind)
-    way = kind.strategy.subresources.get(scope.subresource)
+    strategy = kind.strategy.subresources.get(scope.subresource)
     if not _is_custom(kind):
         if scope.is_watch_path:
             raise no_such_path()
         if not scope.name:
             verb = {"list": "get", "watch": "get", "deletecollection": "delete"}.get(verb, verb)
-    if way is None:
+    if strategy is None:
         if any((resource, scope.subresource, method) in actions for method in _METHODS):
             raise _not_supported(kind, verb) if _is_custom(kind) else method_not_allowed()
         if _is_custom(kind):
             raise not_found(kind.plural, kind.group, scope.name or selected_name)
         raise no_such_path()
-    if verb in way.verbs:
+    if verb in strategy.verbs:
         return
     raise _not_supported(kind, verb) if _is_custom(kind) else method_not_allowed()
 

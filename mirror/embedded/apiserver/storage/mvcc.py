@@ -76,7 +76,7 @@ class _Collection:
         self.events: list[Event] = []
         self.bytes = 0
         self.compacted = compacted
-        """Nobody may ask for what was before this version; who is reading already goes on."""
+        """Versions before this one are gone; open watches continue."""
         self.dropped = 0
         """The version of the last event that is not here any more."""
         self.changed = 0
@@ -255,7 +255,7 @@ class Storage:
         return self._collection(stored_as).compacted
 
     def compact(self, version: int) -> None:
-        """Forget what happened up to this version; who asks for earlier ones gets ``Gone``."""
+        """Forget the history up to this version; a watch from an earlier one gets ``Gone``."""
         version = min(version, self.version)
         self._compacted = max(self._compacted, version)
         for collection in self._collections.values():

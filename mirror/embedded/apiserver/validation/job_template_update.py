@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from mirror.batch import conditions
 from mirror.batch.feature_gates import FeatureGates
 from mirror.batch.violations import IMMUTABLE, Violation, invalid
-from mirror.embedded.apiserver.apimachinery.canonical import Json, canonical, same
+from mirror.embedded.apiserver.apimachinery.errors import Json
+from mirror.embedded.apiserver.apimachinery.objects import canonical, same
 from mirror.embedded.apiserver.apimachinery.printing import text
 
 _DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")

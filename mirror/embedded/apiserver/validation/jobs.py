@@ -24,7 +24,8 @@ from mirror.batch.violations import (
     too_long,
 )
 from mirror.embedded.apiserver.apimachinery import selectors
-from mirror.embedded.apiserver.apimachinery.canonical import Json, same
+from mirror.embedded.apiserver.apimachinery.errors import Json
+from mirror.embedded.apiserver.apimachinery.objects import same
 from mirror.embedded.apiserver.apimachinery.printing import labels_text, text
 from mirror.embedded.apiserver.validation import job_policies, job_template_update, metadata
 from mirror.embedded.apiserver.validation.pods import template

@@ -27,7 +27,7 @@ from mirror.batch.violations import (
     required,
     too_long,
 )
-from mirror.embedded.apiserver.apimachinery.canonical import Json
+from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.printing import text, time_text
 from mirror.embedded.apiserver.apimachinery.selectors import check_labels
 

@@ -175,7 +175,7 @@ def check_url(field: str, url: str) -> Iterator[Violation]:
 
 
 def check_service(field: str, service: Json) -> Iterator[Violation]:
-    """Which service a webhook is behind. Name and namespace are told in each other's place, as upstream does."""
+    """Which service a webhook is behind. Name and namespace are shown in each other's place, as upstream does."""
     if not service.get("namespace"):
         yield required(f"{field}.name")
     if not service.get("name"):

@@ -203,7 +203,7 @@ class Syncer:
             try:
                 job = await self._api.get(JOBS, one["name"], namespace=namespace)
             except KubeError as error:
-                self._tell(look.body, WARNING, "FailedGet", f"Get job: {_told(error)}")
+                self._tell(look.body, WARNING, "FailedGet", f"Get job: {_described(error)}")
                 raise
             await self._delete(look, job["metadata"]["name"], job["metadata"]["uid"], is_needed=True)
 
@@ -223,7 +223,7 @@ class Syncer:
                 return
         except KubeError as error:
             if not _is_terminating(error):
-                self._tell(look.body, WARNING, "FailedCreate", f"Error creating job: {_told(error)}")
+                self._tell(look.body, WARNING, "FailedCreate", f"Error creating job: {_described(error)}")
             raise
         else:
             self._tell(look.body, NORMAL, "SuccessfulCreate", f"Created job {job['metadata']['name']}")
@@ -238,7 +238,7 @@ class Syncer:
         try:
             await self._api.delete(JOBS, name, namespace=look.namespace, propagation="Background")
         except KubeError as error:
-            self._tell(look.body, WARNING, "FailedDelete", f"Deleted job: {_told(error)}")
+            self._tell(look.body, WARNING, "FailedDelete", f"Deleted job: {_described(error)}")
             if is_needed:
                 raise
             return
@@ -271,6 +271,6 @@ def _is_terminating(error: KubeError) -> bool:
     return isinstance(error, ApiError) and any(cause.reason == _TERMINATING for cause in error.causes)
 
 
-def _told(error: KubeError) -> str:
+def _described(error: KubeError) -> str:
     """An error as Go's client would print it."""
     return error.message if isinstance(error, ApiError) else str(error)

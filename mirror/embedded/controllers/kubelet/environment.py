@@ -1,4 +1,4 @@
-"""The variables of a container: written out, or taken from the pod, ConfigMaps and Secrets."""
+"""The variables of a container: literal, or from the pod, ConfigMaps and Secrets; and ``$(NAME)`` in texts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Environment:
 
         Raises:
             NotYet: an object or a key is missing.
-            CannotStart: it asks for something that there is not here.
+            CannotStart: it needs something that is not available here.
             KubeError: something could not be read.
         """
         found = dict(given)

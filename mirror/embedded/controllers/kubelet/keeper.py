@@ -1,6 +1,6 @@
 """A process of its own that outlives the kubelet of ``--pods=process`` and ends what that leaves behind.
 
-It is started by ``guarding`` as a plain script, with Python's standard library alone. On its standard input it is told
+It is started by ``guarding`` as a plain script, with Python's standard library alone. On its standard input it reads
 of process groups that begin (``+1234``) and have ended (``-1234``), and of folders to remove (``rm /path``). When that
 input ends, the kubelet is gone: whatever it has started is killed, and its folder is removed.
 """

@@ -20,7 +20,7 @@ from mirror.telemetry.logs import Log
 LEASE_NAMESPACE = "kube-node-lease"
 KUBELET_VERSION = "v1.36.3"
 _REPORT_SECONDS = 300.0
-"""How often a status that has not changed is told again."""
+"""How often a status that has not changed is reported again."""
 _RENEWALS = 4
 _ROOM = {"cpu": "100000", "memory": "100000Gi", "pods": "1000000", "ephemeral-storage": "100000Gi"}
 _CONDITIONS = (
@@ -117,7 +117,7 @@ class Node:
         self._log.info("the node is registered")
 
     async def _renew(self) -> None:
-        """The Lease is taken as it was left; whoever changed it, or took it away, is overruled at the next renewal."""
+        """The Lease is taken as it was left; a change or deletion by others is overruled at the next renewal."""
         if self._lease is None:
             self._lease = await self._find_lease()
         spec = self._lease.setdefault("spec", {})

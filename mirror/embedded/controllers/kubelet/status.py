@@ -56,7 +56,7 @@ def status_of(
     init = [one.status(bodies[one.name], now) for one in slots if one.is_init]
     if init:
         found["initContainerStatuses"] = init
-    if verdict is not None and is_over:  # a final phase is told only when nothing runs any more
+    if verdict is not None and is_over:  # a final phase is reported only when nothing runs any more
         found |= {"reason": verdict.reason, "message": verdict.message}
     return found
 

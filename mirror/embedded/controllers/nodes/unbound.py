@@ -17,7 +17,7 @@ from mirror.runtime.store import Store, name_of
 from mirror.telemetry.logs import Log
 
 LOOK_SECONDS = 20.0
-"""So long they stay at least: whoever deletes them usually ends them, too."""
+"""The least time that they are kept: who deletes them usually ends them, too."""
 
 
 class Unbound:

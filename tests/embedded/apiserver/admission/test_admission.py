@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mirror.embedded.apiserver.admission import plugins
+from mirror.embedded.apiserver.admission import chain
 from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.build import build
@@ -29,8 +29,8 @@ def pod(server: ApiServer, *, operation: str = "CREATE", old: Json | None = None
     """The spec of a pod after admission."""
     body = {"metadata": {"name": "p"}, "spec": {**CONTAINERS, **spec}}
     asked = Attributes(operation, kind_of("Pod"), "", "default", "p", body, old, ADMIN)
-    plugins.mutate(server.storage, asked)
-    plugins.validate(server.storage, asked)
+    chain.mutate_built_in(server.storage, asked)
+    chain.validate_built_in(server.storage, asked)
     assert asked.body is not None
     return dict(asked.body["spec"])
 

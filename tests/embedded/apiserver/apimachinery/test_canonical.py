@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror.embedded.apiserver.apimachinery.canonical import canonical, same
+from mirror.embedded.apiserver.apimachinery.objects import canonical, same
 from mirror.embedded.apiserver.registry.resources.pod_defaults import tag_of
 from tests.embedded.apiserver.validation.jobs import JOBS, created, job
 

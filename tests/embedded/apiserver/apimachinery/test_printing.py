@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mirror.embedded.apiserver.apimachinery.canonical import canonical
+from mirror.embedded.apiserver.apimachinery.objects import canonical
 from mirror.embedded.apiserver.apimachinery.printing import text
 
 

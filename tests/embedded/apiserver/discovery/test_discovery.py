@@ -12,9 +12,9 @@ from mirror.batch.feature_gates import DEFAULT_GATES
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
+from mirror.embedded.apiserver.build import builtin
 from mirror.embedded.apiserver.discovery import groups
 from mirror.embedded.apiserver.messages import Request, Response
-from mirror.embedded.apiserver.registry.builtin import builtin
 
 AGGREGATED = f"{groups.AGGREGATED_TYPE},application/json"
 

@@ -10,8 +10,8 @@ import pytest
 from mirror.batch.feature_gates import DEFAULT_GATES
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
-from mirror.embedded.apiserver.managedfields import field_manager, shapes
-from mirror.embedded.apiserver.registry.builtin import builtin
+from mirror.embedded.apiserver.build import builtin
+from mirror.embedded.apiserver.managedfields import field_manager, sets
 
 Json = dict[str, Any]
 KINDS = {kind.kind: kind for kind in builtin(DEFAULT_GATES)}
@@ -171,7 +171,7 @@ def test_custom_resources_are_owned_by_their_schema() -> None:
     class Own(Strategy):
         """With a schema."""
 
-        shape = shapes.of_schema(
+        shape = sets.of_schema(
             {
                 "type": "object",
                 "properties": {

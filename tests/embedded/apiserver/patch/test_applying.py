@@ -14,10 +14,10 @@ from mirror.batch.feature_gates import DEFAULT_GATES
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
+from mirror.embedded.apiserver.build import builtin
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.patch import applying
 from mirror.embedded.apiserver.patch.apply import LAST_APPLIED
-from mirror.embedded.apiserver.registry.builtin import builtin
 
 Json = dict[str, Any]
 KINDS = {kind.kind: kind for kind in builtin(DEFAULT_GATES)}

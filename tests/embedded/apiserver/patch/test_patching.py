@@ -15,8 +15,8 @@ from mirror.batch.feature_gates import DEFAULT_GATES
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
+from mirror.embedded.apiserver.build import builtin
 from mirror.embedded.apiserver.patch import patching
-from mirror.embedded.apiserver.registry.builtin import builtin
 
 Json = dict[str, Any]
 POD = next(kind for kind in builtin(DEFAULT_GATES) if kind.kind == "Pod")

@@ -236,7 +236,7 @@ def test_list_options_are_read() -> None:
     assert (plain.limit, plain.token, plain.is_watch) == (5, "x", False)
     watch = options.list_options(asked("watch=1&resourceVersion=0&timeoutSeconds=3&allowWatchBookmarks="))
     assert watch.is_watch
-    assert watch.wants_bookmarks
+    assert watch.allows_bookmarks
     assert (watch.sends_initial_events, watch.timeout_seconds) == (True, 3)
     assert options.list_options(asked("watch=false")).is_watch is False
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from mirror.embedded.apiserver.apimachinery.batch_schema import STRUCTS
-from mirror.embedded.apiserver.apimachinery.canonical import canonical, same
 from mirror.embedded.apiserver.apimachinery.errors import invalid
+from mirror.embedded.apiserver.apimachinery.objects import canonical, same
 from mirror.embedded.apiserver.registry.resources.jobs import warnings_of
 from mirror.embedded.apiserver.validation.jobs import check_create, check_status_write, check_update
 from tests.embedded.apiserver.validation.jobs import JOBS, NOW, Json, created, status_updated, updated

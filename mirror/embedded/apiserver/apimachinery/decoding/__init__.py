@@ -1,1 +1,1 @@
-"""From the bytes of a request to an object, in the way and the words of the Kubernetes decoder; for ``bodies``."""
+"""From the bytes of a request to an object, as the Kubernetes decoder reads it, with its messages; for ``bodies``."""

@@ -14,11 +14,11 @@ import msgspec
 
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.apimachinery import errors
-from mirror.embedded.apiserver.apimachinery.canonical import canonical
 from mirror.embedded.apiserver.apimachinery.decoding import names, protobuf, syntax, text, typed, yamls
 from mirror.embedded.apiserver.apimachinery.decoding.protobuf import PROTOBUF_TYPE
 from mirror.embedded.apiserver.apimachinery.decoding.text import NotJson, parse, plain
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.objects import canonical
 from mirror.embedded.apiserver.apimachinery.schemas import versions
 
 Json: TypeAlias = dict[str, Any]
@@ -71,7 +71,7 @@ def decode_as(
         return _decode_slowly(data, api_version, kind, struct, validation, complaints)
     body["apiVersion"], body["kind"] = api_version, kind
     keep_reset(body)
-    return Decoded(body, told(complaints, api_version, kind, validation) if complaints else [])
+    return Decoded(body, reported(complaints, api_version, kind, validation) if complaints else [])
 
 
 def keep_reset(body: Json) -> None:
@@ -111,7 +111,7 @@ def unreadable(api_version: str, kind: str, why: str) -> errors.StatusError:
     return errors.bad_request(f"{kind} in version {quoted(version)} cannot be handled as a {kind}: {why}")
 
 
-def told(complaints: list[str], api_version: str, kind: str, validation: Validation) -> list[str]:
+def reported(complaints: list[str], api_version: str, kind: str, validation: Validation) -> list[str]:
     """What a client is warned of.
 
     Raises:
@@ -177,7 +177,7 @@ def _decode_slowly(
         raise names.refused(str(refusal), own_version, own_kind, api_version, kind) from None
     if why:
         raise names.refused(why, own_version, own_kind, api_version, kind)
-    warnings = told([*complaints, *reading.complaints], own_version, kind, validation)
+    warnings = reported([*complaints, *reading.complaints], own_version, kind, validation)
     body = {**body, "apiVersion": own_version, "kind": kind}
     keep_reset(body)
     return Decoded(body, warnings)
@@ -225,13 +225,13 @@ def _decode_custom(data: bytes, content_type: str, kind: Kind, validation: Valid
     if own_kind and own_version != kind.api_version:
         if own_version:
             complaints += [f"unknown field {quoted(one)}" for one in body if one not in _OF_OBJECTS]
-        warnings = told(complaints, kind.api_version, kind.kind, validation)
+        warnings = reported(complaints, kind.api_version, kind.kind, validation)
         raise names.of_other_version(own_version, kind, warnings)
     names.check_custom(own_version, own_kind, name, kind, data)
     body["metadata"] = metadata
     unknown += unknown_fields(body, kind)
     complaints += [f"unknown field {quoted(path)}" for path in unknown]
-    return Decoded(body, told(complaints, kind.api_version, kind.kind, validation))
+    return Decoded(body, reported(complaints, kind.api_version, kind.kind, validation))
 
 
 _OF_OBJECTS = ("apiVersion", "kind", "metadata")

@@ -1,6 +1,7 @@
-"""JSON as it was written: members of objects in order and twice if they are there twice, numbers with their digits.
+"""JSON read in two forms: as it was written, and at once into the types of a kind.
 
-What is only needed to tell what is wrong with a body; plain decoding is msgspec's.
+As it was written, members of objects stay in order, and twice if they are there twice, numbers keep their digits: only
+needed to report what is wrong with a body. Bodies with nothing wrong are decoded by msgspec, by types.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ DEEPEST = 200
 """Levels of what may come into an object. Deeper text is refused in the server's words for its own, higher limit."""
 
 MOST_VALUES = 200_000
-"""In one body: whoever looks at each of them keeps everybody else waiting."""
+"""In one body: looking at each of them blocks all other requests."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -172,7 +173,7 @@ def _decoder(struct: str) -> msgspec.json.Decoder[Any] | None:
     return msgspec.json.Decoder(_struct(struct))
 
 
-# Types that are made at run time: mypy cannot know them, hence what it is told to ignore below.
+# Types that are made at run time, which mypy cannot know: hence the comments to ignore below.
 @cache
 def _struct(name: str) -> Any:
     fields = {field: _field(name, field, kind) for field, kind in STRUCTS[name].items()}

@@ -1,6 +1,6 @@
-"""Reading a parsed text into the fields of a struct: what fits is kept, and everything that does not is told.
+"""Reading a parsed text into the fields of a struct: what fits is kept, and everything that does not is reported.
 
-This is the slow and talkative way; ``fast`` decodes what has nothing wrong with it.
+This is the slow reader, which reports; ``text.decode`` reads bodies with nothing wrong.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ class Reading:
         self.complaints: list[str] = []
         self._wrong_type = ""
         self._struct, self._fields = "", ""
-        self._is_strict = True
 
     def body(self, members: Any, struct: str) -> Json:
         """The object.
@@ -121,7 +120,7 @@ class Reading:
         return found
 
     def _either(self, value: Any, kind: str, path: str) -> Any:
-        """What reads itself: nothing unknown in it is told."""
+        """A type with a reader of its own: nothing unknown in it is reported."""
         wanted = kind.split("|")
         known = len(self.complaints)
         found = _ABSENT

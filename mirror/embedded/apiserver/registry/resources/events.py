@@ -13,8 +13,8 @@ from mirror.batch.quoting import json_text
 from mirror.batch.syntax import qualified_name_problems, size, subdomain_problems
 from mirror.batch.violations import IMMUTABLE, Violation, invalid, invalid_text, invalid_texts, required
 from mirror.embedded.apiserver.apimachinery import printing
-from mirror.embedded.apiserver.apimachinery.canonical import same
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.objects import same
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.registry import printers
 from mirror.embedded.apiserver.registry.builtin import CORE_REFUSAL, Builtin

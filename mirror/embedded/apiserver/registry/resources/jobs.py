@@ -1,4 +1,6 @@
-"""Jobs: the hooks of the server around defaults, preparation and rules (DF1–DF21)."""
+"""Jobs: defaults, preparation for storage, warnings, columns (DF1–DF21). The pod template's are in ``pod_defaults`` and
+``validation/pods/warnings``; the rules are in ``validation/jobs``.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from mirror.batch.syntax import label_problems
 from mirror.batch.times import BadTime
 from mirror.batch.violations import Violation
 from mirror.embedded.apiserver.apimachinery import errors
-from mirror.embedded.apiserver.apimachinery.canonical import canonical, fill_labels, same
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.objects import canonical, fill_labels, same
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json, Strategy, Update
 from mirror.embedded.apiserver.registry import object_meta, printers
 from mirror.embedded.apiserver.registry.printers import TEXTS
@@ -38,7 +40,7 @@ _STATUSES = (
 
 
 class Jobs(Strategy):
-    """Defaults are in ``job_defaults``, preparation in ``job_strategy``, rules in ``validation/jobs``."""
+    """The strategy of Jobs; its rules are in ``validation/jobs``."""
 
     struct = "Job"
     default_propagation = "Orphan"

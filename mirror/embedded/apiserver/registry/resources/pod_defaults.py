@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from mirror.embedded.apiserver.apimachinery import quantities
-from mirror.embedded.apiserver.apimachinery.canonical import Json
+from mirror.embedded.apiserver.apimachinery.errors import Json
 
 _FILE_MODE = 0o644
 _HOUR_SECONDS = 3600
@@ -80,7 +80,7 @@ def _fill_volume(volume: Json) -> None:
 
 
 def _files(volume: Json) -> Iterator[Json]:
-    """Files with content of the downward API; tokens get their default on the way."""
+    """Files with content of the downward API; tokens get their default, too."""
     yield from volume.get("downwardAPI", {}).get("items", ())
     for source in volume.get("projected", {}).get("sources") or ():
         yield from source.get("downwardAPI", {}).get("items", ())

@@ -1,4 +1,4 @@
-"""Secrets: their types and what each needs."""
+"""Secrets: their types and what each needs, and whether a TLS certificate belongs to its key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mirror.embedded.apiserver.registry.resources.configmaps import LARGEST, che
 
 OPAQUE, TLS = "Opaque", "kubernetes.io/tls"
 TOKEN = "kubernetes.io/service-account-token"
-ACCOUNT_NAME, ACCOUNT_UID = "kubernetes.io/service-account.name", "kubernetes.io/service-account.uid"
+ACCOUNT_NAME = "kubernetes.io/service-account.name"
 _BASIC_AUTH, _SSH_AUTH = "kubernetes.io/basic-auth", "kubernetes.io/ssh-auth"
 _DOCKER = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
 _REDACTED = json_text("<secret contents redacted>").replace("\\u003c", "<").replace("\\u003e", ">")

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from mirror.batch.violations import Violation
 from mirror.embedded.apiserver.admission.webhooks import GROUP
-from mirror.embedded.apiserver.apimachinery.canonical import same
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.objects import same
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.registry import printers
 from mirror.embedded.apiserver.registry.builtin import Builtin

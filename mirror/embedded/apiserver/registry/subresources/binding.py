@@ -7,9 +7,9 @@ from functools import partial
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, not_supported_text, required
 from mirror.embedded.apiserver.apimachinery import objects
-from mirror.embedded.apiserver.apimachinery.canonical import canonical
 from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, conflict, failure
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.objects import canonical
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import Answer
 from mirror.embedded.apiserver.registry import object_meta
@@ -40,7 +40,7 @@ async def _bind(deps: Dependencies, scope: RequestScope, context: Context) -> An
     pods = deps.registry.find("", "v1", "pods")
     assert pods is not None
     body, _, warnings = await common.read(scope, "v1", "Binding")
-    with common.telling(warnings):
+    with common.reporting(warnings):
         name = scope.name or body["metadata"].get("name", "")
         admitted, body, more = await common.mutated(deps, scope, name, body, context)
         warnings += more

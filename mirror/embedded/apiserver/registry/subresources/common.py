@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.apimachinery import objects
-from mirror.embedded.apiserver.apimachinery.canonical import canonical
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, not_found
+from mirror.embedded.apiserver.apimachinery.objects import canonical
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import Request, Response
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
@@ -38,7 +38,7 @@ def _read(request: Request, api_version: str, kind: str, namespace: str) -> tupl
     decoded = bodies.decode_as(request.body, content_type, api_version, kind, kind, wanted.validation)
     body = canonical(decoded.body, kind)
     body.setdefault("metadata", {})
-    # Webhooks are told what was posted, which is another kind than that of the object.
+    # Webhooks get what was posted, which is another kind than that of the object.
     body |= {"apiVersion": api_version, "kind": kind}
     found = body["metadata"].get("namespace") or namespace
     if found != namespace:
@@ -47,7 +47,7 @@ def _read(request: Request, api_version: str, kind: str, namespace: str) -> tupl
 
 
 @contextmanager
-def telling(warnings: Sequence[str]) -> Iterator[None]:
+def reporting(warnings: Sequence[str]) -> Iterator[None]:
     """Who is refused hears of what is odd, too."""
     try:
         yield

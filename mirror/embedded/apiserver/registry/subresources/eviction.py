@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 
 from mirror.embedded.apiserver.apimachinery import objects
-from mirror.embedded.apiserver.apimachinery.canonical import canonical
 from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, conflict, failure
+from mirror.embedded.apiserver.apimachinery.objects import canonical
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import JSON_TYPE, Answer, Request
 from mirror.embedded.apiserver.registry import deletion, object_meta
@@ -37,7 +37,7 @@ async def evict(deps: Dependencies, scope: RequestScope, context: Context) -> An
     # The older version of the body is still taken, and means the same.
     version = _OLD_VERSION if _OLD_VERSION.encode() in request.body else "policy/v1"
     body, wanted, warnings = await common.read(scope, version, "Eviction")
-    with common.telling(warnings):
+    with common.reporting(warnings):
         admitted, body, more = await common.mutated(deps, scope, name, body, context)
         warnings += more
         if body["metadata"].get("name", "") != name:
@@ -73,7 +73,7 @@ def _options(request: Request, given: Json, *, is_dry_run: bool) -> DeleteOption
 
 
 async def _marked(deps: Dependencies, scope: RequestScope, record: Record, wanted: Json, context: Context) -> Record:
-    """The pod with the condition that says why it goes."""
+    """The pod with the condition that says why it is evicted."""
     while True:
         _check_preconditions(record, wanted)
         raw = record.raw

@@ -69,7 +69,7 @@ def _container(pod: Json, name: str) -> str:
 
 
 def _wanted(request: Request, name: str, now: datetime) -> podlogs.Options:
-    """What a query asks for. Raises: StatusError 400, 422."""
+    """The options of a query. Raises: StatusError 400, 422."""
     query = request.parameters
     since_seconds, since_time = options.integer(query, "sinceSeconds"), query.get("sinceTime")
     since = _moment(since_time) if since_time else None

@@ -27,7 +27,7 @@ async def issue(issuer: Tokens, deps: Dependencies, scope: RequestScope, context
     """
     namespace, name = scope.namespace, scope.name
     body, _, warnings = await common.read(scope, f"{_GROUP}/v1", _KIND)
-    with common.telling(warnings):
+    with common.reporting(warnings):
         if body["spec"].get("expirationSeconds") is None:
             body["spec"]["expirationSeconds"] = _DEFAULT_SECONDS
         admitted, body, more = await common.mutated(deps, scope, name, body, context)

@@ -1,4 +1,4 @@
-"""What the API refuses in containers and init containers of a pod template (C31)."""
+"""What the API refuses in containers of a pod template, with their probes and hooks, and in ephemeral ones (C31)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mirror.batch.violations import (
     required,
     too_many,
 )
-from mirror.embedded.apiserver.apimachinery.canonical import Json
+from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.validation.pods import env, resources, security
 
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")

@@ -1,4 +1,4 @@
-"""What the API refuses in the environment of a container (C31)."""
+"""What the API refuses in the environment, the volume mounts and the volume devices of a container (C31)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mirror.batch.violations import (
     required,
 )
 from mirror.embedded.apiserver.apimachinery import quantities
-from mirror.embedded.apiserver.apimachinery.canonical import Json
+from mirror.embedded.apiserver.apimachinery.errors import Json
 
 _FIELDS = (
     "metadata.name",

@@ -17,7 +17,7 @@ from mirror.batch.violations import (
     not_supported_text,
     required,
 )
-from mirror.embedded.apiserver.apimachinery.canonical import Json
+from mirror.embedded.apiserver.apimachinery.errors import Json
 
 KindRule: TypeAlias = Callable[[str, Json], Iterator[Violation]]
 """Given the field and the volume's source."""

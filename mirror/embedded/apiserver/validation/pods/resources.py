@@ -23,7 +23,7 @@ from mirror.batch.violations import (
     required,
 )
 from mirror.embedded.apiserver.apimachinery import quantities
-from mirror.embedded.apiserver.apimachinery.canonical import Json
+from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.quantities import Quantity
 
 _HUGE_PAGES = "hugepages-"

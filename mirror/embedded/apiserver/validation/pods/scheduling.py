@@ -17,7 +17,7 @@ from mirror.batch.violations import (
     not_supported,
     required,
 )
-from mirror.embedded.apiserver.apimachinery.canonical import Json
+from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.selectors import check_selector
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

@@ -1,4 +1,4 @@
-"""What the API refuses in security contexts (C31)."""
+"""What the API refuses in security contexts, and about a pod's operating system (C31)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mirror.batch.violations import (
     required,
     too_long,
 )
-from mirror.embedded.apiserver.apimachinery.canonical import Json
+from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.printing import text
 
 _PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")

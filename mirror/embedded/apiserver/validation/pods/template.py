@@ -1,7 +1,7 @@
-"""What the API refuses in a pod template, in its order (C31): the whole, and the fields of the pod itself.
+"""What the API refuses in pod templates and pods, in its order (C31): the whole, and the fields of the pod itself.
 
-Called by ``job_spec`` and ``pod``; the template is canonical and defaulted. Parts: ``containers``, ``volumes``,
-``scheduling``, ``security``, ``network``, ``windows``, and what containers have.
+The template is canonical and defaulted. Parts: ``containers``, ``volumes``, ``scheduling``, ``security``, and what
+containers have (``env``, ``resources``).
 
 Left out, because hardly anybody meets it, and accepted in whatever form: claims in ephemeral volumes beyond modes
 and size; annotations for mirror pods, tolerations, seccomp and AppArmor; forbidding privileged and host-process
@@ -37,7 +37,7 @@ from mirror.batch.violations import (
     required,
     too_long,
 )
-from mirror.embedded.apiserver.apimachinery.canonical import Json
+from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.printing import text
 from mirror.embedded.apiserver.apimachinery.selectors import check_labels
 from mirror.embedded.apiserver.validation import metadata

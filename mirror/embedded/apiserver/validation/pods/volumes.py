@@ -30,7 +30,7 @@ from mirror.batch.violations import (
 )
 from mirror.embedded.apiserver.apimachinery import quantities
 from mirror.embedded.apiserver.apimachinery.batch_schema import STRUCTS
-from mirror.embedded.apiserver.apimachinery.canonical import Json
+from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.selectors import check_labels
 from mirror.embedded.apiserver.validation.metadata import check_annotations
 from mirror.embedded.apiserver.validation.pods import env

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from mirror.batch.quoting import quoted
 from mirror.batch.syntax import label_value_problems
 from mirror.embedded.apiserver.apimachinery import quantities
-from mirror.embedded.apiserver.apimachinery.canonical import Json
+from mirror.embedded.apiserver.apimachinery.errors import Json
 
 _OLD_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.batch.feature_gates import DEFAULT_GATES
-from mirror.embedded.apiserver.apimachinery.canonical import canonical
 from mirror.embedded.apiserver.apimachinery.decoding import bodies, text, typed
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.objects import canonical
 from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
-from mirror.embedded.apiserver.registry.builtin import builtin
+from mirror.embedded.apiserver.build import builtin
 
 KINDS = {kind.kind: kind for kind in builtin(DEFAULT_GATES)}
 JOB, MAP = KINDS["Job"], KINDS["ConfigMap"]

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from mirror.batch.feature_gates import DEFAULT_GATES
-from mirror.embedded.apiserver.apimachinery.canonical import canonical
 from mirror.embedded.apiserver.apimachinery.decoding import bodies, protobuf
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.objects import canonical
 from mirror.embedded.apiserver.apimachinery.schemas import STRUCTS, numbers
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
-from mirror.embedded.apiserver.registry.builtin import builtin
+from mirror.embedded.apiserver.build import builtin
 
 KINDS = {kind.kind: kind for kind in builtin(DEFAULT_GATES)}
 MAP = "6b3873000a0f0a0276311209436f6e6669674d6170121c0a120a02633912001a0022002a0032003800420012060a01611201621a002200"

@@ -10,7 +10,7 @@ from typing import Any
 from mirror.batch.feature_gates import DEFAULT_GATES, FeatureGates
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
-from mirror.embedded.apiserver.registry.builtin import builtin
+from mirror.embedded.apiserver.build import builtin
 
 Json = dict[str, Any]
 

@@ -1,4 +1,6 @@
-"""What may change in a pod that exists: images, a shorter deadline, more tolerations, fewer scheduling gates."""
+"""What may change in a pod that exists: images, a shorter deadline, more tolerations, fewer scheduling gates, and
+more ephemeral containers.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, required
 from mirror.embedded.apiserver.apimachinery import printing
-from mirror.embedded.apiserver.apimachinery.canonical import same
+from mirror.embedded.apiserver.apimachinery.objects import same
 from mirror.embedded.apiserver.apimachinery.printing import labels_text
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Json
 from mirror.embedded.apiserver.registry.builtin import keep

@@ -1,4 +1,4 @@
-"""``pods/resize``: CPU and memory of a pod that runs change in place; nothing else does."""
+"""``pods/resize``: CPU and memory of a pod that runs change in place; and the quality of service."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mirror.batch.quoting import json_text
 from mirror.batch.violations import Violation, forbidden, invalid
 from mirror.embedded.apiserver.apimachinery import quantities
-from mirror.embedded.apiserver.apimachinery.canonical import same
+from mirror.embedded.apiserver.apimachinery.objects import same
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Json
 from mirror.embedded.apiserver.registry.builtin import keep
 from mirror.embedded.apiserver.registry.resources.pods.changes import KEPT_METADATA

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 from mirror.batch.syntax import label_problems
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver.apimachinery.canonical import same
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
+from mirror.embedded.apiserver.apimachinery.objects import same
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Json, Update
 from mirror.embedded.apiserver.registry.builtin import CORE_REFUSAL, Builtin
 from mirror.embedded.apiserver.registry.resources.pods import changes, defaults, resizing, row, status
