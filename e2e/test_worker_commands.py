@@ -122,7 +122,7 @@ async def test_a_worker_from_the_first_command_to_the_last(
     (report,) = json.loads(checked.output)
     verdicts = {one["what"]: one["verdict"] for one in report["findings"]}
     assert {verdict for what, verdict in verdicts.items() if what not in OF_THE_MACHINE} == {"ok"}, report
-    assert {"TLS", "version", "identity", "clock", "latency", "token", "rights", "namespaces", "manager"} <= set(
+    assert {"TLS", "version", "identity", "clock", "latency", "token", "permissions", "namespaces", "manager"} <= set(
         verdicts
     )
 

@@ -118,7 +118,7 @@ async def _look(home: ManagementCluster, asked: Asked) -> list[Finding]:
 def _is_settled(reports: list[check.Report]) -> bool:
     """Whether the roles are effective, and the manager has connected."""
     findings = (one for report in reports for one in report.findings)
-    return not any(one.verdict != "ok" for one in findings if one.what in ("rights", "manager"))
+    return not any(one.verdict != "ok" for one in findings if one.what in ("permissions", "manager"))
 
 
 def _reached_at(cluster: Cluster, server: str) -> Cluster:
