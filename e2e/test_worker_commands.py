@@ -172,7 +172,7 @@ async def test_chosen_namespaces_get_roles_and_nothing_else(
     """No ClusterRole at all; the check says what the manager has to be told."""
     missing = await operator.add("narrow", "--namespaces", "no-such-namespace", "--no-check")
     assert missing.code == 1
-    assert "there is no namespace no-such-namespace" in missing.errors
+    assert "namespace no-such-namespace not found" in missing.errors
 
     added = await operator.add("narrow", "--namespaces", scene.namespace, "--no-check")
     assert added.code == 0, added
