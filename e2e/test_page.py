@@ -70,7 +70,7 @@ async def test_jobs_are_seen_to_run_without_reloading(tmp_path: Path) -> None:
     async with managed(tmp_path) as (tab, url, made):
         await tab.open(url)
         await tab.wait_for(f"{LIVE} && document.querySelectorAll('.card').length === 2")
-        assert "leading" in await tab.text("header")
+        assert "leader" in await tab.text("header")
         assert "2/2 workers ready" in await tab.text("#summary")
         assert "No mirrored Jobs." in await tab.text("main")
 
@@ -208,7 +208,7 @@ async def test_a_manager_that_goes_is_told_and_found_again(other_port: int) -> N
             await tab.wait_for(LIVE)
         await tab.wait_for("document.getElementById('live').textContent.startsWith('Not live')")
         async with serve(known, place, is_leading=lambda: False, log=get_log("page")):
-            await tab.wait_for(f"{LIVE} && document.getElementById('role').innerText === 'standing by'")
+            await tab.wait_for(f"{LIVE} && document.getElementById('role').innerText === 'standby'")
             assert tab.loads == 1
 
 

@@ -122,7 +122,7 @@ async def test_a_worker_from_the_first_command_to_the_last(
     (report,) = json.loads(checked.output)
     verdicts = {one["what"]: one["verdict"] for one in report["findings"]}
     assert {verdict for what, verdict in verdicts.items() if what not in OF_THE_MACHINE} == {"ok"}, report
-    assert {"TLS", "version", "identity", "clock", "latency", "token", "rights", "namespaces", "manager"} <= set(
+    assert {"TLS", "version", "identity", "clock", "latency", "token", "permissions", "namespaces", "manager"} <= set(
         verdicts
     )
 
@@ -172,7 +172,7 @@ async def test_chosen_namespaces_get_roles_and_nothing_else(
     """No ClusterRole at all; the check says what the manager has to be told."""
     missing = await operator.add("narrow", "--namespaces", "no-such-namespace", "--no-check")
     assert missing.code == 1
-    assert "there is no namespace no-such-namespace" in missing.errors
+    assert "namespace no-such-namespace not found" in missing.errors
 
     added = await operator.add("narrow", "--namespaces", scene.namespace, "--no-check")
     assert added.code == 0, added

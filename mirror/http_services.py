@@ -113,7 +113,7 @@ def _access(settings: Settings, management: Client, manager: ManagerState, certi
 
 @asynccontextmanager
 async def _page(settings: Settings, manager: ManagerState, on_page: Callable[[int], None]) -> AsyncIterator[None]:
-    """The page for people, where it is wanted; a manager that stands by has one, too."""
+    """The page, where it is enabled; a standby manager serves it, too."""
     if not settings.page.enabled:
         yield
         return

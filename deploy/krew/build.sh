@@ -28,7 +28,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1
 "$work/venv/bin/python" -m pip install --quiet --no-compile --require-hashes -r "$source/deploy/krew/requirements.txt"
 "$work/venv/bin/python" -m pip install --quiet --no-compile --no-deps --no-build-isolation "$source"
 cat >"$work/kubectl-mirror.py" <<'END'
-from mirror.cli.user.plugin import main
+from mirror.cli.main import kubectl_plugin as main
 
 main()
 END

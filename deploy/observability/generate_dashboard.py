@@ -86,7 +86,7 @@ def rate(metric: str, by: str, more: str = "") -> str:
 
 ROWS: dict[str, list[Json]] = {
     "Overview": [
-        stat("Managers that lead", "none", f"sum(jobmirror_leader{{{SELECTED}}})", red_below=1),
+        stat("Leaders", "none", f"sum(jobmirror_leader{{{SELECTED}}})", red_below=1),
         stat(
             "Unreachable workers",
             "none",
@@ -94,11 +94,11 @@ ROWS: dict[str, list[Json]] = {
             red_from=1,
         ),
         stat(
-            "Jobs under way",
+            "Active Jobs",
             "none",
             f'sum(jobmirror_mirrored_jobs{{{SELECTED}, state!="finished"}} {LEADS}) or vector(0)',
         ),
-        stat("Jobs that wait", "none", f"sum(jobmirror_waiting_jobs{{{SELECTED}}})"),
+        stat("Waiting Jobs", "none", f"sum(jobmirror_waiting_jobs{{{SELECTED}}})"),
         stat("Longest wait", "s", f"max(jobmirror_waiting_oldest_seconds{{{SELECTED}}})", red_from=1800),
         stat(
             "Status lag, p99",
@@ -122,7 +122,7 @@ ROWS: dict[str, list[Json]] = {
             stacked=True,
         ),
         timeseries(
-            "Refused, conflicts, dropped",
+            "Rejections, conflicts, drops",
             "ops",
             (rate("jobmirror_refused_mirrors_total", "worker"), "mirrors refused by {{worker}}"),
             (rate("jobmirror_name_conflicts_total", "worker"), "names taken on {{worker}}"),
@@ -142,8 +142,8 @@ ROWS: dict[str, list[Json]] = {
     ],
     "Latency": [
         timeseries("Status lag", "s", *quantiles("jobmirror_status_lag_seconds", "worker", "{{worker}}")),
-        timeseries("Source may run to mirror created", "s", *quantiles("jobmirror_create_to_copy_seconds", "", "")),
-        timeseries("Work on a key", "s", *quantiles("jobmirror_work_seconds", "", "")),
+        timeseries("Runnable source to created mirror", "s", *quantiles("jobmirror_create_to_copy_seconds", "", "")),
+        timeseries("Work duration", "s", *quantiles("jobmirror_work_seconds", "", "")),
     ],
     "Throughput": [
         timeseries("Jobs placed", "ops", (rate("jobmirror_placements_total", "worker"), "{{worker}}"), stacked=True),
@@ -151,13 +151,13 @@ ROWS: dict[str, list[Json]] = {
             "Statuses stored", "ops", (rate("jobmirror_status_lag_seconds_count", "worker"), "{{worker}}"), stacked=True
         ),
         timeseries(
-            "Statuses refused, or written by others",
+            "Rejected and foreign status writes",
             "ops",
             (rate("jobmirror_refused_status_writes_total", "worker"), "refused, {{worker}}"),
             (rate("jobmirror_foreign_status_writes_total", "job"), "written by others"),
         ),
         timeseries(
-            "CronJobs' Jobs that do not start",
+            "CronJob Jobs not started",
             "none",
             (f"jobmirror_cronjob_jobs_unstarted{{{SELECTED}}} {LEADS}", "Jobs"),
         ),
@@ -167,7 +167,7 @@ ROWS: dict[str, list[Json]] = {
             "Requests", "reqps", (rate("jobmirror_api_requests_total", "cluster, verb"), "{{cluster}} {{verb}}")
         ),
         timeseries(
-            "Not answered with success",
+            "Failed requests",
             "reqps",
             (rate("jobmirror_api_requests_total", "cluster, code", ', code!~"2.."'), "{{cluster}} {{code}}"),
         ),
@@ -175,21 +175,21 @@ ROWS: dict[str, list[Json]] = {
         timeseries("Watch restarts", "ops", (rate("jobmirror_watch_restarts_total", "cluster"), "{{cluster}}")),
     ],
     "Queue and process": [
-        timeseries("Depth", "none", (f"jobmirror_queue_depth{{{SELECTED}}}", "{{lane}}"), stacked=True),
+        timeseries("Queue depth", "none", (f"jobmirror_queue_depth{{{SELECTED}}}", "{{lane}}"), stacked=True),
         timeseries(
-            "Oldest",
+            "Oldest key",
             "s",
             (f"jobmirror_queue_oldest_seconds{{{SELECTED}}}", "waiting"),
             (f"jobmirror_queue_longest_running_seconds{{{SELECTED}}}", "under way"),
         ),
-        timeseries("Wait in the queue", "s", *quantiles("jobmirror_queue_wait_seconds", "", "")),
+        timeseries("Queue wait", "s", *quantiles("jobmirror_queue_wait_seconds", "", "")),
         timeseries(
             "Retries",
             "ops",
             (rate("jobmirror_queue_retries_total", "job"), "keys"),
             (rate("jobmirror_task_restarts_total", "task"), "task {{task}}"),
         ),
-        timeseries("Event loop late by", "s", (f"jobmirror_loop_lag_seconds{{{SELECTED}}}", "{{instance}}")),
+        timeseries("Event loop lag", "s", (f"jobmirror_loop_lag_seconds{{{SELECTED}}}", "{{instance}}")),
         timeseries(
             "CPU", "short", (f"rate(process_cpu_seconds_total{{{SELECTED}}}[$__rate_interval])", "{{instance}}")
         ),
@@ -213,7 +213,7 @@ ROWS: dict[str, list[Json]] = {
             (rate("job_controller_job_pods_creation_total", "reason, status"), "{{reason}} {{status}}"),
         ),
         timeseries(
-            "Ended pods with the tracking finalizer",
+            "Finished pods with the tracking finalizer",
             "none",
             (
                 f'sum by (job) (job_controller_terminated_pods_tracking_finalizer_total{{{SELECTED}, event="add"}}) - '
@@ -227,11 +227,11 @@ ROWS: dict[str, list[Json]] = {
         timeseries(
             "Reviews", "reqps", (rate("jobmirror_webhook_answers_total", "hook, answer"), "{{hook}} {{answer}}")
         ),
-        timeseries("Time to answer", "s", *quantiles("jobmirror_webhook_seconds", "hook", "{{hook}}")),
+        timeseries("Response time", "s", *quantiles("jobmirror_webhook_seconds", "hook", "{{hook}}")),
     ],
     "Tokens and certificates": [
         timeseries(
-            "Time left",
+            "Time to expiry",
             "s",
             (f"jobmirror_worker_token_expiry_timestamp_seconds{{{SELECTED}}} - time()", "token of {{worker}}"),
             (f"(jobmirror_certificate_expiry_timestamp_seconds{{{SELECTED}}} > 0) - time()", "HTTPS certificate"),

@@ -66,8 +66,9 @@ if TYPE_CHECKING:
 @click.option("--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info")
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text")
 def apiserver(listen: str, kubeconfig_out: str | None, log_level: str, log_format: str, **options: object) -> None:
-    """Run a control plane in this process: an API server for kubectl and other Kubernetes clients, and its controllers,
-    until SIGTERM or Ctrl-C.
+    """Run a control plane in this process.
+
+    An API server for kubectl and other Kubernetes clients, and its controllers, until SIGTERM or Ctrl-C.
 
     Exit codes: 0 clean shutdown, 1 fatal error (or shutdown timeout), 2 invalid options.
     """

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--workers", type=click.IntRange(1, 8), default=2, show_default=True, help="Number of worker clusters.")
 def demo(workers: int) -> None:
-    """Run a demonstration: a management cluster, workers, the manager and sample Jobs, all in this process.
+    """Run a demonstration in this process.
 
-    It needs only Python, ends after some seconds, and leaves nothing behind.
+    A management cluster, workers, the manager and sample Jobs. It needs only Python, ends after some seconds, and
+    leaves nothing behind.
 
     Exit codes: 0 every Job ended as expected, 1 otherwise.
     """

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 )
 @click.option("--page", is_flag=True, help="Also serve the manager's page: workers, Jobs, timelines.")
 def dev(workers: int, pods: Pods, folder: Path | None, page: bool) -> None:
-    """Run a management cluster, workers and the manager in this process, for your own kubectl, until Ctrl-C.
+    """Run clusters and a manager for your kubectl.
+
+    A management cluster, workers and the manager, all in this process, until Ctrl-C.
 
     Exit codes: 0 clean shutdown, 1 fatal error.
     """

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 @click.option("--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info")
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text")
 def job_controller(log_level: str, log_format: str, **options: object) -> None:
-    """Run the Job controller for a cluster whose control plane has none, until SIGTERM or Ctrl-C.
+    """Run the Job controller as a process.
+
+    For a cluster whose control plane has none, until SIGTERM or Ctrl-C.
 
     Constants are read from the environment (JOB_BATCH_PERIOD_SECONDS and others, docs/job-controller.md).
 

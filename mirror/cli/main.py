@@ -1,8 +1,15 @@
-"""The command ``mirror`` and the list of its subcommands. A new one is one file beside this and one line here."""
+"""The command ``mirror``, as a plugin of kubectl, too, and the list of its subcommands, in sections.
+
+A new subcommand is one file beside this and one line here.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
+
 import click
+from click.shell_completion import ShellComplete
 
 from mirror.cli.apiserver import apiserver
 from mirror.cli.check_config import check_config
@@ -10,11 +17,70 @@ from mirror.cli.demo import demo
 from mirror.cli.dev import dev
 from mirror.cli.job_controller import job_controller
 from mirror.cli.run import run
-from mirror.cli.sections import Sections
 from mirror.cli.user import commands as user
 from mirror.cli.user.completion import completion
-from mirror.cli.version import print_version, version_option
 from mirror.cli.worker.commands import worker
+from mirror.model.version import version
+
+OTHERS = "Other commands"
+PLUGIN = "kubectl mirror"
+NO_FILES = 4
+"""Cobra's directive: do not offer files where we offer nothing."""
+FILES = 0
+
+
+class Sections(click.Group):
+    """As ``click.Group``; ``sections`` says which commands stand under which heading, in this order."""
+
+    sections: Mapping[str, Sequence[str]] = {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the sections; what is in none comes last."""
+        listed = [name for names in self.sections.values() for name in names if name in self.commands]
+        return [*listed, *(name for name in sorted(self.commands) if name not in listed)]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One list per section, all with the same columns."""
+        names = self.list_commands(ctx)
+        width = max(map(len, names), default=0)
+        listed: set[str] = set()
+        for heading, wanted in {**self.sections, OTHERS: names}.items():
+            rows = []
+            for name in wanted:
+                command = self.get_command(ctx, name)
+                if command is not None and not command.hidden and name not in listed:
+                    listed.add(name)
+                    rows.append((name.ljust(width), command.get_short_help_str(formatter.width - width - 6)))
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
+@click.command("version")
+def print_version() -> None:
+    """Print the version."""
+    _print()
+
+
+def _print_and_exit(context: click.Context, _: click.Parameter, is_given: bool) -> None:
+    if is_given and not context.resilient_parsing:
+        _print()
+        context.exit()
+
+
+# click.version_option fails in a checkout that was never installed, or reads the version at import, which is slow.
+version_option = click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_and_exit,
+    help="Print the version.",
+)
+
+
+def _print() -> None:
+    click.echo(f"mirror {version()}")
 
 
 @click.group(cls=Sections, context_settings={"help_option_names": ["-h", "--help"]})
@@ -40,3 +106,18 @@ main.add_command(apiserver)
 main.add_command(check_config)
 main.add_command(completion)
 main.add_command(print_version)
+
+
+def kubectl_plugin() -> None:
+    """``kubectl-mirror``: the same commands under kubectl's name."""
+    main(prog_name=PLUGIN)
+
+
+def kubectl_complete() -> None:
+    """``kubectl_complete-mirror``: print what may follow our arguments as kubectl reads it: lines, a directive."""
+    *before, incomplete = sys.argv[1:] or [""]
+    offered = ShellComplete(main, {}, PLUGIN, "").get_completions(before, incomplete)
+    for item in offered:
+        if item.type == "plain":
+            print(f"{item.value}\t{item.help}" if item.help else item.value)
+    print(f":{FILES if any(item.type == 'file' for item in offered) else NO_FILES}")

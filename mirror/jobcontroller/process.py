@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
+import tenacity
 
 from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller import constants
@@ -294,18 +295,20 @@ async def _ask_who_is_there(client: Client, log: Log) -> None:
     Raises:
         CannotStart: waiting will not mend it.
     """
-    failures = 0
-    while True:
-        try:
-            await check_version(client, OLDEST_MINOR)
-        except (Unsupported, Unauthorized) as error:
-            raise CannotStart(f"cluster at {client.server}: {error}") from error
-        except KubeError as error:
-            failures += 1
-            log.warning("the cluster does not answer", server=client.server, error=error)
-            await asyncio.sleep(ASK_AGAIN.delay(failures))
-        else:
-            return
+
+    def report(state: tenacity.RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        log.warning("the cluster does not answer", server=client.server, error=error)
+
+    retrying = tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception(lambda e: isinstance(e, KubeError) and not isinstance(e, Unauthorized)),
+        wait=lambda state: ASK_AGAIN.delay(state.attempt_number),
+        before_sleep=report,
+    )
+    try:
+        await retrying(check_version, client, OLDEST_MINOR)
+    except (Unsupported, Unauthorized) as error:
+        raise CannotStart(f"cluster at {client.server}: {error}") from error
 
 
 async def _freeze_when_ready(part: JobControllerComponent) -> None:

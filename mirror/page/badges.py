@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from markupsafe import Markup
+
 from mirror.model.durations import human_duration
+from mirror.model.text import clean
 from mirror.model.views import STATES, JobView
-from mirror.page.markup import Html, join, safe, tag
+from mirror.page.markup import LONGEST_TEXT, join, tag
 
 _WORKER_STATES = ("Connecting", "Connected", "Lost")
 LATE_SECONDS = 5.0
 """A status on its way for longer is shown as late."""
 
 
-def badge(state: str) -> Html:
+def badge(state: str) -> Markup:
     """A state as a word in a colour; the word alone says it."""
     kind = state.lower() if state in STATES or state in _WORKER_STATES else "other"
     return tag("span", state, class_=f"badge {kind}")
 
 
-def chip(text: str, *, kind: str = "", title: str = "") -> Html:
+def chip(text: str, *, kind: str = "", title: str = "") -> Markup:
     """A small fact."""
     return tag("span", text, class_=f"chip {kind}".strip(), title=title or None)
 
@@ -29,7 +32,7 @@ def number(count: int) -> str:
     return f"{count:,}"
 
 
-def pods(job: JobView) -> Html:
+def pods(job: JobView) -> Markup:
     """How many pods have ended well, of how many, and what the others do."""
     wanted = "" if job.completions is None else f"/{number(job.completions)}"
     return join(
@@ -39,7 +42,7 @@ def pods(job: JobView) -> Html:
     )
 
 
-def late(job: JobView) -> Html | None:
+def late(job: JobView) -> Markup | None:
     """A status that is not stored here yet."""
     if job.lag_seconds is None or job.lag_seconds < LATE_SECONDS:
         return None
@@ -55,4 +58,4 @@ def job_path(job: JobView) -> str:
 
 def identifier(kind: str, *parts: str) -> str:
     """An element's id, as it is in the page and in messages: without white space, cleaned as all text is."""
-    return safe(f"{kind}:{'/'.join(parts)}".replace(" ", "_"))
+    return clean(f"{kind}:{'/'.join(parts)}".replace(" ", "_"), longest=LONGEST_TEXT)

@@ -9,12 +9,13 @@ from functools import partial
 from zlib import crc32
 
 import msgspec
+from markupsafe import Markup
 
 from mirror.model.keys import SourceKey
 from mirror.model.views import JobView, Moment
 from mirror.page import listing
 from mirror.page.badges import badge, identifier, late, pods
-from mirror.page.markup import Html, join, tag
+from mirror.page.markup import join, tag
 from mirror.page.times import lasting, when
 from mirror.page.view import Fragment, View
 
@@ -58,7 +59,7 @@ def view(seen: JobState, now: datetime) -> View:
     )
 
 
-def _head(key: SourceKey, job: JobView | None) -> Html:
+def _head(key: SourceKey, job: JobView | None) -> Markup:
     place, name = tag("span", key.namespace, "/", class_="namespace"), tag("span", key.name, class_="name")
     title = tag("h1", place, name)
     if job is None:
@@ -74,7 +75,7 @@ def _head(key: SourceKey, job: JobView | None) -> Html:
     )
 
 
-def _facts(job: JobView | None, now: datetime) -> Html:
+def _facts(job: JobView | None, now: datetime) -> Markup:
     if job is None:
         return tag("dl", id="facts", class_="facts")
     bar = None
@@ -106,7 +107,7 @@ def _moments(moments: Sequence[Moment], now: datetime) -> tuple[Fragment, ...]:
     return tuple(parts)
 
 
-def _moment(element: str, one: Moment, now: datetime) -> Html:
+def _moment(element: str, one: Moment, now: datetime) -> Markup:
     kind = _KINDS.get(one.kind, "")
     if one.kind == "Finished":
         kind = "bad" if one.text.startswith("Failed") else "good"
@@ -126,5 +127,5 @@ def _obstacle(worker: str, why: str) -> Fragment:
     return Fragment(name, why, lambda: tag("div", tag("dt", worker or "the Job itself"), tag("dd", why), id=name))
 
 
-def _note(name: str, text: str, *, shown: bool) -> Html:
+def _note(name: str, text: str, *, shown: bool) -> Markup:
     return tag("p", text, id=name, class_="nothing", hidden=not shown)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
+from markupsafe import Markup
 
 from mirror.model.views import STATES, JobView, WorkerView
 from mirror.page.badges import badge, chip, identifier, job_path, late, number, pods
-from mirror.page.markup import Html, join, tag
+from mirror.page.markup import join, tag
 from mirror.page.query import NOWHERE, Query
 from mirror.page.table import PAGE_JOBS, Selection
 from mirror.page.times import lasting, moment, when
@@ -85,7 +86,7 @@ def token_level(worker: WorkerView, now: datetime) -> str:
 # -- workers -----------------------------------------------------------------------------------------------------------
 
 
-def _summary(workers: Sequence[WorkerView], hidden: int) -> Html:
+def _summary(workers: Sequence[WorkerView], hidden: int) -> Markup:
     """One line that is read aloud when it changes."""
     up = sum(worker.state == "Connected" for worker in workers)
     lost = [worker.name for worker in workers if worker.state == "Lost"]
@@ -99,7 +100,7 @@ def _card_part(worker: WorkerView, now: datetime) -> Fragment:
     return Fragment(name, (worker, level), lambda: _card(name, worker, level, now))
 
 
-def _card(element: str, worker: WorkerView, level: str, now: datetime) -> Html:
+def _card(element: str, worker: WorkerView, level: str, now: datetime) -> Markup:
     since = worker.lost_since if worker.state == "Lost" and worker.lost_since else worker.since
     return tag(
         "li",
@@ -112,7 +113,7 @@ def _card(element: str, worker: WorkerView, level: str, now: datetime) -> Html:
     )
 
 
-def _load(worker: WorkerView) -> Html:
+def _load(worker: WorkerView) -> Markup:
     """How many Jobs it has, and how full that makes it."""
     jobs = tag("strong", number(worker.jobs))
     if worker.capacity is None:
@@ -123,7 +124,7 @@ def _load(worker: WorkerView) -> Html:
     return join(jobs, f" of {number(worker.capacity)} Jobs", bar)
 
 
-def _facts(worker: WorkerView, level: str, since: str, now: datetime) -> list[Html | None]:
+def _facts(worker: WorkerView, level: str, since: str, now: datetime) -> list[Markup | None]:
     token = moment(worker.token_expires)
     return [
         tag("span", f"{worker.state.lower()} for ", lasting(since, "", now), class_="chip plain") if since else None,
@@ -141,7 +142,7 @@ def _facts(worker: WorkerView, level: str, since: str, now: datetime) -> list[Ht
 # -- what to look at ---------------------------------------------------------------------------------------------------
 
 
-def _states(selection: Selection, query: Query) -> Html:
+def _states(selection: Selection, query: Query) -> Markup:
     """Jobs by state, each a way to see only these."""
     total = sum(selection.counts.values())
     choices = [("", "All", total), *((state, state, selection.counts.get(state, 0)) for state in STATES)]
@@ -167,7 +168,7 @@ def _address(query: Query) -> str:
     return f"?{query.address()}" if query.address() else "."
 
 
-def _worker_choice(names: Sequence[str], chosen: str) -> Html:
+def _worker_choice(names: Sequence[str], chosen: str) -> Markup:
     """The filter's workers; one that is chosen stays, even when it is gone."""
     choices = [("", "any worker"), (NOWHERE, "no worker yet"), *((name, name) for name in names)]
     if chosen not in dict(choices):
@@ -176,14 +177,14 @@ def _worker_choice(names: Sequence[str], chosen: str) -> Html:
     return tag("select", options, id="worker", name="worker")
 
 
-def _namespaces(names: Sequence[str]) -> Html:
+def _namespaces(names: Sequence[str]) -> Markup:
     return tag("datalist", [tag("option", value=name) for name in names], id="namespaces")
 
 
 # -- Jobs --------------------------------------------------------------------------------------------------------------
 
 
-def _found(selection: Selection, query: Query) -> Html:
+def _found(selection: Selection, query: Query) -> Markup:
     """Which part of the list this is, and the ways to the others."""
     first = (selection.page - 1) * PAGE_JOBS
     text = f"{number(first + 1)}–{number(first + len(selection.rows))} of {number(selection.found)}"
@@ -198,13 +199,13 @@ def _found(selection: Selection, query: Query) -> Html:
     )
 
 
-def _turn(label: str, rel: str, query: Query | None) -> Html:
+def _turn(label: str, rel: str, query: Query | None) -> Markup:
     if query is None:
         return tag("span", label, class_="turn off", aria_hidden="true")
     return tag("a", label, href=_address(query), rel=rel, class_="turn", data_live=True)
 
 
-def _nothing(is_empty: bool, is_unfiltered: bool) -> Html:
+def _nothing(is_empty: bool, is_unfiltered: bool) -> Markup:
     if not is_empty:
         return tag("p", id="nothing", hidden=True)
     if is_unfiltered:
@@ -217,7 +218,7 @@ def _row_part(job: JobView, now: datetime) -> Fragment:
     return Fragment(name, job, lambda: _row(name, job, now))
 
 
-def _row(element: str, job: JobView, now: datetime) -> Html:
+def _row(element: str, job: JobView, now: datetime) -> Markup:
     link = tag(
         "a",
         tag("span", job.namespace, "/", class_="namespace"),
@@ -239,5 +240,5 @@ def _row(element: str, job: JobView, now: datetime) -> Html:
     )
 
 
-def _cell(kind: str, *children: str | None) -> Html:
+def _cell(kind: str, *children: str | None) -> Markup:
     return tag("td", *children, class_=kind, role="cell")

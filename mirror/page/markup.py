@@ -1,14 +1,16 @@
 """HTML that cannot be broken by what it quotes: text is cleaned and escaped where it becomes a part of a page (D18).
 
-Everything in ``drawing`` is built with ``tag``. The only other way to make ``Html`` is to name it so, as ``verbatim``
-does for constants of this room.
+Everything on a page is built with ``tag``. MarkupSafe escapes, and its ``Markup`` is what is markup already; the only
+other way to make some is to name it so, as ``skeleton`` does for the doctype.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
+from functools import lru_cache
 from typing import TypeAlias
+
+from markupsafe import Markup, escape
 
 from mirror.model.text import clean
 
@@ -17,18 +19,11 @@ LONGEST_TEXT = 1024
 
 _VOID = frozenset({"input", "link", "meta"})
 
-
-class Html(str):
-    """Text that is markup already."""
-
-    __slots__ = ()
-
-
 Child: TypeAlias = "str | Iterable[str | None] | None"
 Attribute: TypeAlias = "str | int | float | bool | None"
 
 
-def tag(name: str, /, *children: Child, **attributes: Attribute) -> Html:
+def tag(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
     """One element.
 
     Args:
@@ -37,18 +32,18 @@ def tag(name: str, /, *children: Child, **attributes: Attribute) -> Html:
         attributes: ``True`` stands alone, ``False`` and ``None`` are left out. A trailing ``_`` is dropped
             (``class_``), others become ``-`` (``aria_live``).
     """
-    opened = "".join(_attribute(key, value) for key, value in attributes.items())
+    opened = "".join([_attribute(key, value) for key, value in attributes.items()])
     if name in _VOID:
-        return Html(f"<{name}{opened}>")
-    return Html(f"<{name}{opened}>{join(*children)}</{name}>")
+        return _named(f"<{name}{opened}>")
+    return _named(f"<{name}{opened}>{''.join(map(_child, children))}</{name}>")
 
 
-def join(*children: Child) -> Html:
+def join(*children: Child) -> Markup:
     """Several one after the other."""
-    return Html("".join(map(_child, children)))
+    return _named("".join(map(_child, children)))
 
 
-def safe(text: str) -> str:
+def safe(text: str) -> Markup:
     """Escaped for element content and quoted attributes alike, after it has been cleaned."""
     return escape(clean(text, longest=LONGEST_TEXT))
 
@@ -56,11 +51,18 @@ def safe(text: str) -> str:
 def _child(child: Child) -> str:
     if child is None:
         return ""
-    if isinstance(child, Html):
+    if isinstance(child, Markup):
         return child
     return safe(child) if isinstance(child, str) else "".join(map(_child, child))
 
 
+def _named(markup: str) -> Markup:
+    """As ``Markup(markup)``, whose constructor looks for ``__html__`` first, which takes longer than all the rest."""
+    return str.__new__(Markup, markup)
+
+
+# Most attributes are the same on each row. ``typed``: 1 is a value, True stands alone.
+@lru_cache(maxsize=1024, typed=True)
 def _attribute(key: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
+from markupsafe import Markup
 
 from mirror.model.keys import SourceKey
-from mirror.page.markup import Html, join, tag
+from mirror.page.markup import join, tag
 from mirror.page.query import LONGEST, Query
 
-_DOCTYPE = Html("<!DOCTYPE html>")
+_DOCTYPE = Markup("<!DOCTYPE html>")
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +25,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     """Differs when the assets do, so that browsers do not keep old ones."""
 
 
-def list_page(parts: Mapping[str, Html], query: Query, about: About, now: datetime) -> Html:
+def list_page(parts: Mapping[str, Markup], query: Query, about: About, now: datetime) -> Markup:
     """``/``"""
     main = (
         tag(
@@ -47,7 +48,7 @@ def list_page(parts: Mapping[str, Html], query: Query, about: About, now: dateti
     return _page(frame, main, parts)
 
 
-def job_page(parts: Mapping[str, Html], key: SourceKey, about: About, now: datetime) -> Html:
+def job_page(parts: Mapping[str, Markup], key: SourceKey, about: About, now: datetime) -> Markup:
     """``/jobs/NAMESPACE/NAME``"""
     main = (
         tag("nav", tag("a", "← All Jobs", href="../../."), aria_label="Back", class_="back"),
@@ -80,7 +81,7 @@ def job_page(parts: Mapping[str, Html], key: SourceKey, about: About, now: datet
     return _page(frame, main, parts)
 
 
-def error_page(title: str, text: str) -> Html:
+def error_page(title: str, text: str) -> Markup:
     """What went wrong, in the plainest way."""
     body = tag("body", tag("h1", title), tag("p", text))
     return join(_DOCTYPE, tag("html", tag("head", tag("meta", charset="utf-8"), tag("title", title)), body, lang="en"))
@@ -95,7 +96,7 @@ class _Frame(msgspec.Struct, frozen=True, kw_only=True):
     title: str
 
 
-def _page(frame: _Frame, main: tuple[Html, ...], parts: Mapping[str, Html]) -> Html:
+def _page(frame: _Frame, main: tuple[Markup, ...], parts: Mapping[str, Markup]) -> Markup:
     about, base = frame.about, frame.base
     head = tag(
         "head",
@@ -126,7 +127,7 @@ def _page(frame: _Frame, main: tuple[Html, ...], parts: Mapping[str, Html]) -> H
     return join(_DOCTYPE, tag("html", head, body, lang="en"))
 
 
-def _header(parts: Mapping[str, Html], base: str) -> Html:
+def _header(parts: Mapping[str, Markup], base: str) -> Markup:
     return tag(
         "header",
         tag("a", "JobMirror", href=base or ".", class_="brand"),
@@ -140,10 +141,10 @@ def _header(parts: Mapping[str, Html], base: str) -> Html:
     )
 
 
-def _filter(parts: Mapping[str, Html], query: Query) -> Html:
+def _filter(parts: Mapping[str, Markup], query: Query) -> Markup:
     """Narrows the list; the state, chosen elsewhere, stays."""
 
-    def field(label: str, element: Html) -> Html:
+    def field(label: str, element: Markup) -> Markup:
         return tag("label", tag("span", label), element)
 
     text = tag(
@@ -169,7 +170,7 @@ def _filter(parts: Mapping[str, Html], query: Query) -> Html:
     )
 
 
-def _table(rows: Html) -> Html:
+def _table(rows: Markup) -> Markup:
     columns = (
         ("job", "Job"), ("is", "State"), ("worker", "Worker"), ("pods", "Completions"), ("created", "Created"),
         ("took", "Duration"), ("why", "Reason"),

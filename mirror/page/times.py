@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from markupsafe import Markup
+
 from mirror.model.durations import human_duration
-from mirror.page.markup import Html, tag
+from mirror.page.markup import tag
 
 
 def relative(at: datetime, now: datetime) -> str:
@@ -25,7 +27,7 @@ def moment(text: str) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def when(text: str, now: datetime, *, none: str = "–") -> Html | str:
+def when(text: str, now: datetime, *, none: str = "–") -> Markup | str:
     """A time relative to now that a browser keeps up to date; the exact one is its title."""
     at = moment(text)
     if at is None:
@@ -33,7 +35,7 @@ def when(text: str, now: datetime, *, none: str = "–") -> Html | str:
     return tag("time", relative(at, now), datetime=_stamp(at), title=exact(at), data_as="ago")
 
 
-def lasting(start: str, end: str, now: datetime) -> Html | str:
+def lasting(start: str, end: str, now: datetime) -> Markup | str:
     """How long something took, or has taken until now."""
     begun, ended = moment(start), moment(end)
     if begun is None:

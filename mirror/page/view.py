@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-
-from mirror.page.markup import Html
+from markupsafe import Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +21,8 @@ class Fragment:
     id: str
     """Of the element; ``draw`` gives it this id."""
     value: Any
-    """What it shows. A part with an equal value is not drawn again: text such as ``3 s ago`` is the browser's care."""
-    draw: Callable[[], Html]
+    """What it shows. A part with an equal value is not drawn again: text such as ``3s ago`` is the browser's care."""
+    draw: Callable[[], Markup]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +34,10 @@ class View:
     lists: Mapping[str, tuple[Fragment, ...]]
     """By the id of the element whose only children they are."""
 
-    def drawn(self) -> dict[str, Html]:
+    def drawn(self) -> dict[str, Markup]:
         """All by id; a list is its members, one after the other."""
         found = {part.id: part.draw() for part in self.parts}
-        return found | {name: Html("".join(part.draw() for part in parts)) for name, parts in self.lists.items()}
+        return found | {name: Markup("".join(part.draw() for part in parts)) for name, parts in self.lists.items()}
 
 
 class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

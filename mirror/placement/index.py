@@ -190,7 +190,7 @@ class WorkerIndex:
         )
 
     def best(self, workers: Workers) -> str | None:
-        """Of these workers the open one that is least loaded for its weight; equal loads go by name."""
+        """Of these workers the eligible one with the lowest weighted load; equal loads go by name."""
         workers &= self.open
         if not workers:
             return None

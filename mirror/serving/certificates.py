@@ -18,6 +18,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+import tenacity
+
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import Conflict, Forbidden, KubeError, NotFound, Unauthorized, describe
@@ -35,7 +37,7 @@ from mirror.telemetry.logs import Log
 LOOK_AT_FILES_SECONDS = 5.0
 LOOK_AT_SECRET_SECONDS = 15.0
 FIRST_LOOK_SECONDS = 30.0
-_TRIES = 5
+_MOST_ATTEMPTS = 5
 _MOST_FILE_BYTES = 1 << 20
 
 
@@ -64,6 +66,11 @@ class Source(Protocol):
             KubeError: the cluster cannot be asked.
         """
         ...
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether the same request may work in a moment: a missing permission stays missing."""
+    return isinstance(error, KubeError) and not isinstance(error, Forbidden | Unauthorized)
 
 
 class Certificates:
@@ -96,25 +103,28 @@ class Certificates:
         self._listeners.append(listener)
 
     async def load(self) -> None:
-        """The first look; a cluster that does not answer is asked again for half a minute.
+        """The first look; a cluster that does not answer is retried for half a minute.
 
         Raises:
             CannotStart: there is nothing to serve with.
         """
-        deadline = asyncio.get_running_loop().time() + FIRST_LOOK_SECONDS
-        while True:
-            try:
-                self._use(await self._source.look())
-                return
-            except (Unusable, BadCertificate) as error:
-                raise CannotStart(f"HTTPS: {error}") from error
-            except (Forbidden, Unauthorized) as error:
-                right = f"Secret {names.HTTPS_SECRET} in our namespace (config/rbac/https.yaml)"
-                raise CannotStart(f"HTTPS: missing permission to write {right}: {error}") from error
-            except KubeError as error:
-                if asyncio.get_running_loop().time() >= deadline:
-                    raise CannotStart(f"HTTPS: Secret {names.HTTPS_SECRET}: {describe(error)}") from error
-            await asyncio.sleep(1.0)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + FIRST_LOOK_SECONDS
+        retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception(_may_pass),
+            wait=tenacity.wait_fixed(1.0),
+            stop=lambda _: loop.time() >= deadline,  # not tenacity's own clock, which no test can move
+            reraise=True,
+        )
+        try:
+            self._use(await retrying(self._source.look))
+        except (Unusable, BadCertificate) as error:
+            raise CannotStart(f"HTTPS: {error}") from error
+        except (Forbidden, Unauthorized) as error:
+            secret = f"Secret {names.HTTPS_SECRET} in our namespace (config/rbac/https.yaml)"
+            raise CannotStart(f"HTTPS: missing permission to write {secret}: {error}") from error
+        except KubeError as error:
+            raise CannotStart(f"HTTPS: Secret {names.HTTPS_SECRET}: {describe(error)}") from error
 
     async def keep(self) -> None:
         """Look again and again; what is broken is told once, and what we have stays."""
@@ -193,10 +203,16 @@ class SelfManaged:
 
     async def look(self) -> Material:
         """As ``Source`` has it; what is due is renewed and stored before it is given."""
-        for _ in range(_TRIES):
-            with suppress(Conflict):  # somebody else was first: what they wrote is looked at
-                return await self._look_once()
-        raise Unusable(f"Secret {names.HTTPS_SECRET} changes faster than it can be read")
+        # After a conflict another replica was first: what it wrote is looked at.
+        retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(Conflict),
+            stop=tenacity.stop_after_attempt(_MOST_ATTEMPTS),
+            reraise=True,
+        )
+        try:
+            return await retrying(self._look_once)
+        except Conflict:
+            raise Unusable(f"Secret {names.HTTPS_SECRET} changes faster than it can be read") from None
 
     async def _look_once(self) -> Material:
         get = requests.get(SECRETS, names.HTTPS_SECRET, namespace=self._namespace).in_line(Rank.LAST)

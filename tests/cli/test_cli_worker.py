@@ -127,7 +127,7 @@ async def test_adding_again_takes_back_what_is_not_wanted_any_more(clusters: Clu
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert after["data"] != before["data"]
     findings = await clusters.check()
-    assert findings["rights"] == ("warn", "all that are needed, in namespaces team-a only")
+    assert findings["permissions"] == ("warn", "all required permissions granted, in namespaces team-a only")
 
 
 async def test_what_is_in_the_way_is_said_before_anything_is_made(clusters: Clusters) -> None:
@@ -186,7 +186,7 @@ async def test_the_check_names_what_is_missing(clusters: Clusters) -> None:
 
     rules = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}]
     await clusters.east.api.merge(f"{RBAC}/clusterroles/jobmirror-worker", {"rules": rules})
-    verdict, text = (await clusters.check())["rights"]
+    verdict, text = (await clusters.check())["permissions"]
     assert verdict == "fail"
     assert "create jobs" in text
 

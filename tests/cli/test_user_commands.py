@@ -495,7 +495,7 @@ def test_shells_are_offered_jobs_and_contexts(planes: UserFleet) -> None:
 
     def offered(*arguments: str, user: str = "ann") -> list[str]:
         environment: dict[str, Any] = {**os.environ, "KUBECONFIG": planes.kubeconfig(user)}
-        command = [sys.executable, "-c", "from mirror.cli.user.plugin import complete; complete()", *arguments]
+        command = [sys.executable, "-c", "from mirror.cli.main import kubectl_complete; kubectl_complete()", *arguments]
         return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout.split("\n")[
             :-1
         ]

@@ -8,8 +8,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from mirror.cli.main import main
-from mirror.cli.user import plugin
+from mirror.cli.main import PLUGIN, kubectl_complete, main
 
 USERS = ("get", "explain", "logs", "pods", "events", "diff")
 
@@ -64,7 +63,7 @@ def test_kubectl_is_told_what_may_stand_there(
     """A line each, a tab before the help, and a directive at the end that keeps the shell from offering files."""
     monkeypatch.setattr(sys, "argv", ["kubectl_complete-mirror", *arguments])
 
-    plugin.complete()
+    kubectl_complete()
 
     *lines, directive = capsys.readouterr().out.splitlines()
     assert [line.split("\t")[0] for line in lines][: len(offered)] == offered
@@ -73,7 +72,7 @@ def test_kubectl_is_told_what_may_stand_there(
 
 def test_the_plugin_calls_itself_by_kubectls_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Usage lines are to be copied."""
-    assert "Usage: kubectl mirror get" in CliRunner().invoke(main, ["get", "--help"], prog_name=plugin.NAME).output
+    assert "Usage: kubectl mirror get" in CliRunner().invoke(main, ["get", "--help"], prog_name=PLUGIN).output
 
 
 def test_a_command_for_users_does_not_wait_for_what_only_the_manager_needs() -> None:

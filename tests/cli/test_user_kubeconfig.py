@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from mirror.cli.user.cluster import proxy_for
 from mirror.cli.user.kubeconfig import Merged, NoKubeconfig, paths, read
-from mirror.cli.user.proxies import proxy_for
 
 
 def write(path: Path, name: str, *, current: bool = True, **context: Any) -> str:

@@ -11,15 +11,16 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
 from mirror.batch import views
 from mirror.cli.user import kubeconfig
 from mirror.cli.user.failures import MANAGEMENT, Doing, Failure, failure_of
-from mirror.cli.user.proxies import proxy_for
-from mirror.cli.user.where import Where
+from mirror.cli.user.options import Where
 from mirror.kube import requests
 from mirror.kube.auth import management_credentials, personal_credentials
 from mirror.kube.client import Client
@@ -209,3 +210,23 @@ def client_for(name: str, credentials: Credentials) -> Client:
     """A client of its own limits, in the running loop; whoever asks closes it."""
     limiter = Limiter(QPS, BURST, asyncio.get_running_loop().time)
     return Client(name, credentials, limiter, Uncounted())
+
+
+def proxy_for(url: str) -> str:
+    """The proxy that ``HTTPS_PROXY`` and ``NO_PROXY`` name for this URL, as for kubectl; empty for none."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if not any(name.lower().endswith("_proxy") for name in os.environ) or _is_here(host):
+        return ""
+    from urllib.request import getproxies_environment, proxy_bypass
+
+    if proxy_bypass(f"{host}:{parts.port}" if parts.port else host):
+        return ""
+    return getproxies_environment().get(parts.scheme, "")
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import click
 
-from mirror.cli.user.completing import job_names
-from mirror.cli.user.options import DURATION, job_argument, output_option, where_options
+from mirror.cli.user.completion import job_names
+from mirror.cli.user.options import DURATION, Where, job_argument, output_option, where_options
 from mirror.cli.user.printing import Format
 from mirror.cli.user.running import run
-from mirror.cli.user.where import Where
 
 
 @click.command()
@@ -21,7 +20,9 @@ from mirror.cli.user.where import Where
 @output_option()
 @where_options(worker=False)
 def get(jobs: tuple[str, ...], everywhere: bool, live: bool, form: Format, where: Where) -> None:
-    """List mirrored Jobs: worker, state, duration, and why they wait.
+    """List mirrored Jobs and their workers.
+
+    Without names, all of the namespace. WHY is what a Job waits for, or how it ended.
 
     LAG is how long the newest status on the worker has not been stored on the management cluster; it needs the
     manager's access endpoint. All other columns need only the permission to list Jobs.
@@ -41,7 +42,10 @@ def get(jobs: tuple[str, ...], everywhere: bool, live: bool, form: Format, where
 @output_option("table", "json", "yaml")
 @where_options(worker=False)
 def explain(job: str, form: Format, where: Where) -> None:
-    """Explain JOB's placement and history: events, worker and reason, what it waits for."""
+    """Explain JOB's placement and history.
+
+    The timeline: assignment to a worker and why, status changes, errors, its end; and what it waits for.
+    """
     from mirror.cli.user.explain import explain as tell
 
     run(lambda: tell(where, job, form))
@@ -76,13 +80,12 @@ def logs(
     prefix: bool,
     where: Where,
 ) -> None:
-    """Print the logs of JOB's containers on its worker.
+    """Print logs of JOB's containers.
 
     Of several pods, the newest running one is chosen, otherwise the newest failed one. Logs are printed byte by byte;
     all other texts of a worker are escaped.
     """
-    from mirror.cli.user.choosing import Choice
-    from mirror.cli.user.logs import How
+    from mirror.cli.user.logs import Choice, How
     from mirror.cli.user.logs import logs as show
 
     if sum((bool(pod), all_pods)) > 1 or (pod and index is not None):
@@ -109,7 +112,10 @@ def pods(job: str, form: Format, where: Where) -> None:
 @output_option("table", "json", "yaml")
 @where_options(worker=True)
 def events(job: str, form: Format, where: Where) -> None:
-    """List the events of JOB's mirror and its pods on the worker."""
+    """List the worker's events about JOB.
+
+    About its mirror and the mirror's pods; events about JOB itself are in `explain`.
+    """
     from mirror.cli.user.events import events as show
 
     run(lambda: show(where, job, form))
@@ -121,9 +127,10 @@ def events(job: str, form: Format, where: Where) -> None:
 @output_option("table", "wide", "json", "yaml")
 @where_options(worker=True)
 def diff(job: str | None, filename: str | None, form: Format, where: Where) -> None:
-    """Compare JOB with its mirror, or a manifest with its future mirror, and list what the worker must already have.
+    """Compare JOB, or a manifest, with its mirror.
 
-    ConfigMaps, Secrets, ServiceAccounts and volumes are not copied: those that the Job references are listed.
+    ConfigMaps, Secrets, ServiceAccounts and volumes are not copied to the worker: those that the Job references are
+    listed.
     """
     from mirror.cli.user.diff import diff as compare
     from mirror.cli.user.diff import diff_file

@@ -1,12 +1,24 @@
-"""``mirror completion``: what a shell has to read to complete our commands."""
+"""Completion of a shell: the script that it reads, and what is offered after TAB (contexts, namespaces, names of Jobs).
+
+What is offered is looked up while somebody types: it is quick, or nothing, and never an error.
+"""
 
 from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import get_completion_class
 
+if TYPE_CHECKING:
+    from mirror.kube.requests import Request
+
 SHELLS = ("bash", "zsh", "fish")
 COMPLETE_VARIABLE = "_MIRROR_COMPLETE"
+PATIENCE_SECONDS = 2.0
+MOST = 200
 
 
 @click.command()
@@ -21,3 +33,57 @@ def completion(ctx: click.Context, shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None
     click.echo(found(ctx.find_root().command, {}, "mirror", COMPLETE_VARIABLE).source())
+
+
+def context_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Contexts of the kubeconfig that begin so."""
+    import os
+
+    from mirror.cli.user import kubeconfig
+
+    with contextlib.suppress(kubeconfig.NoKubeconfig):
+        files = kubeconfig.paths(ctx.params.get("kubeconfig") or "", os.environ)
+        found = kubeconfig.read(files, "", must_exist=False)
+        return [name for name in (found.contexts if found else ()) if name.startswith(incomplete)]
+    return []
+
+
+def namespace_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Namespaces that begin so."""
+    from mirror.kube import requests
+    from mirror.kube.resources import NAMESPACES
+
+    return _names(ctx, lambda _: requests.list_page(NAMESPACES, limit=MOST), incomplete)
+
+
+def job_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Jobs of the namespace that begin so."""
+    from mirror.kube import requests
+    from mirror.kube.resources import JOBS
+
+    taken = ctx.params.get(param.name or "") or ()
+    found = _names(ctx, lambda namespace: requests.list_page(JOBS, namespace=namespace, limit=MOST), incomplete)
+    return [name for name in found if name not in taken]
+
+
+def _names(ctx: click.Context, request: Callable[[str], Request], incomplete: str) -> list[str]:
+    """Names of a list that begin so; none when that takes too long or may not be asked."""
+    import asyncio
+
+    from mirror.batch import views
+    from mirror.cli.user import cluster
+    from mirror.cli.user.options import Where
+    from mirror.kube.errors import KubeError
+
+    async def ask() -> list[str]:
+        kubeconfig, context, namespace = (ctx.params.get(name) or "" for name in ("kubeconfig", "context", "namespace"))
+        where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
+        async with asyncio.timeout(PATIENCE_SECONDS), cluster.management(where) as found:
+            body = await found.client.send(request(found.namespace))
+        listed = views.items(cluster.decode(body, found.name, dict).get("items"))
+        metadata = (views.mapping(views.mapping(item).get("metadata")) for item in listed)
+        return [name for name in (views.text(one.get("name")) for one in metadata) if name.startswith(incomplete)]
+
+    with contextlib.suppress(KubeError, TimeoutError, OSError, click.ClickException):
+        return asyncio.run(ask())
+    return []

@@ -13,13 +13,13 @@ import click
 import msgspec
 
 from mirror.batch import views
-from mirror.cli.user import direct, printing
+from mirror.cli.user import mirrors, printing
 from mirror.cli.user.cluster import Cluster, management, worker
 from mirror.cli.user.failures import Failure
+from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import Comparison, NoManager, manager
-from mirror.cli.user.where import Where
 from mirror.kinds.base import BadDraft, MirrorTransform
 from mirror.kinds.registry import JOB
 from mirror.kinds.report import Caution, Difference
@@ -97,7 +97,7 @@ def _before_here(job: Json, namespace: str, note: str) -> Comparison:
 
 async def _compared_here(where: Where, source: Object) -> Comparison:
     async with worker(where) as there:
-        found = await direct.find(there, source)
+        found = await mirrors.find(there, source)
         mirror = await there.job(found.name, namespace=found.namespace)
     transform = MirrorTransform(origin=mirror.labels.get(names.ORIGIN, ""))
     return Comparison(

@@ -10,11 +10,11 @@ import msgspec
 
 from mirror.batch import views
 from mirror.cli.user import printing
-from mirror.cli.user.inside import inside
+from mirror.cli.user.mirrors import inside
+from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.timeline import time_of_event
-from mirror.cli.user.where import Where
 
 Json = Mapping[str, object]
 

@@ -11,12 +11,12 @@ import msgspec
 from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, management
 from mirror.cli.user.failures import Failure
+from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import NoManager, Told, manager
 from mirror.cli.user.sources import obstacles_of, view_of
 from mirror.cli.user.timeline import last_error, time_of_event, timeline
-from mirror.cli.user.where import Where
 from mirror.kube.objects import Object
 from mirror.kube.resources import EVENTS
 from mirror.model.text import clean

@@ -13,11 +13,11 @@ import msgspec
 from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, management
 from mirror.cli.user.failures import Failure
+from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import manager
 from mirror.cli.user.sources import is_source, view_of
-from mirror.cli.user.where import Where
 from mirror.kube.objects import Object
 from mirror.model.views import JobView
 

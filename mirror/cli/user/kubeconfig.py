@@ -1,6 +1,6 @@
 """The user's own kubeconfig: found as kubectl finds it, merged as kubectl merges it, and the context that counts.
 
-Used by ``cluster`` to connect and by ``completing``. What may stand in it, ``mirror.kube.kubeconfig`` knows. The
+Used by ``cluster`` to connect and by ``completion``. What may stand in it, ``mirror.kube.kubeconfig`` knows. The
 manager reads its own file with kubernetes_asyncio (``mirror.kube.auth``), which takes half a second to import.
 """
 

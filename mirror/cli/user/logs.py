@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
+import tenacity
+
 from mirror.cli.user import printing
-from mirror.cli.user.choosing import Choice, Target, choose
 from mirror.cli.user.failures import Failure, NotAllowed, NotYet
-from mirror.cli.user.inside import Mirror, inside
 from mirror.cli.user.logtexts import LogRequest
-from mirror.cli.user.pods import Pod, pod_of
+from mirror.cli.user.mirrors import Mirror, inside
+from mirror.cli.user.options import Where
+from mirror.cli.user.pods import Pod, order, pod_of
 from mirror.cli.user.running import progress
-from mirror.cli.user.where import Where
 from mirror.model.text import clean
 
-LOOK_AGAIN_SECONDS = 1.0
+RETRY_SECONDS = 1.0
 MOST_AT_ONCE = 8
 """Streams that are followed together: the manager gives nobody more."""
 LONGEST_LINE = 2**20
@@ -75,33 +77,39 @@ async def _show(mirror: Mirror, targets: list[Target], how: How) -> None:
 
 
 async def _targets(mirror: Mirror, job: str, choice: Choice, *, waits: bool) -> tuple[list[Target], str]:
-    """Whose logs; who follows waits for a worker, and for the first pod there."""
+    """Whose logs; with ``--follow`` it waits for a worker, and for the first pod there."""
+
+    async def look() -> tuple[list[Target], str]:
+        with progress(f"Listing the pods of {job} …"):
+            pods: list[Pod] = [pod_of(one) for one in await mirror.pods()]
+        targets, remark = choose(pods, choice)
+        if waits and not targets:
+            raise NotYet("no pods have been created yet")
+        return targets, remark
+
+    return await (_until_ready(job)(look) if waits else look())
+
+
+def _until_ready(what: str) -> tenacity.AsyncRetrying:
+    """Retries while it is not ready, and says why, each reason once."""
     said = ""
-    while True:
-        try:
-            with progress(f"Listing the pods of {job} …"):
-                pods: list[Pod] = [pod_of(one) for one in await mirror.pods()]
-            targets, remark = choose(pods, choice)
-            why = "no pods have been created yet"
-        except NotYet as failure:
-            if not waits:
-                raise
-            targets, remark, why = [], "", failure.message
-        if targets or not waits:
-            return targets, remark
-        said = _say_waiting(job, why, said)
-        await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
+    def announce(state: tenacity.RetryCallState) -> None:
+        nonlocal said
+        why = str(state.outcome.exception()) if state.outcome else ""
+        if why != said:
+            printing.remark(f"{what}: {why}; waiting (Ctrl-C to stop)")
+        said = why
 
-def _say_waiting(what: str, why: str, said: str) -> str:
-    """Say what is waited for, unless that was the last thing said."""
-    if why != said:
-        printing.remark(f"{what}: {why}; waiting (Ctrl-C to stop)")
-    return why
+    return tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception_type(NotYet),
+        wait=tenacity.wait_fixed(RETRY_SECONDS),
+        before_sleep=announce,
+    )
 
 
 async def _copy(mirror: Mirror, target: Target, how: How, writer: Writer) -> None:
-    """One log to its end; who follows waits for its beginning."""
+    """One log to its end; with ``--follow`` it waits for its beginning."""
     wanted = LogRequest(
         pod=target.pod,
         container=target.container,
@@ -112,18 +120,13 @@ async def _copy(mirror: Mirror, target: Target, how: How, writer: Writer) -> Non
         timestamps=how.timestamps,
         previous=how.previous,
     )
-    said = ""
-    while True:
-        try:
-            async with mirror.log(wanted) as pieces:
-                async for piece in pieces:
-                    writer.write(piece)
-            break
-        except NotYet as failure:
-            if not how.follow:
-                raise
-            said = _say_waiting(target.pod or "the pod", failure.message, said)
-        await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+    async def copy() -> None:
+        async with mirror.log(wanted) as pieces:
+            async for piece in pieces:
+                writer.write(piece)
+
+    await (_until_ready(target.pod or "the pod")(copy) if how.follow else copy())
     writer.end()
 
 
@@ -165,3 +168,80 @@ def writer_for(target: Target, how: How, *, is_alone: bool) -> Writer:
     """To stdout; a prefix says pod and container, which the worker named."""
     prefix = f"[pod/{clean(target.pod)}/{clean(target.container)}] ".encode() if how.prefix else b""
     return Writer(sys.stdout.buffer, prefix=prefix, is_alone=is_alone)
+
+
+# -- which containers --------------------------------------------------------------------------------------------------
+
+
+MOST_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What of the pods is wanted."""
+
+    pod: str = ""
+    index: int | None = None
+    all_pods: bool = False
+    container: str = ""
+    all_containers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One container of one pod. Where they are empty, who is asked chooses, by the index if there is one."""
+
+    pod: str
+    container: str
+    index: int | None = None
+
+
+def choose(pods: Sequence[Pod], choice: Choice) -> tuple[list[Target], str]:
+    """The containers to read, and a remark where others could have been meant; no pods, no targets.
+
+    Raises:
+        Failure: what was asked for is not there.
+    """
+    if not pods:
+        return [], ""
+    chosen, remark = _pods(pods, choice)
+    return [target for pod in chosen for target in _containers(pod, choice)], remark
+
+
+def _pods(pods: Sequence[Pod], choice: Choice) -> tuple[list[Pod], str]:
+    if choice.pod:
+        named = [pod for pod in pods if pod.name == choice.pod]
+        if not named:
+            raise Failure(f"the Job has no pod {choice.pod}; its pods: {_named(pod.name for pod in pods)}")
+        return named, ""
+    if choice.index is not None:
+        pods = [pod for pod in pods if pod.index == str(choice.index)]
+        if not pods:
+            raise Failure(f"the Job has no pod with index {choice.index}")
+    if choice.all_pods:
+        return sorted(pods, key=order), ""
+    best = max(pods, key=_interest)
+    if len(pods) == 1:
+        return [best], ""
+    what = f" (index {best.index})" if best.index else ""
+    return [best], f"{len(pods)} pods, showing {best.name}{what}; select with --index or --pod, or use --all-pods"
+
+
+def _interest(pod: Pod) -> tuple[int, str, str]:
+    """What runs is asked for most, then what has failed, then what has ended; of those the newest."""
+    rank = {"Running": 3, "Failed": 2, "Succeeded": 1}
+    return rank.get(pod.phase, 0), pod.created, pod.name
+
+
+def _containers(pod: Pod, choice: Choice) -> list[Target]:
+    if choice.all_containers:
+        return [Target(pod.name, container) for container in pod.containers]
+    if choice.container and choice.container not in pod.containers:
+        raise Failure(f"pod {pod.name} has no container {choice.container}; its containers: {_named(pod.containers)}")
+    return [Target(pod.name, choice.container or pod.main)]
+
+
+def _named(names: Iterable[str]) -> str:
+    listed = list(names)
+    shown = ", ".join(listed[:MOST_NAMED])
+    return f"{shown} and {len(listed) - MOST_NAMED} more" if len(listed) > MOST_NAMED else shown

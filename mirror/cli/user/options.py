@@ -1,20 +1,37 @@
-"""Options that all commands for users share. Not here: what they say together (``where``)."""
+"""Options that all commands for users share, and ``Where``: which clusters, namespace and manager they say."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
 
-from mirror.cli.user.completing import context_names, job_names, namespace_names
+from mirror.cli.user.completion import context_names, job_names, namespace_names
 from mirror.cli.user.printing import FORMATS
-from mirror.cli.user.where import MANAGER_NAMESPACE, Where
 from mirror.model.durations import BadDuration, parse_duration
 
 Function = Callable[..., Any]
+MANAGER_NAMESPACE = "jobmirror-system"
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """As the command line says; empty texts are to be found out."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    namespace: str = ""
+    server: str = ""
+    server_ca: str = ""
+    token: str = field(default="", repr=False)
+    manager_namespace: str = MANAGER_NAMESPACE
+    worker_context: str = ""
+    accept_manager: bool = False
+    """The manager may be another one than before."""
 
 
 class Duration(click.ParamType[int]):

@@ -19,11 +19,10 @@ import msgspec
 
 from mirror.batch import views
 from mirror.cli.user import printing, trust
-from mirror.cli.user.cluster import Cluster, client_for, decode
+from mirror.cli.user.cluster import Cluster, client_for, decode, proxy_for
 from mirror.cli.user.failures import MANAGER, Doing, Failure, NotAllowed, NotYet, failure_of
 from mirror.cli.user.logtexts import LogRequest, stream
-from mirror.cli.user.proxies import proxy_for
-from mirror.cli.user.where import Where
+from mirror.cli.user.options import Where
 from mirror.kinds.report import Report
 from mirror.kube import requests, tls
 from mirror.kube.client import Client

@@ -15,8 +15,8 @@ from mirror.cli.user import printing
 from mirror.cli.user.cluster import management
 from mirror.cli.user.following import Jobs, follow
 from mirror.cli.user.get import Wanted, columns
+from mirror.cli.user.options import Where
 from mirror.cli.user.sources import view_of
-from mirror.cli.user.where import Where
 from mirror.kube.objects import Object
 from mirror.model.views import JobView
 

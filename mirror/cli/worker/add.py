@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
+import tenacity
 
 from mirror.cli.user import printing
 from mirror.cli.user.failures import Failure
@@ -25,8 +25,8 @@ from mirror.model import names
 from mirror.model.text import clean
 from mirror.settings.rules import ALLOW_NAMES
 
-LOOKS, APART_SECONDS = 4, 1.0
-"""How often it is looked at in the end: rights take a moment to be known, and the manager to come by."""
+MOST_CHECKS, RETRY_SECONDS = 4, 1.0
+"""Of the check at the end: roles take a moment to become effective, and the manager to connect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,13 +105,20 @@ async def add(asked: Asked) -> None:
 
 async def _look(home: ManagementCluster, asked: Asked) -> list[Finding]:
     question = check.Asked(workers=(asked.name,), allow=asked.allow, managed_by=asked.managed_by, where=asked.where)
-    for left in reversed(range(LOOKS)):
-        (report,) = await check.reports(home, question)
-        is_settled = not any(one.verdict != "ok" for one in report.findings if one.what in ("rights", "manager"))
-        if is_settled or not left:
-            return report.findings
-        await asyncio.sleep(APART_SECONDS)
-    raise AssertionError("the loop above returns")
+    retrying = tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_not_result(_is_settled),
+        wait=tenacity.wait_fixed(RETRY_SECONDS),
+        stop=tenacity.stop_after_attempt(MOST_CHECKS),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+    )
+    reports: list[check.Report] = await retrying(check.reports, home, question)
+    return reports[0].findings
+
+
+def _is_settled(reports: list[check.Report]) -> bool:
+    """Whether the roles are effective, and the manager has connected."""
+    findings = (one for report in reports for one in report.findings)
+    return not any(one.verdict != "ok" for one in findings if one.what in ("permissions", "manager"))
 
 
 def _reached_at(cluster: Cluster, server: str) -> Cluster:

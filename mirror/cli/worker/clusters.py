@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from mirror.cli.user import kubeconfig, running
-from mirror.cli.user.completing import PATIENCE_SECONDS
+from mirror.cli.user.completion import PATIENCE_SECONDS
 from mirror.cli.user.failures import Failure
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster, Site
 from mirror.kube.auth import management_credentials, personal_credentials

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from mirror.cli.user.completing import context_names
+from mirror.cli.user.completion import context_names
 from mirror.cli.user.options import DURATION, output_option
 from mirror.model import names
 
@@ -141,7 +141,9 @@ def worker() -> None:
 @output_option("text", "json", "yaml", "name")
 @_where
 def add(**values: Any) -> None:
-    """Register a worker as NAME: ServiceAccount and roles on the worker, a token, the Secret here; then check it.
+    """Register a worker as NAME.
+
+    Creates ServiceAccount and roles on the worker, a token, and the Secret here; then checks the worker.
 
     Safe to rerun: a rerun creates a new token and updates everything to the options given. Labels and annotations of
     the Secret that are not given stay as they are.
@@ -166,7 +168,9 @@ def add(**values: Any) -> None:
 @output_option("text", "json", "yaml")
 @_where
 def check(**values: Any) -> None:
-    """Check workers, all or by NAME, as the manager sees them: permissions, TLS, version, clock, namespaces, token, …
+    """Check workers, all or by NAME.
+
+    As the manager sees them: permissions, TLS, version, clock, namespaces, token, …
 
     Nothing is changed. The checks run from this machine; the manager's network may differ.
 
@@ -197,7 +201,10 @@ def list_workers(where: Any, form: Any) -> None:
 @_name
 @_where
 def cordon(where: Any, name: str) -> None:
-    """Mark worker NAME as unschedulable: no new Jobs; its Jobs keep running."""
+    """Mark worker NAME as unschedulable.
+
+    It gets no new Jobs; its Jobs keep running.
+    """
     from mirror.cli.worker.clusters import run
     from mirror.cli.worker.drain import cordon as work
 
@@ -224,7 +231,9 @@ def uncordon(where: Any, name: str) -> None:
 @_origin
 @_where
 def drain(where: Any, name: str, how: str, timeout: str, allow: tuple[str, ...], origin: str) -> None:
-    """Assign no new Jobs to worker NAME, wait until its Jobs have finished, and delete their finished mirrors.
+    """Drain worker NAME.
+
+    Marks it as unschedulable, waits until its Jobs have finished, and deletes their mirrors there.
 
     A finished mirror is deleted once its terminal status is stored on its source; its logs go with it.
 

@@ -85,7 +85,7 @@ def judge_token(worker: str, token: Token, *, has_token: bool, has_right: bool, 
     """How long the token lasts, and whether somebody cares for the next."""
     again = f"mirror worker add {worker} --context CONTEXT creates a new one"
     if not has_token:
-        return ok("token", "none: another kind of credentials")
+        return ok("token", "not used: the kubeconfig has other credentials")
     if token.expires is None:
         return warn("token", "does not say when it expires", f"prefer one that does: {again}")
     left = token.expires - now
@@ -121,15 +121,15 @@ def judge_needed(worker: str, allowed: Mapping[Permission, bool], namespaces: Se
     missing = [str(right) for right, is_allowed in allowed.items() if not is_allowed]
     if missing:
         fix = f"mirror worker add {worker} --context CONTEXT, or kubectl apply -f config/rbac/worker.yaml there"
-        return fail("rights", f"missing: {', '.join(missing[:12])}", fix)
+        return fail("permissions", f"missing: {', '.join(missing[:12])}", fix)
     if namespaces:
         listed = ", ".join(sorted(namespaces))
         return warn(
-            "rights",
-            f"all that are needed, in namespaces {listed} only",
-            f"the manager's setting must say so: namespaces: [{listed}]",
+            "permissions",
+            f"all required permissions granted, in namespaces {listed} only",
+            f"set in the settings of the manager: namespaces: [{listed}]",
         )
-    return ok("rights", "all required permissions granted")
+    return ok("permissions", "all required permissions granted")
 
 
 def judge_optional(what: str, allowed: Mapping[Permission, bool]) -> Finding:

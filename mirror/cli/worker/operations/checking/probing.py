@@ -183,7 +183,7 @@ def _judge_connection(name: str, server: str, error: KubeError) -> Finding:
         case Unauthorized():
             return fail("connection", "credentials rejected (401 Unauthorized)", f"{again} creates new ones")
         case Forbidden():
-            return fail("rights", "missing: get namespaces kube-system", f"{again} grants them")
+            return fail("permissions", "missing: get namespaces kube-system", f"{again} grants them")
         case ApiError():
             return fail("connection", f"{server} answered {describe(error)}", "see the log of its API server")
         case BadAnswer():

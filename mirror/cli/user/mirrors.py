@@ -1,19 +1,23 @@
-"""A mirror on its worker, read by the user's own rights there (``--worker-context``).
+"""What goes on inside a mirror, whoever is asked: the manager's server, or the worker with the user's own permissions.
 
-Found by the label with its source's uid, so a Job that merely has the name is never shown as the mirror; its pods are
-those that it controls.
+Used by ``logs``, ``pods``, ``events`` and ``diff``. Both give the same objects, and both are sure that they are of this
+source's mirror: the manager checks it; on the worker it is found by the label with its source's uid, so a Job that
+merely has the name is never shown as the mirror, and its pods are those that it controls.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from mirror.batch import views
-from mirror.cli.user.cluster import Cluster
+from mirror.cli.user.cluster import Cluster, management, worker
 from mirror.cli.user.failures import Doing, Failure, failure_of
 from mirror.cli.user.logtexts import LogRequest, stream
+from mirror.cli.user.options import Where
+from mirror.cli.user.server import AccessEndpoint, manager
 from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object
 from mirror.kube.resources import EVENTS, PODS
@@ -96,3 +100,57 @@ def _selector(mirror: Object) -> str:
         return f"{CONTROLLER_UID}={mirror.metadata.uid}"
     labels = views.mapping(views.mapping(spec.get("selector")).get("matchLabels"))
     return ",".join(f"{key}={views.text(value)}" for key, value in labels.items())
+
+
+class Mirror(Protocol):
+    """A mirror that can be asked. Every method raises ``Failure`` in words."""
+
+    async def pods(self) -> list[Json]:
+        """Its pods."""
+        ...
+
+    async def events(self) -> list[Json]:
+        """Events about it and its pods."""
+        ...
+
+    def log(self, wanted: LogRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Text as it comes; raises ``NotYet`` while the container has not begun."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OfManager:
+    """``Mirror`` by the manager's server."""
+
+    asked: AccessEndpoint
+    namespace: str
+    name: str
+
+    async def pods(self) -> list[Json]:
+        """Its pods."""
+        return await self.asked.pods(self.namespace, self.name)
+
+    async def events(self) -> list[Json]:
+        """Events about it and its pods."""
+        return await self.asked.events(self.namespace, self.name)
+
+    def log(self, wanted: LogRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Text as it comes."""
+        return self.asked.log(self.namespace, self.name, wanted)
+
+
+@asynccontextmanager
+async def inside(where: Where, job: str) -> AsyncIterator[Mirror]:
+    """The mirror of a Job.
+
+    Raises:
+        Failure: nobody can be asked, or there is no mirror.
+    """
+    async with management(where) as cluster:
+        if not where.worker_context:
+            async with manager(where, cluster) as asked:
+                yield OfManager(asked, cluster.namespace, job)
+            return
+        source = await cluster.job(job, namespace=cluster.namespace)
+    async with worker(where) as there:
+        yield await find(there, source)
