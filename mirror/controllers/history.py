@@ -91,7 +91,7 @@ class History:
         if self.is_kept:
             self._note(seen.key, seen.source.uid, "Released", "its worker is recorded", seen.source.placed or "")
 
-    def on_told(self, seen: Snapshot, reason: str, message: str, *, is_warning: bool) -> None:
+    def on_event(self, seen: Snapshot, reason: str, message: str, *, is_warning: bool) -> None:
         """An event was written about a source; those of what goes well are known from what was done."""
         if self.is_kept and is_warning and not self._is_end_by(seen.source.uid, reason):
             self._note(seen.key, seen.source.uid, "Error", f"{reason}: {message}", seen.source.placed or "")

@@ -50,7 +50,7 @@ class _Namespace:
     """By which workers suit: the oldest of each request, sorted."""
 
 
-class WaitingRoom:
+class WaitingSources:
     """The waiting sources, grouped so that serving costs by those it places, not by all who wait.
 
     Invariants: ``_requests`` holds exactly what somebody asks for, its ``places`` exactly those who ask it; a group
@@ -90,7 +90,7 @@ class WaitingRoom:
         return is_outdated or bool(self._index.open & ~self._in_vain)
 
     def add(self, waiter: Waiter) -> None:
-        """Let it wait; a changed wanted replaces the earlier one."""
+        """Let it wait; a changed request replaces the earlier one."""
         if self._waiters.get(waiter.key) == waiter:
             return
         self.leave(waiter.key)
@@ -116,6 +116,10 @@ class WaitingRoom:
             self._put_in(waiter.request, request)
         else:
             del self._requests[waiter.request]
+
+    def note_served(self, namespace: str) -> None:
+        """A source of this namespace was assigned without waiting: in turn, the others come before it now."""
+        self._last_served = namespace
 
     def serve(self, *, most: int) -> Iterator[tuple[Waiter, str]]:
         """Yield who is placed where, in the order of service, for one turn; ``may_serve`` tells if another is due.

@@ -30,7 +30,8 @@ from mirror.telemetry.logs import Log
 from mirror.workers.connection import Connection, State
 from mirror.workers.inventory import IdentityRejected
 from mirror.workers.mirrors import BY_STATE, MirrorStore
-from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version, cluster_uid
+from mirror.workers.probes import Unsupported, cluster_uid
+from mirror.workers.session import ClientSession
 from mirror.workers.spec import Problem, WorkerSpec
 from mirror.workers.tokens import NO_TOKEN, Token, token_of
 
@@ -59,25 +60,31 @@ class WorkerHost(Protocol):
 
     async def wait_until_sources_known(self) -> None: ...
 
-    def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None: ...
-
-    def has_sources_on(self, worker: str) -> bool: ...
-
     def prefix_in_use(self, worker: Worker) -> str: ...
 
     async def change_prefix(self, worker: Worker, prefix: str) -> bool:
         """Raises KubeError when it could not be recorded."""
         ...
 
-    def on_mirror_change(
-        self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change
-    ) -> None: ...
-
     def on_transition(self, worker: Worker) -> None: ...
 
     def on_unknown_dropped(self, worker: Worker) -> None: ...
 
     def on_too_large(self, worker: Worker) -> None: ...
+
+
+class WorkerListener(Protocol):
+    """Who knows the sources, and is told of each change of a worker and its mirrors."""
+
+    def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None: ...
+
+    def has_sources_on(self, worker: str) -> bool: ...
+
+    def on_mirror_change(
+        self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change
+    ) -> None: ...
+
+    def on_worker_transition(self, worker: Worker) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,32 +101,38 @@ class Described:
 class Worker:
     """A worker cluster by its name, whether it is connected or not."""
 
-    def __init__(self, name: str, *, around: WorkerHost, namespaces: tuple[str, ...], connection: Connection) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        host: WorkerHost,
+        listener: WorkerListener,
+        namespaces: tuple[str, ...],
+        connection: Connection,
+    ) -> None:
         self.name = name
         self.spec: WorkerSpec | None = None
         self.connection = connection
         self._mirrors = {
             kind.name: MirrorStore(
                 kind,
-                around.clock,
-                origin=around.origin,
-                on_change=partial(self._on_change, kind),
-                source_size=partial(around.source_size, self, kind),
-                on_unknown_dropped=partial(around.on_unknown_dropped, self),
-                on_too_large=partial(around.on_too_large, self),
+                host.clock,
+                origin=host.origin,
+                on_change=partial(listener.on_mirror_change, self, kind),
+                source_size=partial(listener.source_size, self, kind),
+                on_unknown_dropped=partial(host.on_unknown_dropped, self),
+                on_too_large=partial(host.on_too_large, self),
             )
-            for kind in around.kinds
+            for kind in host.kinds
         }
         self.uid = ""
-        self.version = ""
-        """Of its Kubernetes, as it says itself; empty before the first contact."""
         self.token: Token = NO_TOKEN
         """What the token of its kubeconfig says."""
-        self._around = around
-        self._log = around.log.bind(worker=name)
+        self._host = host
+        self._listener = listener
+        self._log = host.log.bind(worker=name)
         self._source_namespaces = namespaces
-        self._client: Client | None = None
-        self._connected_with: bytes | None = None
+        self._session = ClientSession(name, host.connect)
         self._refused: KubeError | None = None
         self._poke = asyncio.Event()
         self._no_spec_because = SECRET_GONE
@@ -141,9 +154,12 @@ class Worker:
         Raises:
             Unreachable: there is none.
         """
-        if self._client is None:
-            raise Unreachable(f"worker {self.name} is not connected")
-        return self._client
+        return self._session.client
+
+    @property
+    def version(self) -> str:
+        """Of its Kubernetes, as it says itself; empty before the first contact."""
+        return self._session.version
 
     @property
     def is_reachable(self) -> bool:
@@ -199,7 +215,7 @@ class Worker:
         if spec is None or before is None or _access(before) != _access(spec):
             self._poke.set()
         if before != spec:
-            self._around.on_transition(self)
+            self._report_transition()
 
     def suspect(self, error: KubeError) -> None:
         """Something went wrong on the way to it: look at once whether it is still there."""
@@ -224,8 +240,8 @@ class Worker:
                 if not self.connection.is_connected:
                     await self._wait_to_look_again()
             # A mirror is judged by whether its source is known.
-            await self._around.wait_until_sources_known()
-            self._prefix = self._around.prefix_in_use(self)
+            await self._host.wait_until_sources_known()
+            self._prefix = self._host.prefix_in_use(self)
             while True:
                 self._prefix_changed.clear()
                 self._informers = Informers(
@@ -233,7 +249,7 @@ class Worker:
                 )
                 await self._watch_until_prefix_changes()
         finally:
-            await self._close_client()
+            await self._session.close()
 
     async def _watch_until_prefix_changes(self) -> None:
         """Return when mirrors are to be watched in other namespaces."""
@@ -257,17 +273,17 @@ class Worker:
                 for name in mirrors.names_in(EVERYWHERE):
                     mirrors.remove(name)
             self._prefix_changed.set()
-        self._around.on_transition(self)
+        self._report_transition()
 
     async def _settle_prefix(self) -> None:
         """Take the prefix that the Secret asks for once no Job and no mirror is left under the one in use (D19)."""
         wanted = self.spec.namespace_prefix if self.spec is not None else self._prefix
-        if wanted == self._prefix or not self.is_synced or self._around.has_sources_on(self.name):
+        if wanted == self._prefix or not self.is_synced or self._listener.has_sources_on(self.name):
             return
         if any(names.SOURCE_UID in mirror.labels for mirrors in self._mirrors.values() for mirror in mirrors):
             return
         try:
-            is_recorded = await self._around.change_prefix(self, wanted)
+            is_recorded = await self._host.change_prefix(self, wanted)
         except KubeError as error:
             self._log.warning("namespace prefix not recorded", error=error)
             return
@@ -292,7 +308,7 @@ class Worker:
     def _labels(self) -> list[str]:
         return [
             f"{kind.resource.plural} of {self.name} in {ns or '*'}"
-            for kind in self._around.kinds
+            for kind in self._host.kinds
             for ns in self._namespaces()
         ]
 
@@ -302,16 +318,16 @@ class Worker:
     def _make_informers(self) -> list[Informer]:
         return [
             Informer(
-                Scope(kind.resource, namespace, self._around.mirror_selector),
+                Scope(kind.resource, namespace, self._host.mirror_selector),
                 self.mirrors_of(kind),
                 client=lambda: self.client,
-                on_change=partial(self._on_change, kind),
+                on_change=partial(self._listener.on_mirror_change, self, kind),
                 accept=self.mirrors_of(kind).accepts,
                 keep_partial=self.mirrors_of(kind).accepts_partial,
                 on_trouble=self._on_trouble,
                 on_healthy=self._on_healthy,
             )
-            for kind in self._around.kinds
+            for kind in self._host.kinds
             for namespace in self._namespaces()
         ]
 
@@ -325,7 +341,7 @@ class Worker:
         """Until the next heartbeat or probe, or until something happens."""
         wait = HEARTBEAT_SECONDS
         if not self.connection.is_connected:
-            wait = self.connection.probe_delay_seconds(self._around.clock.now())
+            wait = self.connection.probe_delay_seconds(self._host.clock.now())
         with suppress(TimeoutError):
             async with asyncio.timeout(wait):
                 await self._poke.wait()
@@ -336,7 +352,7 @@ class Worker:
         try:
             await self._check()
         except (Unsupported, KubeconfigRefused, IdentityRejected) as error:
-            await self._close_client()
+            await self._session.close()
             self.refusal = type(error).__name__
             self._lose(clean(str(error)))
         except KubeError as error:
@@ -345,30 +361,14 @@ class Worker:
             if self._refused is not None:
                 self._lose(f"watching is refused: {_short(self._refused)}")
             else:
-                self._move(self.connection.connected(self._around.clock.now()))
+                self._move(self.connection.connected(self._host.clock.now()))
 
     async def _check(self) -> None:
         spec = self.spec
         if spec is None:
-            await self._close_client()
+            await self._session.close()
             raise Unreachable(self._no_spec_because)
-        client, is_new = self._client, False
-        if client is None or self._connected_with != spec.kubeconfig:
-            client, is_new = await self._around.connect(spec), True
-        try:
-            if is_new:
-                self.version = await check_version(client, OLDEST_MINOR)
-            await self._around.accept_identity(self, await cluster_uid(client))
-        except BaseException:
-            if is_new:
-                await client.close()
-            if is_new and self._client is not None:
-                await self._close_client()
-            raise
-        if is_new:
-            old, self._client, self._connected_with = self._client, client, spec.kubeconfig
-            if old is not None:
-                await old.close()
+        is_new = await self._session.check(spec, partial(self._host.accept_identity, self))
         await self._settle_prefix()
         if is_new or not self.connection.is_connected:
             for informer in self._informers:
@@ -382,7 +382,7 @@ class Worker:
         self.connection = Connection(lost_since=lost_since)
         self._refused = None
         self._informers.list_anew()
-        self._around.on_transition(self)
+        self._report_transition()
         self._poke.set()
 
     async def confirm_identity(self) -> None:
@@ -415,22 +415,17 @@ class Worker:
             return  # the watch was faster
         if whole is None or found.labels.items() - whole.labels.items():  # it is not, or not any more, what we watch
             mirrors.remove((namespace, name))
-            self._on_change(kind, found, None, Change.MISSING)
+            self._listener.on_mirror_change(self, kind, found, None, Change.MISSING)
             return
         mirrors.put(whole)
         if isinstance(mirrors.get(namespace, name), Partial):
             raise TooLarge("mirrors take more bytes than are kept")
 
-    async def _close_client(self) -> None:
-        client, self._client, self._connected_with = self._client, None, None
-        if client is not None:
-            await client.close()
-
     def _lose(self, because: str) -> None:
         if self.connection.state is State.LOST and self._lost_by == self.refusal and self.spec is self._lost_with:
             because = self.connection.because  # the same loss in other words is no news
         self._lost_by, self._lost_with = self.refusal, self.spec
-        self._move(self.connection.lost(self._around.clock.now(), because))
+        self._move(self.connection.lost(self._host.clock.now(), because))
 
     def _move(self, connection: Connection) -> None:
         before, self.connection = self.connection, connection
@@ -440,7 +435,7 @@ class Worker:
             self._logged = connection.state
             level = self._log.info if connection.is_connected else self._log.warning
             level("worker connection", state=connection.state.value, because=connection.because)
-        self._around.on_transition(self)
+        self._report_transition()
 
     def _on_trouble(self, error: KubeError) -> None:
         if isinstance(error, Unauthorized | Forbidden):
@@ -450,10 +445,11 @@ class Worker:
     def _on_healthy(self) -> None:
         self._refused = None
         self._poke.set()
-        self._around.on_transition(self)
+        self._report_transition()
 
-    def _on_change(self, kind: Kind, old: Object | None, new: Object | None, change: Change) -> None:
-        self._around.on_mirror_change(self, kind, old, new, change)
+    def _report_transition(self) -> None:
+        self._host.on_transition(self)
+        self._listener.on_worker_transition(self)
 
 
 def _access(spec: WorkerSpec) -> tuple[bytes, str]:

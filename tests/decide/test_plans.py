@@ -37,7 +37,7 @@ def test_the_record_goes_in_one_write_and_ends_the_waiting() -> None:
     """D5, D21: condition, annotation and the end of ``waiting-because`` together; the create comes after."""
     waiting = source({}, annotations={names.WAITING_BECAUSE: "east: at capacity"})
     plan = decide(
-        seen(waiting, assignment=AssignmentState(given="west"), memory=remembering(waiting_written_at=MONOTONIC))
+        seen(waiting, assignment=AssignmentState(assigned="west"), memory=remembering(waiting_written_at=MONOTONIC))
     )
     (write,) = plan.actions
     assert isinstance(write, WriteSource)

@@ -34,7 +34,7 @@ def chosen(index: WorkerIndex, request: PlacementRequest = WISH) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("request", "changes", "reason"),
+    ("wanted", "changes", "reason"),
     [
         pytest.param(WISH, {}, None, id="nothing speaks against it"),
         pytest.param(
@@ -80,12 +80,12 @@ def chosen(index: WorkerIndex, request: PlacementRequest = WISH) -> str | None:
     ],
 )
 def test_what_speaks_against_a_worker(
-    request: PlacementRequest, changes: dict[str, Any], reason: Obstacle | None
+    wanted: PlacementRequest, changes: dict[str, Any], reason: Obstacle | None
 ) -> None:
     """D18, D21: one kind of reason, without counts or times."""
     index = index_of(replace(EAST, **changes))
-    assert index.obstacles(request).of(index.bit("east")) is reason
-    assert chosen(index, request) == ("east" if reason is None else None)
+    assert index.obstacles(wanted).of(index.bit("east")) is reason
+    assert chosen(index, wanted) == ("east" if reason is None else None)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_weights_share_the_load() -> None:
     for _ in range(100):
         worker = chosen(index) or ""
         loads[worker] += 1
-        index.set_given(worker, loads[worker])
+        index.set_assigned(worker, loads[worker])
     assert loads == {"heavy": 75, "light": 25}
 
 
