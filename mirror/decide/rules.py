@@ -29,6 +29,8 @@ FOREIGN_LOOK_SECONDS = 61.0
 UNREACHABLE_SHOWN_AFTER_SECONDS = 60.0
 CONFLICT_RETRY_SECONDS = 30.0
 WAITING_LOOK_SECONDS = 60.0
+SOONEST_LOOK_SECONDS = 0.001
+"""What rounding leaves of a time that is over may be less than a clock shows."""
 RELEASE_AGAIN_SECONDS = 60.0
 FIND_AGAIN_SECONDS = 1.0
 NAMESAKE_LOOK_SECONDS = 5.0
@@ -161,7 +163,8 @@ def _wait_for_assignment(seen: Snapshot) -> Plan:
     write, later = source_write(seen, status=status, waiting=why or stored)
     # Although it may wait already: its request may be another one by now. Before the write, which takes a while.
     request = RequestAssignment(is_reason_reported=bool(assignment.waiting_because))
-    again = [refusal.until - seen.monotonic for _, refusal in memory.refusals if refusal.until > seen.monotonic]
+    left = (refusal.until - seen.monotonic for _, refusal in memory.refusals)
+    again = [max(seconds, SOONEST_LOOK_SECONDS) for seconds in left if seconds > 0]
     if later is not None:
         again.append(later)
     if not why:

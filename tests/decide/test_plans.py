@@ -45,7 +45,7 @@ def test_the_record_goes_in_one_write_and_ends_the_waiting() -> None:
     assert write.status is not None
     assert write.status["conditions"][0]["type"] == names.PLACED
     assert dict(write.annotations) == {names.ASSIGNED_WORKER: "west", names.WAITING_BECAUSE: None}
-    assert plan.remember == (("first_create", True),)
+    assert plan.remember == {"first_create": True}
 
 
 def test_a_cleared_record_leaves_no_trace() -> None:
