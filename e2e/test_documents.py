@@ -225,7 +225,7 @@ async def look_around(operator: Reader) -> None:
     await operator.follow("kubectl -n jobmirror-system get deployment,pods,lease")
     await operator.follow("kubectl -n jobmirror-system describe deployment jobmirror")
     await operator.follow("kubectl -n jobmirror-system get events --sort-by=.lastTimestamp")
-    await operator.follow("kubectl get events -A --field-selector reason=StatusError")
+    await operator.follow("kubectl get events -A --field-selector reason=Refused")
     await operator.follow("kubectl get events -A --field-selector reason=MirrorConflict")
     await operator.follow("kubectl get events -A --field-selector reason=MirrorLost")
     await operator.follow("kubectl --context east get resourcequota -A")
