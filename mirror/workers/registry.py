@@ -192,7 +192,7 @@ class Registry:
     def forget_unused(self) -> None:
         """Drop workers whose Secret is gone and that no source is on (D15), and what is left of mirrors without one."""
         for name, worker in list(self.workers.items()):
-            worker.shrink()
+            worker.watches.shrink()
             if worker.spec is None and self.secret_of(name) is None and not self._hooks.listener.has_sources_on(name):
                 del self.workers[name]
                 if task := self._tasks.pop(name, None):
@@ -341,7 +341,7 @@ class Registry:
         """Bring the record up to date; only transitions are written, and reported where they are a problem."""
         before, connection = self._record.known.entry(worker.name), worker.connection
         problems = "; ".join(map(str, worker.problems))
-        reason = "; ".join(part for part in (connection.because, problems, worker.excess) if part)
+        reason = "; ".join(part for part in (connection.because, problems, worker.watches.excess) if part)
         lost_since = _written(connection.lost_since)
         same = (before.state, before.lost_since, before.reason) == (connection.state.value, lost_since, reason)
         if same or connection.state is State.CONNECTING:

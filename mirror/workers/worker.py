@@ -16,24 +16,23 @@ from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import Forbidden, KubeError, NotFound, TooLarge, Unauthorized, Unreachable, describe
+from mirror.kube.errors import Forbidden, KubeError, NotFound, Unauthorized, Unreachable, describe
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object, Partial
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.runtime.clock import Clock
-from mirror.runtime.informer import Change, Informer, Scope
-from mirror.runtime.informers import Informers
-from mirror.runtime.store import EVERYWHERE
+from mirror.runtime.informer import Change, Informer
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers.connection import Connection, State
 from mirror.workers.inventory import IdentityRejected
-from mirror.workers.mirrors import BY_STATE, MirrorStore
+from mirror.workers.mirrors import MirrorStore
 from mirror.workers.probes import Unsupported, cluster_uid
 from mirror.workers.session import ClientSession
 from mirror.workers.spec import Problem, WorkerSpec
 from mirror.workers.tokens import NO_TOKEN, Token, token_of
+from mirror.workers.watching import MirrorWatches, WatchSettings
 
 HEARTBEAT_SECONDS = 10.0
 SECRET_GONE = "its Secret is gone"
@@ -113,7 +112,8 @@ class Worker:
         self.name = name
         self.spec: WorkerSpec | None = None
         self.connection = connection
-        self._mirrors = {
+        self._log = host.log.bind(worker=name)
+        stores = {
             kind.name: MirrorStore(
                 kind,
                 host.clock,
@@ -125,27 +125,22 @@ class Worker:
             )
             for kind in host.kinds
         }
+        watched = WatchSettings(name, host.kinds, host.mirror_selector, namespaces)
+        self.watches = MirrorWatches(watched, stores, log=self._log)
         self.uid = ""
         self.token: Token = NO_TOKEN
         """What the token of its kubeconfig says."""
         self._host = host
         self._listener = listener
-        self._log = host.log.bind(worker=name)
-        self._source_namespaces = namespaces
         self._session = ClientSession(name, host.connect)
         self._refused: KubeError | None = None
         self._poke = asyncio.Event()
         self._no_spec_because = SECRET_GONE
-        # Where mirrors are looked for: the recorded prefix. It follows the Secret only while nothing is there.
-        self._prefix = ""
-        self._prefix_changed = asyncio.Event()
         self.refusal = ""
         """Why its Secret is at fault, as an event's reason; empty when it is not."""
         self._logged: State | None = None
         self._lost_by = ""
         self._lost_with: WorkerSpec | None = None
-        # Empty before the first contact.
-        self._informers = Informers({}, log=self._log)
 
     @property
     def client(self) -> Client:
@@ -168,7 +163,7 @@ class Worker:
 
     @property
     def is_synced(self) -> bool:
-        return len(self._informers) > 0 and self._informers.is_synced
+        return self.watches.are_synced
 
     @property
     def has_settled(self) -> bool:
@@ -177,33 +172,19 @@ class Worker:
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        return tuple(self._informers)
+        return tuple(self.watches)
 
     def mirrors_of(self, kind: Kind) -> MirrorStore:
         """Its objects of a kind with our labels."""
-        return self._mirrors[kind.name]
-
-    def count_mirrors(self, state: str) -> int:
-        """How many mirrors are in a state (``kinds.base.state``)."""
-        return sum(mirrors.count(BY_STATE, state) for mirrors in self._mirrors.values())
-
-    @property
-    def excess(self) -> str:
-        """What people should know of what is left out of its mirrors; empty when nothing is."""
-        return next(filter(None, (mirrors.excess for mirrors in self._mirrors.values())), "")
-
-    def shrink(self) -> None:
-        """See ``MirrorStore.shrink``."""
-        for mirrors in self._mirrors.values():
-            mirrors.shrink()
+        return self.watches.of(kind)
 
     def namespace_of(self, source_namespace: str) -> str:
         """Where the mirrors of a namespace's sources live."""
-        return self._prefix + source_namespace
+        return self.watches.namespace_of(source_namespace)
 
     def source_namespace_of(self, namespace: str) -> str | None:
         """The inverse; None for a namespace that is not under the prefix."""
-        return namespace[len(self._prefix) :] if namespace.startswith(self._prefix) else None
+        return self.watches.source_namespace_of(namespace)
 
     def update(self, spec: WorkerSpec | None, *, because: str = SECRET_GONE) -> None:
         """Take what its Secret says now; None: there is none, or none that is of use."""
@@ -226,9 +207,7 @@ class Worker:
 
     def describe(self) -> Described:
         connection = self.connection
-        return Described(
-            self.name, connection.state.value, connection.because, sum(map(len, self._mirrors.values())), self.is_synced
-        )
+        return Described(self.name, connection.state.value, connection.because, self.watches.count(), self.is_synced)
 
     async def run(self) -> None:
         """Keep the connection and the watches, until cancelled."""
@@ -241,13 +220,14 @@ class Worker:
                     await self._wait_to_look_again()
             # A mirror is judged by whether its source is known.
             await self._host.wait_until_sources_known()
-            self._prefix = self._host.prefix_in_use(self)
+            # The recorded prefix: it follows the Secret only while nothing is there.
+            prefix = self._host.prefix_in_use(self)
             while True:
-                self._prefix_changed.clear()
-                self._informers = Informers(
-                    dict(zip(self._labels(), self._make_informers(), strict=True)), log=self._log
+                self.watches.begin(
+                    prefix, client=lambda: self.client, on_trouble=self._on_trouble, on_healthy=self._on_healthy
                 )
                 await self._watch_until_prefix_changes()
+                prefix = self.watches.prefix
         finally:
             await self._session.close()
 
@@ -255,32 +235,27 @@ class Worker:
         """Return when mirrors are to be watched in other namespaces."""
         try:
             async with asyncio.TaskGroup() as scope:
-                scope.create_task(self._informers.run(), name=f"watch {self.name}")
+                scope.create_task(self.watches.run(), name=f"watch {self.name}")
                 name = f"connect {self.name}"
                 scope.create_task(supervise(name, self._keep_connected, log=self._log), name=name)
-                await self._prefix_changed.wait()
+                await self.watches.wait_until_prefix_changed()
                 raise _PrefixChanged
         except* _PrefixChanged:
-            self._log.debug("watching other namespaces", prefix=self._prefix)
+            self._log.debug("watching other namespaces", prefix=self.watches.prefix)
 
     def use_prefix(self, prefix: str) -> None:
         """Look for mirrors under this prefix from now on."""
-        if not self._informers or prefix == self._prefix:
-            return
-        self._prefix = prefix
-        if self._source_namespaces:  # otherwise one watch shows all namespaces
-            for mirrors in self._mirrors.values():
-                for name in mirrors.names_in(EVERYWHERE):
-                    mirrors.remove(name)
-            self._prefix_changed.set()
-        self._report_transition()
+        if self.watches.have_begun and prefix != self.watches.prefix:
+            self.watches.use_prefix(prefix)
+            self._report_transition()
 
     async def _settle_prefix(self) -> None:
         """Take the prefix that the Secret asks for once no Job and no mirror is left under the one in use (D19)."""
-        wanted = self.spec.namespace_prefix if self.spec is not None else self._prefix
-        if wanted == self._prefix or not self.is_synced or self._listener.has_sources_on(self.name):
+        in_use = self.watches.prefix
+        wanted = self.spec.namespace_prefix if self.spec is not None else in_use
+        if wanted == in_use or not self.is_synced or self._listener.has_sources_on(self.name):
             return
-        if any(names.SOURCE_UID in mirror.labels for mirrors in self._mirrors.values() for mirror in mirrors):
+        if self.watches.has_any_of_a_source():
             return
         try:
             is_recorded = await self._host.change_prefix(self, wanted)
@@ -288,7 +263,7 @@ class Worker:
             self._log.warning("namespace prefix not recorded", error=error)
             return
         if is_recorded:
-            self._log.info("namespace prefix changed", before=self._prefix, now=wanted)
+            self._log.info("namespace prefix changed", before=in_use, now=wanted)
             self.use_prefix(wanted)
 
     @property
@@ -296,40 +271,14 @@ class Worker:
         """What is wrong with its Secret's annotations: no new Jobs until it is mended."""
         if self.spec is None:
             return ()
-        wanted = self.spec.namespace_prefix
-        if not self._informers or wanted == self._prefix:
+        wanted, in_use = self.spec.namespace_prefix, self.watches.prefix
+        if not self.watches.have_begun or wanted == in_use:
             return self.spec.problems
         text = (
-            f"is {wanted or 'not set'}, but there are mirrors in namespaces with prefix {self._prefix or 'none'}; "
+            f"is {wanted or 'not set'}, but there are mirrors in namespaces with prefix {in_use or 'none'}; "
             "it takes effect once they are gone, or set it back"
         )
         return (*self.spec.problems, Problem(f"metadata.annotations[{names.NAMESPACE_PREFIX}]", text))
-
-    def _labels(self) -> list[str]:
-        return [
-            f"{kind.resource.plural} of {self.name} in {ns or '*'}"
-            for kind in self._host.kinds
-            for ns in self._namespaces()
-        ]
-
-    def _namespaces(self) -> tuple[str | None, ...]:
-        return tuple(self.namespace_of(namespace) for namespace in self._source_namespaces) or (None,)
-
-    def _make_informers(self) -> list[Informer]:
-        return [
-            Informer(
-                Scope(kind.resource, namespace, self._host.mirror_selector),
-                self.mirrors_of(kind),
-                client=lambda: self.client,
-                on_change=partial(self._listener.on_mirror_change, self, kind),
-                accept=self.mirrors_of(kind).accepts,
-                keep_partial=self.mirrors_of(kind).accepts_partial,
-                on_trouble=self._on_trouble,
-                on_healthy=self._on_healthy,
-            )
-            for kind in self._host.kinds
-            for namespace in self._namespaces()
-        ]
 
     async def _keep_connected(self) -> None:
         while True:
@@ -371,8 +320,7 @@ class Worker:
         is_new = await self._session.check(spec, partial(self._host.accept_identity, self))
         await self._settle_prefix()
         if is_new or not self.connection.is_connected:
-            for informer in self._informers:
-                informer.nudge()
+            self.watches.nudge()
 
     def check_again(self, lost_since: datetime | None) -> None:
         """We lead from now on: what we know of it may be of any age, and is found out anew before anything is done.
@@ -381,7 +329,7 @@ class Worker:
         """
         self.connection = Connection(lost_since=lost_since)
         self._refused = None
-        self._informers.list_anew()
+        self.watches.list_anew()
         self._report_transition()
         self._poke.set()
 
@@ -411,15 +359,7 @@ class Worker:
             whole = await self.client.send_object(requests.get(kind.resource, name, namespace=namespace))
         except NotFound:
             whole = None
-        if mirrors.get(namespace, name) is not found:
-            return  # the watch was faster
-        if whole is None or found.labels.items() - whole.labels.items():  # it is not, or not any more, what we watch
-            mirrors.remove((namespace, name))
-            self._listener.on_mirror_change(self, kind, found, None, Change.MISSING)
-            return
-        mirrors.put(whole)
-        if isinstance(mirrors.get(namespace, name), Partial):
-            raise TooLarge("mirrors take more bytes than are kept")
+        mirrors.take_whole(found, whole)
 
     def _lose(self, because: str) -> None:
         if self.connection.state is State.LOST and self._lost_by == self.refusal and self.spec is self._lost_with:
