@@ -112,7 +112,7 @@ class Manager:
     """What else runs as long as we do, leading or not, by name."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Watch at once, work when leading, end when told to."""
+        """Watch at once, work when leading, end with ``stop``."""
         async with asyncio.TaskGroup() as scope:
             lag = measure_loop_lag(self.metrics.loop_lag)
             tasks = [
@@ -127,7 +127,7 @@ class Manager:
                 scope.create_task(self._run_jobs(self.jobs, stop), name="run job controller")
             stopping = scope.create_task(stop.wait(), name="wait for stop")
             await asyncio.wait({leading, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            # In this order: first nothing new is begun, then what was told is sent, then the watches end.
+            # In this order: first nothing new is begun, then recorded events are sent, then the watches end.
             leading.cancel()
             await asyncio.wait({leading})
             for task in (*tasks, stopping):

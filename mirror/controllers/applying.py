@@ -27,6 +27,7 @@ from mirror.decide.plan import (
     WriteSource,
 )
 from mirror.decide.snapshot import Snapshot
+from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.errors import (
     ApiError,
@@ -97,13 +98,24 @@ class Applier:
             assigner.request(waiter_of(seen), is_reason_reported=action.is_reason_reported)
 
     async def _write_source(self, seen: Snapshot, write: WriteSource) -> None:
-        try:
-            written = await self._send(seen, write)
-        except STALE as error:
-            await reread_source(seen, self._t, error)
-        if written is not None:
-            self._t.state.sources.of(seen.source.kind).read_own_write(written)
-            self._account(seen, write)
+        """In one request, or in two where ``/status`` would drop the annotations: the status, which counts, first."""
+        counting, notes = _parts(seen.source.kind, write)
+        found = seen.source.found
+        if counting is not None:
+            try:
+                written = await self._send(seen, counting)
+            except STALE as error:
+                await reread_source(seen, self._t, error)
+            if written is None:
+                return
+            self._take_answer(seen, counting, written)
+            found = written
+        if notes is not None:
+            await self._annotate(seen, found, notes)
+
+    def _take_answer(self, seen: Snapshot, write: WriteSource, written: Object) -> None:
+        self._t.state.sources.of(seen.source.kind).read_own_write(written)
+        self._account(seen, write)
 
     async def _send(self, seen: Snapshot, write: WriteSource) -> Object | None:
         """The source as it is stored after the write; None when it does not exist any more."""
@@ -111,7 +123,7 @@ class Applier:
         self._pending.begin_write(uid)
         written: Object | None = None
         try:
-            written = await self._patch(seen, found, write)
+            written = await t.management.send_object(_status_patch(seen, _operations(found, write)))
         except Invalid as error:
             worker = write.records or seen.source.placed or ""
             t.environment.metrics.worker(worker).refused_status_writes.inc()
@@ -138,19 +150,29 @@ class Applier:
         self._pending.note_answered(uid)
         return written
 
-    async def _patch(self, seen: Snapshot, found: Object, write: WriteSource) -> Object:
-        """In one request, or in two where ``/status`` would drop the annotations: the status, which counts, first."""
-        kind, send = seen.source.kind, self._t.management.send_object
-        if kind.keeps_metadata_in_status:
-            return await send(_status_patch(seen, _operations(found, write)))
-        if write.status is not None:
-            found = await send(_status_patch(seen, _operations(found, replace(write, annotations=()))))
-        if write.annotations:
-            operations = _operations(found, replace(write, status=None))
-            found = await send(
-                requests.json_patch(kind.resource, seen.key.name, operations, namespace=seen.key.namespace)
-            )
-        return found
+    async def _annotate(self, seen: Snapshot, found: Object, write: WriteSource) -> None:
+        """Write what is for people (D25); what counts is stored and known already, so that a refusal ends nothing.
+
+        Raises:
+            KubeError: it is to be tried again.
+        """
+        t, uid, resource = self._t, seen.source.uid, seen.source.kind.resource
+        patch = requests.json_patch(resource, seen.key.name, _operations(found, write), namespace=seen.key.namespace)
+        self._pending.begin_write(uid)
+        written: Object | None = None
+        try:
+            written = await t.management.send_object(patch)
+        except NotFound:
+            return  # deleted meanwhile
+        except ApiError as error:
+            if not is_refusal(error):
+                raise
+            self._log.warning("annotations not written", source=seen.key, error=error)
+            return
+        finally:
+            if self._pending.end_write(uid, written.version if written is not None else None):
+                t.state.intake.add(seen.key)
+        self._take_answer(seen, write, written)
 
     def _give_up_assignment(self, seen: Snapshot, worker: str, error: ApiError) -> None:
         """The worker cannot be recorded, whichever it is: others are assigned instead, and it is tried again later."""
@@ -196,6 +218,16 @@ class Applier:
                 t.state.intake.add_when_quiet(key)  # its mirror's retention begins; statuses of others go first
         if write.more:
             t.state.intake.add(key)
+
+
+def _parts(kind: Kind, write: WriteSource) -> tuple[WriteSource | None, WriteSource | None]:
+    """What goes to ``/status``, and what has to be written beside it."""
+    if kind.keeps_metadata_in_status or not write.annotations:
+        return write, None
+    notes = WriteSource(annotations=write.annotations, shows_waiting=write.shows_waiting)
+    if write.status is None:
+        return None, notes
+    return replace(write, annotations=(), shows_waiting=False), notes
 
 
 def _status_patch(seen: Snapshot, operations: list[Mapping[str, Any]]) -> requests.Request:

@@ -58,7 +58,7 @@ class Knowledge:
         return self.state.sources.get(key) if key.kind in self.state.sources.kinds.by_name else None
 
     def timeline(self, key: SourceKey) -> tuple[Moment, ...]:
-        """What happened to it, oldest first: what was seen, and before that what the source itself tells."""
+        """What happened to it, oldest first: what was seen, and before that what the source itself shows."""
         found = self._get(key)
         if found is None:
             return ()
@@ -66,15 +66,15 @@ class Knowledge:
         progress = kind.progress(found)
         seen = self.state.history.of(found.metadata.uid)
         kinds = {entry.kind for entry in seen}
-        told = [
+        known = [
             entry
-            for entry in self._told_by(kind, found, progress, was_held="Released" in kinds)
+            for entry in self._shown_by(kind, found, progress, was_held="Released" in kinds)
             if entry.kind not in kinds
         ]
         if progress.placed:
             since, until = _seconds(progress.placed_at), _ended_at(progress, seen)
-            told += [one for one in self.state.history.of_worker(progress.placed) if since <= one.at <= until]
-        return tuple(map(_moment, sorted((*told, *seen), key=lambda entry: entry.at)))
+            known += [one for one in self.state.history.of_worker(progress.placed) if since <= one.at <= until]
+        return tuple(map(_moment, sorted((*known, *seen), key=lambda entry: entry.at)))
 
     def lacks(self, key: SourceKey) -> Mapping[str, str]:
         """For each worker that cannot take it: why."""
@@ -165,25 +165,25 @@ class Knowledge:
             return str(error)
         return self.state.assigner.why(request, memory.refusal_texts)
 
-    def _told_by(self, kind: Kind, found: Object, progress: Progress, *, was_held: bool) -> list[Entry]:
+    def _shown_by(self, kind: Kind, found: Object, progress: Progress, *, was_held: bool) -> list[Entry]:
         """What a source and its mirror tell of what happened before we looked."""
         metadata = found.metadata
         created = _seconds(metadata.creation_timestamp)
-        told = [Entry(created, "Created", "", "")]
+        known = [Entry(created, "Created", "", "")]
         if was_held or names.HELD in found.annotations:
-            told.append(Entry(created, "Held", "suspended until a worker is chosen", ""))
+            known.append(Entry(created, "Held", "suspended until a worker is chosen", ""))
         if progress.placed:
-            told.append(Entry(_seconds(progress.placed_at), "Placed", "", progress.placed))
-            told += self._told_by_mirror(kind, found, progress.placed)
+            known.append(Entry(_seconds(progress.placed_at), "Placed", "", progress.placed))
+            known += self._shown_by_mirror(kind, found, progress.placed)
         if progress.started_at:
-            told.append(Entry(_seconds(progress.started_at), "Status", "started", progress.placed))
+            known.append(Entry(_seconds(progress.started_at), "Status", "started", progress.placed))
         if progress.end:
-            told.append(Entry(_seconds(progress.ended_at), *kind.describe(found.status_dict()), ""))
+            known.append(Entry(_seconds(progress.ended_at), *kind.describe(found.status_dict()), ""))
         if metadata.deletion_timestamp:
-            told.append(Entry(_seconds(metadata.deletion_timestamp), "Deleting", "", ""))
-        return told
+            known.append(Entry(_seconds(metadata.deletion_timestamp), "Deleting", "", ""))
+        return known
 
-    def _told_by_mirror(self, kind: Kind, found: Object, worker_name: str) -> list[Entry]:
+    def _shown_by_mirror(self, kind: Kind, found: Object, worker_name: str) -> list[Entry]:
         worker = self.state.workers.get(worker_name)
         if worker is None:
             return []
@@ -235,7 +235,7 @@ def _text(moment: datetime | None) -> str:
 
 
 def _seconds(text: str | None) -> float:
-    """Seconds since 1970 of a time that a cluster told; 0 where there is none, or none that could be shown."""
+    """Seconds since 1970 of a time that a cluster has sent; 0 where there is none, or none that could be shown."""
     try:
         seconds = datetime.fromisoformat(text).timestamp() if text else 0.0
     except (ValueError, OverflowError):

@@ -55,7 +55,7 @@ class MirrorWriter:
         return self._t.state.transform.origin
 
     async def create(self, seen: Snapshot, worker: Worker) -> None:
-        """Make the mirror; what is in its place already is adopted, or in the way (D1, D5)."""
+        """Create the mirror; what has its name already is adopted, or in the way (D1, D5)."""
         key = _key(seen, worker)
         self._creating.add(key)
         try:

@@ -61,9 +61,9 @@ def leave_what_others_write(seen: Snapshot) -> Plan | None:
         return None
     why = "another controller writes this Job's status"
     write, later = source_write(seen, waiting=why)
-    told = seen.source.found.annotations.get(names.WAITING_BECAUSE) == why
-    tell = () if told else (EmitEvent("StatusConflict", f"{why}; it is left alone"),)
-    return Plan(why, (*write, *tell), min(FOREIGN_LOOK_SECONDS, later or FOREIGN_LOOK_SECONDS))
+    is_reported = seen.source.found.annotations.get(names.WAITING_BECAUSE) == why
+    events = () if is_reported else (EmitEvent("StatusConflict", f"{why}; it is left alone"),)
+    return Plan(why, (*write, *events), min(FOREIGN_LOOK_SECONDS, later or FOREIGN_LOOK_SECONDS))
 
 
 def keep_or_delete_finished(seen: Snapshot) -> Plan | None:
@@ -220,22 +220,22 @@ def wait_for_worker(seen: Snapshot) -> Plan | None:
     shown_from = min(UNREACHABLE_SHOWN_AFTER_SECONDS, seen.policy.lost_after_seconds)
     left = [at - worker.lost_for_seconds for at in (shown_from, seen.policy.lost_after_seconds)]
     stored = waiting = seen.source.found.annotations.get(names.WAITING_BECAUSE)
-    tell: tuple[Action, ...] = ()
+    events: tuple[Action, ...] = ()
     if left[1] <= 0:
         waiting = f"worker {worker.name} is lost; the Job stays assigned to it"
-        if stored != waiting:  # what is stored remembers, over restarts too, that it was told
-            tell = (EmitEvent("WorkerLost", f"{waiting} ({worker.because})"),)
+        if stored != waiting:  # what is stored remembers, over restarts too, that it was reported
+            events = (EmitEvent("WorkerLost", f"{waiting} ({worker.because})"),)
     elif left[0] <= 0:
         waiting = f"worker {worker.name} is out of reach"
     again = min((seconds for seconds in left if seconds > 0), default=None)
     why = f"worker {worker.name} is out of reach"
     if seen.source.is_suspended and (plan := _show_suspended(seen, why, waiting=waiting)).actions:
-        return Plan(plan.because, (*plan.actions, *tell), again)
+        return Plan(plan.because, (*plan.actions, *events), again)
     write, later = source_write(seen, waiting=waiting)
     if not write:
-        tell = ()  # it goes with the write, which may have to wait
+        events = ()  # it goes with the write, which may have to wait
     again = min((s for s in (again, later) if s is not None), default=None)
-    return Plan(why, (*write, *tell), again)
+    return Plan(why, (*write, *events), again)
 
 
 def make_room_for_mirror(seen: Snapshot) -> Plan | None:
@@ -306,8 +306,8 @@ def _give_up_lost(seen: Snapshot) -> Plan:
 def _show_suspended(seen: Snapshot, why: str, *, waiting: str | None = None) -> Plan:
     status = seen.source.stored.suspended_status(seen.now)
     write, later = source_write(seen, status=status, waiting=waiting)
-    tell = (EmitEvent("Suspended", "Job suspended", is_warning=False),) if status is not None else ()
-    return Plan(why, (*write, *tell), later)
+    events = (EmitEvent("Suspended", "Job suspended", is_warning=False),) if status is not None else ()
+    return Plan(why, (*write, *events), later)
 
 
 def _age_seconds(seen: Snapshot) -> float:

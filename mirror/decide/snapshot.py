@@ -37,7 +37,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
 
     ``first_create``: this process recorded the placement and no create can have happened yet, so a refusal is one of
     the very first create (D1). ``look`` answers for ``looked_for`` only. ``create_unanswered``: the answer to a create
-    never came; if the mirror shows up, nobody has been told of it yet.
+    never came; if the mirror shows up, it was not reported yet.
     """
 
     uid: str = ""

@@ -73,7 +73,7 @@ class WorkerHost(Protocol):
 
 
 class WorkerListener(Protocol):
-    """Who knows the sources, and is told of each change of a worker and its mirrors."""
+    """Who knows the sources; each change of a worker and its mirrors is reported to it."""
 
     def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None: ...
 
@@ -193,7 +193,7 @@ class Worker:
             self.token = NO_TOKEN
         elif before is None or before.kubeconfig != spec.kubeconfig:
             self.token = token_of(spec.kubeconfig)
-        if spec is None or before is None or _access(before) != _access(spec):
+        if spec is None or before is None or before.access != spec.access:
             self._poke.set()
         if before != spec:
             self._report_transition()
@@ -390,11 +390,6 @@ class Worker:
     def _report_transition(self) -> None:
         self._host.on_transition(self)
         self._listener.on_worker_transition(self)
-
-
-def _access(spec: WorkerSpec) -> tuple[bytes, str]:
-    """What a connection depends on."""
-    return spec.kubeconfig, spec.namespace_prefix
 
 
 def _short(error: KubeError) -> str:
