@@ -27,11 +27,12 @@ from mirror.kube.connect import connect_management, connect_worker
 from mirror.kube.kubeconfig import check_kubeconfig
 from mirror.kube.objects import Object
 from mirror.runtime.clock import SystemClock
+from mirror.runtime.environment import Environment
 from mirror.runtime.informer import Change
 from mirror.settings.schema import Limits
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
-from mirror.workers.registry import Registry, RegistrySettings
+from mirror.workers.registry import Registry, RegistryHooks, RegistrySettings
 from mirror.workers.renewing import Renewer
 from mirror.workers.worker import Worker
 
@@ -59,8 +60,6 @@ class NoSources:
 
     def on_worker_transition(self, worker: Worker) -> None: ...
 
-    def on_secret_problem(self, secret: Object, reason: str, message: str) -> None: ...
-
     def has_sources_on(self, worker: str) -> bool:
         return False
 
@@ -79,8 +78,15 @@ async def renewer_of(manager: ManagerProcess, tell: Callable[[Object, str, str],
         return await connect_worker(name, checked, allow=ALLOW, limits=Limits(), observer=metrics)
 
     around = RegistrySettings(manager.namespace, manager.origin, "", BUILT_IN)
-    registry = Registry(client, around, connector=connect, clock=clock, log=log, metrics=metrics)
-    registry.listener = NoSources()
+    nobody = NoSources()
+    registry = Registry(
+        client,
+        around,
+        {},
+        hooks=RegistryHooks(nobody, nobody.wait_until_sources_known, lambda *_: None),
+        connector=connect,
+        environment=Environment(clock, log, metrics),
+    )
     try:
         async with asyncio.TaskGroup() as scope:
             running = scope.create_task(registry.run(), name="registry")

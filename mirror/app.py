@@ -15,13 +15,10 @@ from typing import TYPE_CHECKING
 import tenacity
 
 from mirror.controllers.gauges import Gauges
-from mirror.controllers.mirroring import Mirroring, MirroringSettings
-from mirror.decide.snapshot import Policy
+from mirror.controllers.mirroring import Mirroring
 from mirror.jobcontroller.controller_conflict import ControllerConflict
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import JobControllerComponent, connect, permit_of, settings_of
-from mirror.kinds.base import MirrorTransform
-from mirror.kinds.registry import BUILT_IN
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.connect import connect_management, connect_worker
@@ -33,6 +30,7 @@ from mirror.kube.resources import EVENTS, NAMESPACES
 from mirror.model import names
 from mirror.model.endings import CannotStart
 from mirror.runtime.clock import SystemClock
+from mirror.runtime.environment import Environment
 from mirror.runtime.leadership import Leadership, LeaseSettings
 from mirror.runtime.supervise import supervise
 from mirror.serving.health import serve
@@ -40,8 +38,9 @@ from mirror.settings.schema import Settings
 from mirror.telemetry.logs import Log, get_log
 from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
+from mirror.wiring import build_mirroring, mirroring_settings
 from mirror.workers.probes import Unsupported, check_version
-from mirror.workers.registry import Connector, Registry, RegistrySettings
+from mirror.workers.registry import Connector, Registry
 from mirror.workers.renewing import Renewer
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class Manager:
     """What else runs as long as we do, leading or not, by name."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Watch at once, work when leading, end when told to."""
+        """Watch at once, work when leading, end with ``stop``."""
         async with asyncio.TaskGroup() as scope:
             lag = measure_loop_lag(self.metrics.loop_lag)
             tasks = [
@@ -128,7 +127,7 @@ class Manager:
                 scope.create_task(self._run_jobs(self.jobs, stop), name="run job controller")
             stopping = scope.create_task(stop.wait(), name="wait for stop")
             await asyncio.wait({leading, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            # In this order: first nothing new is begun, then what was told is sent, then the watches end.
+            # In this order: first nothing new is begun, then recorded events are sent, then the watches end.
             leading.cancel()
             await asyncio.wait({leading})
             for task in (*tasks, stopping):
@@ -259,7 +258,6 @@ async def _build(
     clock = SystemClock()
     uid = await _management_uid(management)
     await _check_namespace(management, settings.namespace)
-    origin = settings.origin or uid
     knows_names = await knows_rule_names(management, log=log)
 
     async def connect(name: str, kubeconfig: bytes) -> Client:
@@ -269,16 +267,10 @@ async def _build(
             name, checked, allow=allow, limits=settings.workers, observer=metrics, permit=permit
         )
 
-    registry = Registry(
-        management,
-        RegistrySettings(settings.namespace, origin, uid, BUILT_IN, settings.namespaces),
-        connector=connect,
-        clock=clock,
-        log=log,
-        metrics=metrics,
-    )
-    wanted = _mirroring_settings(settings, origin, server_knows_rule_names=knows_names)
-    mirroring = Mirroring(management, registry, wanted, clock=clock, log=log, metrics=metrics, traces=traces)
+    wanted = mirroring_settings(settings, management_uid=uid, server_knows_rule_names=knows_names)
+    environment = Environment(clock, log, metrics)
+    mirroring = build_mirroring(management, wanted, connector=connect, environment=environment, traces=traces)
+    registry, origin = mirroring.registry, wanted.transform.origin
     election = settings.leader_election
     lease = LeaseSettings(
         settings.namespace,
@@ -304,33 +296,12 @@ def _renew_tokens(manager: Manager, management: Client, connector: Connector, cl
         connector=connector,
         is_enabled=manager.settings.workers.renew_tokens,
         is_leading=lambda: manager.is_working,
-        tell=mirroring.on_secret_problem,
+        tell=mirroring.recorder.warn_about_secret,
         clock=clock,
         log=manager.log,
         metrics=manager.metrics,
     )
     manager.kept.append(("renew tokens", renewer.run))
-
-
-def _mirroring_settings(settings: Settings, origin: str, *, server_knows_rule_names: bool) -> MirroringSettings:
-    mirrors = settings.mirrors
-    return MirroringSettings(
-        managed_by=settings.managed_by,
-        transform=MirrorTransform(
-            origin=origin,
-            strip_labels=mirrors.strip.labels,
-            strip_annotations=mirrors.strip.annotations,
-            set_labels=tuple(mirrors.set.labels.items()),
-            set_annotations=tuple(mirrors.set.annotations.items()),
-            server_knows_rule_names=server_knows_rule_names,
-        ),
-        policy=Policy(settings.workers.lost_after_seconds, mirrors.retention_seconds),
-        closed_namespaces=("kube-*", settings.namespace),
-        namespaces=settings.namespaces,
-        create_namespaces=settings.workers.create_namespaces,
-        sweep_interval_seconds=settings.sweep.interval_seconds,
-        keep_history=settings.access.enabled or settings.page.enabled,
-    )
 
 
 async def _management_uid(management: Client) -> str:

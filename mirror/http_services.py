@@ -14,7 +14,6 @@ from mirror.access.reporting import Telling
 from mirror.access.service import Access, Around
 from mirror.access.web import routes as access_routes
 from mirror.controllers.mirroring import Mirroring
-from mirror.kinds.registry import JOB
 from mirror.kube.client import Client
 from mirror.page.serving import Place
 from mirror.page.serving import serve as serve_page
@@ -27,6 +26,9 @@ from mirror.telemetry.metrics import Metrics
 from mirror.webhook.bundles import Bundles
 from mirror.webhook.routes import routes as webhook_routes
 from mirror.workers.registry import Registry
+
+ACCESS_KIND = "Job"
+"""Whose objects users can ask ``access`` for: one kind so far."""
 
 
 class ManagerState(Protocol):
@@ -75,7 +77,8 @@ async def _https(settings: Settings, management: Client, manager: ManagerState) 
     parts: list[Routes] = []
     if settings.webhook.enabled:
         hooks, count = get_log("webhook"), manager.metrics.on_webhook
-        parts.append(webhook_routes(settings.managed_by, count=count, log=hooks, namespaces=settings.namespaces))
+        kinds, namespaces = manager.mirroring.sources.kinds, settings.namespaces
+        parts.append(webhook_routes(settings.managed_by, count=count, log=hooks, namespaces=namespaces, kinds=kinds))
         if not wanted.cert_file:
             manager.kept.append(("keep bundles", Bundles(management, certificates, log=hooks).keep))
     if settings.access.enabled:
@@ -88,14 +91,14 @@ async def _https(settings: Settings, management: Client, manager: ManagerState) 
 def _access(settings: Settings, management: Client, manager: ManagerState, certificates: Certificates) -> Routes:
     """What users are told of their Jobs' mirrors; where, is told by the leader."""
     mirroring, log = manager.mirroring, get_log("access")
-    known = mirroring.known()
+    known, kind = mirroring.known(), mirroring.sources.kinds[ACCESS_KIND]
     around = Around(
         management=management,
-        kind=JOB,
-        sources=mirroring.sources.of(JOB),
+        kind=kind,
+        sources=mirroring.sources.of(kind),
         registry=manager.registry,
         known=known,
-        obstacles_of_draft=partial(known.obstacles_of_draft, JOB),
+        obstacles_of_draft=partial(known.obstacles_of_draft, kind),
         transform=mirroring.transform,
         managed_by=settings.managed_by,
     )

@@ -17,7 +17,7 @@ from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object
-from mirror.kube.resources import EVENTS, Resource
+from mirror.kube.resources import EVENTS, SECRETS, Resource
 from mirror.model.text import clean
 from mirror.runtime.clock import Clock
 from mirror.telemetry.logs import Log
@@ -94,23 +94,27 @@ class EventRecorder:
         self._turn = turn
         self._is_flushing = False
         self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue(MOST_WAITING)
-        self._told: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+        self._recorded: OrderedDict[tuple[str, str, str], float] = OrderedDict()
 
-    def tell(self, regarding: Regarding, reason: str, message: str, *, is_warning: bool) -> None:
+    def record(self, regarding: Regarding, reason: str, message: str, *, is_warning: bool) -> None:
         """Record an event; dropped, with a log line, when too many are waiting."""
         message = _clean(message)
-        told = (regarding.found.metadata.uid, reason, message)
+        event = (regarding.found.metadata.uid, reason, message)
         now = self._clock.monotonic()
-        if now - self._told.get(told, float("-inf")) < REPEAT_AFTER_SECONDS:
+        if now - self._recorded.get(event, float("-inf")) < REPEAT_AFTER_SECONDS:
             return
-        self._told[told] = now
-        self._told.move_to_end(told)
-        if len(self._told) > MOST_REMEMBERED:
-            self._told.popitem(last=False)
+        self._recorded[event] = now
+        self._recorded.move_to_end(event)
+        if len(self._recorded) > MOST_REMEMBERED:
+            self._recorded.popitem(last=False)
         try:
             self._waiting.put_nowait(self._note(regarding, reason, message, is_warning))
         except asyncio.QueueFull:
             self._log.warning("event dropped", reason=reason)
+
+    def warn_about_secret(self, secret: Object, reason: str, message: str) -> None:
+        """Record a warning about a worker on the Secret that registers it."""
+        self.record(Regarding(SECRETS, secret), reason, message, is_warning=True)
 
     async def run(self) -> None:
         """Send events, until cancelled."""

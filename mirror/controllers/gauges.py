@@ -61,7 +61,7 @@ class Gauges:
             self._metrics.set_watch_restarts(cluster, kind, sum(one.restarts for one in described))
 
     def _count_states(self, worker: Worker) -> None:
-        counts = {state: worker.count_mirrors(state) for state in MIRROR_STATES}
+        counts = {state: worker.watches.count(state) for state in MIRROR_STATES}
         # Finished mirrors stay, their sources count no more: only those that go on are compared.
         going_on = counts["running"] + counts["suspended"]
         counts["creating"] = max(0, self._mirroring.sources.load_of(worker.name) - going_on)

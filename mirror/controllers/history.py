@@ -43,7 +43,7 @@ class Entry(NamedTuple):
 
 
 class History:
-    """The record of all sources, by uid; and who wants to be told of changes.
+    """The record of all sources, by uid; and who follows changes.
 
     Invariant: a uid is in ``_going`` or ``_over``, never in both; together they hold at most ``MOST_SOURCES``. Where
     there are more, the oldest of those that are over go first.
@@ -60,7 +60,7 @@ class History:
         self._workers: dict[str, list[Entry]] = {}
         self._readers: WeakSet[Changes] = WeakSet()
 
-    # -- what is told -------------------------------------------------------------------------------------------------
+    # -- what is noted ------------------------------------------------------------------------------------------------
 
     def on_written(self, seen: Snapshot, write: WriteSource) -> None:
         """A write to a source went well."""
@@ -70,7 +70,7 @@ class History:
         if write.records is not None:
             self._note(key, uid, "Placed", _shared(self._why_there(seen, write.records)), write.records)
         elif write.clears:
-            self._note(key, uid, "Refused", "its place was given back", seen.source.placed or "")
+            self._note(key, uid, "Refused", "its record was cleared", seen.source.placed or "")
         annotations = dict(write.annotations)
         if names.WAITING_BECAUSE in annotations:
             waits = annotations[names.WAITING_BECAUSE]
@@ -91,7 +91,7 @@ class History:
         if self.is_kept:
             self._note(seen.key, seen.source.uid, "Released", "its worker is recorded", seen.source.placed or "")
 
-    def on_told(self, seen: Snapshot, reason: str, message: str, *, is_warning: bool) -> None:
+    def on_event(self, seen: Snapshot, reason: str, message: str, *, is_warning: bool) -> None:
         """An event was written about a source; those of what goes well are known from what was done."""
         if self.is_kept and is_warning and not self._is_end_by(seen.source.uid, reason):
             self._note(seen.key, seen.source.uid, "Error", f"{reason}: {message}", seen.source.placed or "")
@@ -134,14 +134,14 @@ class History:
             known.append(Entry(self._clock.now().timestamp(), kind, because[:LONGEST_TEXT], name))
             del known[:-MOST_OF_WORKER]
         for reader in self._readers:
-            reader.tell(None)
+            reader.note(None)
 
     def touch(self, key: SourceKey) -> None:
         """Something about a source is another than it was."""
         if not self.is_kept:
             return
         for reader in self._readers:
-            reader.tell(key)
+            reader.note(key)
 
     # -- what is asked ------------------------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class Changes(AsyncIterator[frozenset[SourceKey]]):
         self._keys: set[SourceKey] = set()
         self._has_news = asyncio.Event()
 
-    def tell(self, key: SourceKey | None) -> None:
+    def note(self, key: SourceKey | None) -> None:
         """Add a source, or with None only wake the reader."""
         if key is not None:
             self._keys.add(key)
@@ -213,5 +213,5 @@ class Changes(AsyncIterator[frozenset[SourceKey]]):
 
 @lru_cache(maxsize=1024)
 def _shared(text: str) -> str:
-    """The same text once, however many sources it is told of."""
+    """The same text once, however many sources it is noted for."""
     return text

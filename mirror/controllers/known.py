@@ -13,12 +13,10 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from mirror.controllers.applying import Applier
-from mirror.controllers.assigning import Assigner
-from mirror.controllers.history import Changes, Entry, History
-from mirror.controllers.memory import Memories
-from mirror.controllers.observing import placement_request_of
-from mirror.controllers.sources import Sources, source_key
+from mirror.controllers.history import Changes, Entry
+from mirror.controllers.requesting import placement_request_of
+from mirror.controllers.sources import source_key
+from mirror.controllers.state import MirroringState
 from mirror.decide.snapshot import Memory
 from mirror.kinds.base import BadAnnotation, Kind, Progress, is_held
 from mirror.kinds.read_model import moments_of, view_of
@@ -26,8 +24,6 @@ from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.model.views import JobView, Moment, WorkerView
-from mirror.runtime.clock import Clock
-from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
@@ -37,51 +33,45 @@ _LATEST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 class Knowledge:
     """``model.views.Known`` of one manager."""
 
-    sources: Sources
-    registry: Registry
-    assigner: Assigner
-    memories: Memories
-    applier: Applier
-    history: History
-    clock: Clock
+    state: MirroringState
 
     def workers(self) -> tuple[WorkerView, ...]:
         """All workers, by name."""
-        found = sorted(self.registry.workers.values(), key=lambda worker: worker.name)
+        found = sorted(self.state.workers.values(), key=lambda worker: worker.name)
         return tuple(self._worker_view(worker) for worker in found)
 
     def jobs(self, namespace: str | None = None, *, most: int | None = None) -> tuple[JobView, ...]:
         """All sources, or the newest of them, newest first."""
-        found = [one for one in self.sources if namespace is None or one[1].metadata.namespace == namespace]
+        found = [one for one in self.state.sources if namespace is None or one[1].metadata.namespace == namespace]
         newest = heapq.nlargest(len(found) if most is None else most, found, key=_age)
         return tuple(self._view(*one) for one in newest)
 
     def keys(self) -> tuple[SourceKey, ...]:
         """All sources, in any order."""
-        return tuple(source_key(*one) for one in self.sources)
+        return tuple(source_key(*one) for one in self.state.sources)
 
     def job(self, key: SourceKey) -> JobView | None:
         """One source."""
         found = self._get(key)
-        return self._view(self.sources.kinds[key.kind], found) if found is not None else None
+        return self._view(self.state.sources.kinds[key.kind], found) if found is not None else None
 
     def _get(self, key: SourceKey) -> Object | None:
-        return self.sources.get(key) if key.kind in self.sources.kinds.by_name else None
+        return self.state.sources.get(key) if key.kind in self.state.sources.kinds.by_name else None
 
     def timeline(self, key: SourceKey) -> tuple[Moment, ...]:
-        """What happened to it, oldest first: what was seen, and before that what the source itself tells."""
+        """What happened to it, oldest first: what was seen, and before that what the source itself shows."""
         found = self._get(key)
         if found is None:
             return ()
-        kind = self.sources.kinds[key.kind]
+        kind = self.state.sources.kinds[key.kind]
         progress = kind.progress(found)
-        seen = self.history.of(found.metadata.uid)
+        seen = self.state.history.of(found.metadata.uid)
         kinds = {entry.kind for entry in seen}
         is_known = kinds | ({"Started"} if "Status" in kinds else set())
         own = [one for one in self._own_entries(kind, found, was_held="Released" in kinds) if one.kind not in is_known]
         if progress.placed:
             since, until = _seconds(progress.placed_at), _ended_at(progress, seen)
-            own += [one for one in self.history.of_worker(progress.placed) if since <= one.at <= until]
+            own += [one for one in self.state.history.of_worker(progress.placed) if since <= one.at <= until]
         return tuple(map(_moment, sorted((*own, *seen), key=lambda entry: entry.at)))
 
     def placement_obstacles(self, key: SourceKey) -> Mapping[str, str]:
@@ -89,7 +79,7 @@ class Knowledge:
         found = self._get(key)
         if found is None:
             return {}
-        return self._obstacles(self.sources.kinds[key.kind], found, self.memories.of(found.metadata.uid))
+        return self._obstacles(self.state.sources.kinds[key.kind], found, self.state.memories.of(found.metadata.uid))
 
     def obstacles_of_draft(self, kind: Kind, draft: Object) -> Mapping[str, str]:
         """The same for one that does not exist yet, whatever uid is written in it."""
@@ -98,14 +88,14 @@ class Knowledge:
     def _obstacles(self, kind: Kind, found: Object, memory: Memory) -> Mapping[str, str]:
         """Under ``""`` what is wrong with itself."""
         try:
-            request = placement_request_of(kind, found, memory, self.clock.monotonic())
+            request = placement_request_of(kind, found, memory, self.state.environment.clock.monotonic())
         except BadAnnotation as error:
             return {"": str(error)}
-        return self.assigner.obstacles(request, memory.refusal_texts)
+        return self.state.assigner.obstacles(request, memory.refusal_texts)
 
     def changes(self) -> Changes:
         """Which sources changed since the last time."""
-        return self.history.changes()
+        return self.state.history.changes()
 
     # -- views --------------------------------------------------------------------------------------------------------
 
@@ -118,7 +108,7 @@ class Knowledge:
             since=_text(connection.since),
             lost_since=_text(connection.lost_since),
             because="; ".join(filter(None, (connection.because, problems))),
-            jobs=self.sources.load_of(worker.name),
+            jobs=self.state.sources.load_of(worker.name),
             uid=worker.uid,
             version=worker.version,
             token_expires=_text(worker.token.expires),
@@ -137,12 +127,12 @@ class Knowledge:
     def _view(self, kind: Kind, found: Object) -> JobView:
         summary = kind.summary(found)
         placed = summary.placed or ""
-        lag_seconds = self._lag_seconds(source_key(kind, found)) if placed else None
+        lag_seconds = self.state.pending.lag_seconds(source_key(kind, found)) if placed else None
         because = "" if summary.is_finished else self._because(kind, found, placed)
         return view_of(kind, found, because=because, lag_seconds=lag_seconds)
 
     def _because(self, kind: Kind, found: Object, worker: str) -> str:
-        known = self.registry.workers.get(worker) if worker else None
+        known = self.state.workers.get(worker) if worker else None
         if worker and (known is None or not known.is_reachable):
             why = known.connection.because if known else "no Secret registers it"
             return f"worker {worker} is unreachable{': ' + why if why else ''}"
@@ -150,19 +140,15 @@ class Knowledge:
         if stored or worker or (kind.is_suspended(found) and not is_held(kind, found)):
             return stored
         # Not yet in its annotation, which is written at most once in a while (D21).
-        return self.memories.of(found.metadata.uid).in_the_way or self._why_unplaced(kind, found)
+        return self.state.memories.of(found.metadata.uid).in_the_way or self._why_unplaced(kind, found)
 
     def _why_unplaced(self, kind: Kind, found: Object) -> str:
-        memory = self.memories.of(found.metadata.uid)
+        memory = self.state.memories.of(found.metadata.uid)
         try:
-            request = placement_request_of(kind, found, memory, self.clock.monotonic())
+            request = placement_request_of(kind, found, memory, self.state.environment.clock.monotonic())
         except BadAnnotation as error:
             return str(error)
-        return self.assigner.why(request, memory.refusal_texts)
-
-    def _lag_seconds(self, key: SourceKey) -> float | None:
-        arrived = self.applier.arrived_at.get(key)
-        return None if arrived is None else max(0.0, self.clock.monotonic() - arrived)
+        return self.state.assigner.why(request, memory.refusal_texts)
 
     def _own_entries(self, kind: Kind, found: Object, *, was_held: bool) -> Iterator[Entry]:
         """What a source and its mirror say of what happened before we looked, in the order of a Job's life."""
@@ -172,7 +158,7 @@ class Knowledge:
                 yield from self._entries_of_mirror(kind, found, moment.worker)
 
     def _entries_of_mirror(self, kind: Kind, found: Object, worker_name: str) -> list[Entry]:
-        worker = self.registry.workers.get(worker_name)
+        worker = self.state.workers.get(worker_name)
         if worker is None:
             return []
         mirror = worker.mirrors_of(kind).get(worker.namespace_of(found.metadata.namespace), found.metadata.name)
@@ -209,7 +195,7 @@ def _text(moment: datetime | None) -> str:
 
 
 def _seconds(text: str | None) -> float:
-    """Seconds since 1970 of a time that a cluster told; 0 where there is none, or none that could be shown."""
+    """Seconds since 1970 of a time that a cluster has sent; 0 where there is none, or none that could be shown."""
     try:
         seconds = datetime.fromisoformat(text).timestamp() if text else 0.0
     except (ValueError, OverflowError):

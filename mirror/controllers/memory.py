@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import Unpack
 
 from msgspec.structs import replace
 
-from mirror.decide.snapshot import Memory
+from mirror.decide.snapshot import Memory, MemoryChange
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 
 MOST_GONE = 200_000
+FOREIGN_WRITES_FORGOTTEN_SECONDS = 60.0
 
 
 class Memories:
@@ -26,7 +27,7 @@ class Memories:
     def of(self, uid: str) -> Memory:
         return self._memories.get(uid) or Memory(uid)
 
-    def set(self, uid: str, **fields: Any) -> Memory:
+    def set(self, uid: str, **fields: Unpack[MemoryChange]) -> Memory:
         changed = replace(self.of(uid), **fields)
         if uid not in self._gone:  # work that was under way when its source went must leave nothing behind
             self._memories[uid] = changed
@@ -51,6 +52,14 @@ class Memories:
         memory = self._memories.get(source.metadata.uid)
         if memory is not None and memory.ended is not None and kind.summary(source).is_finished:
             self.set(source.metadata.uid, ended=None)
+
+    def forget_old_foreign_writes(self, uid: str, now: float) -> None:
+        """Whoever wrote a source's status has stopped: its next write is the first one again (D20)."""
+        memory = self._memories.get(uid)
+        if memory is None or not memory.foreign_status_writes:
+            return
+        if now - memory.foreign_written_at > FOREIGN_WRITES_FORGOTTEN_SECONDS:
+            self.set(uid, foreign_status_writes=0)
 
     def forget_foreign_writes(self) -> None:
         """What was seen while somebody else led were that leader's writes."""

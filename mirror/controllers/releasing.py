@@ -7,37 +7,37 @@ from __future__ import annotations
 
 from mirror.controllers.refusing import refusal_text
 from mirror.controllers.rereading import STALE, reread_source
-from mirror.controllers.tools import Tools
+from mirror.controllers.write_context import WriteContext
 from mirror.decide.snapshot import Snapshot
 from mirror.kinds.base import release_operations
 from mirror.kube import requests
 from mirror.kube.errors import BadRequest, Forbidden, Invalid, NotFound
 
 
-async def release(seen: Snapshot, tools: Tools) -> None:
+async def release(seen: Snapshot, context: WriteContext) -> None:
     """Unsuspend it, unless it changed since it was looked at: a user may have suspended it meanwhile.
 
     Raises:
         KubeError: it did not go well, and is to be tried again.
     """
-    uid, key, memories = seen.source.uid, seen.key, tools.memories
-    kind = seen.source.kind
+    uid, key, kind = seen.source.uid, seen.key, seen.source.kind
+    state = context.state
     operations = release_operations(kind, seen.source.found)
     patch = requests.json_patch(kind.resource, key.name, operations, namespace=key.namespace)
     try:
-        released = await tools.management.send_object(patch)
+        released = await context.management.send_object(patch)
     except NotFound:
         return  # deleted meanwhile: the watch tells
     except STALE as error:
-        await reread_source(seen, tools, error)
+        await reread_source(seen, context, error)
     except (Forbidden, Invalid, BadRequest) as error:
         text = f"held by our webhook, and may not be unsuspended: {refusal_text(error)}"
-        if memories.of(uid).release_refused != text:
-            tools.tell(seen, "ReleaseRefused", text)
-        memories.set(uid, release_refused=text, release_refused_at=tools.clock.monotonic())
+        if state.memories.of(uid).release_refused != text:
+            context.record_event(seen, "ReleaseRefused", text)
+        state.memories.set(uid, release_refused=text, release_refused_at=state.environment.clock.monotonic())
     else:
-        memories.set(uid, release_refused="")
-        tools.sources.of(kind).read_own_write(released)
-        tools.history.on_released(seen)
-        tools.log.info("released", source=key, worker=seen.source.placed)
-    tools.add(key)
+        state.memories.set(uid, release_refused="")
+        state.sources.of(kind).read_own_write(released)
+        state.history.on_released(seen)
+        state.environment.log.info("released", source=key, worker=seen.source.placed)
+    state.intake.add(key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from mirror.controllers.tools import Tools
+from mirror.controllers.write_context import WriteContext
 from mirror.decide.snapshot import Snapshot
 from mirror.kube import requests
 from mirror.kube.errors import BadAnswer, Conflict, KubeError, NotFound, OutcomeUnknown, ServerFailure
@@ -24,7 +24,7 @@ STALE = (Conflict, OutcomeUnknown, ServerFailure, BadAnswer)
 """Errors after which the object may be another than the one that the write was made for."""
 
 
-async def reread_source(seen: Snapshot, tools: Tools, error: KubeError) -> NoReturn:
+async def reread_source(seen: Snapshot, context: WriteContext, error: KubeError) -> NoReturn:
     """Look at the source as it is now.
 
     Raises:
@@ -33,12 +33,12 @@ async def reread_source(seen: Snapshot, tools: Tools, error: KubeError) -> NoRet
     """
     key, kind, found = seen.key, seen.source.kind, seen.source.found
     try:
-        now = await tools.management.send_object(requests.get(kind.resource, key.name, namespace=key.namespace))
+        now = await context.management.send_object(requests.get(kind.resource, key.name, namespace=key.namespace))
     except KubeError:
         raise error from None
     if _is_same(found, now):
         raise error
-    tools.take_source(kind, now)
+    context.take_source(kind, now)
     raise LookAgain
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
 from mirror.kube.objects import Object
-from mirror.model.keys import SourceKey
+from mirror.model.keys import Key, MirrorKey, SourceKey
 from mirror.runtime.store import IndexFunction, Store
 
 # The index of sources that are recorded on a worker and not over, by worker: what counts as its load.
@@ -19,10 +19,9 @@ UNSTARTED = "unstarted"
 class Sources:
     """All of them; a key says of which kind one is."""
 
-    def __init__(self, kinds: Kinds, *, on_load: Callable[[str], None] = lambda worker: None) -> None:
-        """``on_load`` is called with a worker whenever more or fewer sources count for it than before."""
+    def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
-        self._on_load = on_load
+        self._on_load: Callable[[str, int], None] = lambda worker, load: None
         self._stores = {kind.name: Store(indexes_of(kind), on_count=self._on_count) for kind in kinds}
 
     def __len__(self) -> int:
@@ -32,6 +31,10 @@ class Sources:
         for kind in self.kinds:
             for found in self._stores[kind.name]:
                 yield kind, found
+
+    def report_load_to(self, on_load: Callable[[str, int], None]) -> None:
+        """From now on, call this with a worker and its load whenever that is another than before."""
+        self._on_load = on_load
 
     def of(self, kind: Kind) -> Store:
         """The sources of one kind."""
@@ -47,6 +50,10 @@ class Sources:
             return recorded[0]
         found = self.get(key)
         return (self.kinds[key.kind].summary(found).placed if found is not None else None) or ""
+
+    def lane_of(self, key: Key) -> str:
+        """The worker that the work on a key may have to wait for; empty while it has none."""
+        return key.worker if isinstance(key, MirrorKey) else self.worker_of(key)
 
     def load_of(self, worker: str) -> int:
         """How many sources count for a worker: suspended ones too, finished ones not (D21)."""
@@ -69,7 +76,7 @@ class Sources:
 
     def _on_count(self, index: str, value: str) -> None:
         if index == BY_WORKER:
-            self._on_load(value)
+            self._on_load(value, self.load_of(value))
 
 
 def source_key(kind: Kind, found: Object) -> SourceKey:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Iterable, Set
 
-from mirror.controllers.memory import Memories
-from mirror.controllers.sources import Sources
+from mirror.controllers.events import EventRecorder
+from mirror.controllers.state import MirroringState
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.identity import has_labels
 from mirror.decide.mirror_verdict import MirrorState, MirrorVerdict, classify_mirror, is_too_many
@@ -17,8 +17,6 @@ from mirror.kube.errors import ApiError, KubeError, NotFound
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import MirrorKey
-from mirror.telemetry.logs import Log
-from mirror.telemetry.metrics import Metrics
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
@@ -26,33 +24,70 @@ ASKED_AT_ONCE = 8
 CREATING_LOOK_SECONDS = 1.0
 
 
+class DueSweeps:
+    """Workers whose mirrors are to be judged before the next round. Filled by ``routes``."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._changed = asyncio.Event()
+
+    def add(self, worker: str) -> None:
+        self._names.add(worker)
+        self._changed.set()
+
+    def discard(self, worker: str) -> None:
+        """It is no worker any more."""
+        self._names.discard(worker)
+
+    def add_all(self, workers: Iterable[str]) -> None:
+        """A round: those who take them are awake."""
+        self._names.update(workers)
+
+    def take(self, *, except_for: Set[str]) -> set[str]:
+        """Those that are due, but for some that are left for later."""
+        taken = self._names - except_for
+        self._names -= taken
+        return taken
+
+    def wake_if_due(self, worker: str) -> None:
+        """A worker may be taken again."""
+        if worker in self._names:
+            self._changed.set()
+
+    async def wait(self) -> None:
+        """Until one is added."""
+        await self._changed.wait()
+
+    def clear_changed(self) -> None:
+        """What was added is about to be taken."""
+        self._changed.clear()
+
+
 class Sweeper:
     """Judges mirrors by key, and all mirrors of a worker from time to time."""
 
     def __init__(
         self,
+        state: MirroringState,
         management: Client,
-        sources: Sources,
         registry: Registry,
         *,
-        memories: Memories,
+        due: DueSweeps,
         mirrors: MirrorWriter,
-        log: Log,
-        metrics: Metrics,
-        on_halt: Callable[[Worker, str], None],
+        recorder: EventRecorder,
     ) -> None:
         self._management = management
-        self._sources = sources
+        self._sources = state.sources
+        self._memories = state.memories
+        self._log = state.environment.log
+        self._metrics = state.environment.metrics
         self._registry = registry
-        self._memories = memories
+        self._due = due
         self._mirrors = mirrors
-        self._log = log
-        self._metrics = metrics
-        self._on_halt = on_halt
-        self._due: set[str] = set()
+        self._recorder = recorder
         self._sweeping: set[str] = set()
+        # How many mirrors the last sweep of a worker left, since they were too many; of workers that exist.
         self._halted: dict[str, int] = {}
-        self._wake = asyncio.Event()
 
     async def work_on(self, key: MirrorKey) -> float | None:
         """Judge one mirror; what is uncertain is left to the sweep."""
@@ -79,14 +114,6 @@ class Sweeper:
         namespace = worker.source_namespace_of(mirror.metadata.namespace)
         return namespace is not None and self._sources.of(kind).get(namespace, mirror.metadata.name) is not None
 
-    def sweep_soon(self, worker: str) -> None:
-        self._due.add(worker)
-        self._wake.set()
-
-    def forget_worker(self, worker: str) -> None:
-        self._due.discard(worker)
-        self._halted.pop(worker, None)
-
     async def run(self, interval_seconds: float) -> None:
         """Sweep each worker when it is asked for and every interval, until cancelled."""
         loop = asyncio.get_running_loop()
@@ -97,16 +124,17 @@ class Sweeper:
                 is_time = False
                 try:
                     async with asyncio.timeout_at(next_round):
-                        await self._wake.wait()
+                        await self._due.wait()
                 except TimeoutError:
                     is_time = True  # not asked of the clock alone: a timer may come a hair before its time
-                self._wake.clear()
+                self._due.clear_changed()
                 if is_time or loop.time() >= next_round:
                     next_round = loop.time() + interval_seconds
-                    self._due.update(self._registry.workers)
+                    self._due.add_all(self._registry.workers)
                     self._registry.forget_unused()
-                for name in self._due - self._sweeping:
-                    self._due.discard(name)
+                    for name in self._halted.keys() - self._registry.workers.keys():
+                        del self._halted[name]
+                for name in self._due.take(except_for=self._sweeping):
                     worker = self._registry.workers.get(name)
                     if worker is not None and worker.is_reachable:
                         self._sweeping.add(name)
@@ -117,8 +145,7 @@ class Sweeper:
             await self._sweep(worker)
         finally:
             self._sweeping.discard(worker.name)
-            if worker.name in self._due:
-                self._wake.set()
+            self._due.wake_if_due(worker.name)
 
     async def _sweep(self, worker: Worker) -> None:
         judged = [
@@ -162,7 +189,8 @@ class Sweeper:
             f"none was deleted. If their sources are really gone, delete them there (label {names.ORIGIN})"
         )
         self._log.error("sweep halted", worker=worker.name, count=count, mirrors=mirrors)
-        self._on_halt(worker, text)
+        if (secret := self._registry.secret_of(worker.name)) is not None:
+            self._recorder.warn_about_secret(secret, "SweepHalted", text)
 
     async def _confirmed(self, worker: Worker, doubtful: list[tuple[Kind, Object]]) -> list[tuple[Kind, Object]]:
         """Those whose source the management cluster itself says is not there; never on a refusal to tell."""

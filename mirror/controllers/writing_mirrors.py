@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mirror.controllers.refusing import is_same_text, refusal_text, was_certainly_not_done
 from mirror.controllers.rereading import STALE, reread_mirror
-from mirror.controllers.tools import Tools
+from mirror.controllers.write_context import WriteContext
 from mirror.decide.following import MOST_FIELDS, RESENDS
 from mirror.decide.identity import Identity, identify
 from mirror.decide.snapshot import Look, Refusal, Snapshot
@@ -25,7 +25,7 @@ from mirror.kube.errors import (
 from mirror.kube.objects import Object
 from mirror.kube.resources import NAMESPACES
 from mirror.model import names
-from mirror.model.keys import MirrorKey, SourceKey
+from mirror.model.keys import MirrorKey
 from mirror.runtime.backoff import Backoff
 from mirror.workers.mirrors import MirrorStore
 from mirror.workers.worker import Worker
@@ -39,11 +39,9 @@ POD_SECURITY = "pod-security.kubernetes.io/"
 class MirrorWriter:
     """One write after the other; an error ends the plan and is retried by the loop."""
 
-    def __init__(self, tools: Tools, arrived_at: dict[SourceKey, float]) -> None:
-        self._t = tools
-        self._log = tools.log
-        self._arrived_at = arrived_at
-        """See ``Applier.arrived_at``."""
+    def __init__(self, context: WriteContext) -> None:
+        self._t = context
+        self._log = context.environment.log
         # Creates whose answer is not there yet: the watch may show the object before.
         self._creating: set[MirrorKey] = set()
 
@@ -54,10 +52,10 @@ class MirrorWriter:
     @property
     def origin(self) -> str:
         """The management cluster's, as mirrors are labeled with it."""
-        return self._t.transform.origin
+        return self._t.state.transform.origin
 
     async def create(self, seen: Snapshot, worker: Worker) -> None:
-        """Make the mirror; what is in its place already is adopted, or in the way (D1, D5)."""
+        """Create the mirror; what has its name already is adopted, or in the way (D1, D5)."""
         key = _key(seen, worker)
         self._creating.add(key)
         try:
@@ -68,8 +66,8 @@ class MirrorWriter:
     async def _create(self, seen: Snapshot, worker: Worker) -> None:
         source, kind, t = seen.source, seen.source.kind, self._t
         namespace = worker.namespace_of(seen.key.namespace)
-        body = kind.mirror_body(source.found, namespace=namespace, transform=t.transform)
-        memory = t.memories.of(source.uid)
+        body = kind.mirror_body(source.found, namespace=namespace, transform=t.state.transform)
+        memory = t.state.memories.of(source.uid)
         try:
             created = await worker.client.send_object(requests.create(kind.resource, body, namespace=namespace))
         except AlreadyExists:
@@ -78,35 +76,44 @@ class MirrorWriter:
         except (Forbidden, NotFound, Invalid, BadRequest) as error:
             lacks_namespace = isinstance(error, NotFound) and t.create_namespaces
             if lacks_namespace and await self._create_namespace(worker, namespace, seen.key.namespace):
-                t.add(seen.key)
+                t.state.intake.add(seen.key)
                 return
             self._refused(seen, worker, refusal_text(error), reason="Refused", was_first=memory.first_create)
             return
         except KubeError as error:
             if not was_certainly_not_done(error):
-                t.memories.set(source.uid, first_create=False, create_unanswered=True)
+                t.state.memories.set(source.uid, first_create=False, create_unanswered=True)
             worker.suspect(error)
             raise
         self._have_mirror(seen, worker, created, is_as_sent=kind.is_as_sent(body, created))
 
     def _have_mirror(self, seen: Snapshot, worker: Worker, mirror: Object, *, is_as_sent: bool) -> None:
         t, uid = self._t, seen.source.uid
-        found: dict[str, object] = {"mirror_uid": mirror.metadata.uid, "look": None, "in_the_way": "", "refusals": ()}
-        t.memories.set(uid, first_create=False, create_unanswered=False, **found)
+        t.state.memories.set(
+            uid,
+            first_create=False,
+            create_unanswered=False,
+            mirror_uid=mirror.metadata.uid,
+            look=None,
+            in_the_way="",
+            refusals=(),
+        )
         worker.mirrors_of(seen.source.kind).take_own_write(mirror)
-        arrived = self._arrived_at.pop(seen.key, None)
-        if arrived is not None:
-            t.metrics.create_to_copy.observe(t.clock.monotonic() - arrived)
+        waited = t.state.pending.finish_arrival(seen.key)
+        if waited is not None:
+            t.environment.metrics.create_to_copy.observe(waited)
         self._log.info("mirrored", source=seen.key, worker=worker.name, mirror_uid=mirror.metadata.uid)
-        self._t.tell(seen, "Mirrored", f"Mirrored to worker {worker.name}", is_warning=False)
-        t.history.on_mirrored(seen, worker.name)
-        source = t.sources.get(seen.key)
+        self._t.record_event(seen, "Mirrored", f"Mirrored to worker {worker.name}", is_warning=False)
+        t.state.history.on_mirrored(seen, worker.name)
+        source = t.state.sources.get(seen.key)
         if source is None or source.metadata.uid != uid or source.metadata.deletion_timestamp is not None:
-            t.add(MirrorKey(worker.name, seen.key.kind, mirror.metadata.namespace, mirror.metadata.name))
+            t.state.intake.add(MirrorKey(worker.name, seen.key.kind, mirror.metadata.namespace, mirror.metadata.name))
         if is_as_sent:
-            t.agree(seen.source.found, mirror)  # its own changes, and those of its source, name the key again
+            t.state.comparison.note_equal(
+                seen.source.found, mirror
+            )  # its own changes, and those of its source, name the key again
         else:
-            t.add(seen.key)
+            t.state.intake.add(seen.key)
 
     async def _adopt_or_refuse(self, seen: Snapshot, worker: Worker, namespace: str, *, was_first: bool) -> None:
         """The name is taken: by a create of ours whose answer was lost, a namesake's mirror, or somebody else (D1)."""
@@ -114,7 +121,7 @@ class MirrorWriter:
         try:
             found = await self._read(seen, worker)
         except NotFound:
-            t.add(seen.key)
+            t.state.intake.add(seen.key)
             return
         match self._identity(seen, found):
             case Identity.OURS | Identity.UNLABELED | Identity.REPLACED:
@@ -122,11 +129,11 @@ class MirrorWriter:
                 return
             case Identity.NAMESAKE:
                 worker.mirrors_of(seen.source.kind).take_read(found, was_dropped=True)
-                t.add(_key(seen, worker))
-                t.add(seen.key)
+                t.state.intake.add(_key(seen, worker))
+                t.state.intake.add(seen.key)
                 return
         text = f"worker {worker.name} has a Job of this name that is not ours"
-        self._t.tell(seen, "MirrorConflict", text)
+        self._t.record_event(seen, "MirrorConflict", text)
         self._refused(seen, worker, "the name is taken there", reason="MirrorConflict", was_first=was_first)
 
     async def _read(self, seen: Snapshot, worker: Worker) -> Object:
@@ -137,7 +144,7 @@ class MirrorWriter:
         )
 
     def _identity(self, seen: Snapshot, found: Object) -> Identity:
-        recorded = self._t.memories.of(seen.source.uid).mirror_uid or seen.source.stored.mirror_uid
+        recorded = self._t.state.memories.of(seen.source.uid).mirror_uid or seen.source.stored.mirror_uid
         uid, origin = seen.source.uid, self.origin
         return identify(found.metadata.uid, found.labels, origin=origin, source_uid=uid, recorded_uid=recorded)
 
@@ -146,24 +153,24 @@ class MirrorWriter:
         t, uid = self._t, seen.source.uid
         text = f"worker {worker.name}: {because}"
         self._log.info("mirror refused", source=seen.key, worker=worker.name, because=because)
-        counted = t.metrics.worker(worker.name)
+        counted = t.environment.metrics.worker(worker.name)
         (counted.name_conflicts if reason == "MirrorConflict" else counted.refused_mirrors).inc()
         if reason != "MirrorConflict":
-            self._t.tell(seen, reason, text)
+            self._t.record_event(seen, reason, text)
         if was_first:
-            refusals = dict(t.memories.of(uid).refusals)
+            refusals = dict(t.state.memories.of(uid).refusals)
             before = refusals.get(worker.name)
             times = before.times + 1 if before is not None else 1
             if before is not None and is_same_text(before.because, because):
                 because = before.because
-            until = t.clock.monotonic() + REFUSED.delay(times)
+            until = t.environment.clock.monotonic() + REFUSED.delay(times)
             refusals[worker.name] = Refusal(because, until, times)
-            t.memories.set(uid, refusals=tuple(refusals.items()), refused_on=worker.name, first_create=False)
-        elif t.memories.of(uid).in_the_way != text:
-            t.memories.set(uid, in_the_way=text)
+            t.state.memories.set(uid, refusals=tuple(refusals.items()), refused_on=worker.name, first_create=False)
+        elif t.state.memories.of(uid).in_the_way != text:
+            t.state.memories.set(uid, in_the_way=text)
         else:
             return  # the same as before: the plan says when to try again
-        t.add(seen.key)
+        t.state.intake.add(seen.key)
 
     async def _create_namespace(self, worker: Worker, namespace: str, source_namespace: str) -> bool:
         """Create what is missing, with the pod security that the source's namespace has here (D18)."""
@@ -175,7 +182,7 @@ class MirrorWriter:
             self._log.warning(text, namespace=source_namespace, error=error)
             return False
         labels = {key: value for key, value in here.labels.items() if key.startswith(POD_SECURITY)}
-        labels[names.ORIGIN] = self._t.transform.origin
+        labels[names.ORIGIN] = self._t.state.transform.origin
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
         try:
             await worker.client.send(requests.create(NAMESPACES, body))
@@ -198,29 +205,29 @@ class MirrorWriter:
             look = Look.ELSEWHERE if _is_elsewhere(mirrors, uid, expected) else Look.GONE
         else:
             if self._identity(seen, found) in (Identity.OURS, Identity.UNLABELED):
-                t.memories.set(uid, mirror_uid=found.metadata.uid, read_at=t.clock.monotonic())
+                t.state.memories.set(uid, mirror_uid=found.metadata.uid, read_at=t.environment.clock.monotonic())
                 mirrors.take_read(found)
                 return  # if that was no news, the watch knows better: it went since, or comes; the plan looks again
             look = Look.FOREIGN
         self._log.info("mirror looked for", source=seen.key, worker=worker.name, found=look.value)
-        t.memories.set(uid, look=look, looked_for=expected, read_at=t.clock.monotonic())
-        t.add(seen.key)
+        t.state.memories.set(uid, look=look, looked_for=expected, read_at=t.environment.clock.monotonic())
+        t.state.intake.add(seen.key)
 
     async def restore_labels(self, seen: Snapshot, worker: Worker) -> None:
         """Put our labels back on the mirror that lost them, if it is still the same object (D11)."""
         assert seen.mirror is not None
-        t, uid, now, metadata = self._t, seen.source.uid, self._t.clock.monotonic(), seen.mirror.metadata
+        t, uid, now, metadata = self._t, seen.source.uid, self._t.environment.clock.monotonic(), seen.mirror.metadata
         body = {"metadata": {"uid": metadata.uid, "labels": {names.ORIGIN: self.origin, names.SOURCE_UID: uid}}}
         kind = seen.source.kind
         patch = requests.merge_patch(kind.resource, metadata.name, body, namespace=metadata.namespace)
-        memory = t.memories.of(uid)
+        memory = t.state.memories.of(uid)
         times = memory.relabeled_times + 1 if now - memory.relabeled_at < LABELS_LASTED_SECONDS else 1
-        t.memories.set(uid, look=None, relabeled_at=now, relabeled_times=times)
+        t.state.memories.set(uid, look=None, relabeled_at=now, relabeled_times=times)
         try:
             restored = await worker.client.send_object(patch)
         except (NotFound, Conflict):
             worker.mirrors_of(kind).forget_deleted(metadata.namespace, metadata.name, metadata.uid)
-            t.add(seen.key)
+            t.state.intake.add(seen.key)
             return
         except (Forbidden, Invalid, BadRequest) as error:
             text = f"worker {worker.name} rejects the labels of the mirror: {refusal_text(error)}"
@@ -230,8 +237,8 @@ class MirrorWriter:
             if self._identity(seen, restored) is Identity.OURS:
                 text = f"the mirror on worker {worker.name} had lost its labels; they were restored"
         if times <= RESENDS:
-            self._t.tell(seen, "MirrorChanged", text)
-        t.add(seen.key)
+            self._t.record_event(seen, "MirrorChanged", text)
+        t.state.intake.add(seen.key)
 
     async def patch(self, seen: Snapshot, worker: Worker, changes: Changes) -> None:
         """Give the mirror what its source has now."""
@@ -242,7 +249,7 @@ class MirrorWriter:
         patch = requests.json_patch(
             kind.resource, metadata.name, [version, *changes.operations], namespace=metadata.namespace
         )
-        memory = t.memories.of(uid)
+        memory = t.state.memories.of(uid)
         times = memory.sent_times + 1 if memory.sent_digest == changes.digest else 1
         try:
             patched = await worker.client.send_object(patch)
@@ -253,24 +260,30 @@ class MirrorWriter:
             return
         except (Forbidden, Invalid, BadRequest) as error:
             text = f"worker {worker.name} rejected the change: {refusal_text(error)}"
-            now = t.clock.monotonic()
-            sent = {"sent_digest": changes.digest, "sent_times": times, "sent_at": now}
-            t.memories.set(uid, patch_refused=text, patch_refused_at=now, **sent)
-            self._t.tell(seen, "Refused", text)
-            t.add(seen.key)
+            now = t.environment.clock.monotonic()
+            t.state.memories.set(
+                uid,
+                patch_refused=text,
+                patch_refused_at=now,
+                sent_digest=changes.digest,
+                sent_times=times,
+                sent_at=now,
+            )
+            self._t.record_event(seen, "Refused", text)
+            t.state.intake.add(seen.key)
             return
-        sent_at = t.clock.monotonic()
-        t.memories.set(uid, sent_digest=changes.digest, sent_times=times, sent_at=sent_at, patch_refused="")
+        sent_at = t.environment.clock.monotonic()
+        t.state.memories.set(uid, sent_digest=changes.digest, sent_times=times, sent_at=sent_at, patch_refused="")
         self._log.info("mirror changed", source=seen.key, worker=worker.name)
         if times == RESENDS and changes.reverted:
             text = f"worker {worker.name} reverts changes to {', '.join(changes.reverted)[:MOST_FIELDS]}"
-            self._t.tell(seen, "MirrorChanged", text)
+            self._t.record_event(seen, "MirrorChanged", text)
         worker.mirrors_of(kind).take_own_write(patched)
-        t.add(seen.key)
+        t.state.intake.add(seen.key)
 
     async def delete(self, worker: Worker, key: MirrorKey, uid: str, *, because: str) -> None:
         """Delete a mirror, if it is still this object (D10)."""
-        kind, namespace, name = self._t.sources.kinds[key.kind], key.namespace, key.name
+        kind, namespace, name = self._t.state.sources.kinds[key.kind], key.namespace, key.name
         try:
             await worker.client.send(requests.delete(kind.resource, name, namespace=namespace, uid=uid))
         except (NotFound, Conflict):

@@ -5,11 +5,9 @@ The last of the ``rules``; they use ``ended_for_seconds``, too.
 
 from __future__ import annotations
 
-from typing import Any
-
 from mirror.decide.identity import Identity
 from mirror.decide.plan import Action, EmitEvent, FindMirror, PatchMirror, Plan, RestoreLabels
-from mirror.decide.snapshot import Snapshot
+from mirror.decide.snapshot import MemoryChange, Snapshot
 from mirror.decide.writing import source_write
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -44,9 +42,9 @@ def follow(seen: Snapshot) -> Plan | None:
     problem = problem or unlabeled
     # A patch on its way may yet be refused for the reason that is shown: it goes away once the mirror is as it should.
     waiting = problem or (seen.source.found.annotations.get(names.WAITING_BECAUSE) if patch else None)
-    tell: tuple[Action, ...] = ()
+    events: tuple[Action, ...] = ()
     if seen.memory.create_unanswered:
-        tell = (EmitEvent("Mirrored", f"Mirrored to worker {worker.name}", is_warning=False),)
+        events = (EmitEvent("Mirrored", f"Mirrored to worker {worker.name}", is_warning=False),)
     write, later = source_write(
         seen,
         status=following.status,
@@ -56,20 +54,20 @@ def follow(seen: Snapshot) -> Plan | None:
         more=following.more,
         cut=following.cut,
     )
-    remember: tuple[tuple[str, Any], ...] = (("create_unanswered", False),) if tell else ()
+    remember: MemoryChange = {"create_unanswered": False} if events else {}
     overridden = seen.changes.overridden if seen.changes is not None else ()
     if overridden and overridden != seen.memory.overridden:
         fields = ", ".join(overridden)[:MOST_FIELDS]
         text = f"the mirror on worker {worker.name} differs from the Job in {fields}; that is left as it is"
-        tell = (*tell, EmitEvent("MirrorChanged", text))
-        remember = (*remember, ("overridden", overridden))
+        events = (*events, EmitEvent("MirrorChanged", text))
+        remember["overridden"] = overridden
     if seen.identity is Identity.REPLACED:
-        remember = (*remember, ("mirror_uid", mirror.metadata.uid))  # nothing had run: this one is its mirror now
+        remember["mirror_uid"] = mirror.metadata.uid  # nothing had run: this one is its mirror now
     waits = [later, labels_again, PATCH_AGAIN_SECONDS if problem else None]
     if following.waits_for_pods:
         waits.append(max(1.0, SETTLED_SECONDS - ended_for))
     again = min((seconds for seconds in waits if seconds is not None), default=None)
-    return Plan("follows its mirror", (*tell, *write, *labels, *patch), again, remember)
+    return Plan("follows its mirror", (*events, *write, *labels, *patch), again, remember)
 
 
 def _keep_labels(seen: Snapshot) -> tuple[str, tuple[Action, ...], float | None]:

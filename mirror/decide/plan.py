@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from mirror.decide.snapshot import MemoryChange
 from mirror.kinds.base import Changes
 
 
@@ -30,8 +31,12 @@ class ReleaseSource(msgspec.Struct, frozen=True):
     """Unsuspend a source that our webhook holds, and say so no more, in one write (D16)."""
 
 
-class AskForPlace(msgspec.Struct, frozen=True):
-    """Let it wait for a worker."""
+class RequestAssignment(msgspec.Struct, frozen=True):
+    """Assign it to the worker that is available, or let it wait for one."""
+
+    worker: str | None = None
+    is_reason_reported: bool = False
+    """Why it waits is written on it: it need not be looked at before there is a worker, or another reason."""
 
 
 class CreateMirror(msgspec.Struct, frozen=True):
@@ -85,7 +90,7 @@ class EmitEvent(msgspec.Struct, frozen=True):
 Action = (
     WriteSource
     | ReleaseSource
-    | AskForPlace
+    | RequestAssignment
     | CreateMirror
     | FindMirror
     | JudgeMirror
@@ -102,18 +107,20 @@ class Plan(msgspec.Struct, frozen=True):
     because: str
     actions: tuple[Action, ...] = ()
     again_after_seconds: float | None = None
-    remember: tuple[tuple[str, Any], ...] = ()
-    """Fields of the source's ``Memory`` to set once the actions went well."""
+    remember: MemoryChange = {}
+    """What to remember of the source once the actions went well."""
 
     @property
     def requests(self) -> int:
         """How many requests the actions make."""
-        return sum(not isinstance(action, AskForPlace | EmitEvent) for action in self.actions)
+        return sum(not isinstance(action, RequestAssignment | EmitEvent) for action in self.actions)
 
     @property
-    def wants_place(self) -> bool:
-        """Whether the source waits for a place, or uses the one that it was given."""
+    def needs_assignment(self) -> bool:
+        """Whether the source waits for a worker, or records the one that it is assigned to."""
         for action in self.actions:
-            if isinstance(action, AskForPlace) or (isinstance(action, WriteSource) and action.records is not None):
+            if isinstance(action, RequestAssignment) or (
+                isinstance(action, WriteSource) and action.records is not None
+            ):
                 return True
         return False

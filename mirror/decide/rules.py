@@ -11,7 +11,6 @@ from mirror.decide.following import SETTLED_SECONDS, ended_for_seconds, follow
 from mirror.decide.identity import Identity
 from mirror.decide.plan import (
     Action,
-    AskForPlace,
     CreateMirror,
     DeleteMirror,
     EmitEvent,
@@ -19,6 +18,7 @@ from mirror.decide.plan import (
     JudgeMirror,
     Plan,
     ReleaseSource,
+    RequestAssignment,
 )
 from mirror.decide.snapshot import Look, Snapshot
 from mirror.decide.writing import source_write
@@ -29,6 +29,8 @@ FOREIGN_LOOK_SECONDS = 61.0
 UNREACHABLE_SHOWN_AFTER_SECONDS = 60.0
 CONFLICT_RETRY_SECONDS = 30.0
 WAITING_LOOK_SECONDS = 60.0
+SOONEST_LOOK_SECONDS = 0.001
+"""What rounding leaves of a time that is over may be less than a clock shows."""
 RELEASE_AGAIN_SECONDS = 60.0
 FIND_AGAIN_SECONDS = 1.0
 NAMESAKE_LOOK_SECONDS = 5.0
@@ -59,9 +61,9 @@ def leave_what_others_write(seen: Snapshot) -> Plan | None:
         return None
     why = "another controller writes this Job's status"
     write, later = source_write(seen, waiting=why)
-    told = seen.source.found.annotations.get(names.WAITING_BECAUSE) == why
-    tell = () if told else (EmitEvent("StatusConflict", f"{why}; it is left alone"),)
-    return Plan(why, (*write, *tell), min(FOREIGN_LOOK_SECONDS, later or FOREIGN_LOOK_SECONDS))
+    is_reported = seen.source.found.annotations.get(names.WAITING_BECAUSE) == why
+    events = () if is_reported else (EmitEvent("StatusConflict", f"{why}; it is left alone"),)
+    return Plan(why, (*write, *events), min(FOREIGN_LOOK_SECONDS, later or FOREIGN_LOOK_SECONDS))
 
 
 def keep_or_delete_finished(seen: Snapshot) -> Plan | None:
@@ -103,7 +105,7 @@ def hold_suspended(seen: Snapshot) -> Plan | None:
 
 
 def wait_to_record(seen: Snapshot) -> Plan | None:
-    """The API server refused to record a worker on it: its place is given back, and it asks again later (D5, D21)."""
+    """The API server refused to record a worker on it: its assignment is given up, and requested later (D5, D21)."""
     memory = seen.memory
     left = memory.record_refused_until - seen.monotonic
     if seen.source.placed is not None or left <= 0:
@@ -112,37 +114,63 @@ def wait_to_record(seen: Snapshot) -> Plan | None:
     return Plan(memory.record_refused, write, min(left, later or left))
 
 
-def give_a_place(seen: Snapshot) -> Plan | None:
-    """A source that may run, or is held until it may, asks for a place and is recorded where it is given one (D5)."""
-    source, memory = seen.source, seen.memory
+def assign_worker(seen: Snapshot) -> Plan | None:
+    """A source that may run, or is held until it may, is recorded on the worker that it is assigned to (D5, D21)."""
+    source, assignment = seen.source, seen.assignment
     if source.placed is not None and not seen.refused_now:
         return None
-    stored = source.found.annotations.get(names.WAITING_BECAUSE)
-    if seen.assignment.given is not None:
-        status = source.stored.placed_status(seen.assignment.given, seen.now)
-        if status is None:
-            why = "what is stored in its status allows no write"
-            write, later = source_write(seen, waiting=why)
-            return Plan(why, write, later)
-        # What it waited for is taken away by the write that records a worker (D21); where that worker has refused it
-        # before, only once it has a mirror: most likely it goes on waiting for the same.
-        waiting = stored if seen.assignment.given in memory.refusal_texts else None
-        write, _ = source_write(seen, status=status, waiting=waiting, records=seen.assignment.given)
-        return Plan(f"placed on {seen.assignment.given}", write, remember=(("first_create", True),))
-    clears = source.placed is not None
-    status = source.stored.placed_status(None, seen.now) if clears else None
+    if assignment.assigned is not None:
+        return _record_assignment(seen, assignment.assigned)
+    if source.placed is not None:
+        return _clear_refused_record(seen)
+    if assignment.available is not None:
+        plan = _record_assignment(seen, assignment.available)
+        request = RequestAssignment(assignment.available)
+        return msgspec.structs.replace(plan, actions=(request, *plan.actions)) if plan.needs_assignment else plan
+    return _wait_for_assignment(seen)
+
+
+def _record_assignment(seen: Snapshot, worker: str) -> Plan:
+    stored = seen.source.found.annotations.get(names.WAITING_BECAUSE)
+    status = seen.source.stored.placed_status(worker, seen.now)
+    if status is None:
+        why = "what is stored in its status allows no write"
+        write, later = source_write(seen, waiting=why)
+        return Plan(why, write, later)
+    # What it waited for is taken away by the write that records a worker (D21); where that worker has refused it
+    # before, only once it has a mirror: most likely it goes on waiting for the same.
+    waiting = stored if worker in seen.memory.refusal_texts else None
+    write, _ = source_write(seen, status=status, waiting=waiting, records=worker)
+    return Plan(f"placed on {worker}", write, remember={"first_create": True})
+
+
+def _clear_refused_record(seen: Snapshot) -> Plan:
+    """Its worker has refused it: the record goes first, then another worker is requested (D5)."""
+    stored = seen.source.found.annotations.get(names.WAITING_BECAUSE)
+    status = seen.source.stored.placed_status(None, seen.now)
     why = seen.assignment.bad_annotation or seen.assignment.waiting_because
-    if why and source.is_held and not clears:
+    write, later = source_write(seen, status=status, waiting=why or stored, clears=True)
+    return Plan(why or f"worker {seen.source.placed} has refused it", write, later)
+
+
+def _wait_for_assignment(seen: Snapshot) -> Plan:
+    source, memory, assignment = seen.source, seen.memory, seen.assignment
+    stored = source.found.annotations.get(names.WAITING_BECAUSE)
+    why = assignment.bad_annotation or assignment.waiting_because
+    status = None
+    if why and source.is_held:
         status = source.stored.suspended_status(seen.now)  # only where it has to wait: kubectl would show it as running
-    write, later = source_write(seen, status=status, waiting=why or stored, clears=clears)
-    # It asks again although it waits already: its request may be another one by now.
-    ask = () if seen.assignment.bad_annotation else (AskForPlace(),)
-    again = [refusal.until - seen.monotonic for _, refusal in memory.refusals if refusal.until > seen.monotonic]
+    write, later = source_write(seen, status=status, waiting=why or stored)
+    # Although it may wait already: its request may be another one by now. Before the write, which takes a while.
+    request = RequestAssignment(is_reason_reported=bool(assignment.waiting_because))
+    left = (refusal.until - seen.monotonic for _, refusal in memory.refusals)
+    again = [max(seconds, SOONEST_LOOK_SECONDS) for seconds in left if seconds > 0]
     if later is not None:
         again.append(later)
     if not why:
-        again.append(WAITING_LOOK_SECONDS)  # else it is woken once it has a place, or another reason to wait
-    return Plan(why or "asks for a place", (*write, *ask), min(again, default=None))
+        again.append(WAITING_LOOK_SECONDS)  # else it is woken once it has a worker, or another reason to wait
+    requests = () if assignment.bad_annotation else (request,)
+    return Plan(why or "waits for a worker", (*requests, *write), min(again, default=None))
 
 
 def release_held(seen: Snapshot) -> Plan | None:
@@ -192,22 +220,22 @@ def wait_for_worker(seen: Snapshot) -> Plan | None:
     shown_from = min(UNREACHABLE_SHOWN_AFTER_SECONDS, seen.policy.lost_after_seconds)
     left = [at - worker.lost_for_seconds for at in (shown_from, seen.policy.lost_after_seconds)]
     stored = waiting = seen.source.found.annotations.get(names.WAITING_BECAUSE)
-    tell: tuple[Action, ...] = ()
+    events: tuple[Action, ...] = ()
     if left[1] <= 0:
         waiting = f"worker {worker.name} is lost; the Job stays assigned to it"
-        if stored != waiting:  # what is stored remembers, over restarts too, that it was told
-            tell = (EmitEvent("WorkerLost", f"{waiting} ({worker.because})"),)
+        if stored != waiting:  # what is stored remembers, over restarts too, that it was reported
+            events = (EmitEvent("WorkerLost", f"{waiting} ({worker.because})"),)
     elif left[0] <= 0:
         waiting = f"worker {worker.name} is unreachable"
     again = min((seconds for seconds in left if seconds > 0), default=None)
     why = f"worker {worker.name} is unreachable"
     if seen.source.is_suspended and (plan := _show_suspended(seen, why, waiting=waiting)).actions:
-        return Plan(plan.because, (*plan.actions, *tell), again)
+        return Plan(plan.because, (*plan.actions, *events), again)
     write, later = source_write(seen, waiting=waiting)
     if not write:
-        tell = ()  # it goes with the write, which may have to wait
+        events = ()  # it goes with the write, which may have to wait
     again = min((s for s in (again, later) if s is not None), default=None)
-    return Plan(why, (*write, *tell), again)
+    return Plan(why, (*write, *events), again)
 
 
 def make_room_for_mirror(seen: Snapshot) -> Plan | None:
@@ -278,8 +306,8 @@ def _give_up_lost(seen: Snapshot) -> Plan:
 def _show_suspended(seen: Snapshot, why: str, *, waiting: str | None = None) -> Plan:
     status = seen.source.stored.suspended_status(seen.now)
     write, later = source_write(seen, status=status, waiting=waiting)
-    tell = (EmitEvent("Suspended", "Job suspended", is_warning=False),) if status is not None else ()
-    return Plan(why, (*write, *tell), later)
+    events = (EmitEvent("Suspended", "Job suspended", is_warning=False),) if status is not None else ()
+    return Plan(why, (*write, *events), later)
 
 
 def _age_seconds(seen: Snapshot) -> float:
@@ -294,7 +322,7 @@ RULES: tuple[Callable[[Snapshot], Plan | None], ...] = (
     restore_erased_record,
     hold_suspended,
     wait_to_record,
-    give_a_place,
+    assign_worker,
     release_held,
     store_seen_end,
     wait_for_worker,

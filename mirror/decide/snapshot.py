@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
+from typing import TypedDict
 
 import msgspec
 
@@ -36,7 +37,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
 
     ``first_create``: this process recorded the placement and no create can have happened yet, so a refusal is one of
     the very first create (D1). ``look`` answers for ``looked_for`` only. ``create_unanswered``: the answer to a create
-    never came; if the mirror shows up, nobody has been told of it yet.
+    never came; if the mirror shows up, it was not reported yet.
     """
 
     uid: str = ""
@@ -75,12 +76,44 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """Why the API server does not let us record a worker on the source."""
     record_refused_times: int = 0
     record_refused_until: float = float("-inf")
-    """Monotonic seconds; it gets no place before."""
+    """Monotonic seconds; it is assigned to no worker before."""
 
     @property
     def refusal_texts(self) -> dict[str, str]:
         """By worker: why it refused the first create."""
         return {worker: refusal.because for worker, refusal in self.refusals}
+
+
+class MemoryChange(TypedDict, total=False):
+    """Fields of a ``Memory`` to set; they mean what they mean there."""
+
+    first_create: bool
+    create_unanswered: bool
+    mirror_uid: str
+    ended: Object | None
+    ended_seen_at: float
+    relabeled_at: float
+    relabeled_times: int
+    read_at: float
+    looked_for: str
+    look: Look | None
+    refused_on: str
+    in_the_way: str
+    refusals: tuple[tuple[str, Refusal], ...]
+    sent_digest: str
+    sent_times: int
+    sent_at: float
+    overridden: tuple[str, ...]
+    patch_refused: str
+    patch_refused_at: float
+    release_refused: str
+    release_refused_at: float
+    waiting_written_at: float
+    foreign_status_writes: int
+    foreign_written_at: float
+    record_refused: str
+    record_refused_times: int
+    record_refused_until: float
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -91,7 +124,7 @@ class Source(msgspec.Struct, frozen=True):
     stored: StoredSource
     is_suspended: bool
     is_held: bool
-    """It is suspended by our webhook, until it has a place (D16)."""
+    """It is suspended by our webhook, until it has a worker (D16)."""
     is_finished: bool
     has_started: bool
     placed: str | None
@@ -124,12 +157,14 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 class AssignmentState(msgspec.Struct, frozen=True):
-    """What is known about a place for a source that has none."""
+    """What is known about a worker for a source that has none."""
 
-    given: str | None = None
-    """The worker that placement has given to it, not recorded yet."""
+    assigned: str | None = None
+    """The worker that it is assigned to, not recorded yet."""
+    available: str | None = None
+    """The worker that it is assigned to if it requests that now; None: it has to wait."""
     waiting_because: str = ""
-    """What placement answered; empty while it has not been asked or answers with a worker."""
+    """Why no worker takes it; empty where one does, or that is not known yet."""
     bad_annotation: str = ""
     found_on: str | None = None
     """A worker that has a mirror of this unplaced source: its record was erased."""

@@ -6,7 +6,7 @@ takes the kind from the key, and asks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
@@ -219,6 +219,14 @@ class Kind(Protocol):
         """
         ...
 
+    @property
+    def own_annotations(self) -> Mapping[str, Callable[[Object], str]]:
+        """Annotations that only this kind has, and that are fixed once a source is placed: how each is checked.
+
+        A check returns what is wrong with a source's annotation and the way out, for people; empty if nothing is.
+        """
+        ...
+
     def is_awaited_by_cron_job(self, found: Object) -> bool:
         """Whether a CronJob counts it as active although nothing moves; that may keep its next one from being made."""
         ...
@@ -235,6 +243,10 @@ class Kind(Protocol):
 
     def changes(self, source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
         """What of a mirror is not as its source wants it; None: nothing is to be done or said (D9)."""
+        ...
+
+    def claim_operations(self, found: Object, managed_by: str) -> Sequence[Mapping[str, Any]]:
+        """The JSON Patch that makes a new object ours, and suspends it unless it is suspended (D16)."""
         ...
 
     def set_suspended(self, value: bool) -> Mapping[str, Any]:

@@ -10,18 +10,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from multidict import CIMultiDict
 
 from mirror.kube import amounts
-from mirror.kube.amounts import Head, InFlight, Share
+from mirror.kube.amounts import InFlight
 from mirror.kube.answers import error_from_answer
 from mirror.kube.credentials import Credentials
 from mirror.kube.errors import (
@@ -30,7 +29,6 @@ from mirror.kube.errors import (
     KubeError,
     OutcomeUnknown,
     ServerFailure,
-    TooLarge,
     TooManyRequests,
     Unreachable,
 )
@@ -38,14 +36,12 @@ from mirror.kube.limits import Limiter, LimiterState
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.permits import WritePermit
 from mirror.kube.requests import JSON, Request
+from mirror.kube.streaming import Silence, read_error, read_lines, read_pieces, seconds_of
 from mirror.kube.transport import Answer, HttpTransport, Opened, Transport, was_connecting
 from mirror.model.version import version
 
 _UNASKED_PAUSE_SECONDS = 1.0
 """How long a 429 that names no time quietens a cluster."""
-
-Silence: TypeAlias = float | Callable[[], float]
-"""For how many seconds a stream may say nothing; a function is asked before each piece."""
 
 
 class Observer(Protocol):
@@ -164,10 +160,10 @@ class Client:
             await self._limiter.acquire(urgent=request.urgent, rank=request.rank, flow=request.flow)
         ends_at = asyncio.get_running_loop().time() + request.deadline_seconds
         async with contextlib.AsyncExitStack() as stack:
-            opened = await self._open(request, stack, _seconds(silent_seconds))
+            opened = await self._open(request, stack, seconds_of(silent_seconds))
             _require_json(opened.status, opened.headers.get("Content-Type", ""))
             share = stack.enter_context(self._lines_in_flight.share())
-            lines = _lines(opened, silent_seconds, ends_at, share)
+            lines = read_lines(opened, silent_seconds, ends_at, share)
             yield await stack.enter_async_context(contextlib.aclosing(lines))
 
     @asynccontextmanager
@@ -189,7 +185,7 @@ class Client:
             opened = await self._open(request, stack, answered_within_seconds)
             if opened.status >= 300:
                 raise BadAnswer(f"the response is a redirect ({opened.status}), which an API server never sends")
-            yield await stack.enter_async_context(contextlib.aclosing(_pieces(opened, ends_at)))
+            yield await stack.enter_async_context(contextlib.aclosing(read_pieces(opened, ends_at)))
 
     async def close(self) -> None:
         """Close all connections; requests under way fail, later ones find it unreachable."""
@@ -239,7 +235,7 @@ class Client:
                         opened = await stack.enter_async_context(self._transport.open(request, headers))
                     counted.code = str(opened.status)
                     if opened.status >= 400:
-                        raise self._refusal(Answer(opened.status, opened.headers, await _read_error(opened)))
+                        raise self._refusal(Answer(opened.status, opened.headers, await read_error(opened)))
             except TimeoutError as error:
                 raise Unreachable(f"no response to the watch within {silent_seconds:g} s") from error
             except OutcomeUnknown as error:
@@ -329,92 +325,3 @@ def _require_json(status: int, content_type: str) -> None:
         raise BadAnswer(f"the response is a redirect ({status}), which an API server never sends")
     if not content_type.lower().startswith(JSON):
         raise BadAnswer("the response is not JSON: this is not a Kubernetes API server")
-
-
-async def _read_error(opened: Opened) -> bytes:
-    """The body of a refusal; cut off when it is absurdly long, which makes it unreadable and nothing else."""
-    body = bytearray()
-    while len(body) < amounts.MOST_ERROR_BYTES and (piece := await opened.chunk()):
-        body += piece
-    return bytes(body)
-
-
-async def _pieces(opened: Opened, ends_at: float) -> AsyncGenerator[bytes, None]:
-    """What comes, as it comes."""
-    while True:
-        try:
-            async with asyncio.timeout_at(ends_at):
-                piece = await opened.chunk()
-        except TimeoutError as error:
-            raise Unreachable("the text did not end in time") from error
-        except OutcomeUnknown as error:
-            raise Unreachable(str(error)) from error
-        if not piece:
-            return
-        yield piece
-
-
-def _seconds(silence: Silence) -> float:
-    return silence() if callable(silence) else silence
-
-
-async def _lines(opened: Opened, silence: Silence, ends_at: float, share: Share) -> AsyncGenerator[bytes, None]:
-    """Split what comes into lines. A last line without an end was cut off, and is dropped."""
-    loop = asyncio.get_running_loop()
-    lines = _Lines(share)
-    while True:
-        silent_seconds = _seconds(silence)
-        try:
-            async with asyncio.timeout_at(min(loop.time() + silent_seconds, ends_at)):
-                chunk = await opened.chunk()
-        except TimeoutError as error:
-            why = "did not end in time" if loop.time() >= ends_at else f"was silent for {silent_seconds:g} s"
-            raise Unreachable(f"the watch {why}") from error
-        except OutcomeUnknown as error:
-            raise Unreachable(str(error)) from error
-        if not chunk:
-            return
-        for line in lines.split(chunk):
-            yield line
-
-
-class _Lines:
-    """Puts lines together. Invariant: ``begun`` is the beginning of the line under way, whose size is ``size``."""
-
-    def __init__(self, share: Share) -> None:
-        self._share = share
-        self._begun = bytearray()
-        self._size = 0
-
-    def split(self, chunk: bytes) -> Iterator[bytes]:
-        """The lines that end in this chunk, without empty ones. Raises TooLarge."""
-        if b"\n\n" in chunk:
-            chunk = _LINE_ENDS.sub(b"\n", chunk)  # millions of them would take as many turns
-        begin = 0
-        while (end := chunk.find(b"\n", begin)) >= 0:
-            if self._size:
-                self._add(chunk[begin:end])
-                yield self._end()
-            elif end - begin > amounts.MOST_OBJECT_BYTES:
-                yield Head(chunk[begin:end])
-            elif end > begin:
-                yield chunk[begin:end]
-            begin = end + 1
-        self._add(chunk[begin:])
-
-    def _add(self, piece: bytes) -> None:
-        self._size += len(piece)
-        if self._size > amounts.MOST_LINE_BYTES:
-            raise TooLarge(f"a line of more than {amounts.MOST_LINE_BYTES} bytes")
-        room = amounts.MOST_OBJECT_BYTES - len(self._begun)
-        self._begun += piece[:room]
-        self._share.hold(len(self._begun))
-
-    def _end(self) -> bytes:
-        line = Head(self._begun) if self._size > amounts.MOST_OBJECT_BYTES else bytes(self._begun)
-        self._begun, self._size = bytearray(), 0
-        self._share.hold(0)
-        return line
-
-
-_LINE_ENDS = re.compile(rb"\n\n+")

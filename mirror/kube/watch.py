@@ -13,11 +13,12 @@ import msgspec
 from mirror.kube import amounts, requests
 from mirror.kube.amounts import Head
 from mirror.kube.answers import Status, error_from_status
-from mirror.kube.client import Client, Silence
+from mirror.kube.client import Client
 from mirror.kube.errors import BadAnswer, KubeError, TooLarge
 from mirror.kube.objects import JUNK, Object, decode_object, decoded, is_too_large, own, skimmed
 from mirror.kube.requests import Request
 from mirror.kube.resources import Resource
+from mirror.kube.streaming import Silence
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 """The annotation of the bookmark that ends the initial events of a watch-list."""

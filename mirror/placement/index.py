@@ -40,17 +40,17 @@ class Obstacles(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class _Entry:
-    """A worker: ``candidate.load`` is what is recorded, ``given`` comes on top of it."""
+    """A worker: ``candidate.load`` is what is recorded, ``assigned`` comes on top of it."""
 
     candidate: Candidate
     bit: Workers
-    given: int = 0
+    assigned: int = 0
     rank: tuple[float, str, Workers] = (0.0, "", 0)
 
     @property
     def now(self) -> Candidate:
         """The worker with all that counts for its load."""
-        return replace(self.candidate, load=self.candidate.load + self.given) if self.given else self.candidate
+        return replace(self.candidate, load=self.candidate.load + self.assigned) if self.assigned else self.candidate
 
 
 class WorkerIndex:
@@ -125,11 +125,11 @@ class WorkerIndex:
             entry.candidate = replace(entry.candidate, load=recorded)
             self._judge(entry)
 
-    def set_given(self, name: str, given: int) -> None:
-        """So many places on a worker are given out and not recorded yet."""
+    def set_assigned(self, name: str, assigned: int) -> None:
+        """So many sources are assigned to a worker and not recorded yet."""
         entry = self._entries.get(name)
-        if entry is not None and entry.given != given:
-            entry.given = given
+        if entry is not None and entry.assigned != assigned:
+            entry.assigned = assigned
             self._judge(entry)
 
     def _learn(self, candidate: Candidate, bit: Workers) -> None:
@@ -175,7 +175,7 @@ class WorkerIndex:
     # -- questions ------------------------------------------------------------------------------------------------
 
     def is_usable(self, name: str) -> bool:
-        """Whether a place that was given on this worker may still be used; that it is full does not matter then."""
+        """Whether an assignment to this worker may still be used; that it is full does not matter then."""
         entry = self._entries.get(name)
         if entry is None:
             return False

@@ -24,7 +24,7 @@ def why_none(obstacles: Obstacles, index: WorkerIndex, details: Mapping[str, str
 
 
 def why_there(obstacles: Obstacles, index: WorkerIndex, worker: str) -> str:
-    """Why this worker and no other; without loads, so that many are told the same."""
+    """Why this worker and no other; without loads, so that many share one text."""
     others = obstacles.eligible & ~index.bit(worker)
     best = "the only eligible worker"
     if others:

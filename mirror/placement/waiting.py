@@ -19,8 +19,8 @@ MATCHES_A_TURN = 200
 """So many selectors are matched in a turn; a long one counts for several."""
 CHARACTERS_A_MATCH = 64
 
-Place = tuple[str, str, str]
-"""Where one stands in its namespace: since when it exists, its name, its kind."""
+Position = tuple[str, str, str]
+"""By what the sources of one namespace are ordered: since when one exists, its name, its kind."""
 
 
 class Waiter(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class _Request:
 
     fitting: Workers
     version: int
-    places: list[Place] = field(default_factory=list)  # sorted
+    positions: list[Position] = field(default_factory=list)  # sorted
 
 
 @dataclass(slots=True)
@@ -46,15 +46,15 @@ class _Namespace:
     """Those of one namespace. ``fitting`` holds at least what one of ``groups`` fits."""
 
     fitting: Workers = 0
-    groups: dict[Workers, list[tuple[Place, PlacementRequest]]] = field(default_factory=dict)
+    groups: dict[Workers, list[tuple[Position, PlacementRequest]]] = field(default_factory=dict)
     """By which workers suit: the oldest of each request, sorted."""
 
 
-class WaitingRoom:
-    """The waiting sources, grouped so that serving costs by those it places, not by all who wait.
+class WaitingSources:
+    """The waiting sources, grouped so that serving costs by those it places, not by all that wait.
 
-    Invariants: ``_requests`` holds exactly what somebody asks for, its ``places`` exactly those who ask it; a group
-    holds the first place of each of its requests; none who waits fits an open worker in ``_in_vain``.
+    Invariants: ``_requests`` holds exactly what somebody asks for, its ``positions`` exactly those of who asks it; a
+    group holds the first position of each of its requests; none who waits fits an open worker in ``_in_vain``.
     """
 
     def __init__(self, index: WorkerIndex) -> None:
@@ -90,7 +90,7 @@ class WaitingRoom:
         return is_outdated or bool(self._index.open & ~self._in_vain)
 
     def add(self, waiter: Waiter) -> None:
-        """Let it wait; a changed wanted replaces the earlier one."""
+        """Let it wait; a changed request replaces the earlier one."""
         if self._waiters.get(waiter.key) == waiter:
             return
         self.leave(waiter.key)
@@ -102,7 +102,7 @@ class WaitingRoom:
             )
         else:
             self._take_out(waiter.request, request)
-        insort(request.places, _place_of(waiter))
+        insort(request.positions, _position_of(waiter))
         self._put_in(waiter.request, request)
 
     def leave(self, key: SourceKey) -> None:
@@ -111,11 +111,15 @@ class WaitingRoom:
             return
         request = self._requests[waiter.request]
         self._take_out(waiter.request, request)
-        del request.places[bisect_left(request.places, _place_of(waiter))]
-        if request.places:
+        del request.positions[bisect_left(request.positions, _position_of(waiter))]
+        if request.positions:
             self._put_in(waiter.request, request)
         else:
             del self._requests[waiter.request]
+
+    def note_served(self, namespace: str) -> None:
+        """A source of this namespace was assigned without waiting: in turn, the others come before it now."""
+        self._last_served = namespace
 
     def serve(self, *, most: int) -> Iterator[tuple[Waiter, str]]:
         """Yield who is placed where, in the order of service, for one turn; ``may_serve`` tells if another is due.
@@ -194,14 +198,14 @@ class WaitingRoom:
         if namespace is None:
             namespace = self._namespaces[wanted.namespace] = _Namespace()
             insort(self._names, wanted.namespace)
-        insort(namespace.groups.setdefault(request.fitting, []), (request.places[0], wanted), key=_by_place)
+        insort(namespace.groups.setdefault(request.fitting, []), (request.positions[0], wanted), key=_by_position)
         namespace.fitting |= request.fitting
         self._in_vain &= ~request.fitting
 
     def _take_out(self, wanted: PlacementRequest, request: _Request) -> None:
         namespace = self._namespaces[wanted.namespace]
         group = namespace.groups[request.fitting]
-        del group[bisect_left(group, request.places[0], key=_by_place)]
+        del group[bisect_left(group, request.positions[0], key=_by_position)]
         if not group:
             del namespace.groups[request.fitting]
         if not namespace.groups:
@@ -209,9 +213,9 @@ class WaitingRoom:
             del self._names[bisect_left(self._names, wanted.namespace)]
 
 
-def _place_of(waiter: Waiter) -> Place:
+def _position_of(waiter: Waiter) -> Position:
     return waiter.since, waiter.key.name, waiter.key.kind
 
 
-def _by_place(entry: tuple[Place, PlacementRequest]) -> Place:
+def _by_position(entry: tuple[Position, PlacementRequest]) -> Position:
     return entry[0]

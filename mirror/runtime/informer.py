@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import assert_never
 
 from mirror.kube import requests
 from mirror.kube.client import Client
@@ -21,12 +21,11 @@ from mirror.kube.errors import BadRequest, Expired, Forbidden, Invalid, KubeErro
 from mirror.kube.objects import Object, Partial
 from mirror.kube.resources import Resource
 from mirror.kube.watch import WatchEvent, list_pages, watch
-from mirror.model.text import clean
 from mirror.runtime.backoff import Backoff
-from mirror.runtime.store import EVERYWHERE, Name, Store, name_of
-from mirror.telemetry.logs import get_module_log
+from mirror.runtime.store import Store
+from mirror.runtime.store_writer import Change, Filter, Listener, Scope, StoreWriter
 
-_log = get_module_log("watch")
+__all__ = ["Change", "Described", "Informer", "Listener", "Phase", "Scope"]
 
 RELIST = Backoff(first=0.8, most=30.0, jitter=0.3)
 QUIET_SECONDS = 120.0
@@ -37,42 +36,49 @@ LISTING_SILENT_SECONDS = 30.0
 """Nothing holds up a server that is to say what there is already, and nobody can work before."""
 BREATH_EVERY = 200
 JUST_NOW_SECONDS = 1.0
-LEFT_OUT_LOGGED_SECONDS = 60.0
 
 
 class Phase(Enum):
-    """Where an informer is; shown in health pages."""
+    """The name of an informer's state, for health pages."""
 
     LISTING = "listing"
     WATCHING = "watching"
     BACKING_OFF = "backing off"
 
 
-class Change(Enum):
-    """How it is known; deletions that only a relist's difference shows are not taken as certain (D10)."""
-
-    SEEN = "seen"
-    DELETED = "deleted"
-    MISSING = "missing"
-
-
-class Listener(Protocol):
-    """Who is told of each change of the store."""
-
-    def __call__(self, old: Object | None, new: Object | None, change: Change) -> None: ...
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """It learns what there is: by a watch that begins with all objects, or page by page."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """What is kept: a kind, in one namespace or everywhere, maybe only objects with certain labels."""
+class Watching:
+    """It follows changes from the last version, which a list or an earlier watch has shown."""
 
-    resource: Resource
-    namespace: str | None = None
-    label_selector: str = ""
+    since: float
 
-    @property
-    def name(self) -> str:
-        return self.namespace or EVERYWHERE
+
+@dataclass(frozen=True, slots=True)
+class BackingOff:
+    """The last attempts failed: it waits, or until somebody knows that the server answers again."""
+
+    seconds: float
+
+
+State = Listing | Watching | BackingOff
+
+
+class AttemptEnd(Enum):
+    """How a list or a watch has ended, where it was not cancelled."""
+
+    CLOSED = "closed"
+    """By the server, as each watch is after some minutes; or a list was whole."""
+    EXPIRED = "expired"
+    """The version to go on from is gone: only a new list shows what was missed."""
+    REFUSED = "refused"
+    """We may not: only a new list proves that the rights are back."""
+    BROKEN = "broken"
+    """The connection, or an answer that is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,30 +108,22 @@ class Informer:
         on_healthy: Callable[[], None] = lambda: None,
         relist: Backoff = RELIST,
     ) -> None:
+        """``accept``, ``keep`` and ``keep_partial``: see ``store_writer.Filter``."""
         self._scope = scope
-        self._store = store
         self._client = client
-        self._on_change = on_change
-        self._accept = accept
-        # What of an accepted object is stored and told: a smaller one, say, or one that is decoded already.
-        self._keep = keep
-        # Whether to store an object that is too large to be read where nothing is known of it yet: its metadata alone.
-        self._keep_partial = keep_partial or self._leave_out
-        self._left_out_at = float("-inf")
+        self._writer = StoreWriter(scope, store, Filter(accept, keep, keep_partial), on_change=on_change)
         self._on_event = on_event
         self._on_trouble = on_trouble
         self._on_healthy = on_healthy
         self._relist = relist
         self._chance = random.Random()
         self._version = ""
-        self._phase = Phase.LISTING
+        self._state: State = Listing()
         self._failures = 0
         self._restarts = 0
         self._heard_at = 0.0
-        self._watching_since: float | None = None
         self._listing_since: float | None = None
         self._can_stream_lists = True
-        self._older: dict[Name, Object] = {}
         self._synced = asyncio.Event()
         self._nudge = asyncio.Event()
 
@@ -159,53 +157,50 @@ class Informer:
 
     def describe(self) -> Described:
         silent = self._now() - self._heard_at if self._heard_at else 0.0
-        return Described(self._phase, self._restarts, silent)
+        return Described(phase_of(self._state), self._restarts, silent)
 
     async def run(self) -> None:
         """Keep the store like the server; ends only by cancellation."""
         while True:
             self._nudge.clear()
-            try:
-                await (self._watch() if self._version else self._list())
-            except Expired:
-                self._version = ""
-                self._failures += 1
-            except (Unauthorized, Forbidden) as error:
-                self._version = ""  # a new list proves that the rights are back
-                self._failures += 1
-                self._on_trouble(error)
-            except KubeError as error:
-                # A watch that ran for a while and broke is no repeated failure: it is resumed at once.
-                ran = self._watched_seconds() > LASTED_SECONDS
-                self._failures = 1 if ran else self._failures + 1
-                self._on_trouble(error)
-            else:
-                if self._watched_seconds() > LASTED_SECONDS:
-                    self._failures = 0
-                elif self._phase is Phase.WATCHING:
-                    self._failures += 1  # a server that ends each watch at once must not be hammered
+            end = await self._attempt()
+            watched = self._now() - self._state.since if isinstance(self._state, Watching) else None
+            self._failures = failures_after(self._failures, end, watched_seconds=watched)
             self._restarts += 1
-            if self._watched_seconds() > QUIET_SECONDS:
-                self._failures = min(self._failures, 1)
-            self._watching_since = None
             await self._back_off()
+
+    async def _attempt(self) -> AttemptEnd:
+        """List, or watch where a version to go on from is known, until that ends."""
+        try:
+            await (self._watch() if self._version else self._list())
+        except Expired:
+            self._version = ""
+            return AttemptEnd.EXPIRED
+        except (Unauthorized, Forbidden) as error:
+            self._version = ""
+            self._on_trouble(error)
+            return AttemptEnd.REFUSED
+        except KubeError as error:
+            self._on_trouble(error)
+            return AttemptEnd.BROKEN
+        return AttemptEnd.CLOSED
 
     async def _back_off(self) -> None:
         """The first failure is retried at once: most ends of a watch are none at all."""
         if self._failures <= 1:
             return
-        self._phase = Phase.BACKING_OFF
+        self._state = BackingOff(self._relist.delay(self._failures - 1, self._chance))
         try:
-            async with asyncio.timeout(self._relist.delay(self._failures - 1, self._chance)):
+            async with asyncio.timeout(self._state.seconds):
                 await self._nudge.wait()
         except TimeoutError:
             return
         self._failures = 0
 
     async def _list(self) -> None:
-        self._phase = Phase.LISTING
+        self._state = Listing()
         self._listing_since = self._now()
-        self._older.clear()  # of a list that broke off
+        self._writer.begin_list()
         if self._can_stream_lists:
             try:
                 await self._list_by_watch()
@@ -217,7 +212,7 @@ class Informer:
 
     async def _list_pages(self) -> None:
         scope = self._scope
-        found: set[Name] = set()
+        self._writer.begin_list()  # a watch may have shown some before
         version = ""
         pages = list_pages(
             self._client(), scope.resource, namespace=scope.namespace, label_selector=scope.label_selector
@@ -226,10 +221,10 @@ class Informer:
             async for page in stream:
                 version = page.resource_version
                 for listed in page.objects:
-                    self._take_listed(listed, found)
+                    self._writer.take_listed(listed)
                 self._heard_at = self._now()
                 await asyncio.sleep(0)
-        self._finish_list(found, version)
+        self._finish_list(version)
 
     async def _list_by_watch(self) -> None:
         async with self._events(initial=True) as events:
@@ -258,155 +253,81 @@ class Informer:
         return aclosing(watch(self._client(), request, silent_seconds=self._patience))
 
     def _patience(self) -> float:
-        return LISTING_SILENT_SECONDS if self._phase is Phase.LISTING else SILENT_SECONDS
+        return LISTING_SILENT_SECONDS if isinstance(self._state, Listing) else SILENT_SECONDS
 
     async def _take_all_listed(self, events: AsyncGenerator[WatchEvent, None]) -> bool:
         """Whether the list was whole when it ended."""
-        found: set[Name] = set()
         count = 0
         async for event in events:
             self._heard_at = self._now()
             if event.type == "BOOKMARK" and event.initial_events_end:
-                self._finish_list(found, event.object.metadata.resource_version)
+                self._finish_list(event.object.metadata.resource_version)
                 return True
-            self._take_first(event, found)
+            self._take_first(event)
             count += 1
             if count % BREATH_EVERY == 0:
                 await asyncio.sleep(0)
         return False
 
-    def _take_first(self, event: WatchEvent, found: set[Name]) -> None:
+    def _take_first(self, event: WatchEvent) -> None:
         if event.type in ("ADDED", "MODIFIED"):
-            self._take_listed(event.object, found)
+            self._writer.take_listed(event.object)
         elif event.type == "DELETED":
-            found.discard(name_of(event.object))
             self._on_event(event)
-            self._apply(event, event.object)  # the version to go on from is known once the list is whole
+            self._writer.take_deleted_while_listing(event)
+
+    def _finish_list(self, version: str) -> None:
+        self._version = version
+        self._writer.finish_list(version)
+        self._synced.set()
+        self._on_healthy()
 
     async def _follow(self, events: AsyncGenerator[WatchEvent, None]) -> None:
         count = 0
         async for event in events:
             self._heard_at = self._now()
-            self._take_event(event)
+            self._version = event.object.metadata.resource_version or self._version
+            if event.type != "BOOKMARK":
+                self._on_event(event)
+            self._writer.take_event(event)
             count += 1
             if count % BREATH_EVERY == 0:
                 await asyncio.sleep(0)
 
-    def _take_listed(self, listed: Object, found: set[Name]) -> None:
-        try:
-            self._list_one(listed, found)
-        except Exception as error:  # noqa: BLE001 - a bug that one object brings to light must not end a watch
-            self._tell_bug(listed, error)
-
-    def _list_one(self, listed: Object, found: set[Name]) -> None:
-        if isinstance(listed, Partial):
-            found.add(name_of(listed))
-            self._apply_partial(listed)
-            return
-        if not self._accept(listed):
-            return
-        name = name_of(listed)
-        found.add(name)
-        old = self._store.get(*name)
-        if old is not None and old.version > listed.version > 0:
-            # A write of ours is newer, or the server went back: the list's version tells.
-            self._older[name] = self._keep(listed)
-        elif old is None or old.metadata.resource_version != listed.metadata.resource_version:
-            kept = self._keep(listed)
-            self._store.put(kept)
-            self._on_change(old, kept, Change.SEEN)
-
-    def _finish_list(self, found: set[Name], version: str) -> None:
-        self._version = version
-        listed_at = int(version) if version.isdecimal() else 0
-        went_back = listed_at < self._store.progress(self._scope.name)
-        self._store.restart(self._scope.name, listed_at)
-        for listed in self._older.values():
-            if went_back:
-                self._on_change(self._store.put(listed), listed, Change.SEEN)
-        self._older.clear()
-        for name in self._store.names_in(self._scope.name):
-            known = self._store.get(*name)
-            if name not in found and known is not None and (went_back or known.version <= listed_at or not listed_at):
-                self._on_change(self._store.remove(name), None, Change.MISSING)
-        self._store.mark_synced(self._scope.name)
-        self._synced.set()
-        self._on_healthy()
-
-    def _take_event(self, event: WatchEvent) -> None:
-        found = event.object
-        self._version = found.metadata.resource_version or self._version
-        if event.type != "BOOKMARK":
-            self._on_event(event)
-            self._apply(event, found)
-        # Only now: what is read from the store must never be older than its progress.
-        self._store.advance(self._scope.name, found.version)
-
-    def _apply(self, event: WatchEvent, found: Object) -> None:
-        try:
-            self._apply_one(event, found)
-        except Exception as error:  # noqa: BLE001 - as in ``_take_listed``
-            self._tell_bug(found, error)
-
-    def _tell_bug(self, found: Object, error: Exception) -> None:
-        kind = self._scope.resource.kind
-        _log.error("unexpected error", kind=kind, object="/".join(name_of(found)), error=error, exc_info=error)
-
-    def _apply_one(self, event: WatchEvent, found: Object) -> None:
-        name = name_of(found)
-        old = self._store.get(*name)
-        if event.type == "DELETED":
-            if old is not None and (old.metadata.uid == found.metadata.uid):
-                self._store.remove(name)
-                # The event shows the last state, which no other event may have shown.
-                last = self._keep(found) if found.version > old.version else old
-                self._on_change(last, None, Change.DELETED)
-            return
-        if isinstance(found, Partial):
-            self._apply_partial(found)
-            return
-        if not self._accept(found):
-            if old is not None:
-                self._store.remove(name)
-                self._on_change(old, None, Change.MISSING)
-            return
-        if old is not None and 0 < found.version <= old.version:
-            return  # the echo of a write of ours, or older than one
-        kept = self._keep(found)
-        self._store.put(kept)
-        self._on_change(old, kept, Change.SEEN)
-
-    def _apply_partial(self, found: Partial) -> None:
-        """One that is too large exists: what was known of it stays known, and nothing is concluded from the rest."""
-        name = name_of(found)
-        old = self._store.get(*name)
-        if old is not None and old.metadata.uid == found.metadata.uid:
-            self._keep_partial(found)
-            return
-        if old is not None:
-            self._store.remove(name)
-            self._on_change(old, None, Change.DELETED)
-        if self._keep_partial(found):
-            self._store.put(found)
-            self._on_change(None, found, Change.SEEN)
-
-    def _leave_out(self, found: Partial) -> bool:
-        """Log one in a minute: who can write the object can write it often."""
-        if self._now() - self._left_out_at >= LEFT_OUT_LOGGED_SECONDS:
-            self._left_out_at = self._now()
-            kind = self._scope.resource.kind
-            _log.warning("object too large, left out", kind=kind, object=clean("/".join(name_of(found))))
-        return False
-
     def _begin_watching(self) -> None:
-        self._phase = Phase.WATCHING
-        self._watching_since = self._now()
-
-    def _watched_seconds(self) -> float:
-        """How long the watch that has just ended lasted; 0 if none had begun."""
-        if self._watching_since is None:
-            return 0.0
-        return self._now() - self._watching_since
+        self._state = Watching(self._now())
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
+
+
+def failures_after(before: int, end: AttemptEnd, *, watched_seconds: float | None) -> int:
+    """How many attempts have failed in a row; ``watched_seconds``: how long the last one watched, None: not at all."""
+    lasted = watched_seconds is not None and watched_seconds > LASTED_SECONDS
+    match end:
+        case AttemptEnd.CLOSED if watched_seconds is None:
+            failures = before
+        case AttemptEnd.CLOSED:
+            failures = 0 if lasted else before + 1  # a server that ends each watch at once must not be hammered
+        case AttemptEnd.BROKEN:
+            failures = 1 if lasted else before + 1  # one that ran for a while and broke is no repeated failure
+        case AttemptEnd.EXPIRED | AttemptEnd.REFUSED:
+            failures = before + 1
+        case _:
+            assert_never(end)
+    if watched_seconds is not None and watched_seconds > QUIET_SECONDS:
+        return min(failures, 1)
+    return failures
+
+
+def phase_of(state: State) -> Phase:
+    """What a state is called."""
+    match state:
+        case Listing():
+            return Phase.LISTING
+        case Watching():
+            return Phase.WATCHING
+        case BackingOff():
+            return Phase.BACKING_OFF
+        case _:
+            assert_never(state)

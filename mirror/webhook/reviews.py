@@ -1,4 +1,4 @@
-"""What an API server asks about a Job, and how it is answered (``admission.k8s.io/v1``). Pure; called by ``routes``.
+"""What an API server asks about a source, and how it is answered (``admission.k8s.io/v1``). Pure; called by ``routes``.
 
 Everything that is read may be anything: whoever reaches our address can send it.
 """
@@ -11,22 +11,24 @@ from typing import Any
 
 import msgspec
 
+from mirror.kinds.base import Kind
+from mirror.kinds.registry import BUILT_IN, Kinds
 from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import JUNK, Object, decode_object
 
 API_VERSION = "admission.k8s.io/v1"
 CREATE, UPDATE = "CREATE", "UPDATE"
-_JOBS = ("batch", "v1", "jobs")
 _NULL = msgspec.Raw(b"null")
 
 
 class BadReview(Exception):
-    """The request is no review of a Job; the text says why and quotes nothing."""
+    """The request is no review of a mirrored kind; the text says why and quotes nothing."""
 
 
 class Question(msgspec.Struct, frozen=True):
-    """May this Job be stored?"""
+    """May this object be stored?"""
 
+    kind: Kind
     uid: str
     operation: str
     namespace: str
@@ -69,11 +71,11 @@ _decode = msgspec.json.Decoder(_Review).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def read(raw: bytes) -> Question:
+def read(raw: bytes, kinds: Kinds = BUILT_IN) -> Question:
     """Understand a review.
 
     Raises:
-        BadReview: it is none, or about something else than a Job that is created or changed.
+        BadReview: it is none, or about something else than an object of these kinds that is created or changed.
     """
     try:
         review = _decode(raw)
@@ -82,16 +84,24 @@ def read(raw: bytes) -> Question:
     asked = review.request
     if (review.api_version, review.kind) != (API_VERSION, "AdmissionReview"):
         raise BadReview(f"not an AdmissionReview of {API_VERSION}")
-    if (asked.resource.group, asked.resource.version, asked.resource.resource) != _JOBS or asked.sub_resource:
-        raise BadReview("not about jobs of batch/v1")
+    kind = _kind_of(asked.resource, kinds)
+    if kind is None or asked.sub_resource:
+        wanted = ", ".join(f"{kind.resource.plural} of {kind.resource.api_version}" for kind in kinds)
+        raise BadReview(f"not about {wanted}")
     if asked.operation not in (CREATE, UPDATE):
         raise BadReview(f"only {CREATE} and {UPDATE} are answered here")
     try:
         found = decode_object(asked.object)
         old = None if asked.operation == CREATE else decode_object(asked.old_object)
     except BadAnswer as error:
-        raise BadReview("what it is about is not a Job") from error
-    return Question(asked.uid, asked.operation, asked.namespace or found.metadata.namespace, found, old)
+        raise BadReview(f"what it is about is not a {kind.name}") from error
+    return Question(kind, asked.uid, asked.operation, asked.namespace or found.metadata.namespace, found, old)
+
+
+def _kind_of(asked: _Resource, kinds: Kinds) -> Kind | None:
+    wanted = (asked.group, asked.version, asked.resource)
+    found = (kind for kind in kinds if wanted == (kind.resource.group, kind.resource.version, kind.resource.plural))
+    return next(found, None)
 
 
 def answer(uid: str, verdict: Verdict) -> bytes:

@@ -10,9 +10,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from aiohttp import web
 
+from mirror.kinds.registry import BUILT_IN, Kinds
 from mirror.kube.limits import Limiter
 from mirror.serving.peers import peer_of
 from mirror.telemetry.logs import Log
@@ -30,19 +32,21 @@ Counted = Callable[[str, str, float], None]
 """Told of each answer: ``mutate`` or ``validate``; ``allowed``, ``denied`` or ``error``; how many seconds it took."""
 
 
-def routes(managed_by: str, *, count: Counted, log: Log, namespaces: tuple[str, ...] = ()) -> list[web.RouteDef]:
-    """Both routes, for Jobs that are to be managed by this value, in these namespaces (empty: all)."""
+def routes(
+    managed_by: str, *, count: Counted, log: Log, namespaces: tuple[str, ...] = (), kinds: Kinds = BUILT_IN
+) -> list[web.RouteDef]:
+    """Both routes, for sources that are to be managed by this value, in these namespaces (empty: all)."""
 
     def claim(question: Question) -> Verdict:
-        return mutate(question, managed_by, namespaces=namespaces)
+        return mutate(question, managed_by, namespaces=namespaces, kinds=kinds)
 
     def check(question: Question) -> Verdict:
         return validate(question, managed_by)
 
-    bodies, refusals = Bodies(), _Refusals(log)
+    bodies, refusals, read = Bodies(), _Refusals(log), partial(reviews.read, kinds=kinds)
     return [
-        web.post(MUTATE, _answering("mutate", claim, bodies, count, log, refusals)),
-        web.post(VALIDATE, _answering("validate", check, bodies, count, log, refusals)),
+        web.post(MUTATE, _answering("mutate", read, claim, bodies, count, log, refusals)),
+        web.post(VALIDATE, _answering("validate", read, check, bodies, count, log, refusals)),
     ]
 
 
@@ -54,7 +58,7 @@ class _Refusals:
         self._lines = Limiter(LINES_A_SECOND, LINES_AT_ONCE, time.monotonic)
         self._left_out = 0
 
-    def tell(self, hook: str, error: BadReview) -> None:
+    def log(self, hook: str, error: BadReview) -> None:
         if not self._lines.acquire_nowait():
             self._left_out += 1
             return
@@ -63,18 +67,24 @@ class _Refusals:
 
 
 def _answering(
-    hook: str, decide: Callable[[Question], Verdict], bodies: Bodies, count: Counted, log: Log, refusals: _Refusals
+    hook: str,
+    read: Callable[[bytes], Question],
+    decide: Callable[[Question], Verdict],
+    bodies: Bodies,
+    count: Counted,
+    log: Log,
+    refusals: _Refusals,
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(request: web.Request) -> web.Response:
         verdict, began = "error", time.perf_counter()
         try:
             async with _body(request, bodies) as raw:
                 began = time.perf_counter()
-                question = reviews.read(raw)
+                question = read(raw)
             said = decide(question)
             verdict = "denied" if said.denied_because else "allowed"
         except BadReview as error:
-            refusals.tell(hook, error)
+            refusals.log(hook, error)
             return web.Response(status=400, text=f"{error}\n")
         finally:
             count(hook, verdict, time.perf_counter() - began)

@@ -7,12 +7,9 @@ What is refused here would otherwise be told by ``waiting-because``. Not here: w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from mirror.batch.rule_names import BadRuleNames
-from mirror.kinds.base import is_held
-from mirror.kinds.batch_job import rule_names
-from mirror.kinds.registry import JOB
+from mirror.kinds.base import Kind, is_held
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean
@@ -25,74 +22,67 @@ _LONGEST_SHOWN = 100
 
 def validate(question: Question, managed_by: str) -> Verdict:
     """Say no to what could not be understood later, in words that name the annotation and the way out."""
-    found, old = question.found, question.old
-    if JOB.managed_by(found) != managed_by:
+    kind, found, old = question.kind, question.found, question.old
+    if kind.managed_by(found) != managed_by:
         return Verdict()
-    problems = [*_problems(found, old), *_harm(found, old)]
-    return Verdict("; ".join(problems), warnings=tuple(_warnings(found, old)))
+    problems = [*_problems(kind, found, old), *_harm(kind, found, old)]
+    return Verdict("; ".join(problems), warnings=tuple(_warnings(kind, found, old)))
 
 
-def _problems(found: Object, old: Object | None) -> Iterator[str]:
+def _problems(kind: Kind, found: Object, old: Object | None) -> Iterator[str]:
     """What is wrong with annotations that are new, or other than before."""
-    for name, check in _CHECKS.items():
+    for name, check in {**_CHECKS, **kind.own_annotations}.items():
         value = found.annotations.get(name)
         if value is not None and (old is None or old.annotations.get(name) != value):
-            why = check(found, value)
+            why = check(found)
             if why:
                 yield f"annotation {name}: {why}"
 
 
-def _harm(found: Object, old: Object | None) -> Iterator[str]:
-    """What a change would do to a Job that goes on already."""
+def _harm(kind: Kind, found: Object, old: Object | None) -> Iterator[str]:
+    """What a change would do to a source that goes on already."""
     if old is None:
         return
-    if is_held(JOB, found) and not is_held(JOB, old):
+    if is_held(kind, found) and not is_held(kind, old):
         yield (
             f"annotation {names.HELD}: only our webhook sets it, on create; it would end this suspension again: "
             "remove the annotation"
         )
-    given, fixed = found.annotations.get(names.RULE_NAMES), old.annotations.get(names.RULE_NAMES)
-    placed = JOB.summary(old).placed
-    if given != fixed and placed is not None:
-        where = clean(placed)
-        yield f"annotation {names.RULE_NAMES}: fixed since the Job was placed on {where}; create another Job instead"
+    placed = kind.summary(old).placed
+    for name in kind.own_annotations if placed is not None else ():
+        if found.annotations.get(name) != old.annotations.get(name):
+            where, what = clean(placed or ""), kind.name
+            yield f"annotation {name}: fixed since the {what} was placed on {where}; create another {what} instead"
 
 
-def _selector(_: Object, value: str) -> str:
+def _selector(found: Object) -> str:
     try:
-        parse_selector(value)
+        parse_selector(found.annotations[names.WORKER_SELECTOR])
     except BadSelector as error:
         return f"{clean(str(error))}; write a label selector such as region=eu,name in (a,b)"
     return ""
 
 
-def _rule_names(found: Object, _: str) -> str:
-    try:
-        rule_names.check(found)
-    except BadRuleNames as error:
-        return f"{clean(str(error))}; write the index of each rule and its name, as in " + '{"0":"OutOfMemory"}'
-    return ""
-
-
-def _one_of(*words: str) -> Callable[[Object, str], str]:
-    def check(_: Object, value: str) -> str:
+def _one_of(name: str, *words: str) -> Callable[[Object], str]:
+    def check(found: Object) -> str:
+        value = found.annotations[name]
         shown = clean(value)[:_LONGEST_SHOWN]
         return "" if value in words else f"'{shown}' is unknown; write {' or '.join(words)}"
 
     return check
 
 
-_CHECKS: dict[str, Callable[[Object, str], str]] = {
+_CHECKS: Mapping[str, Callable[[Object], str]] = {
     names.WORKER_SELECTOR: _selector,
-    names.ON_WORKER_LOSS: _one_of("Wait", "Reschedule"),
-    names.ON_MIRROR_LOSS: _one_of("Fail", "Recreate"),
-    names.RULE_NAMES: _rule_names,
+    names.ON_WORKER_LOSS: _one_of(names.ON_WORKER_LOSS, "Wait", "Reschedule"),
+    names.ON_MIRROR_LOSS: _one_of(names.ON_MIRROR_LOSS, "Fail", "Recreate"),
 }
 _KNOWN = frozenset((*_CHECKS, names.HELD, names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID))
 
 
-def _warnings(found: Object, old: Object | None) -> list[str]:
+def _warnings(kind: Kind, found: Object, old: Object | None) -> list[str]:
     """Annotations that look like ours and are none: most likely misspelt."""
     before = old.annotations if old is not None else {}
-    strange = [key for key in found.annotations if key.startswith(names.PREFIX) and key not in (_KNOWN | before.keys())]
+    known = _KNOWN | kind.own_annotations.keys() | before.keys()
+    strange = [key for key in found.annotations if key.startswith(names.PREFIX) and key not in known]
     return [f"unknown annotation {clean(key)[:_LONGEST_SHOWN]}" for key in sorted(strange)[:MOST_WARNINGS]]

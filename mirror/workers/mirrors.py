@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mirror.kinds.base import Kind, state
+from mirror.kube.errors import TooLarge
 from mirror.kube.objects import Object, Partial, partial_of, size_of
 from mirror.model import names
 from mirror.runtime.clock import Clock
@@ -49,7 +50,7 @@ class MirrorStore(Store):
             kind: of its objects.
             clock: of this machine.
             origin: the management cluster's, by which mirrors are watched.
-            on_change: told of what requests have shown, as the watch tells of its events.
+            on_change: called with what requests have shown, and with what the watch shows.
             source_size: about how many bytes the source takes that an object belongs to; None: it belongs to none.
             on_unknown_dropped: called for each object that is left out because there are too many without a source.
             on_too_large: called each time that of an object with a source only what identifies it is kept.
@@ -57,7 +58,7 @@ class MirrorStore(Store):
         super().__init__({BY_STATE: lambda found: (state(kind, found),)})
         self._clock = clock
         self._origin = origin
-        self._on_change = on_change
+        self.on_change = on_change
         self._source_size = source_size
         self._on_unknown_dropped = on_unknown_dropped
         self._on_too_large = on_too_large
@@ -122,14 +123,31 @@ class MirrorStore(Store):
             return
         else:
             self.put(found)
-        self._on_change(old, found, Change.SEEN)
+        self.on_change(old, found, Change.SEEN)
+
+    def take_whole(self, partial: Object, whole: Object | None) -> None:
+        """Take what a live read has shown of an object of which only the metadata is kept; None: it is gone.
+
+        Raises:
+            TooLarge: it is larger than what is kept of it.
+        """
+        name = name_of(partial)
+        if self.get(*name) is not partial:
+            return  # the watch was faster
+        if whole is None or partial.labels.items() - whole.labels.items():  # it is not, or not any more, what we watch
+            self.remove(name)
+            self.on_change(partial, None, Change.MISSING)
+            return
+        self.put(whole)
+        if isinstance(self.get(*name), Partial):
+            raise TooLarge("mirrors take more bytes than are kept")
 
     def forget_deleted(self, namespace: str, name: str, uid: str) -> None:
         """A live request has shown that this object is gone; maybe no watch ever does."""
         old = self.get(namespace, name)
         if old is not None and old.metadata.uid == uid:
             self.remove((namespace, name))
-            self._on_change(old, None, Change.MISSING)
+            self.on_change(old, None, Change.MISSING)
 
     def _is_watched(self, found: Object) -> bool:
         """Whether our watches show this object: it carries our label (D11)."""

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
 import msgspec
 
-from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
-from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import ApiError, Conflict, KubeError, NotFound, describe
+from mirror.kube.errors import ApiError, KubeError, describe
 from mirror.kube.objects import Object
-from mirror.kube.resources import CONFIGMAPS, SECRETS
+from mirror.kube.resources import SECRETS
 from mirror.model import names
-from mirror.runtime.clock import Clock
+from mirror.runtime.environment import Environment
 from mirror.runtime.informer import Change, Informer, Scope
 from mirror.runtime.informers import Informers
 from mirror.runtime.store import Store
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
-from mirror.telemetry.metrics import Metrics
 from mirror.workers.connection import Connection, State
-from mirror.workers.inventory import FORMER, WorkerInventory, encode
+from mirror.workers.inventory import FORMER
+from mirror.workers.inventory_record import InventoryRecord
 from mirror.workers.spec import SECRET_SELECTOR, BadSecret, WorkerSpec, read_spec
-from mirror.workers.worker import Worker
+from mirror.workers.worker import Worker, WorkerListener
 
 SETTLED_AFTER_SECONDS = 10.0
-READ_AGAIN_SECONDS = 1.0
 FORGET_SECONDS = 60.0
 
 
@@ -45,24 +43,20 @@ class RegistrySettings:
     source_namespaces: tuple[str, ...] = ()
 
 
-class RegistryListener(Protocol):
-    """What the registry needs of the controllers."""
-
-    async def wait_until_sources_known(self) -> None: ...
-
-    def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None: ...
-
-    def on_mirror_change(
-        self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change
-    ) -> None: ...
-
-    def on_worker_transition(self, worker: Worker) -> None: ...
-
-    def on_secret_problem(self, secret: Object, reason: str, message: str) -> None: ...
-
-    def has_sources_on(self, worker: str) -> bool: ...
+class RegistryListener(WorkerListener, Protocol):
+    """Where changes of workers and their mirrors are reported."""
 
     def on_worker_forgotten(self, worker: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryHooks:
+    """What the registry needs of the controllers."""
+
+    listener: RegistryListener
+    wait_until_sources_known: Callable[[], Awaitable[None]]
+    warn_about_secret: Callable[[Object, str, str], None]
+    """Called with a worker's Secret that has a problem, a reason and a message."""
 
 
 class Connector(Protocol):
@@ -78,31 +72,27 @@ class Registry:
         self,
         management: Client,
         settings: RegistrySettings,
+        workers: dict[str, Worker],
         *,
+        hooks: RegistryHooks,
         connector: Connector,
-        clock: Clock,
-        log: Log,
-        metrics: Metrics,
+        environment: Environment,
     ) -> None:
-        self.clock = clock
-        self.log = log
+        """``workers`` is filled here; others may read it."""
+        self.workers = workers
+        self.clock = environment.clock
+        self.log = environment.log
         self.kinds = settings.kinds
         self.origin = settings.origin
         self.mirror_selector = f"{names.ORIGIN}={settings.origin}"
-        self.workers: dict[str, Worker] = {}
-        self.listener: RegistryListener
-        self._management = management
         self._settings = settings
+        self._hooks = hooks
         self._connector = connector
-        self._metrics = metrics
+        self._metrics = environment.metrics
         self._secrets = Store()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._to_start: asyncio.Queue[Worker] = asyncio.Queue()
-        self._inventory = WorkerInventory({})
-        self._written = WorkerInventory({})
-        self._record_version = ""
-        self._inventory_changed = asyncio.Event()
-        self._writing = asyncio.Lock()
+        self._record = InventoryRecord(management, settings.namespace, log=environment.log)
         self._moved = asyncio.Event()
         self._is_leading = False
         # Since when workers have their first chance: since the start, and again since we lead.
@@ -115,7 +105,7 @@ class Registry:
             on_trouble=self._on_secrets_refused,
             on_healthy=self._on_secrets_listed,
         )
-        self._informers = Informers({"secrets": secrets}, log=log)
+        self._informers = Informers({"secrets": secrets}, log=environment.log)
         self.secrets_refused_because = ""
         """Why the Secrets that register workers cannot be listed, where it is not an outage."""
 
@@ -124,7 +114,7 @@ class Registry:
     async def run(self) -> None:
         """Keep all workers running, until cancelled."""
         self._settling_since = self.clock.monotonic()
-        self._inventory = self._written = await self._read_inventory_at_last()
+        await self._record.read()
         self._to_start = asyncio.Queue()
         for worker in self.workers.values():
             self._to_start.put_nowait(worker)
@@ -132,7 +122,7 @@ class Registry:
             scope.create_task(self._remember_lost(), name="remember lost workers")
             scope.create_task(self._informers.run(), name="watch secrets")
             scope.create_task(self._forget_while_standing_by(), name="forget workers")
-            scope.create_task(supervise("write workers", self._keep_inventory, log=self.log), name="write workers")
+            scope.create_task(supervise("write workers", self._keep_record, log=self.log), name="write workers")
             while True:
                 worker = await self._to_start.get()
                 task = scope.create_task(_contained(worker, self.log), name=f"worker {worker.name}")
@@ -144,7 +134,7 @@ class Registry:
         self._add_lost()
 
     def _add_lost(self) -> None:
-        for name, entry in self._inventory.entries.items():
+        for name, entry in self._record.known.entries.items():
             if entry.lost_since and name not in self.workers:
                 self._add(name)
 
@@ -155,14 +145,17 @@ class Registry:
         reached, or the other way round.
         """
         # A failure is no reason to give the lead away: the next leader would meet the same.
-        self._inventory = self._written = await self._read_inventory_at_last()
+        await self._record.read()
         self._is_leading = True
         self._settling_since = self.clock.monotonic()
         self._add_lost()
         for worker in list(self.workers.values()):
             worker.use_prefix(self.prefix_in_use(worker))
-            worker.check_again(_parsed(self._inventory.entry(worker.name).lost_since))
-        self._inventory_changed.set()
+            worker.check_again(_parsed(self._record.known.entry(worker.name).lost_since))
+        self._record.write_soon()
+
+    async def _keep_record(self) -> None:
+        await self._record.keep(is_leading=lambda: self._is_leading)
 
     def list_secrets_anew(self) -> None:
         """See ``Informers.list_anew``."""
@@ -189,27 +182,24 @@ class Registry:
         workers = [worker for worker in self.workers.values() if worker.spec is not None]
         return self._informers.is_synced and all(worker.has_settled for worker in workers)
 
-    def worker(self, name: str) -> Worker:
-        """The worker of this name; one that nobody knows is a lost one, from now on (D13)."""
-        found = self.workers.get(name)
-        if found is None:
-            found = self._add(name)
-            found.connection = found.connection.lost(self.clock.now(), "no Secret registers it")
-            self._note(found)
-        return found
+    def ensure_registered(self, name: str) -> None:
+        """A source is recorded on this worker: one that nobody knows is a lost one, from now on (D13)."""
+        if name not in self.workers:
+            worker = self._add(name)
+            worker.connection = worker.connection.lost(self.clock.now(), "no Secret registers it")
+            self._note(worker)
 
     def forget_unused(self) -> None:
         """Drop workers whose Secret is gone and that no source is on (D15), and what is left of mirrors without one."""
         for name, worker in list(self.workers.items()):
-            worker.shrink()
-            if worker.spec is None and self.secret_of(name) is None and not self.listener.has_sources_on(name):
+            worker.watches.shrink()
+            if worker.spec is None and self.secret_of(name) is None and not self._hooks.listener.has_sources_on(name):
                 del self.workers[name]
                 if task := self._tasks.pop(name, None):
                     task.cancel()
-                self._inventory = self._inventory.forget(name)
-                self._inventory_changed.set()
+                self._record.change(self._record.known.forget(name))
                 self._metrics.forget_worker(name)
-                self.listener.on_worker_forgotten(name)
+                self._hooks.listener.on_worker_forgotten(name)
                 self.log.info("worker forgotten", worker=name)
 
     async def _forget_while_standing_by(self) -> None:
@@ -217,16 +207,17 @@ class Registry:
         while True:
             await asyncio.sleep(FORGET_SECONDS)
             if not self._is_leading and self._informers.is_synced:
-                await self.listener.wait_until_sources_known()
+                await self.wait_until_sources_known()
                 self.forget_unused()
 
     # -- Secrets --------------------------------------------------------------------------------------------------
 
     def _add(self, name: str) -> Worker:
-        lost_since = _parsed(self._inventory.entry(name).lost_since)
+        lost_since = _parsed(self._record.known.entry(name).lost_since)
         worker = Worker(
             name,
-            around=self,
+            host=self,
+            listener=self._hooks.listener,
             namespaces=self._settings.source_namespaces,
             connection=Connection(lost_since=lost_since),
         )
@@ -264,12 +255,12 @@ class Registry:
     def secret_of(self, worker: str) -> Object | None:
         return self._secrets.get(self._settings.namespace, worker)
 
-    def _tell(self, worker: Worker, reason: str, message: str) -> None:
+    def _warn(self, worker: Worker, reason: str, message: str) -> None:
         secret = self.secret_of(worker.name)
         if secret is not None and self._is_leading:
-            self.listener.on_secret_problem(secret, reason, message)
+            self._hooks.warn_about_secret(secret, reason, message)
 
-    # -- what workers ask for (``worker.WorkerHost``) -----------------------------------------------------------
+    # -- what workers need (``worker.WorkerHost``) -------------------------------------------------------------
 
     async def connect(self, spec: WorkerSpec) -> Client:
         return await self._connector(spec.name, spec.kubeconfig)
@@ -278,42 +269,42 @@ class Registry:
         renamed = await self._renamed_from(worker.name, uid)
         # The prefix in use is the recorded one, whatever the Secret says meanwhile; the first contact records it. It
         # stays that of a cluster which gets another name: its mirrors are still there.
-        recorded = self._inventory.prefix_of(worker.name)
+        known = self._record.known
+        recorded = known.prefix_of(worker.name)
         if recorded is None:
-            recorded = self._inventory.prefix_of(renamed) if renamed is not None else self._inventory.former_prefix(uid)
+            recorded = known.prefix_of(renamed) if renamed is not None else known.former_prefix(uid)
         wanted = worker.spec.namespace_prefix if worker.spec else ""
         prefix = wanted if recorded is None else recorded
-        inventory = self._inventory.without(FORMER + uid if renamed is None else renamed)
+        inventory = known.without(FORMER + uid if renamed is None else renamed)
         management_uid = self._settings.management_uid
         inventory.check_identity(worker.name, uid, management_uid=management_uid, has_prefix=bool(prefix))
-        worker.uid, self._inventory = uid, inventory
-        await self._record(worker, uid, prefix)
+        worker.uid, self._record.known = uid, inventory
+        await self._record_contact(worker, uid, prefix)
         if renamed is not None:
             self.log.info("worker forgotten", worker=renamed, because=f"its cluster is worker {worker.name} now")
 
     async def _renamed_from(self, worker: str, uid: str) -> str | None:
         """The name under which a cluster was registered before, if no Secret and no Job has that name any more."""
-        other = self._inventory.registered_as(worker, uid)
+        other = self._record.known.registered_as(worker, uid)
         if other is None or other in self.workers:
             return None
         await self.wait_until_secrets_synced()
         await self.wait_until_sources_known()
-        return other if other not in self.workers and not self.has_sources_on(other) else None
+        return other if other not in self.workers and not self._hooks.listener.has_sources_on(other) else None
 
-    async def _record(self, worker: Worker, uid: str, prefix: str) -> None:
+    async def _record_contact(self, worker: Worker, uid: str, prefix: str) -> None:
         """Write down who a worker is and where its mirrors live, before anything is done there."""
-        entry = self._inventory.entry(worker.name)
+        entry = self._record.known.entry(worker.name)
         changed = msgspec.structs.replace(entry, uid=uid, namespace_prefix=prefix, version=worker.version)
         if entry == changed:
             return
-        self._inventory = self._inventory.with_entry(worker.name, changed)
-        self._inventory_changed.set()
+        self._record.change(self._record.known.with_entry(worker.name, changed))
         if (entry.uid, entry.namespace_prefix) != (uid, prefix) and self._is_leading:
-            await self._write_inventory()
+            await self._record.write()
 
     def prefix_in_use(self, worker: Worker) -> str:
         """The recorded prefix; before anything is recorded, what the worker's Secret says."""
-        recorded = self._inventory.prefix_of(worker.name)
+        recorded = self._record.known.prefix_of(worker.name)
         return (worker.spec.namespace_prefix if worker.spec else "") if recorded is None else recorded
 
     async def change_prefix(self, worker: Worker, prefix: str) -> bool:
@@ -324,30 +315,18 @@ class Registry:
         """
         if not self._is_leading:
             return False
-        await self._record(worker, worker.uid, prefix)
+        await self._record_contact(worker, worker.uid, prefix)
         return True
 
     async def wait_until_sources_known(self) -> None:
-        await self.listener.wait_until_sources_known()
-
-    def has_sources_on(self, worker: str) -> bool:
-        return self.listener.has_sources_on(worker)
-
-    def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None:
-        return self.listener.source_size(worker, kind, found)
-
-    def on_mirror_change(
-        self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change
-    ) -> None:
-        self.listener.on_mirror_change(worker, kind, old, new, change)
+        await self._hooks.wait_until_sources_known()
 
     def on_transition(self, worker: Worker) -> None:
         self._moved.set()
-        if worker.name not in self.workers:
-            return
+        if self.workers.get(worker.name) is not worker:
+            return  # it is registered no more
         self._metrics.worker(worker.name).up.set(1 if worker.is_reachable else 0)
         self._note(worker)
-        self.listener.on_worker_transition(worker)
 
     def on_unknown_dropped(self, worker: Worker) -> None:
         self._metrics.worker(worker.name).unknown_objects_dropped.inc()
@@ -359,10 +338,10 @@ class Registry:
     # -- the record -----------------------------------------------------------------------------------------------
 
     def _note(self, worker: Worker) -> None:
-        """Bring the record up to date; only transitions are written, and told where they are a problem."""
-        before, connection = self._inventory.entry(worker.name), worker.connection
+        """Bring the record up to date; only transitions are written, and reported where they are a problem."""
+        before, connection = self._record.known.entry(worker.name), worker.connection
         problems = "; ".join(map(str, worker.problems))
-        reason = "; ".join(part for part in (connection.because, problems, worker.excess) if part)
+        reason = "; ".join(part for part in (connection.because, problems, worker.watches.excess) if part)
         lost_since = _written(connection.lost_since)
         same = (before.state, before.lost_since, before.reason) == (connection.state.value, lost_since, reason)
         if same or connection.state is State.CONNECTING:
@@ -375,75 +354,10 @@ class Registry:
             lost_since=lost_since,
             reason=reason,
         )
-        self._inventory = self._inventory.with_entry(worker.name, entry)
-        self._inventory_changed.set()
+        self._record.change(self._record.known.with_entry(worker.name, entry))
         if reason and reason != before.reason:
             usual = "BadAnnotation" if problems else "MirrorsTooLarge"
-            self._tell(worker, worker.refusal or "WorkerLost" if connection.state is State.LOST else usual, reason)
-
-    async def _keep_inventory(self) -> None:
-        while True:
-            await self._inventory_changed.wait()
-            self._inventory_changed.clear()
-            if self._is_leading:
-                try:
-                    await self._write_inventory()
-                except KubeError as error:
-                    self.log.warning("workers not written", error=error)
-                    self._inventory_changed.set()
-                    await asyncio.sleep(1.0)
-
-    async def _read_inventory(self) -> WorkerInventory:
-        wanted = requests.get(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self._settings.namespace)
-        self._record_version = ""
-        try:
-            found = await self._management.send_object(wanted)
-        except NotFound:
-            return WorkerInventory({})
-        self._record_version = found.metadata.resource_version
-        return WorkerInventory.of(found)
-
-    async def _read_inventory_at_last(self) -> WorkerInventory:
-        while True:
-            try:
-                return await self._read_inventory()
-            except KubeError as error:
-                self.log.warning("workers not read", error=error)
-                await asyncio.sleep(READ_AGAIN_SECONDS)
-
-    async def _write_inventory(self) -> None:
-        async with self._writing:
-            try:
-                await self._write_changes()
-            except Conflict:
-                # Somebody edited it, or a leader of before was late (D28): what we know holds, the rest stays.
-                known = self._written.entries.keys() | self._inventory.entries.keys()
-                found = (await self._read_inventory()).entries
-                self._written = WorkerInventory({name: entry for name, entry in found.items() if name in known})
-                await self._write_changes()
-
-    async def _write_changes(self) -> None:
-        inventory, written = self._inventory, self._written
-        data: dict[str, str | None] = {
-            name: encode(entry) for name, entry in inventory.entries.items() if written.entries.get(name) != entry
-        }
-        data |= {name: None for name in written.entries if name not in inventory.entries}
-        if not data:
-            return
-        name, namespace = names.WORKERS_CONFIGMAP, self._settings.namespace
-        changed = {"metadata": {"resourceVersion": self._record_version or None}, "data": data}
-        patch = requests.merge_patch(CONFIGMAPS, name, changed, namespace=namespace)
-        try:
-            stored = await self._management.send_object(patch)
-        except NotFound:
-            body = {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": name, "namespace": namespace},
-                "data": {key: encode(entry) for key, entry in inventory.entries.items()},
-            }
-            stored = await self._management.send_object(requests.create(CONFIGMAPS, body, namespace=namespace))
-        self._written, self._record_version = inventory, stored.metadata.resource_version
+            self._warn(worker, worker.refusal or "WorkerLost" if connection.state is State.LOST else usual, reason)
 
 
 async def _contained(worker: Worker, log: Log) -> None:

@@ -45,6 +45,11 @@ class WorkerSpec:
     namespace_prefix: str = ""
     problems: tuple[Problem, ...] = ()
 
+    @property
+    def access(self) -> tuple[bytes, str]:
+        """What a connection depends on."""
+        return self.kubeconfig, self.namespace_prefix
+
 
 class BadSecret(ValueError):
     """The Secret holds no usable kubeconfig at all."""

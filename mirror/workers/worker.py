@@ -16,23 +16,23 @@ from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import Forbidden, KubeError, NotFound, TooLarge, Unauthorized, Unreachable, describe
+from mirror.kube.errors import Forbidden, KubeError, NotFound, Unauthorized, Unreachable, describe
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object, Partial
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.runtime.clock import Clock
-from mirror.runtime.informer import Change, Informer, Scope
-from mirror.runtime.informers import Informers
-from mirror.runtime.store import EVERYWHERE
+from mirror.runtime.informer import Change, Informer
 from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers.connection import Connection, State
 from mirror.workers.inventory import IdentityRejected
-from mirror.workers.mirrors import BY_STATE, MirrorStore
-from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version, cluster_uid
+from mirror.workers.mirrors import MirrorStore
+from mirror.workers.probes import Unsupported, cluster_uid
+from mirror.workers.session import ClientSession
 from mirror.workers.spec import Problem, WorkerSpec
 from mirror.workers.tokens import NO_TOKEN, Token, token_of
+from mirror.workers.watching import MirrorWatches, WatchSettings
 
 HEARTBEAT_SECONDS = 10.0
 SECRET_GONE = "its Secret was deleted"
@@ -59,25 +59,31 @@ class WorkerHost(Protocol):
 
     async def wait_until_sources_known(self) -> None: ...
 
-    def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None: ...
-
-    def has_sources_on(self, worker: str) -> bool: ...
-
     def prefix_in_use(self, worker: Worker) -> str: ...
 
     async def change_prefix(self, worker: Worker, prefix: str) -> bool:
         """Raises KubeError when it could not be recorded."""
         ...
 
-    def on_mirror_change(
-        self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change
-    ) -> None: ...
-
     def on_transition(self, worker: Worker) -> None: ...
 
     def on_unknown_dropped(self, worker: Worker) -> None: ...
 
     def on_too_large(self, worker: Worker) -> None: ...
+
+
+class WorkerListener(Protocol):
+    """Who knows the sources; each change of a worker and its mirrors is reported to it."""
+
+    def source_size(self, worker: Worker, kind: Kind, found: Object) -> int | None: ...
+
+    def has_sources_on(self, worker: str) -> bool: ...
+
+    def on_mirror_change(
+        self, worker: Worker, kind: Kind, old: Object | None, new: Object | None, change: Change
+    ) -> None: ...
+
+    def on_worker_transition(self, worker: Worker) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,45 +100,47 @@ class Described:
 class Worker:
     """A worker cluster by its name, whether it is connected or not."""
 
-    def __init__(self, name: str, *, around: WorkerHost, namespaces: tuple[str, ...], connection: Connection) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        host: WorkerHost,
+        listener: WorkerListener,
+        namespaces: tuple[str, ...],
+        connection: Connection,
+    ) -> None:
         self.name = name
         self.spec: WorkerSpec | None = None
         self.connection = connection
-        self._mirrors = {
+        self._log = host.log.bind(worker=name)
+        stores = {
             kind.name: MirrorStore(
                 kind,
-                around.clock,
-                origin=around.origin,
-                on_change=partial(self._on_change, kind),
-                source_size=partial(around.source_size, self, kind),
-                on_unknown_dropped=partial(around.on_unknown_dropped, self),
-                on_too_large=partial(around.on_too_large, self),
+                host.clock,
+                origin=host.origin,
+                on_change=partial(listener.on_mirror_change, self, kind),
+                source_size=partial(listener.source_size, self, kind),
+                on_unknown_dropped=partial(host.on_unknown_dropped, self),
+                on_too_large=partial(host.on_too_large, self),
             )
-            for kind in around.kinds
+            for kind in host.kinds
         }
+        watched = WatchSettings(name, host.kinds, host.mirror_selector, namespaces)
+        self.watches = MirrorWatches(watched, stores, log=self._log)
         self.uid = ""
-        self.version = ""
-        """Of its Kubernetes, as it says itself; empty before the first contact."""
         self.token: Token = NO_TOKEN
         """What the token of its kubeconfig says."""
-        self._around = around
-        self._log = around.log.bind(worker=name)
-        self._source_namespaces = namespaces
-        self._client: Client | None = None
-        self._connected_with: bytes | None = None
+        self._host = host
+        self._listener = listener
+        self._session = ClientSession(name, host.connect)
         self._refused: KubeError | None = None
         self._poke = asyncio.Event()
         self._no_spec_because = SECRET_GONE
-        # Where mirrors are looked for: the recorded prefix. It follows the Secret only while nothing is there.
-        self._prefix = ""
-        self._prefix_changed = asyncio.Event()
         self.refusal = ""
         """Why its Secret is at fault, as an event's reason; empty when it is not."""
         self._logged: State | None = None
         self._lost_by = ""
         self._lost_with: WorkerSpec | None = None
-        # Empty before the first contact.
-        self._informers = Informers({}, log=self._log)
 
     @property
     def client(self) -> Client:
@@ -141,9 +149,12 @@ class Worker:
         Raises:
             Unreachable: there is none.
         """
-        if self._client is None:
-            raise Unreachable(f"worker {self.name} is not connected")
-        return self._client
+        return self._session.client
+
+    @property
+    def version(self) -> str:
+        """Of its Kubernetes, as it says itself; empty before the first contact."""
+        return self._session.version
 
     @property
     def is_reachable(self) -> bool:
@@ -152,7 +163,7 @@ class Worker:
 
     @property
     def is_synced(self) -> bool:
-        return len(self._informers) > 0 and self._informers.is_synced
+        return self.watches.are_synced
 
     @property
     def has_settled(self) -> bool:
@@ -161,33 +172,19 @@ class Worker:
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        return tuple(self._informers)
+        return tuple(self.watches)
 
     def mirrors_of(self, kind: Kind) -> MirrorStore:
         """Its objects of a kind with our labels."""
-        return self._mirrors[kind.name]
-
-    def count_mirrors(self, state: str) -> int:
-        """How many mirrors are in a state (``kinds.base.state``)."""
-        return sum(mirrors.count(BY_STATE, state) for mirrors in self._mirrors.values())
-
-    @property
-    def excess(self) -> str:
-        """What people should know of what is left out of its mirrors; empty when nothing is."""
-        return next(filter(None, (mirrors.excess for mirrors in self._mirrors.values())), "")
-
-    def shrink(self) -> None:
-        """See ``MirrorStore.shrink``."""
-        for mirrors in self._mirrors.values():
-            mirrors.shrink()
+        return self.watches.of(kind)
 
     def namespace_of(self, source_namespace: str) -> str:
         """Where the mirrors of a namespace's sources live."""
-        return self._prefix + source_namespace
+        return self.watches.namespace_of(source_namespace)
 
     def source_namespace_of(self, namespace: str) -> str | None:
         """The inverse; None for a namespace that is not under the prefix."""
-        return namespace[len(self._prefix) :] if namespace.startswith(self._prefix) else None
+        return self.watches.source_namespace_of(namespace)
 
     def update(self, spec: WorkerSpec | None, *, because: str = SECRET_GONE) -> None:
         """Take what its Secret says now; None: there is none, or none that is of use."""
@@ -196,10 +193,10 @@ class Worker:
             self.token = NO_TOKEN
         elif before is None or before.kubeconfig != spec.kubeconfig:
             self.token = token_of(spec.kubeconfig)
-        if spec is None or before is None or _access(before) != _access(spec):
+        if spec is None or before is None or before.access != spec.access:
             self._poke.set()
         if before != spec:
-            self._around.on_transition(self)
+            self._report_transition()
 
     def suspect(self, error: KubeError) -> None:
         """Something went wrong on the way to it: look at once whether it is still there."""
@@ -210,9 +207,7 @@ class Worker:
 
     def describe(self) -> Described:
         connection = self.connection
-        return Described(
-            self.name, connection.state.value, connection.because, sum(map(len, self._mirrors.values())), self.is_synced
-        )
+        return Described(self.name, connection.state.value, connection.because, self.watches.count(), self.is_synced)
 
     async def run(self) -> None:
         """Keep the connection and the watches, until cancelled."""
@@ -224,55 +219,51 @@ class Worker:
                 if not self.connection.is_connected:
                     await self._wait_to_look_again()
             # A mirror is judged by whether its source is known.
-            await self._around.wait_until_sources_known()
-            self._prefix = self._around.prefix_in_use(self)
+            await self._host.wait_until_sources_known()
+            # The recorded prefix: it follows the Secret only while nothing is there.
+            prefix = self._host.prefix_in_use(self)
             while True:
-                self._prefix_changed.clear()
-                self._informers = Informers(
-                    dict(zip(self._labels(), self._make_informers(), strict=True)), log=self._log
+                self.watches.begin(
+                    prefix, client=lambda: self.client, on_trouble=self._on_trouble, on_healthy=self._on_healthy
                 )
                 await self._watch_until_prefix_changes()
+                prefix = self.watches.prefix
         finally:
-            await self._close_client()
+            await self._session.close()
 
     async def _watch_until_prefix_changes(self) -> None:
         """Return when mirrors are to be watched in other namespaces."""
         try:
             async with asyncio.TaskGroup() as scope:
-                scope.create_task(self._informers.run(), name=f"watch {self.name}")
+                scope.create_task(self.watches.run(), name=f"watch {self.name}")
                 name = f"connect {self.name}"
                 scope.create_task(supervise(name, self._keep_connected, log=self._log), name=name)
-                await self._prefix_changed.wait()
+                await self.watches.wait_until_prefix_changed()
                 raise _PrefixChanged
         except* _PrefixChanged:
-            self._log.debug("watching other namespaces", prefix=self._prefix)
+            self._log.debug("watching other namespaces", prefix=self.watches.prefix)
 
     def use_prefix(self, prefix: str) -> None:
         """Look for mirrors under this prefix from now on."""
-        if not self._informers or prefix == self._prefix:
-            return
-        self._prefix = prefix
-        if self._source_namespaces:  # otherwise one watch shows all namespaces
-            for mirrors in self._mirrors.values():
-                for name in mirrors.names_in(EVERYWHERE):
-                    mirrors.remove(name)
-            self._prefix_changed.set()
-        self._around.on_transition(self)
+        if self.watches.have_begun and prefix != self.watches.prefix:
+            self.watches.use_prefix(prefix)
+            self._report_transition()
 
     async def _settle_prefix(self) -> None:
         """Take the prefix that the Secret asks for once no Job and no mirror is left under the one in use (D19)."""
-        wanted = self.spec.namespace_prefix if self.spec is not None else self._prefix
-        if wanted == self._prefix or not self.is_synced or self._around.has_sources_on(self.name):
+        in_use = self.watches.prefix
+        wanted = self.spec.namespace_prefix if self.spec is not None else in_use
+        if wanted == in_use or not self.is_synced or self._listener.has_sources_on(self.name):
             return
-        if any(names.SOURCE_UID in mirror.labels for mirrors in self._mirrors.values() for mirror in mirrors):
+        if self.watches.has_any_of_a_source():
             return
         try:
-            is_recorded = await self._around.change_prefix(self, wanted)
+            is_recorded = await self._host.change_prefix(self, wanted)
         except KubeError as error:
             self._log.warning("namespace prefix not recorded", error=error)
             return
         if is_recorded:
-            self._log.info("namespace prefix changed", before=self._prefix, now=wanted)
+            self._log.info("namespace prefix changed", before=in_use, now=wanted)
             self.use_prefix(wanted)
 
     @property
@@ -280,40 +271,14 @@ class Worker:
         """What is wrong with its Secret's annotations: no new Jobs until it is mended."""
         if self.spec is None:
             return ()
-        wanted = self.spec.namespace_prefix
-        if not self._informers or wanted == self._prefix:
+        wanted, in_use = self.spec.namespace_prefix, self.watches.prefix
+        if not self.watches.have_begun or wanted == in_use:
             return self.spec.problems
         text = (
-            f"is {wanted or 'not set'}, but there are mirrors in namespaces with prefix {self._prefix or 'none'}; "
+            f"is {wanted or 'not set'}, but there are mirrors in namespaces with prefix {in_use or 'none'}; "
             "it takes effect once they are gone, or set it back"
         )
         return (*self.spec.problems, Problem(f"metadata.annotations[{names.NAMESPACE_PREFIX}]", text))
-
-    def _labels(self) -> list[str]:
-        return [
-            f"{kind.resource.plural} of {self.name} in {ns or '*'}"
-            for kind in self._around.kinds
-            for ns in self._namespaces()
-        ]
-
-    def _namespaces(self) -> tuple[str | None, ...]:
-        return tuple(self.namespace_of(namespace) for namespace in self._source_namespaces) or (None,)
-
-    def _make_informers(self) -> list[Informer]:
-        return [
-            Informer(
-                Scope(kind.resource, namespace, self._around.mirror_selector),
-                self.mirrors_of(kind),
-                client=lambda: self.client,
-                on_change=partial(self._on_change, kind),
-                accept=self.mirrors_of(kind).accepts,
-                keep_partial=self.mirrors_of(kind).accepts_partial,
-                on_trouble=self._on_trouble,
-                on_healthy=self._on_healthy,
-            )
-            for kind in self._around.kinds
-            for namespace in self._namespaces()
-        ]
 
     async def _keep_connected(self) -> None:
         while True:
@@ -325,7 +290,7 @@ class Worker:
         """Until the next heartbeat or probe, or until something happens."""
         wait = HEARTBEAT_SECONDS
         if not self.connection.is_connected:
-            wait = self.connection.probe_delay_seconds(self._around.clock.now())
+            wait = self.connection.probe_delay_seconds(self._host.clock.now())
         with suppress(TimeoutError):
             async with asyncio.timeout(wait):
                 await self._poke.wait()
@@ -336,7 +301,7 @@ class Worker:
         try:
             await self._check()
         except (Unsupported, KubeconfigRefused, IdentityRejected) as error:
-            await self._close_client()
+            await self._session.close()
             self.refusal = type(error).__name__
             self._lose(clean(str(error)))
         except KubeError as error:
@@ -345,34 +310,17 @@ class Worker:
             if self._refused is not None:
                 self._lose(f"watch rejected: {_short(self._refused)}")
             else:
-                self._move(self.connection.connected(self._around.clock.now()))
+                self._move(self.connection.connected(self._host.clock.now()))
 
     async def _check(self) -> None:
         spec = self.spec
         if spec is None:
-            await self._close_client()
+            await self._session.close()
             raise Unreachable(self._no_spec_because)
-        client, is_new = self._client, False
-        if client is None or self._connected_with != spec.kubeconfig:
-            client, is_new = await self._around.connect(spec), True
-        try:
-            if is_new:
-                self.version = await check_version(client, OLDEST_MINOR)
-            await self._around.accept_identity(self, await cluster_uid(client))
-        except BaseException:
-            if is_new:
-                await client.close()
-            if is_new and self._client is not None:
-                await self._close_client()
-            raise
-        if is_new:
-            old, self._client, self._connected_with = self._client, client, spec.kubeconfig
-            if old is not None:
-                await old.close()
+        is_new = await self._session.check(spec, partial(self._host.accept_identity, self))
         await self._settle_prefix()
         if is_new or not self.connection.is_connected:
-            for informer in self._informers:
-                informer.nudge()
+            self.watches.nudge()
 
     def check_again(self, lost_since: datetime | None) -> None:
         """We lead from now on: what we know of it may be of any age, and is found out anew before anything is done.
@@ -381,8 +329,8 @@ class Worker:
         """
         self.connection = Connection(lost_since=lost_since)
         self._refused = None
-        self._informers.list_anew()
-        self._around.on_transition(self)
+        self.watches.list_anew()
+        self._report_transition()
         self._poke.set()
 
     async def confirm_identity(self) -> None:
@@ -411,26 +359,13 @@ class Worker:
             whole = await self.client.send_object(requests.get(kind.resource, name, namespace=namespace))
         except NotFound:
             whole = None
-        if mirrors.get(namespace, name) is not found:
-            return  # the watch was faster
-        if whole is None or found.labels.items() - whole.labels.items():  # it is not, or not any more, what we watch
-            mirrors.remove((namespace, name))
-            self._on_change(kind, found, None, Change.MISSING)
-            return
-        mirrors.put(whole)
-        if isinstance(mirrors.get(namespace, name), Partial):
-            raise TooLarge("mirrors take more bytes than are kept")
-
-    async def _close_client(self) -> None:
-        client, self._client, self._connected_with = self._client, None, None
-        if client is not None:
-            await client.close()
+        mirrors.take_whole(found, whole)
 
     def _lose(self, because: str) -> None:
         if self.connection.state is State.LOST and self._lost_by == self.refusal and self.spec is self._lost_with:
             because = self.connection.because  # the same loss in other words is no news
         self._lost_by, self._lost_with = self.refusal, self.spec
-        self._move(self.connection.lost(self._around.clock.now(), because))
+        self._move(self.connection.lost(self._host.clock.now(), because))
 
     def _move(self, connection: Connection) -> None:
         before, self.connection = self.connection, connection
@@ -440,7 +375,7 @@ class Worker:
             self._logged = connection.state
             level = self._log.info if connection.is_connected else self._log.warning
             level("worker connection", state=connection.state.value, because=connection.because)
-        self._around.on_transition(self)
+        self._report_transition()
 
     def _on_trouble(self, error: KubeError) -> None:
         if isinstance(error, Unauthorized | Forbidden):
@@ -450,15 +385,11 @@ class Worker:
     def _on_healthy(self) -> None:
         self._refused = None
         self._poke.set()
-        self._around.on_transition(self)
+        self._report_transition()
 
-    def _on_change(self, kind: Kind, old: Object | None, new: Object | None, change: Change) -> None:
-        self._around.on_mirror_change(self, kind, old, new, change)
-
-
-def _access(spec: WorkerSpec) -> tuple[bytes, str]:
-    """What a connection depends on."""
-    return spec.kubeconfig, spec.namespace_prefix
+    def _report_transition(self) -> None:
+        self._host.on_transition(self)
+        self._listener.on_worker_transition(self)
 
 
 def _short(error: KubeError) -> str:

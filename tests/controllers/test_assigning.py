@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mirror.controllers import assigning as placing_module
-from mirror.controllers.assigning import MOST_GIVEN, Assigner
+from mirror.controllers import assigning as assigning_module
+from mirror.controllers.assigning import MOST_UNRECORDED, Assigner
 from mirror.model.keys import SourceKey
 from mirror.placement.candidates import Candidate, NamespaceRules, PlacementRequest
 from mirror.placement.index import WorkerIndex
@@ -27,12 +27,23 @@ def waiter(name: str, *, namespace: str = "a", selector: str = "", uid: str = ""
     return Waiter(name, SourceKey("Job", namespace, name), uid or name, request)
 
 
+def ask(assigner: Assigner, waiter: Waiter, *, was_told: bool = False) -> str | None:
+    """As a source is looked at: take what it is assigned to, or what is available, or wait."""
+    assigner.release_unusable(waiter.key, waiter.uid)
+    worker = assigner.assigned_to(waiter.key, waiter.uid)
+    if worker is None and (worker := assigner.available_for(waiter.request)) is not None:
+        assigner.assign(waiter.key, waiter.uid, worker)
+    if worker is None:
+        assigner.request(waiter, is_reason_reported=was_told)
+    return worker
+
+
 class Watched(Assigner):
     """Notes who is woken."""
 
     def __init__(self, *candidates: Candidate) -> None:
         self.woken: list[str] = []
-        super().__init__(lambda: candidates, wake=lambda key: self.woken.append(key.name), clock=LoopClock())
+        super().__init__(candidates, wake=lambda key: self.woken.append(key.name), clock=LoopClock())
 
 
 async def settle() -> None:
@@ -82,7 +93,7 @@ class Both:
         self.model = Reference()
         self.woken: list[SourceKey] = []
         self.uids: dict[SourceKey, str] = {}
-        self.real = Assigner(lambda: self.model.workers.values(), wake=self.woken.append, clock=LoopClock())
+        self.real = Assigner(self.model.workers.values(), wake=self.woken.append, clock=LoopClock())
 
     async def take(self, what: str, about: Any) -> None:
         model, real = self.model, self.real
@@ -104,10 +115,11 @@ class Both:
             case "settle":
                 model.waiting.pop(about.key, None)
                 model.given.pop(about.key, None)
-                real.settle(about.key)
+                real.finish(about.key)
             case "look":
                 uid = self.uids.get(about.key, "")
-                assert real.given_to(about.key, uid) == model.given_to(about.key)
+                real.release_unusable(about.key, uid)
+                assert real.assigned_to(about.key, uid) == model.given_to(about.key)
             case _:
                 real.read_anew()
         model.serve()
@@ -117,19 +129,21 @@ class Both:
         model, real = self.model, self.real
         if model.given_to(about.key) is not None:
             if self.uids[about.key] == about.uid:
-                assert real.ask(about) == model.given[about.key]
+                assert ask(real, about) == model.given[about.key]
                 return
             del model.given[about.key]
             model.serve()
         self.uids[about.key] = about.uid
         model.waiting[about.key] = about
         model.serve()
-        assert real.ask(about) == model.given.get(about.key)
+        found = ask(real, about)
+        await settle()
+        assert model.given.get(about.key) == (found or real.assigned_to(about.key, about.uid))
 
     def compare(self) -> None:
         model, real = self.model, self.real
-        assert {key: given.worker for key, given in real._given.items()} == model.given
-        assert set(real._room.sources()) == set(model.waiting)
+        assert {key: given.worker for key, given in real._assigned.items()} == model.given
+        assert set(real._waiting.sources()) == set(model.waiting)
         assert real.waiting == len(model.waiting)
         for one in model.waiting.values():
             against = {name: obstacle(one.request, worker) for name, worker in self.workers().items()}
@@ -176,9 +190,9 @@ async def test_only_the_one_who_asks_is_judged(matches: list[PlacementRequest]) 
     """However many wait for other reasons or with other selectors."""
     assigner = Watched(*(Candidate(f"w{n}", capacity=1, load=1) for n in range(100)))
     for number in range(1000):
-        assigner.ask(waiter(f"{number}", namespace=f"n{number % 50}", selector=f"!x{number}"))
+        ask(assigner, waiter(f"{number}", namespace=f"n{number % 50}", selector=f"!x{number}"))
     assert len(matches) == 1000
-    assigner.ask(waiter("one", selector="!one"))
+    ask(assigner, waiter("one", selector="!one"))
     assigner.set_load("w7", 0)
     await settle()
     assert len(matches) == 1001
@@ -189,11 +203,11 @@ async def test_equal_requests_are_matched_once(matches: list[PlacementRequest]) 
     """Ten thousand Jobs that ask for the same are one question, also once a worker's labels change."""
     assigner = Watched(Candidate("w", capacity=0))
     for number in range(10_000):
-        assigner.ask(waiter(f"{number:05}", selector="gpu"))
+        ask(assigner, waiter(f"{number:05}", selector="gpu"))
     assigner.update(Candidate("w", labels={"gpu": ""}, capacity=1))
     await settle()
     assert len(matches) == 2
-    assert assigner.given_to(SourceKey("Job", "a", "00000"), "00000") == "w"
+    assert assigner.assigned_to(SourceKey("Job", "a", "00000"), "00000") == "w"
 
 
 def cpu_of_a_wave(jobs: int) -> float:
@@ -204,12 +218,12 @@ def cpu_of_a_wave(jobs: int) -> float:
         recorded = dict.fromkeys((f"w{n:04}" for n in range(1000)), 0)
         for number in range(jobs):
             one = waiter(f"{number:06}", namespace=f"n{number % 200}", selector=f"!x{number % 50}")
-            worker = assigner.ask(one)
+            worker = ask(assigner, one)
             assigner.why(one.request, {})
             if worker is not None:
                 recorded[worker] += 1
                 assigner.set_load(worker, recorded[worker])
-                assigner.settle(one.key)
+                assigner.finish(one.key)
         await settle()
         assert assigner.waiting == jobs // 2
 
@@ -228,7 +242,7 @@ async def test_a_thousand_waiting_jobs_are_not_woken_by_what_does_not_concern_th
     """Whoever was told why it waits is woken for another reason only: another worker's, another kind."""
     assigner = Watched(Candidate("east", {"name": "east"}, capacity=0), Candidate("west", {"name": "west"}, capacity=0))
     for number in range(100):
-        assigner.ask(waiter(f"{number}", selector=f"name={'east' if number % 2 else 'west'}"), was_told=True)
+        ask(assigner, waiter(f"{number}", selector=f"name={'east' if number % 2 else 'west'}"), was_told=True)
     assigner.update(Candidate("west", {"name": "west"}, capacity=0, reachable=False))
     await settle()
     assert sorted(assigner.woken, key=int) == [str(number) for number in range(0, 100, 2)]
@@ -242,8 +256,8 @@ async def test_a_thousand_waiting_jobs_are_not_woken_by_what_does_not_concern_th
 async def test_whom_a_worker_refused_is_woken_when_that_changes() -> None:
     """What it refused it may accept now (D1)."""
     assigner = Watched(Candidate("east"), Candidate("west", capacity=0))
-    assigner.ask(waiter("refused", refused_by=frozenset({"east"})), was_told=True)
-    assigner.ask(waiter("pinned", selector="name=north"), was_told=True)
+    ask(assigner, waiter("refused", refused_by=frozenset({"east"})), was_told=True)
+    ask(assigner, waiter("pinned", selector="name=north"), was_told=True)
     assigner.wake_for("east")
     await settle()
     assert assigner.woken == ["refused"]
@@ -254,10 +268,10 @@ async def test_thousands_are_woken_in_turns() -> None:
     """A worker goes away: all have another reason, but a Job that comes now must not stand behind all of them."""
     assigner = Watched(Candidate("east", capacity=0))
     for number in range(2_000):
-        assigner.ask(waiter(f"{number}"), was_told=True)
+        ask(assigner, waiter(f"{number}"), was_told=True)
     assigner.update(Candidate("east", capacity=0, reachable=False))
     await asyncio.sleep(0.01)
-    assert 0 < len(assigner.woken) <= placing_module.WAKES_A_TURN
+    assert 0 < len(assigner.woken) <= assigning_module.WAKES_A_TURN
     await asyncio.sleep(10)
     assert sorted(assigner.woken, key=int) == [str(number) for number in range(2_000)]
 
@@ -268,25 +282,25 @@ async def test_thousands_are_woken_in_turns() -> None:
 async def test_so_many_places_are_given_before_they_are_recorded() -> None:
     """The rest is served as those are, with the workers as they are by then."""
     assigner = Watched(Candidate("east"))
-    for number in range(MOST_GIVEN + 10):
-        assigner.ask(waiter(f"{number:04}"))
+    for number in range(MOST_UNRECORDED + 10):
+        ask(assigner, waiter(f"{number:04}"))
     assert assigner.waiting == 10
-    assigner.settle(SourceKey("Job", "a", "0000"))
+    assigner.finish(SourceKey("Job", "a", "0000"))
     await settle()
     assert assigner.waiting == 9
-    assert assigner.woken == [f"{MOST_GIVEN:04}"]
+    assert assigner.woken == [f"{MOST_UNRECORDED:04}"]
 
 
 async def test_records_that_fail_keep_nobody_from_getting_a_place() -> None:
     """They keep their places, since they may be stored; but they are not waited for."""
-    assigner = Watched(Candidate("east", capacity=MOST_GIVEN + 5))
-    for number in range(MOST_GIVEN):
-        assigner.ask(waiter(f"{number:04}"))
-        assigner.keep_trying(SourceKey("Job", "a", f"{number:04}"))
-    given = [assigner.ask(waiter(f"next-{number}")) for number in range(10)]
+    assigner = Watched(Candidate("east", capacity=MOST_UNRECORDED + 5))
+    for number in range(MOST_UNRECORDED):
+        ask(assigner, waiter(f"{number:04}"))
+        assigner.note_record_failed(SourceKey("Job", "a", f"{number:04}"))
+    given = [ask(assigner, waiter(f"next-{number}")) for number in range(10)]
     assert given == ["east"] * 5 + [None] * 5
-    for number in range(MOST_GIVEN):
-        assigner.settle(SourceKey("Job", "a", f"{number:04}"))
+    for number in range(MOST_UNRECORDED):
+        assigner.finish(SourceKey("Job", "a", f"{number:04}"))
     await settle()
     assert assigner.waiting == 0
 
@@ -294,9 +308,9 @@ async def test_records_that_fail_keep_nobody_from_getting_a_place() -> None:
 async def test_a_namesake_does_not_get_what_was_given_to_another() -> None:
     """Deleted and created again: the place goes back and is given anew, and is counted once."""
     assigner = Watched(Candidate("east", capacity=1))
-    assert assigner.ask(waiter("x", uid="first")) == "east"
-    assert assigner.ask(waiter("x", uid="second")) == "east"
-    assert assigner.ask(waiter("y")) is None
-    assigner.settle(SourceKey("Job", "a", "x"))
+    assert ask(assigner, waiter("x", uid="first")) == "east"
+    assert ask(assigner, waiter("x", uid="second")) == "east"
+    assert ask(assigner, waiter("y")) is None
+    assigner.finish(SourceKey("Job", "a", "x"))
     await settle()
-    assert assigner.given_to(SourceKey("Job", "a", "y"), "y") == "east"
+    assert assigner.assigned_to(SourceKey("Job", "a", "y"), "y") == "east"

@@ -17,12 +17,10 @@ def kept_by(manager: Candidate) -> dict[str, int]:
     """How much is remembered of sources."""
     mirroring = manager.mirroring
     return {
-        "memories": len(mirroring._memories._memories),
-        "agreed": len(mirroring._observer._agreed),
-        "arrived": len(mirroring._applier.arrived_at),
-        "unanswered": len(mirroring._applier.unanswered),
-        "writing": len(mirroring._applier.writing),
-        "given": len(mirroring.assigner._given),
+        "memories": len(mirroring._state.memories._memories),
+        "agreed": len(mirroring._state.comparison._agreed),
+        **mirroring._state.pending.counts(),
+        "assigned": len(mirroring.assigner._assigned),
         "failures": len(mirroring.queue._failures),
         "outage": len(mirroring.queue._in_outage),
         "due": len(mirroring.queue._due),

@@ -207,7 +207,7 @@ async def test_a_standby_forgets_workers_that_are_no_more() -> None:
         await asyncio.sleep(130)
         assert list(standby.registry.workers) == ["east"]
         assert len(standby.registry._tasks) == 1
-        assert set(standby.mirroring._routes._told_placement) == {"east"}
+        assert set(standby.mirroring._parts.routes._last_reported) == {"east"}
 
 
 async def test_a_late_write_of_the_leader_before_does_not_change_the_record_of_workers() -> None:

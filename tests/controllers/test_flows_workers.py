@@ -156,7 +156,7 @@ async def test_a_secret_that_leads_to_another_cluster_is_refused() -> None:
         world.management.server.remove("secrets", "east", HOME)
         world.register("east", leads_to="north")
         await manager.settle(30)
-        assert not manager.registry.worker("east").is_reachable
+        assert not manager.registry.workers["east"].is_reachable
         assert "another cluster" in world.record()["east"]
         assert world.workers["north"].server.all("jobs") == []
         assert world.mirrors() == ["east"]
@@ -168,7 +168,7 @@ async def test_a_cluster_is_registered_once() -> None:
     async with two_workers() as (world, manager):
         world.register("twin", leads_to="east")
         await manager.settle(5)
-        assert not manager.registry.worker("twin").is_reachable
+        assert not manager.registry.workers["twin"].is_reachable
         assert "registered already, as worker east" in world.record()["twin"]
 
 
@@ -178,7 +178,7 @@ async def test_the_management_cluster_is_a_worker_only_with_a_prefix() -> None:
     world.register("self", leads_to="management")
     async with manager_of(world) as manager:
         await manager.settle(5)
-        assert not manager.registry.worker("self").is_reachable
+        assert not manager.registry.workers["self"].is_reachable
 
 
 async def test_mirrors_live_under_the_prefix_on_the_management_cluster_itself() -> None:
@@ -215,7 +215,7 @@ async def test_an_expired_watch_on_a_worker_is_listed_anew(form: Gone) -> None:
         world.workers["east"].expire(form)
         await manager.settle(5)
         assert world.source()["status"]["active"] == 1
-        assert manager.registry.worker("east").is_reachable
+        assert manager.registry.workers["east"].is_reachable
 
 
 async def test_a_worker_that_is_too_old_is_refused() -> None:
@@ -274,10 +274,10 @@ async def test_a_worker_whose_watch_is_refused_is_not_hammered() -> None:
         before = len(east.sent)
         await manager.settle(60)
         assert len(east.sent) - before < 5 * 60
-        assert not manager.registry.worker("east").is_reachable
+        assert not manager.registry.workers["east"].is_reachable
         east.restore()
         await manager.settle(3)
-        assert manager.registry.worker("east").is_reachable
+        assert manager.registry.workers["east"].is_reachable
 
 
 async def test_a_secret_without_a_kubeconfig_says_so() -> None:
@@ -292,5 +292,5 @@ async def test_a_secret_without_a_kubeconfig_says_so() -> None:
         assert any("data.kubeconfig" in text for text in world.texts("WorkerLost"))
         world.management.server.edit("secrets", "east", lambda body: body.update(data=secret["data"]), HOME)
         await manager.settle(3)
-        assert manager.registry.worker("east").is_reachable
+        assert manager.registry.workers["east"].is_reachable
         assert "data.kubeconfig" not in world.record()["east"]

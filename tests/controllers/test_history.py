@@ -95,8 +95,8 @@ def test_what_is_told_again_is_no_news() -> None:
     found = kept()
     for _ in range(5):
         found.on_error(seen(), Unreachable("no route"))
-    found.on_told(seen(), "Refused", "no", is_warning=True)
-    found.on_told(seen(), "Mirrored", "fine", is_warning=False)
+    found.on_event(seen(), "Refused", "no", is_warning=True)
+    found.on_event(seen(), "Mirrored", "fine", is_warning=False)
 
     assert told(found) == [("Error", "no route", ""), ("Error", "Refused: no", "")]
 
@@ -106,9 +106,9 @@ def test_the_event_of_an_end_is_no_error_after_it() -> None:
     found = kept()
     end = {"type": "Failed", "status": "True", "reason": "MirrorLost", "message": "it is gone"}
     found.on_written(seen(placed="east"), status(startTime="2026-03-01T11:00:00Z", conditions=[end]))
-    found.on_told(seen(placed="east"), "MirrorLost", "it is gone", is_warning=True)
+    found.on_event(seen(placed="east"), "MirrorLost", "it is gone", is_warning=True)
     assert told(found) == [("Finished", "Failed: MirrorLost: it is gone", "east")]
-    found.on_told(seen(placed="east"), "StatusRefused", "no", is_warning=True)
+    found.on_event(seen(placed="east"), "StatusRefused", "no", is_warning=True)
     assert told(found)[1:] == [("Error", "StatusRefused: no", "east")]
 
 

@@ -37,7 +37,7 @@ def test_the_record_goes_in_one_write_and_ends_the_waiting() -> None:
     """D5, D21: condition, annotation and the end of ``waiting-because`` together; the create comes after."""
     waiting = source({}, annotations={names.WAITING_BECAUSE: "east: at capacity"})
     plan = decide(
-        seen(waiting, assignment=AssignmentState(given="west"), memory=remembering(waiting_written_at=MONOTONIC))
+        seen(waiting, assignment=AssignmentState(assigned="west"), memory=remembering(waiting_written_at=MONOTONIC))
     )
     (write,) = plan.actions
     assert isinstance(write, WriteSource)
@@ -45,7 +45,7 @@ def test_the_record_goes_in_one_write_and_ends_the_waiting() -> None:
     assert write.status is not None
     assert write.status["conditions"][0]["type"] == names.PLACED
     assert dict(write.annotations) == {names.ASSIGNED_WORKER: "west", names.WAITING_BECAUSE: None}
-    assert plan.remember == (("first_create", True),)
+    assert plan.remember == {"first_create": True}
 
 
 def test_a_cleared_record_leaves_no_trace() -> None:

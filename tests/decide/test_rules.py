@@ -127,14 +127,14 @@ REFUSED = remembering(
         ),
         pytest.param(
             seen(UNPLACED),
-            "asks for a place",
-            ["AskForPlace"],
-            id="D5: a new one asks",
+            "waits for a worker",
+            ["RequestAssignment"],
+            id="D5: a new one requests an assignment",
         ),
         pytest.param(
             seen(UNPLACED, assignment=AssignmentState(waiting_because="east: at capacity")),
             "east: at capacity",
-            ["WriteSource", "AskForPlace"],
+            ["RequestAssignment", "WriteSource"],
             id="D21: it says why it waits, and stays in the queue",
         ),
         pytest.param(
@@ -144,22 +144,28 @@ REFUSED = remembering(
             id="D21: nobody knows what it wants",
         ),
         pytest.param(
-            seen(UNPLACED, assignment=AssignmentState(given="west")),
+            seen(UNPLACED, assignment=AssignmentState(assigned="west")),
             "placed on west",
             ["WriteSource"],
             id="D5: it is recorded first",
         ),
         pytest.param(
+            seen(UNPLACED, assignment=AssignmentState(available="west")),
+            "placed on west",
+            ["RequestAssignment", "WriteSource"],
+            id="D5: assigned and recorded at once where a worker is available",
+        ),
+        pytest.param(
             seen(UNPLACED, memory=remembering(record_refused="422", record_refused_until=MONOTONIC + 9)),
             "422",
             ["WriteSource"],
-            id="D5: its worker could not be recorded: it asks for no place before it is tried again",
+            id="D5: its worker could not be recorded: it requests none before it is tried again",
         ),
         pytest.param(
             seen(refused_now="east", memory=remembering(refusals=(("east", Refusal("403", MONOTONIC + 9)),))),
-            "asks for a place",
-            ["WriteSource", "AskForPlace"],
-            id="D5: refused: the record is cleared, the next is asked for",
+            "worker east has refused it",
+            ["WriteSource"],
+            id="D5: refused: the record is cleared before another is requested",
         ),
         pytest.param(
             seen(worker=lost(5)),
@@ -377,9 +383,14 @@ REFUSED_RELEASE = remembering(release_refused="not allowed", release_refused_at=
 @pytest.mark.parametrize(
     ("found", "because", "actions"),
     [
-        pytest.param(seen(source({}, **HELD)), "asks for a place", ["AskForPlace"], id="D16: it asks though suspended"),
         pytest.param(
-            seen(source({}, **HELD), assignment=AssignmentState(given="east")),
+            seen(source({}, **HELD)),
+            "waits for a worker",
+            ["RequestAssignment"],
+            id="D16: it requests one though suspended",
+        ),
+        pytest.param(
+            seen(source({}, **HELD), assignment=AssignmentState(assigned="east")),
             "placed on east",
             ["WriteSource"],
             id="D5: the record comes first",

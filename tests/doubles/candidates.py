@@ -13,12 +13,13 @@ from doubles.clock import LoopClock
 from doubles.transport import client_of
 from doubles.world import HOME, World, one_error, settings_of
 from mirror.controllers.mirroring import Mirroring
-from mirror.kinds.registry import BUILT_IN
 from mirror.kube.permits import WritePermit
+from mirror.runtime.environment import Environment
 from mirror.runtime.leadership import Leadership, LeadershipLost, LeaseSettings
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
-from mirror.workers.registry import Registry, RegistrySettings
+from mirror.wiring import build_mirroring
+from mirror.workers.registry import Registry
 
 
 @dataclass
@@ -62,14 +63,15 @@ async def candidate_for(world: World, name: str = "standby", *, elected: bool = 
     management = client_of(world.management, peer=name, permit=permit)
     connect = partial(world.connect, peer=name, permit=permit)
     settings = settings_of(world.origin)
-    around = RegistrySettings(HOME, world.origin, world.origin, BUILT_IN, settings.namespaces)
-    registry = Registry(management, around, connector=connect, clock=clock, log=log, metrics=metrics)
-    mirroring = Mirroring(management, registry, settings, clock=clock, log=log, metrics=metrics)
+    environment = Environment(clock, log, metrics)
+    mirroring = build_mirroring(management, settings, connector=connect, environment=environment)
     leadership = Leadership(management, LeaseSettings(HOME, "lease", name), clock=clock, log=log, permit=permit)
     async with one_error(), asyncio.TaskGroup() as scope:
-        tasks = [scope.create_task(work(), name=work.__qualname__) for work in (mirroring.watch, registry.run)]
+        tasks = [
+            scope.create_task(work(), name=work.__qualname__) for work in (mirroring.watch, mirroring.registry.run)
+        ]
         try:
-            yield Candidate(name, clock, registry, mirroring, leadership, scope, tasks)
+            yield Candidate(name, clock, mirroring.registry, mirroring, leadership, scope, tasks)
         finally:
             for task in tasks:
                 task.cancel()

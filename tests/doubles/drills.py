@@ -7,7 +7,7 @@ table with it beside Job, ``definition()`` its CRD, and ``run_drills`` plays the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -164,6 +164,10 @@ class Drill:
     def check(self, found: Object) -> None:
         """It has no annotations of its own."""
 
+    @property
+    def own_annotations(self) -> Mapping[str, Callable[[Object], str]]:
+        return {}
+
     def is_awaited_by_cron_job(self, found: Object) -> bool:
         return False
 
@@ -182,6 +186,11 @@ class Drill:
         if self.is_suspended(mirror) == wanted:
             return None
         return Changes((self.set_suspended(wanted),), digest=str(wanted))
+
+    def claim_operations(self, found: Object, managed_by: str) -> list[Mapping[str, Any]]:
+        return [
+            {"op": "add", "path": "/spec/run", "value": {**self._run(found), "managedBy": managed_by, "paused": True}}
+        ]
 
     def set_suspended(self, value: bool) -> Mapping[str, Any]:
         return {"op": "add", "path": "/spec/run/paused", "value": value}

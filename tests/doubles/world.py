@@ -15,17 +15,18 @@ from typing import Any
 from doubles.clock import LoopClock
 from doubles.jobs import Body, JobController
 from doubles.transport import Wire, client_of, wire_to
-from mirror.controllers.mirroring import Mirroring, MirroringSettings
+from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.tracing import Traces
 from mirror.decide.snapshot import Policy
 from mirror.kinds.base import MirrorTransform
-from mirror.kinds.registry import BUILT_IN
 from mirror.kube.client import Client
 from mirror.kube.errors import Unreachable
 from mirror.model import names
+from mirror.runtime.environment import Environment
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
-from mirror.workers.registry import Registry, RegistrySettings
+from mirror.wiring import MirroringSettings, build_mirroring
+from mirror.workers.registry import Registry
 
 HOME = "jobmirror-system"
 WAITING, ASSIGNED = names.WAITING_BECAUSE, names.ASSIGNED_WORKER
@@ -34,6 +35,8 @@ WAITING, ASSIGNED = names.WAITING_BECAUSE, names.ASSIGNED_WORKER
 def settings_of(origin: str, **changes: Any) -> MirroringSettings:
     """Default settings for a management cluster."""
     plain = MirroringSettings(
+        namespace=HOME,
+        management_uid=origin,
         managed_by=names.DEFAULT_MANAGED_BY,
         transform=MirrorTransform(origin),
         policy=Policy(),
@@ -170,9 +173,9 @@ async def manager_of(world: World, *, traces: Traces | None = None, **changes: A
     """Run a manager; leaving kills it, as a crash would."""
     clock, log, metrics, management = LoopClock(), get_log("mirror"), Metrics(), client_of(world.management)
     settings = settings_of(world.origin, **changes)
-    around = RegistrySettings(HOME, world.origin, world.origin, BUILT_IN, settings.namespaces)
-    registry = Registry(management, around, connector=world.connect, clock=clock, log=log, metrics=metrics)
-    mirroring = Mirroring(management, registry, settings, clock=clock, log=log, metrics=metrics, traces=traces)
+    environment = Environment(clock, log, metrics)
+    mirroring = build_mirroring(management, settings, connector=world.connect, environment=environment, traces=traces)
+    registry = mirroring.registry
     async with one_error(), asyncio.TaskGroup() as scope:
         tasks = [scope.create_task(work(), name=work.__qualname__) for work in (mirroring.watch, registry.run)]
         tasks.append(scope.create_task(mirroring.lead(), name="lead"))

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import structlog
 
-from mirror.controllers.mirroring import Mirroring, MirroringSettings
+from mirror.controllers.mirroring import Mirroring
 from mirror.decide.snapshot import Policy
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.clocks import LoopClock
@@ -32,9 +32,11 @@ from mirror.planes.api import Api, Json
 from mirror.planes.plane import ControlPlane
 from mirror.planes.shape import Shape
 from mirror.runtime import informer, leadership, supervise
+from mirror.runtime.environment import Environment
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
-from mirror.workers.registry import Registry, RegistrySettings
+from mirror.wiring import MirroringSettings, build_mirroring
+from mirror.workers.registry import Registry
 
 HOME = "jobmirror-system"
 MANAGER = "manager"
@@ -104,11 +106,11 @@ class FlowWorld:
     async def _run_manager(self) -> None:
         log = get_log("mirror")
         management = self.management.client(peer=MANAGER)
-        settings = self._mirroring_settings()
-        around = RegistrySettings(HOME, self.origin, self.origin, settings.kinds)
-        parts: dict[str, Any] = {"clock": self.clock, "log": log, "metrics": self.metrics}
-        registry = self.registry = Registry(management, around, connector=self._connect, **parts)
-        mirroring = self.mirroring = Mirroring(management, registry, settings, **parts)
+        environment = Environment(self.clock, log, self.metrics)
+        mirroring = self.mirroring = build_mirroring(
+            management, self._mirroring_settings(), connector=self._connect, environment=environment
+        )
+        registry = self.registry = mirroring.registry
         try:
             async with asyncio.TaskGroup() as scope:
                 for name, work in (("sources", mirroring.watch), ("workers", registry.run), ("lead", mirroring.lead)):
@@ -119,6 +121,8 @@ class FlowWorld:
 
     def _mirroring_settings(self) -> MirroringSettings:
         plain = MirroringSettings(
+            namespace=HOME,
+            management_uid=self.origin,
             managed_by=names.DEFAULT_MANAGED_BY,
             transform=MirrorTransform(self.origin),
             policy=Policy(lost_after_seconds=LOST_AFTER_SECONDS),

@@ -55,7 +55,7 @@ FAULTS = (
     PlantedFault(
         "the annotation says whose it is",
         "controllers/writing_mirrors.py",
-        "        recorded = self._t.memories.of(seen.source.uid).mirror_uid or",
+        "        recorded = self._t.state.memories.of(seen.source.uid).mirror_uid or",
         '        recorded = seen.source.found.annotations.get("jobmirror.io/mirror-uid") or',
     ),
     PlantedFault(

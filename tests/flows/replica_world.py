@@ -15,20 +15,19 @@ from admission import AdmittingPlane
 from flow_world import HOME, MANAGER, FlowWorld, has_ended, path, placed, tolerant
 from replicas import Observer, Replica, Way, context_of
 
-from mirror.controllers.mirroring import Mirroring
 from mirror.embedded.apiserver.messages import Answer, Request
 from mirror.embedded.memory import client_of
-from mirror.kinds.registry import BUILT_IN
 from mirror.kube.client import Client
 from mirror.kube.errors import Unreachable
 from mirror.kube.permits import WritePermit
 from mirror.model import names
 from mirror.planes.api import Json
 from mirror.runtime import supervise
+from mirror.runtime.environment import Environment
 from mirror.runtime.leadership import Leadership, LeadershipLost, LeaseSettings
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
-from mirror.workers.registry import Registry, RegistrySettings
+from mirror.wiring import build_mirroring
 
 PREFIXES = ("", "a-", "b-")
 """Of namespaces on workers."""
@@ -164,7 +163,6 @@ class ReplicaWorld(FlowWorld):
         log, metrics = get_log("mirror"), Metrics()
         replica.permit = WritePermit(self.clock.boottime)
         management = self._client("management", replica)
-        parts: dict[str, Any] = {"clock": self.clock, "log": log, "metrics": metrics}
 
         async def connect(name: str, kubeconfig: bytes) -> Client:
             cluster = kubeconfig.decode()
@@ -172,15 +170,16 @@ class ReplicaWorld(FlowWorld):
                 raise Unreachable("no such host")
             return self._client(cluster, replica)
 
-        around = RegistrySettings(HOME, self.origin, self.origin, BUILT_IN)
-        registry = Registry(management, around, connector=connect, **parts)
-        mirroring = replica.mirroring = Mirroring(management, registry, self._mirroring_settings(), **parts)
+        environment = Environment(self.clock, log, metrics)
+        mirroring = replica.mirroring = build_mirroring(
+            management, self._mirroring_settings(), connector=connect, environment=environment
+        )
         lease = LeaseSettings(HOME, names.LEASE, identity=replica.identity, **LEASE)
         leadership = Leadership(management, lease, clock=self.clock, log=log, permit=replica.permit)
         replica.leadership = leadership
         try:
             async with asyncio.TaskGroup() as scope:
-                for name, work in (("sources", mirroring.watch), ("workers", registry.run)):
+                for name, work in (("sources", mirroring.watch), ("workers", mirroring.registry.run)):
                     restarts = metrics.on_task_restart
                     scope.create_task(supervise.supervise(name, work, log=log, on_restart=restarts), name=name)
                 scope.create_task(leadership.run(mirroring.lead), name="lead")

@@ -13,9 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import flow_world
 import msgspec
-import pytest
 import yaml
 from flow_world import HOME, FlowWorld, error_lines, has_ended, job, path, repeatable
 
@@ -242,10 +240,8 @@ def test_the_manager_needs_its_roles_and_no_more() -> None:
             assert set(unused(file, used)) == SPARE.get(file, set())
 
 
-def test_so_does_a_manager_of_chosen_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_does_a_manager_of_chosen_namespaces() -> None:
     """Roles take the place of cluster roles; there are no rights elsewhere."""
-    around = partial(flow_world.RegistrySettings, source_namespaces=("team-a",))
-    monkeypatch.setattr(flow_world, "RegistrySettings", around)
     worlds = [
         virtual.run(lived(NAMESPACED, "team-a", is_old=is_old, namespaces=("team-a",))) for is_old in (False, True)
     ]

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from doubles.drills import DRILLS, KINDS, definition, drill, run_drills
+from doubles.refusals import Refused
 from flow_invariants import Invariants
 from flow_settled import settle
 from flow_world import MANAGER, FlowWorld, flow_world, has_ended, placed
 
 from mirror.embedded import virtual
-from mirror.embedded.faults.kinds import Expiry
+from mirror.embedded.faults.kinds import Expiry, conflict
+from mirror.embedded.faults.targets import Which
 from mirror.model import names
 
 Json = dict[str, Any]
 Flow = Callable[[FlowWorld], Awaitable[None]]
+ANNOTATING = Which("patch", DRILLS.plural, subresource="", peer=MANAGER)
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -62,6 +66,12 @@ async def has_succeeded(world: FlowWorld) -> bool:
     return "Succeeded" in conditions(await stored(world))
 
 
+async def is_annotated(world: FlowWorld) -> bool:
+    """Whether its worker is written where people look."""
+    source = await stored(world)
+    return names.ASSIGNED_WORKER in ((source or {}).get("metadata") or {}).get("annotations", {})
+
+
 @with_drills
 async def test_both_kinds_run_under_one_name(world: FlowWorld) -> None:
     """Each is placed, mirrored and followed to its end; deleting one leaves the other."""
@@ -87,6 +97,34 @@ async def test_both_kinds_run_under_one_name(world: FlowWorld) -> None:
 
     await world.until(is_gone)
     assert await world.mirror(placed(await world.source() or {}) or "") is not None
+
+
+@with_drills
+async def test_annotations_that_are_refused_keep_nothing_from_going_on(world: FlowWorld) -> None:
+    """D25: the record is in the status, which is stored by then; the second request is for people."""
+    world.management.faults.arrange(Refused(403, "Forbidden").answer(), ANNOTATING, times=math.inf)
+    await world.management.api.create(DRILLS.path("default"), drill())
+    await world.until(lambda: has_succeeded(world))
+    source = await stored(world)
+    assert source is not None
+    assert names.ASSIGNED_WORKER not in source["metadata"].get("annotations", {})
+    assert "RecordRefused" not in await world.events()
+    assert "Mirrored" in await world.events()
+
+    world.management.faults.restore()
+    await world.kill_manager()
+    world.start_manager()
+    await world.until(lambda: is_annotated(world))
+
+
+@with_drills
+async def test_annotations_that_meet_a_conflict_are_written_again(world: FlowWorld) -> None:
+    """D25: what went before them is in the cache, so that nothing is decided twice."""
+    world.management.faults.arrange(conflict(), ANNOTATING, times=2)
+    await world.management.api.create(DRILLS.path("default"), drill())
+    await world.until(lambda: is_annotated(world))
+    assert "RecordRefused" not in await world.events()
+    await world.until(lambda: has_succeeded(world))
 
 
 @with_drills

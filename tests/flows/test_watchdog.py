@@ -23,7 +23,7 @@ from doubles.jobs import job as job_body
 
 from mirror.access.answers import StatusError
 from mirror.access.request_parsing import Asked, read
-from mirror.controllers import observing
+from mirror.controllers import observing, requesting
 from mirror.controllers.sources import indexes_of
 from mirror.decide.snapshot import Memory
 from mirror.kinds.base import BadAnnotation, MirrorTransform, state
@@ -213,7 +213,7 @@ def test_no_source_holds_the_loop(name: str) -> None:
     def look() -> None:
         observing.source_of(JOB, found)
         with contextlib.suppress(BadAnnotation):
-            observing.placement_request_of(JOB, found, Memory(uid="u-1"), 0.0)
+            requesting.placement_request_of(JOB, found, Memory(uid="u-1"), 0.0)
 
     assert hold_of(arrive) < MOST_SECONDS
     assert hold_of(look) < MOST_SECONDS

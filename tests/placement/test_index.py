@@ -110,7 +110,7 @@ def test_weights_share_the_load() -> None:
     for _ in range(100):
         worker = chosen(index) or ""
         loads[worker] += 1
-        index.set_given(worker, loads[worker])
+        index.set_assigned(worker, loads[worker])
     assert loads == {"heavy": 75, "light": 25}
 
 

@@ -12,7 +12,7 @@ from mirror.placement import waiting
 from mirror.placement.candidates import Candidate, PlacementRequest
 from mirror.placement.index import WorkerIndex
 from mirror.placement.selector import parse_selector
-from mirror.placement.waiting import Waiter, WaitingRoom
+from mirror.placement.waiting import Waiter, WaitingSources
 
 
 def waiter(name: str, *, namespace: str = "a", since: str = "", selector: str = "", uid: str = "") -> Waiter:
@@ -26,7 +26,7 @@ class Rooms:
     def __init__(self, east: int = 0, west: int = 0) -> None:
         self.index = WorkerIndex()
         self.loads: defaultdict[str, int] = defaultdict(int)
-        self.room = WaitingRoom(self.index)
+        self.room = WaitingSources(self.index)
         self.offer(east, west)
 
     def offer(self, east: int = 0, west: int = 0) -> None:

@@ -13,11 +13,12 @@ from doubles.refusals import Refused, forbidden
 from doubles.transport import Fault, Gone, Wire, client_of, wire_to
 
 from mirror.kube import requests
-from mirror.kube.client import Client, Silence
+from mirror.kube.client import Client
 from mirror.kube.errors import KubeError, OutcomeUnknown, Unreachable
 from mirror.kube.objects import Object
 from mirror.kube.requests import Request
 from mirror.kube.resources import JOBS
+from mirror.kube.streaming import Silence
 from mirror.kube.watch import WatchEvent
 from mirror.runtime.informer import LISTING_SILENT_SECONDS, Change, Informer, Phase, Scope
 from mirror.runtime.store import Store

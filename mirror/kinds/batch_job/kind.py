@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -95,6 +95,10 @@ class BatchJob:
         except BadRuleNames as error:
             raise BadAnnotation(f"annotation {names.RULE_NAMES}: {error}") from error
 
+    @property
+    def own_annotations(self) -> Mapping[str, Callable[[Object], str]]:
+        return {names.RULE_NAMES: rule_names.problem}
+
     def is_awaited_by_cron_job(self, found: Object) -> bool:
         metadata = found.metadata
         if not any(owner.kind == "CronJob" and owner.controller for owner in metadata.owner_references or ()):
@@ -114,6 +118,12 @@ class BatchJob:
 
     def changes(self, source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
         return changes.changes(source, mirror, transform=transform)
+
+    def claim_operations(self, found: Object, managed_by: str) -> Sequence[Mapping[str, Any]]:
+        operations: list[Mapping[str, Any]] = [{"op": "add", "path": "/spec/managedBy", "value": managed_by}]
+        if not self.is_suspended(found):
+            operations.append({"op": "add", "path": "/spec/suspend", "value": True})
+        return operations
 
     def set_suspended(self, value: bool) -> Mapping[str, Any]:
         return {"op": "replace", "path": "/spec/suspend", "value": value}

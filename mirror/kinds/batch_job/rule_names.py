@@ -13,6 +13,7 @@ from mirror.batch import conditions, rule_names, views
 from mirror.batch.rule_names import BadRuleNames
 from mirror.kube.objects import Object
 from mirror.model import names
+from mirror.model.text import clean
 
 
 def check(source: Object) -> None:
@@ -23,6 +24,15 @@ def check(source: Object) -> None:
     """
     if names.RULE_NAMES in source.annotations:
         rule_names.names_of(source.spec_dict(), source.annotations)
+
+
+def problem(source: Object) -> str:
+    """What is wrong with the annotation, and the way out, for people; empty if nothing is."""
+    try:
+        check(source)
+    except BadRuleNames as error:
+        return f"{clean(str(error))}; write the index of each rule and its name, as in " + '{"0":"OutOfMemory"}'
+    return ""
 
 
 def for_mirror(source: Object, spec: Mapping[str, object], *, server_knows_names: bool = False) -> dict[str, str]:

@@ -1,0 +1,82 @@
+"""Compares a source with the object that has its name on a worker: whose it is (D1), and what differs (D9).
+
+Pure but for a memory of comparisons that need not be made again. Used by ``observing``, ``routes`` and the writers.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from mirror.controllers.memory import Memories
+from mirror.decide.identity import Identity, identify
+from mirror.decide.snapshot import Source
+from mirror.kinds.base import Changes, Kind, MirrorTransform
+from mirror.kube.objects import Object
+from mirror.model import names
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Comparison:
+    """Of sources with their mirrors."""
+
+    def __init__(self, memories: Memories, transform: MirrorTransform) -> None:
+        self._memories = memories
+        self._transform = transform
+        # Sources whose mirror was found to be as they want it, with a hash of what both looked like then: comparing two
+        # whole Jobs again for each status would be most of the work. Bounded by the sources that exist.
+        self._agreed: dict[str, int] = {}
+
+    def identity_of(self, kind: Kind, source: Object, mirror: Object) -> Identity:
+        """What an object that has this source's name on a worker is to it (D1)."""
+        return identify(
+            mirror.metadata.uid,
+            mirror.labels,
+            origin=self._transform.origin,
+            source_uid=source.metadata.uid,
+            recorded_uid=self._memories.recorded_uid(kind, source),
+        )
+
+    def changes(self, source: Source, mirror: Object | None) -> Changes | None:
+        """What of a mirror is not as its source wants it; None: nothing is to be done or reported."""
+        if mirror is None or source.is_finished or source.is_deleting or source.kind.summary(mirror).is_finished:
+            return None
+        looks = _looks(source.found, mirror)
+        if self._agreed.get(source.uid) == looks:
+            return None
+        changes = source.kind.changes(source.found, self._labeled(source, mirror), transform=self._transform)
+        if changes is None or self._is_settled(source, mirror, changes):
+            self._agreed[source.uid] = looks
+            return None
+        return changes
+
+    def note_equal(self, source: Object, mirror: Object) -> None:
+        """This mirror was just made of this source."""
+        if not self._memories.is_gone(source.metadata.uid):
+            self._agreed[source.metadata.uid] = _looks(source, mirror)
+
+    def forget(self, uid: str) -> None:
+        """A source is gone."""
+        self._agreed.pop(uid, None)
+
+    def _labeled(self, source: Source, mirror: Object) -> Object:
+        """With our two labels, which are put back by themselves where they are missing."""
+        ours = {names.ORIGIN: self._transform.origin, names.SOURCE_UID: source.uid}
+        if ours.items() <= mirror.labels.items():
+            return mirror
+        metadata = msgspec.structs.replace(mirror.metadata, labels=mirror.labels | ours)
+        return msgspec.structs.replace(mirror, metadata=metadata)
+
+    def _is_settled(self, source: Source, mirror: Object, changes: Changes) -> bool:
+        """Whether what differs was reported and stays as it is; of a suspended mirror the next status may end that."""
+        if changes.operations or changes.must_wait_for_pods or source.kind.is_suspended(mirror):
+            return False
+        return changes.overridden == self._memories.of(source.uid).overridden
+
+
+def _looks(source: Object, mirror: Object) -> int:
+    """All that the comparison of a source with its mirror depends on, as a hash: 64 bits tell two looks apart."""
+    here, there = source.metadata, mirror.metadata
+    annotations = {key: value for key, value in source.annotations.items() if not key.startswith(names.PREFIX)}
+    versions = (here.generation, there.uid, there.generation)
+    return hash(_encode((versions, here.labels, annotations, there.labels, there.annotations)))

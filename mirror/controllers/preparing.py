@@ -1,0 +1,52 @@
+"""Puts right what is known of a source before it is observed: all that observing itself must not change."""
+
+from __future__ import annotations
+
+from mirror.controllers.state import MirroringState
+from mirror.decide.identity import Identity
+from mirror.kinds.base import Kind
+from mirror.kube.objects import Object, Partial
+from mirror.model.keys import SourceKey
+from mirror.workers.registry import Registry
+from mirror.workers.worker import Worker
+
+
+class Preparer:
+    """Called by ``mirroring`` for each key that is worked on, before ``observing``."""
+
+    def __init__(self, state: MirroringState, registry: Registry) -> None:
+        self._state = state
+        self._registry = registry
+
+    async def prepare(self, key: SourceKey) -> None:
+        """Read what is missing, then bring what is remembered up to date; nothing is awaited after that.
+
+        Raises:
+            KubeError: a mirror cannot be read.
+        """
+        state, kind = self._state, self._state.sources.kinds[key.kind]
+        source = state.sources.get(key)
+        if source is None:
+            return
+        recorded = kind.summary(source).placed
+        worker = state.workers.get(recorded) if recorded else None
+        if worker is not None and (partial := self._partial_mirror(kind, source, worker)) is not None:
+            await worker.read_whole(kind, partial.metadata.namespace, partial.metadata.name)
+            source = state.sources.get(key)
+            if source is None:
+                return
+            recorded = kind.summary(source).placed
+        uid = source.metadata.uid
+        state.memories.forget_old_foreign_writes(uid, state.environment.clock.monotonic())
+        state.assigner.release_unusable(key, uid)
+        if recorded:
+            self._registry.ensure_registered(recorded)
+
+    def _partial_mirror(self, kind: Kind, source: Object, worker: Worker) -> Partial | None:
+        """A source's mirror of which only the metadata is cached: nothing is concluded from the rest (D11, D29)."""
+        metadata = source.metadata
+        mirror = worker.mirrors_of(kind).get(worker.namespace_of(metadata.namespace), metadata.name)
+        if not isinstance(mirror, Partial):
+            return None
+        identity = self._state.comparison.identity_of(kind, source, mirror)
+        return None if identity in (Identity.NAMESAKE, Identity.FOREIGN) else mirror

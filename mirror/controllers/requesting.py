@@ -1,0 +1,91 @@
+"""Sources and workers as ``placement`` sees them: requests, candidates, and those who wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from mirror.controllers.assigning import Assigner
+from mirror.controllers.sources import Sources
+from mirror.decide.snapshot import Memory, Snapshot
+from mirror.kinds.base import BadAnnotation, Kind
+from mirror.kube.objects import Object
+from mirror.model import names
+from mirror.placement.candidates import Candidate, NamespaceRules, PlacementRequest, reserved_namespaces
+from mirror.placement.selector import EVERY, BadSelector, parse_selector
+from mirror.placement.waiting import Waiter
+from mirror.workers.worker import Worker
+
+
+def placement_request_of(kind: Kind, found: Object, memory: Memory, now: float) -> PlacementRequest:
+    """What a source requires of its worker.
+
+    Raises:
+        BadAnnotation: what it says cannot be understood.
+    """
+    text = found.annotations.get(names.WORKER_SELECTOR)
+    try:
+        selector = parse_selector(text) if text else EVERY
+    except BadSelector as error:
+        raise BadAnnotation(f"annotation {names.WORKER_SELECTOR}: {error}") from error
+    kind.check(found)
+    refused = frozenset(worker for worker, refusal in memory.refusals if refusal.until > now)
+    return PlacementRequest(found.metadata.namespace, selector, refused)
+
+
+def waiter_of(seen: Snapshot) -> Waiter:
+    """A source as one of those that wait for a worker.
+
+    Raises:
+        BadAnnotation: what it says cannot be understood.
+    """
+    source = seen.source
+    request = placement_request_of(source.kind, source.found, seen.memory, seen.monotonic)
+    return Waiter(source.found.metadata.creation_timestamp or "", seen.key, source.uid, request)
+
+
+def why_there(assigner: Assigner, seen: Snapshot, worker: str) -> str:
+    """Why a source is recorded on this worker, for people."""
+    if seen.assignment.found_on == worker:
+        return "its mirror was found there"
+    try:
+        request = placement_request_of(seen.source.kind, seen.source.found, seen.memory, seen.monotonic)
+    except BadAnnotation:  # it was none when the worker was assigned
+        return ""
+    return assigner.why_there(request, worker)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """All registered workers with the load that is recorded on sources."""
+
+    sources: Sources
+    workers: Mapping[str, Worker]
+    closed_namespaces: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[Candidate]:
+        for worker in self.workers.values():
+            if (candidate := self.of(worker)) is not None:
+                yield candidate
+
+    def of(self, worker: Worker) -> Candidate | None:
+        """One of them; None if no Secret registers it."""
+        spec = worker.spec
+        if spec is None:
+            return None
+        return Candidate(
+            name=worker.name,
+            labels=dict(spec.labels),
+            reachable=worker.is_reachable,
+            cordoned=spec.cordoned or spec.draining,
+            misconfigured=bool(worker.problems),
+            capacity=spec.capacity,
+            weight=spec.weight,
+            load=self.sources.load_of(worker.name),
+            namespace_rules=NamespaceRules(
+                globs=spec.namespaces,
+                closed=self.closed_namespaces,
+                prefix=worker.namespace_of(""),
+                reserved=reserved_namespaces(self.closed_namespaces, worker.token.namespace),
+            ),
+        )

@@ -1,0 +1,57 @@
+"""What all parts of mirroring share, as one value. Made by ``wiring``; who may change what is said by each part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mirror.controllers.assigning import Assigner
+from mirror.controllers.comparing import Comparison
+from mirror.controllers.history import History
+from mirror.controllers.memory import Memories
+from mirror.controllers.pending import PendingChanges
+from mirror.controllers.requesting import Candidates
+from mirror.controllers.sources import Sources
+from mirror.kinds.base import MirrorTransform
+from mirror.model.keys import Key
+from mirror.runtime.environment import Environment
+from mirror.runtime.queue import WorkQueue
+from mirror.workers.worker import Worker
+
+
+class Intake:
+    """Where keys are named. A standby names none: nobody would take them."""
+
+    def __init__(self, queue: WorkQueue[Key]) -> None:
+        self.is_leading = False
+        self._queue = queue
+
+    def add(self, key: Key) -> None:
+        """Have it looked at, now."""
+        if self.is_leading:
+            self._queue.add(key)
+
+    def add_when_quiet(self, key: Key) -> None:
+        """Have it looked at once little else is to be done."""
+        if self.is_leading:
+            self._queue.add_when_quiet(key)
+
+
+@dataclass(frozen=True, slots=True)
+class MirroringState:
+    """What one process knows of sources, mirrors and workers, and where it names keys."""
+
+    environment: Environment
+    transform: MirrorTransform
+    """How sources are changed on their way."""
+    sources: Sources
+    workers: Mapping[str, Worker]
+    """By name; ``workers.registry`` adds and removes them."""
+    candidates: Candidates
+    memories: Memories
+    comparison: Comparison
+    pending: PendingChanges
+    assigner: Assigner
+    history: History
+    queue: WorkQueue[Key]
+    intake: Intake

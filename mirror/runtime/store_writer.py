@@ -1,0 +1,193 @@
+"""Applies what a list or a watch shows to one scope of a store, and reports each change. Used by ``informer``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from mirror.kube.objects import Object, Partial
+from mirror.kube.resources import Resource
+from mirror.kube.watch import WatchEvent
+from mirror.model.text import clean
+from mirror.runtime.store import EVERYWHERE, Name, Store, name_of
+from mirror.telemetry.logs import get_module_log
+
+_log = get_module_log("watch")
+
+LEFT_OUT_LOGGED_SECONDS = 60.0
+
+
+class Change(Enum):
+    """How it is known; deletions that only a relist's difference shows are not taken as certain (D10)."""
+
+    SEEN = "seen"
+    DELETED = "deleted"
+    MISSING = "missing"
+
+
+class Listener(Protocol):
+    """Called with each change of the store."""
+
+    def __call__(self, old: Object | None, new: Object | None, change: Change) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is kept: a kind, in one namespace or everywhere, maybe only objects with certain labels."""
+
+    resource: Resource
+    namespace: str | None = None
+    label_selector: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.namespace or EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which objects are stored, and what of them."""
+
+    accept: Callable[[Object], bool]
+    keep: Callable[[Object], Object]
+    """What of an accepted object is stored and reported: a smaller one, say, or one that is decoded already."""
+    keep_partial: Callable[[Partial], bool] | None
+    """Whether to store an object that is too large to be read where nothing is known of it yet: its metadata alone."""
+
+
+class StoreWriter:
+    """One scope of a store. A list is ``begin_list``, ``take_listed`` for each object, ``finish_list``."""
+
+    def __init__(self, scope: Scope, store: Store, wanted: Filter, *, on_change: Listener) -> None:
+        self._scope = scope
+        self._store = store
+        self._accept = wanted.accept
+        self._keep = wanted.keep
+        self._keep_partial = wanted.keep_partial or self._leave_out
+        self._on_change = on_change
+        self._left_out_at = float("-inf")
+        # Of the list under way: what it has shown, and what of that is older than what is stored.
+        self._listed: set[Name] = set()
+        self._older: dict[Name, Object] = {}
+
+    def begin_list(self) -> None:
+        """What a list that broke off has shown counts no more."""
+        self._listed = set()
+        self._older.clear()
+
+    def take_listed(self, listed: Object) -> None:
+        try:
+            self._list_one(listed)
+        except Exception as error:  # noqa: BLE001 - a bug that one object brings to light must not end a watch
+            self._log_bug(listed, error)
+
+    def _list_one(self, listed: Object) -> None:
+        if isinstance(listed, Partial):
+            self._listed.add(name_of(listed))
+            self._apply_partial(listed)
+            return
+        if not self._accept(listed):
+            return
+        name = name_of(listed)
+        self._listed.add(name)
+        old = self._store.get(*name)
+        if old is not None and old.version > listed.version > 0:
+            # A write of ours is newer, or the server went back: the list's version tells.
+            self._older[name] = self._keep(listed)
+        elif old is None or old.metadata.resource_version != listed.metadata.resource_version:
+            kept = self._keep(listed)
+            self._store.put(kept)
+            self._on_change(old, kept, Change.SEEN)
+
+    def finish_list(self, version: str) -> None:
+        """The list was whole: what it has not shown is missing."""
+        listed_at = int(version) if version.isdecimal() else 0
+        went_back = listed_at < self._store.progress(self._scope.name)
+        self._store.restart(self._scope.name, listed_at)
+        for listed in self._older.values():
+            if went_back:
+                self._on_change(self._store.put(listed), listed, Change.SEEN)
+        self._older.clear()
+        for name in self._store.names_in(self._scope.name):
+            known = self._store.get(*name)
+            if (
+                name not in self._listed
+                and known is not None
+                and (went_back or known.version <= listed_at or not listed_at)
+            ):
+                self._on_change(self._store.remove(name), None, Change.MISSING)
+        self._store.mark_synced(self._scope.name)
+        self._listed = set()
+
+    def take_deleted_while_listing(self, event: WatchEvent) -> None:
+        """Which version to go on from is known once the list is whole."""
+        self._listed.discard(name_of(event.object))
+        self._apply(event, event.object)
+
+    def take_event(self, event: WatchEvent) -> None:
+        """What the watch shows."""
+        found = event.object
+        if event.type != "BOOKMARK":
+            self._apply(event, found)
+        # Only now: what is read from the store must never be older than its progress.
+        self._store.advance(self._scope.name, found.version)
+
+    def _apply(self, event: WatchEvent, found: Object) -> None:
+        try:
+            self._apply_one(event, found)
+        except Exception as error:  # noqa: BLE001 - as in ``take_listed``
+            self._log_bug(found, error)
+
+    def _log_bug(self, found: Object, error: Exception) -> None:
+        kind = self._scope.resource.kind
+        _log.error("unexpected error", kind=kind, object="/".join(name_of(found)), error=error, exc_info=error)
+
+    def _apply_one(self, event: WatchEvent, found: Object) -> None:
+        name = name_of(found)
+        old = self._store.get(*name)
+        if event.type == "DELETED":
+            if old is not None and (old.metadata.uid == found.metadata.uid):
+                self._store.remove(name)
+                # The event shows the last state, which no other event may have shown.
+                last = self._keep(found) if found.version > old.version else old
+                self._on_change(last, None, Change.DELETED)
+            return
+        if isinstance(found, Partial):
+            self._apply_partial(found)
+            return
+        if not self._accept(found):
+            if old is not None:
+                self._store.remove(name)
+                self._on_change(old, None, Change.MISSING)
+            return
+        if old is not None and 0 < found.version <= old.version:
+            return  # the echo of a write of ours, or older than one
+        kept = self._keep(found)
+        self._store.put(kept)
+        self._on_change(old, kept, Change.SEEN)
+
+    def _apply_partial(self, found: Partial) -> None:
+        """One that is too large exists: what was known of it stays known, and nothing is concluded from the rest."""
+        name = name_of(found)
+        old = self._store.get(*name)
+        if old is not None and old.metadata.uid == found.metadata.uid:
+            self._keep_partial(found)
+            return
+        if old is not None:
+            self._store.remove(name)
+            self._on_change(old, None, Change.DELETED)
+        if self._keep_partial(found):
+            self._store.put(found)
+            self._on_change(None, found, Change.SEEN)
+
+    def _leave_out(self, found: Partial) -> bool:
+        """Log one in a minute: who can write the object can write it often."""
+        now = asyncio.get_running_loop().time()
+        if now - self._left_out_at >= LEFT_OUT_LOGGED_SECONDS:
+            self._left_out_at = now
+            kind = self._scope.resource.kind
+            _log.warning("object too large, left out", kind=kind, object=clean("/".join(name_of(found))))
+        return False

@@ -1,0 +1,193 @@
+"""Builds mirroring with all its parts from settings: the one place that knows which part needs which.
+
+``app`` uses it, and so does every test that runs a whole manager. What each part does is said there; here is only the
+order in which they are made, so that each gets what it needs and nothing is set afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mirror.controllers.applying import Applier
+from mirror.controllers.assigning import Assigner
+from mirror.controllers.comparing import Comparison
+from mirror.controllers.events import EventRecorder
+from mirror.controllers.history import History
+from mirror.controllers.memory import Memories
+from mirror.controllers.mirroring import Mirroring, MirroringParts
+from mirror.controllers.observing import Observer
+from mirror.controllers.pending import PendingChanges
+from mirror.controllers.preparing import Preparer
+from mirror.controllers.requesting import Candidates, why_there
+from mirror.controllers.routes import Routes
+from mirror.controllers.sources import Sources
+from mirror.controllers.state import Intake, MirroringState
+from mirror.controllers.sweeping import DueSweeps, Sweeper
+from mirror.controllers.write_context import WriteContext
+from mirror.controllers.writing_mirrors import MirrorWriter
+from mirror.decide.snapshot import Policy
+from mirror.kinds.base import MirrorTransform
+from mirror.kinds.registry import BUILT_IN, Kinds
+from mirror.kube.client import Client
+from mirror.model.keys import Key
+from mirror.runtime.backoff import Backoff
+from mirror.runtime.environment import Environment
+from mirror.runtime.informer import Informer, Scope
+from mirror.runtime.informers import Informers
+from mirror.runtime.queue import WorkQueue
+from mirror.settings.schema import Settings
+from mirror.workers.registry import Connector, Registry, RegistryHooks, RegistrySettings
+from mirror.workers.worker import Worker
+
+if TYPE_CHECKING:
+    from mirror.controllers.tracing import Traces  # only where traces are wanted
+
+# Workers are probed and their watches nudged; nobody does that for the management cluster, so its watch asks often.
+RELIST_SOURCES = Backoff(first=0.8, most=4.0, jitter=0.3)
+
+
+@dataclass(frozen=True, slots=True)
+class MirroringSettings:
+    """What the settings say that mirroring needs."""
+
+    namespace: str
+    """Where Secrets and the record of workers are."""
+    management_uid: str
+    """Of the management cluster."""
+    managed_by: str
+    transform: MirrorTransform
+    policy: Policy
+    closed_namespaces: tuple[str, ...]
+    kinds: Kinds = BUILT_IN
+    namespaces: tuple[str, ...] = ()
+    create_namespaces: bool = False
+    sweep_interval_seconds: float = 60.0
+    keep_history: bool = False
+    """Whether anybody can ask what happened to a Job."""
+
+
+def mirroring_settings(
+    settings: Settings, *, management_uid: str, server_knows_rule_names: bool, kinds: Kinds = BUILT_IN
+) -> MirroringSettings:
+    """As the configuration file has them."""
+    mirrors = settings.mirrors
+    return MirroringSettings(
+        namespace=settings.namespace,
+        management_uid=management_uid,
+        managed_by=settings.managed_by,
+        transform=MirrorTransform(
+            origin=settings.origin or management_uid,
+            strip_labels=mirrors.strip.labels,
+            strip_annotations=mirrors.strip.annotations,
+            set_labels=tuple(mirrors.set.labels.items()),
+            set_annotations=tuple(mirrors.set.annotations.items()),
+            server_knows_rule_names=server_knows_rule_names,
+        ),
+        policy=Policy(settings.workers.lost_after_seconds, mirrors.retention_seconds),
+        closed_namespaces=("kube-*", settings.namespace),
+        kinds=kinds,
+        namespaces=settings.namespaces,
+        create_namespaces=settings.workers.create_namespaces,
+        sweep_interval_seconds=settings.sweep.interval_seconds,
+        keep_history=settings.access.enabled or settings.page.enabled,
+    )
+
+
+def build_mirroring(
+    management: Client,
+    settings: MirroringSettings,
+    *,
+    connector: Connector,
+    environment: Environment,
+    traces: Traces | None = None,
+) -> Mirroring:
+    """Mirroring, and the registry of workers that belongs to it; nothing runs yet."""
+    workers: dict[str, Worker] = {}
+    state = _state(settings, workers, environment)
+    recorder = EventRecorder(
+        management, clock=environment.clock, log=environment.log, turn=state.queue.wait_until_quiet
+    )
+    due = DueSweeps()
+    routes = Routes(state, due, managed_by=settings.managed_by)
+    informers = _source_informers(management, settings, state, routes)
+    registry = Registry(
+        management,
+        RegistrySettings(
+            settings.namespace,
+            settings.transform.origin,
+            settings.management_uid,
+            settings.kinds,
+            settings.namespaces,
+        ),
+        workers,
+        hooks=RegistryHooks(routes, informers.wait_until_synced, recorder.warn_about_secret),
+        connector=connector,
+        environment=environment,
+    )
+    writes = WriteContext(state, management, recorder, routes.take_source, settings.create_namespaces, traces)
+    mirrors = MirrorWriter(writes)
+    return Mirroring(
+        MirroringParts(
+            state=state,
+            registry=registry,
+            informers=informers,
+            routes=routes,
+            preparer=Preparer(state, registry),
+            observer=Observer(state, settings.policy, have_workers_settled=registry.have_settled),
+            writes=writes,
+            applier=Applier(writes, mirrors),
+            sweeper=Sweeper(state, management, registry, due=due, mirrors=mirrors, recorder=recorder),
+            sweep_interval_seconds=settings.sweep_interval_seconds,
+        )
+    )
+
+
+def _state(settings: MirroringSettings, workers: dict[str, Worker], environment: Environment) -> MirroringState:
+    """What is known, of nothing so far."""
+    clock = environment.clock
+    sources = Sources(settings.kinds)
+    queue: WorkQueue[Key] = WorkQueue(sources.lane_of, clock=clock)
+    intake = Intake(queue)
+    candidates = Candidates(sources, workers, settings.closed_namespaces)
+    assigner = Assigner(candidates, wake=intake.add, clock=clock)
+    sources.report_load_to(assigner.set_load)
+    memories = Memories()
+    return MirroringState(
+        environment=environment,
+        transform=settings.transform,
+        sources=sources,
+        workers=workers,
+        candidates=candidates,
+        memories=memories,
+        comparison=Comparison(memories, settings.transform),
+        pending=PendingChanges(clock),
+        assigner=assigner,
+        history=History(clock, is_kept=settings.keep_history, why_there=partial(why_there, assigner)),
+        queue=queue,
+        intake=intake,
+    )
+
+
+def _source_informers(
+    management: Client, settings: MirroringSettings, state: MirroringState, routes: Routes
+) -> Informers:
+    """One watch for each kind, or for each kind and namespace."""
+    return Informers(
+        {
+            f"{kind.resource.plural} {number}": Informer(
+                Scope(kind.resource, namespace),
+                state.sources.of(kind),
+                client=lambda: management,
+                on_change=partial(routes.on_source, kind),
+                accept=partial(routes.is_ours, kind),
+                on_event=partial(routes.on_event, kind),
+                relist=RELIST_SOURCES,
+            )
+            for kind in settings.kinds
+            for number, namespace in enumerate(settings.namespaces or (None,))
+        },
+        log=state.environment.log,
+        on_restart=state.environment.metrics.on_task_restart,
+    )

@@ -1,0 +1,116 @@
+"""Keeps the ConfigMap ``jobmirror-workers`` like the inventory that is known: reading, writing, conflicts (D13, D19).
+
+Used by ``registry``. What an inventory is, and what follows from it, is ``inventory``'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from mirror.kube import requests
+from mirror.kube.client import Client
+from mirror.kube.errors import Conflict, KubeError, NotFound
+from mirror.kube.resources import CONFIGMAPS
+from mirror.model import names
+from mirror.telemetry.logs import Log
+from mirror.workers.inventory import WorkerInventory, encode
+
+READ_AGAIN_SECONDS = 1.0
+WRITE_AGAIN_SECONDS = 1.0
+
+
+class InventoryRecord:
+    """What is known of all workers, and what of that is written. Only a leader writes it."""
+
+    def __init__(self, management: Client, namespace: str, *, log: Log) -> None:
+        self.known = WorkerInventory({})
+        self._management = management
+        self._namespace = namespace
+        self._log = log
+        self._written = WorkerInventory({})
+        self._version = ""
+        self._changed = asyncio.Event()
+        self._writing = asyncio.Lock()
+
+    def change(self, inventory: WorkerInventory) -> None:
+        """This is known from now on; it is written soon."""
+        self.known = inventory
+        self._changed.set()
+
+    def write_soon(self) -> None:
+        """What is known may not be written yet."""
+        self._changed.set()
+
+    async def read(self) -> None:
+        """Know what is written, and nothing else; tries until it can be read."""
+        while True:
+            try:
+                self.known = self._written = await self._read()
+            except KubeError as error:
+                self._log.warning("workers not read", error=error)
+                await asyncio.sleep(READ_AGAIN_SECONDS)
+            else:
+                return
+
+    async def keep(self, *, is_leading: Callable[[], bool]) -> None:
+        """Write whatever changes, until cancelled."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            if is_leading():
+                try:
+                    await self.write()
+                except KubeError as error:
+                    self._log.warning("workers not written", error=error)
+                    self._changed.set()
+                    await asyncio.sleep(WRITE_AGAIN_SECONDS)
+
+    async def write(self) -> None:
+        """Write what is known now.
+
+        Raises:
+            KubeError: it could not be written.
+        """
+        async with self._writing:
+            try:
+                await self._write_changes()
+            except Conflict:
+                # Somebody edited it, or a leader of before was late (D28): what we know holds, the rest stays.
+                ours = self._written.entries.keys() | self.known.entries.keys()
+                found = (await self._read()).entries
+                self._written = WorkerInventory({name: entry for name, entry in found.items() if name in ours})
+                await self._write_changes()
+
+    async def _read(self) -> WorkerInventory:
+        wanted = requests.get(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self._namespace)
+        self._version = ""
+        try:
+            found = await self._management.send_object(wanted)
+        except NotFound:
+            return WorkerInventory({})
+        self._version = found.metadata.resource_version
+        return WorkerInventory.of(found)
+
+    async def _write_changes(self) -> None:
+        known, written = self.known, self._written
+        data: dict[str, str | None] = {
+            name: encode(entry) for name, entry in known.entries.items() if written.entries.get(name) != entry
+        }
+        data |= {name: None for name in written.entries if name not in known.entries}
+        if not data:
+            return
+        name, namespace = names.WORKERS_CONFIGMAP, self._namespace
+        changed = {"metadata": {"resourceVersion": self._version or None}, "data": data}
+        patch = requests.merge_patch(CONFIGMAPS, name, changed, namespace=namespace)
+        try:
+            stored = await self._management.send_object(patch)
+        except NotFound:
+            body = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": name, "namespace": namespace},
+                "data": {key: encode(entry) for key, entry in known.entries.items()},
+            }
+            stored = await self._management.send_object(requests.create(CONFIGMAPS, body, namespace=namespace))
+        self._written, self._version = known, stored.metadata.resource_version

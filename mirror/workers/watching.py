@@ -1,0 +1,154 @@
+"""The watches that fill the stores of one worker's mirrors, in the namespaces that the prefix in use names (D19).
+
+Made and run by ``worker``. Not here: when the prefix changes, and what a change of a mirror means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from mirror.kinds.base import Kind
+from mirror.kinds.registry import Kinds
+from mirror.kube.client import Client
+from mirror.kube.errors import KubeError
+from mirror.model import names
+from mirror.runtime.informer import Informer, Scope
+from mirror.runtime.informers import Informers
+from mirror.runtime.store import EVERYWHERE
+from mirror.telemetry.logs import Log
+from mirror.workers.mirrors import BY_STATE, MirrorStore
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """What is watched on a worker."""
+
+    worker: str
+    kinds: Kinds
+    selector: str
+    """Of labels, by which mirrors are found."""
+    source_namespaces: tuple[str, ...]
+    """Whose mirrors are watched; empty: all namespaces, by one watch."""
+
+
+class MirrorWatches:
+    """The mirrors of one worker by kind, and their watches; there are none before ``begin``."""
+
+    def __init__(self, settings: WatchSettings, stores: Mapping[str, MirrorStore], *, log: Log) -> None:
+        self._settings = settings
+        self._stores = stores
+        self._log = log
+        self._prefix = ""
+        self._prefix_changed = asyncio.Event()
+        self._informers = Informers({}, log=log)
+
+    def __iter__(self) -> Iterator[Informer]:
+        return iter(self._informers)
+
+    # -- mirrors ------------------------------------------------------------------------------------------------------
+
+    def of(self, kind: Kind) -> MirrorStore:
+        return self._stores[kind.name]
+
+    def count(self, state: str | None = None) -> int:
+        """How many mirrors there are, or are in a state (``kinds.base.state``)."""
+        stores = self._stores.values()
+        return sum(len(mirrors) if state is None else mirrors.count(BY_STATE, state) for mirrors in stores)
+
+    def has_any_of_a_source(self) -> bool:
+        return any(names.SOURCE_UID in mirror.labels for mirrors in self._stores.values() for mirror in mirrors)
+
+    @property
+    def excess(self) -> str:
+        """What people should know of what is left out of the mirrors; empty when nothing is."""
+        return next(filter(None, (mirrors.excess for mirrors in self._stores.values())), "")
+
+    def shrink(self) -> None:
+        """See ``MirrorStore.shrink``."""
+        for mirrors in self._stores.values():
+            mirrors.shrink()
+
+    # -- the prefix ---------------------------------------------------------------------------------------------------
+
+    @property
+    def prefix(self) -> str:
+        """Where mirrors are looked for: before the name of their source's namespace."""
+        return self._prefix
+
+    def namespace_of(self, source_namespace: str) -> str:
+        """Where the mirrors of a namespace's sources live."""
+        return self._prefix + source_namespace
+
+    def source_namespace_of(self, namespace: str) -> str | None:
+        """The inverse; None for a namespace that is not under the prefix."""
+        return namespace[len(self._prefix) :] if namespace.startswith(self._prefix) else None
+
+    def use_prefix(self, prefix: str) -> None:
+        """Look for mirrors under this prefix from now on."""
+        self._prefix = prefix
+        if self._settings.source_namespaces:  # otherwise one watch shows all namespaces
+            for mirrors in self._stores.values():
+                for name in mirrors.names_in(EVERYWHERE):
+                    mirrors.remove(name)
+            self._prefix_changed.set()
+
+    # -- watches ------------------------------------------------------------------------------------------------------
+
+    @property
+    def have_begun(self) -> bool:
+        return len(self._informers) > 0
+
+    @property
+    def are_synced(self) -> bool:
+        """Whether all mirrors have been seen."""
+        return self.have_begun and self._informers.is_synced
+
+    def begin(
+        self,
+        prefix: str,
+        *,
+        client: Callable[[], Client],
+        on_trouble: Callable[[KubeError], None],
+        on_healthy: Callable[[], None],
+    ) -> None:
+        """Make the watches for this prefix; ``run`` runs them."""
+        self._prefix = prefix
+        self._prefix_changed.clear()
+        settings = self._settings
+        namespaces = tuple(map(self.namespace_of, settings.source_namespaces)) or (None,)
+        self._informers = Informers(
+            {
+                f"{kind.resource.plural} of {settings.worker} in {namespace or '*'}": Informer(
+                    Scope(kind.resource, namespace, settings.selector),
+                    self.of(kind),
+                    client=client,
+                    on_change=self.of(kind).on_change,
+                    accept=self.of(kind).accepts,
+                    keep_partial=self.of(kind).accepts_partial,
+                    on_trouble=on_trouble,
+                    on_healthy=on_healthy,
+                )
+                for kind in settings.kinds
+                for namespace in namespaces
+            },
+            log=self._log,
+        )
+
+    async def run(self) -> None:
+        """Keep the stores, until cancelled."""
+        await self._informers.run()
+
+    async def wait_until_prefix_changed(self) -> None:
+        """Until mirrors are to be watched in other namespaces than ``begin`` said."""
+        await self._prefix_changed.wait()
+
+    def nudge(self) -> None:
+        """See ``Informer.nudge``."""
+        for informer in self._informers:
+            informer.nudge()
+
+    def list_anew(self) -> None:
+        """See ``Informers.list_anew``."""
+        self._informers.list_anew()
