@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mirror.controllers.applying import Applier
 from mirror.controllers.assigning import Assigner
-from mirror.controllers.events import EventRecorder, Regarding
+from mirror.controllers.events import event_recorder
 from mirror.controllers.history import History
 from mirror.controllers.known import Knowledge
 from mirror.controllers.memory import Memories
@@ -34,6 +34,7 @@ from mirror.placement.candidates import Candidate
 from mirror.placement.waiting import Waiter
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
+from mirror.runtime.events import WARNING, Regarding
 from mirror.runtime.informer import Change, Informer, Scope
 from mirror.runtime.informers import Informers
 from mirror.runtime.keyrate import KeyRate
@@ -96,7 +97,7 @@ class Mirroring:
         self._has_settled = False
         self.sources = Sources(settings.kinds, on_load=self._on_load)
         self.queue: WorkQueue[Key] = WorkQueue(self._lane_of, clock=clock)
-        self.recorder = EventRecorder(management, clock=clock, log=log, turn=self.queue.wait_until_quiet)
+        self.recorder = event_recorder(management, clock=clock, log=log, turn=self.queue.wait_until_quiet)
         self._memories = Memories()
         self._rate: KeyRate[Key] = KeyRate(clock)
         self.assigner = Assigner(self._candidates, wake=self._add, clock=clock)
@@ -412,7 +413,7 @@ class Mirroring:
         return self._routes.has_sources_on(worker)
 
     def on_secret_problem(self, secret: Object, reason: str, message: str) -> None:
-        self.recorder.tell(Regarding(SECRETS, secret), reason, message, is_warning=True)
+        self.recorder.event(Regarding.of(SECRETS, secret), WARNING, reason, message)
 
     def _tell_on_secret_of(self, worker: Worker, reason: str, message: str) -> None:
         secret = self._registry.secret_of(worker.name)

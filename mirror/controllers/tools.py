@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mirror.controllers.assigning import Assigner
-from mirror.controllers.events import EventRecorder, Regarding
 from mirror.controllers.history import History
 from mirror.controllers.memory import Memories
 from mirror.controllers.sources import Sources
@@ -18,6 +17,8 @@ from mirror.kube.objects import Object
 from mirror.model.keys import Key
 from mirror.placement.waiting import Waiter
 from mirror.runtime.clock import Clock
+from mirror.runtime.event_recorder import EventRecorder
+from mirror.runtime.events import NORMAL, WARNING, Regarding
 from mirror.telemetry.logs import Log
 from mirror.telemetry.metrics import Metrics
 from mirror.workers.registry import Registry
@@ -54,6 +55,5 @@ class Tools:
     def tell(self, seen: Snapshot, reason: str, message: str, *, is_warning: bool = True) -> None:
         """Write an event on a source, and remember it for its timeline."""
         self.history.on_told(seen, reason, message, is_warning=is_warning)
-        self.recorder.tell(
-            Regarding(seen.source.kind.resource, seen.source.found), reason, message, is_warning=is_warning
-        )
+        regarding = Regarding.of(seen.source.kind.resource, seen.source.found)
+        self.recorder.event(regarding, WARNING if is_warning else NORMAL, reason, message)
