@@ -1,4 +1,4 @@
-"""What is stored of the events that controllers record: two policies, one of which each ``event_recorder`` has.
+"""What is stored of the events that controllers record: the two policies that an ``event_recorder`` can have.
 
 ``EventCorrelator`` is client-go's correlation, whose effect users know (N3): identical repeats are counted in one
 event; the tenth similar one in ten minutes begins a combined event; a bucket bounds how many there are.
@@ -71,7 +71,10 @@ class Recent(Generic[V]):
 
 
 class RepeatFilter:
-    """What an object had within the last seconds, by its reason and message, is left out; each event is a new one."""
+    """Stores each event as an object of its own, and leaves out those that repeat one of the last ``seconds``.
+
+    A repeat is about the same object and has the same reason and message.
+    """
 
     def __init__(self, clock: Clock, seconds: float, *, most_remembered: int = MOST_REPEATS_REMEMBERED) -> None:
         self._clock = clock
