@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mirror.controllers.applying import Applier
 from mirror.controllers.assigning import Assigner
 from mirror.controllers.comparing import Comparison
-from mirror.controllers.events import EventRecorder
+from mirror.controllers.events import event_recorder, warn_about_secret
 from mirror.controllers.history import History
 from mirror.controllers.memory import Memories
 from mirror.controllers.mirroring import Mirroring, MirroringParts
@@ -106,7 +106,7 @@ def build_mirroring(
     """Mirroring, and the registry of workers that belongs to it; nothing runs yet."""
     workers: dict[str, Worker] = {}
     state = _state(settings, workers, environment)
-    recorder = EventRecorder(
+    recorder = event_recorder(
         management, clock=environment.clock, log=environment.log, turn=state.queue.wait_until_quiet
     )
     due = DueSweeps()
@@ -122,7 +122,7 @@ def build_mirroring(
             settings.namespaces,
         ),
         workers,
-        hooks=RegistryHooks(routes, informers.wait_until_synced, recorder.warn_about_secret),
+        hooks=RegistryHooks(routes, informers.wait_until_synced, partial(warn_about_secret, recorder)),
         connector=connector,
         environment=environment,
     )

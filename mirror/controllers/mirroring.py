@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from mirror.controllers.applying import Applier
 from mirror.controllers.assigning import Assigner
-from mirror.controllers.events import EventRecorder
 from mirror.controllers.known import Knowledge
 from mirror.controllers.observing import Observer
 from mirror.controllers.preparing import Preparer
@@ -26,6 +25,7 @@ from mirror.decide.snapshot import Snapshot
 from mirror.kinds.base import MirrorTransform
 from mirror.kube.errors import KubeError
 from mirror.model.keys import Key, MirrorKey
+from mirror.runtime.event_recorder import EventRecorder
 from mirror.runtime.informers import Informers
 from mirror.runtime.keyrate import KeyRate
 from mirror.runtime.loop import consume

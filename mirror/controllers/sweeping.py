@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Set
 
-from mirror.controllers.events import EventRecorder
+from mirror.controllers.events import warn_about_secret
 from mirror.controllers.state import MirroringState
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.identity import has_labels
@@ -17,6 +17,7 @@ from mirror.kube.errors import ApiError, KubeError, NotFound
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import MirrorKey
+from mirror.runtime.event_recorder import EventRecorder
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
@@ -190,7 +191,7 @@ class Sweeper:
         )
         self._log.error("sweep halted", worker=worker.name, count=count, mirrors=mirrors)
         if (secret := self._registry.secret_of(worker.name)) is not None:
-            self._recorder.warn_about_secret(secret, "SweepHalted", text)
+            warn_about_secret(self._recorder, secret, "SweepHalted", text)
 
     async def _confirmed(self, worker: Worker, doubtful: list[tuple[Kind, Object]]) -> list[tuple[Kind, Object]]:
         """Those whose source the management cluster itself says is not there; never on a refusal to tell."""

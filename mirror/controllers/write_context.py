@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mirror.controllers.events import EventRecorder, Regarding
 from mirror.controllers.state import MirroringState
 from mirror.decide.snapshot import Snapshot
 from mirror.kinds.base import Kind
@@ -14,6 +13,8 @@ from mirror.kube.client import Client
 from mirror.kube.errors import Unreachable
 from mirror.kube.objects import Object
 from mirror.runtime.environment import Environment
+from mirror.runtime.event_recorder import EventRecorder
+from mirror.runtime.events import NORMAL, WARNING, Regarding
 from mirror.workers.worker import Worker
 
 if TYPE_CHECKING:
@@ -50,6 +51,5 @@ class WriteContext:
     def record_event(self, seen: Snapshot, reason: str, message: str, *, is_warning: bool = True) -> None:
         """Record an event on a source, and note it in its history."""
         self.state.history.on_event(seen, reason, message, is_warning=is_warning)
-        self.recorder.record(
-            Regarding(seen.source.kind.resource, seen.source.found), reason, message, is_warning=is_warning
-        )
+        regarding = Regarding.of(seen.source.kind.resource, seen.source.found)
+        self.recorder.event(regarding, WARNING if is_warning else NORMAL, reason, message)

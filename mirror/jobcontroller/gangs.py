@@ -27,6 +27,7 @@ from mirror.kube.objects import JUNK, Object
 from mirror.kube.requests import Rank
 from mirror.kube.resources import JOBS, POD_GROUPS, WORKLOADS, Resource
 from mirror.kube.watch import list_pages
+from mirror.runtime.events import Regarding
 from mirror.runtime.informer import Change, Informer, Scope
 from mirror.runtime.store import Store
 from mirror.telemetry.logs import Log
@@ -223,7 +224,7 @@ class Gangs:
         stored, is_new = await self._create(WORKLOADS, job, missing, owners=[owner_reference(job)])
         if is_new:
             text = f"Created Workload {stored.metadata.name} for Job {job.metadata.name}"
-            self._events.tell(job, "Normal", "WorkloadCreated", text)
+            self._events.event(Regarding.of(JOBS, job), "Normal", "WorkloadCreated", text)
         kept = keep_workload(stored)
         self._workloads.read_own_write(kept)
         return kept.workload
@@ -260,7 +261,7 @@ class Gangs:
             if not is_namespace_ending(error):
                 # As Kubernetes 1.37 reports it of Workloads; 1.36 logs it.
                 text = f"Failed to create {resource.kind} for Job {job.metadata.name}: {text_of(error)}"
-                self._events.tell(job, "Warning", f"Failed{resource.kind}Create", text)
+                self._events.event(Regarding.of(JOBS, job), "Warning", f"Failed{resource.kind}Create", text)
             raise
 
     async def _look_up(self, resource: Resource, job: CachedJob, name: str) -> Object | None:

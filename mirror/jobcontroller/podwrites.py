@@ -19,6 +19,7 @@ from mirror.kube.errors import ApiError, BadAnswer, KubeError, NotFound
 from mirror.kube.objects import JUNK
 from mirror.kube.requests import Rank, Request
 from mirror.kube.resources import JOBS, PODS
+from mirror.runtime.events import Regarding
 
 _STRIP = msgspec.json.encode({"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}})
 _NAMESPACE_TERMINATING = "NamespaceTerminating"
@@ -63,10 +64,14 @@ class PodWrites:
             created = _written(await self._client.send(request))
         except KubeError as error:
             if not is_namespace_ending(error):
-                self._events.tell(job, "Warning", "FailedCreate", f"Error creating: {text_of(error)}")
+                self._events.event(
+                    Regarding.of(JOBS, job), "Warning", "FailedCreate", f"Error creating: {text_of(error)}"
+                )
             raise
         memory.written.wrote_pod(_version(created))
-        self._events.tell(job, "Normal", "SuccessfulCreate", f"Created pod: {created.metadata.name}")
+        self._events.event(
+            Regarding.of(JOBS, job), "Normal", "SuccessfulCreate", f"Created pod: {created.metadata.name}"
+        )
 
     async def delete(self, job: CachedJob, pod: Pod) -> None:
         """Delete a pod as its Job's controller."""
@@ -76,9 +81,9 @@ class PodWrites:
         except NotFound:
             raise
         except KubeError as error:
-            self._events.tell(job, "Warning", "FailedDelete", f"Error deleting: {text_of(error)}")
+            self._events.event(Regarding.of(JOBS, job), "Warning", "FailedDelete", f"Error deleting: {text_of(error)}")
             raise
-        self._events.tell(job, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
+        self._events.event(Regarding.of(JOBS, job), "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
 
     async def strip(self, pod: Pod, *, flow: str, memory: JobMemory | None = None) -> None:
         """Take our finalizer off a pod (O6)."""

@@ -1,17 +1,17 @@
-"""What the Job controller tells to others: events and metrics. Implemented by ``events`` and ``metrics``."""
+"""What the Job controller reports: events and metrics. Made by ``events`` and ``metrics``."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from mirror.kube.objects import Object
+from mirror.runtime.events import Regarding
 from mirror.runtime.loop import Observer
 
 
 class Events(Protocol):
     """Events on Jobs (N3)."""
 
-    def tell(self, regarding: Object, type_name: str, reason: str, message: str, /) -> None:
+    def event(self, regarding: Regarding, type_name: str, reason: str, message: str, /) -> None:
         """Record an event about a Job; never waits, never fails."""
         ...
 

@@ -22,7 +22,7 @@ from mirror.jobcontroller import constants
 from mirror.jobcontroller.controller import ControllerSettings, JobController
 from mirror.jobcontroller.controller_conflict import Rivals
 from mirror.jobcontroller.decide.values import Constants
-from mirror.jobcontroller.events import JobEvents
+from mirror.jobcontroller.events import job_event_recorder
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.syncing import Behaviour
 from mirror.jobcontroller.ttl import TimeToLive
@@ -184,7 +184,7 @@ class JobControllerComponent:
         self._heeds_rule_names = settings.gates.pod_failure_policy_name
         self._metrics = metrics
         self._process = process
-        self._events = JobEvents(client, clock=clock, log=log)
+        self._events = job_event_recorder(client, clock=clock, log=log)
         self._rivals = Rivals(client, clock=clock, log=log)
         self.controller = JobController(
             client,
@@ -211,7 +211,7 @@ class JobControllerComponent:
             leading = scope.create_task(self._lead(), name="lead jobs")
             stopping = scope.create_task(stop.wait(), name="wait for stop of jobs")
             await asyncio.wait({leading, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            # In this order: first nothing new is begun, then what was told is sent, then the watches end.
+            # In this order: first nothing new is begun, then what was recorded is sent, then the watches end.
             leading.cancel()
             await asyncio.wait({leading})
             watching.cancel()
@@ -245,7 +245,7 @@ class JobControllerComponent:
             await self._leadership.run(self._work)
 
     async def _work(self) -> None:
-        """The leader's work. What was told is sent before the Lease is given away."""
+        """The leader's work. What was recorded is sent before the Lease is given away."""
         self.is_working = True
         self._metrics.leader.set(1)
         async with asyncio.TaskGroup() as around:

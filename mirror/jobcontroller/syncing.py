@@ -33,6 +33,7 @@ from mirror.kube.errors import Invalid, KubeError
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS
 from mirror.runtime.clock import Clock
+from mirror.runtime.events import Regarding
 from mirror.runtime.loop import CacheBehind
 from mirror.runtime.store import Store
 from mirror.telemetry.logs import Log
@@ -131,7 +132,7 @@ class Syncer:
             return
         if job.brief.completion_mode not in (INDEXED, NON_INDEXED):
             text = "Skipped Job sync because completion mode is unknown"
-            tools.events.tell(job, "Warning", "UnknownCompletionMode", text)
+            tools.events.event(Regarding.of(JOBS, job), "Warning", "UnknownCompletionMode", text)
             return
         await self._measured(_Sync(job, memory, job.spec_dict()))
 
@@ -268,7 +269,7 @@ class Syncer:
         """T9: what is about to lose its finalizer is on record first."""
         tools = self._tools
         for event in tracking.events:
-            tools.events.tell(sync.job, event.type, event.reason, event.message)
+            tools.events.event(Regarding.of(JOBS, sync.job), event.type, event.reason, event.message)
         stored: Object = sync.job
         if tracking.flush:
             with _saying("adding uncounted pods to status"):
@@ -313,7 +314,7 @@ class Syncer:
         tools = self._tools
         memory.is_finished = True
         for event in settled.events:
-            tools.events.tell(job, event.type, event.reason, event.message)
+            tools.events.event(Regarding.of(JOBS, job), event.type, event.reason, event.message)
         result = "succeeded" if settled.verdict == "Complete" else "failed"
         tools.metrics.on_finished(job.brief.completion_mode, result, settled.reason)
         tools.log.info("job finished", key=job.key, uid=job.metadata.uid, result=result, reason=settled.reason)

@@ -119,9 +119,15 @@ def watch(
     return Request("watch", "GET", path, tuple(query), deadline_seconds=timeout_seconds + 30.0)
 
 
-def create(resource: Resource, body: Mapping[str, Any] | bytes, *, namespace: str | None = None) -> Request:
+def create(
+    resource: Resource,
+    body: Mapping[str, Any] | bytes,
+    *,
+    namespace: str | None = None,
+    rank: Rank = Rank.FIRST,
+) -> Request:
     data = body if isinstance(body, bytes) else _encode(body)
-    return Request("create", "POST", _collection(resource, namespace), _AS_US, data, JSON)
+    return Request("create", "POST", _collection(resource, namespace), _AS_US, data, JSON, rank=rank)
 
 
 def create_for(
@@ -162,9 +168,10 @@ def merge_patch(
     *,
     namespace: str | None = None,
     subresource: str | None = None,
+    rank: Rank = Rank.FIRST,
 ) -> Request:
     path = _path(resource, namespace, name, subresource)
-    return Request("patch", "PATCH", path, _AS_US, _encode(body), MERGE_PATCH)
+    return Request("patch", "PATCH", path, _AS_US, _encode(body), MERGE_PATCH, rank=rank)
 
 
 def strategic_merge_patch(

@@ -1,1 +1,1 @@
-"""Machinery that knows no job: store, informer, work queue, consumer loop, supervision, leadership, clock."""
+"""Machinery that knows no job: store, informer, work queue, consumer loop, supervision, leadership, events, clock."""

@@ -17,7 +17,7 @@ from doubles.transport import Wire, client_of, wire_to
 from doubles.world import one_error
 from mirror.jobcontroller.controller import ControllerSettings, JobController
 from mirror.kube.client import Client
-from mirror.kube.objects import Object
+from mirror.runtime.events import Regarding
 from mirror.telemetry.logs import get_log
 
 
@@ -30,7 +30,7 @@ class Told:
         self.counts: Counter[tuple[object, ...]] = Counter()
         """By metric and labels."""
 
-    def tell(self, regarding: Object, type_name: str, reason: str, message: str, /) -> None:
+    def event(self, regarding: Regarding, type_name: str, reason: str, message: str, /) -> None:
         self.events.append((type_name, reason, message))
 
     def reasons(self) -> Counter[str]:

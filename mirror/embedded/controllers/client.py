@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from mirror.kube.client import Client
 from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import JUNK
-from mirror.kube.requests import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Rank, Request
+from mirror.kube.requests import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Request
 from mirror.kube.resources import Resource
 
 Json: TypeAlias = dict[str, Any]
@@ -61,11 +62,10 @@ class Api:
         namespace: str | None = None,
         name: str | None = None,
         subresource: str | None = None,
-        rank: Rank = Rank.FIRST,
     ) -> Json:
         """A new object; with a name and a subresource, what that does (a pod's binding)."""
         path = resource.path(namespace, name, subresource)
-        return await self._object(Request("create", "POST", path, self._query, _encode(body), JSON, rank=rank))
+        return await self._object(Request("create", "POST", path, self._query, _encode(body), JSON))
 
     async def update(
         self,
@@ -88,10 +88,9 @@ class Api:
         *,
         namespace: str | None = None,
         subresource: str | None = None,
-        rank: Rank = Rank.FIRST,
     ) -> Json:
         """A merge patch: lists are replaced."""
-        return await self._patch(resource, name, patch, MERGE_PATCH, namespace, subresource, rank)
+        return await self._patch(resource, name, patch, MERGE_PATCH, namespace, subresource)
 
     async def strategic(
         self,
@@ -103,13 +102,13 @@ class Api:
         subresource: str | None = None,
     ) -> Json:
         """A strategic merge patch: lists are merged as their kind says."""
-        return await self._patch(resource, name, patch, STRATEGIC_MERGE_PATCH, namespace, subresource, Rank.FIRST)
+        return await self._patch(resource, name, patch, STRATEGIC_MERGE_PATCH, namespace, subresource)
 
     async def json_patch(
         self, resource: Resource, name: str, operations: list[Json], *, namespace: str | None = None
     ) -> Json:
         """A JSON patch."""
-        return await self._patch(resource, name, operations, JSON_PATCH, namespace, None, Rank.FIRST)
+        return await self._patch(resource, name, operations, JSON_PATCH, namespace, None)
 
     async def delete(
         self,
@@ -133,6 +132,10 @@ class Api:
         request = Request("delete", "DELETE", resource.path(namespace), (), body, JSON, deadline_seconds=60.0)
         await self.client.send(request)
 
+    async def send(self, request: Request, /) -> bytes:
+        """A write that was built elsewhere, in this controller's name."""
+        return await self.client.send(replace(request, query=self._query))
+
     async def raw(self, path: str, **query: str) -> Json:
         """Whatever JSON a path gives (discovery)."""
         return await self._object(Request("get", "GET", path, tuple(query.items())))
@@ -145,10 +148,9 @@ class Api:
         kind: str,
         namespace: str | None,
         subresource: str | None,
-        rank: Rank,
     ) -> Json:
         path = resource.path(namespace, name, subresource)
-        return await self._object(Request("patch", "PATCH", path, self._query, _encode(patch), kind, rank=rank))
+        return await self._object(Request("patch", "PATCH", path, self._query, _encode(patch), kind))
 
     async def _object(self, request: Request) -> Json:
         try:

@@ -10,7 +10,7 @@ from mirror.batch import times
 from mirror.embedded.controllers import placing
 from mirror.embedded.controllers.client import NODES, Api, Json
 from mirror.embedded.controllers.kubelet.podspec import FINAL, pod_of
-from mirror.embedded.controllers.recording import NORMAL, WARNING, About, Recorder
+from mirror.embedded.controllers.recording import event_recorder, regarding
 from mirror.embedded.controllers.settings import Settings
 from mirror.embedded.controllers.working import AT_ONCE, RETRY, Key, informer, watch_all, work_on
 from mirror.kube.client import Client
@@ -18,6 +18,7 @@ from mirror.kube.errors import NotFound
 from mirror.kube.objects import JUNK, Object
 from mirror.kube.resources import PODS
 from mirror.runtime.clock import Clock
+from mirror.runtime.events import NORMAL, WARNING
 from mirror.runtime.informer import Change
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.store import Store, name_of
@@ -50,7 +51,7 @@ class Scheduler:
         self._client = client
         self._api = Api(client, "kube-scheduler")
         self._clock = clock
-        self._recorder = Recorder(self._api, COMPONENT, clock=clock, is_silent=not settings.has_pod_events)
+        self._recorder = event_recorder(self._api, COMPONENT, clock=clock, is_silent=not settings.has_pod_events)
         self._pods = Store()
         self._nodes = Store()
         self._bodies: list[Json] | None = None
@@ -104,7 +105,7 @@ class Scheduler:
         except NotFound:
             return  # the watch will say so; as it will if somebody else has bound it, before the next try
         message = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
-        self._recorder.tell(About.of(PODS, pod), NORMAL, "Scheduled", message)
+        self._recorder.event(regarding(PODS, pod), NORMAL, "Scheduled", message)
 
     async def _refuse(self, pod: Json, why: str) -> None:
         """Say so once; a node that changes brings the pod here again."""
@@ -113,7 +114,7 @@ class Scheduler:
         said = next((one for one in conditions if one.get("type") == "PodScheduled"), {})
         if said.get("message") == why:
             return
-        self._recorder.tell(About.of(PODS, pod), WARNING, "FailedScheduling", why)
+        self._recorder.event(regarding(PODS, pod), WARNING, "FailedScheduling", why)
         condition = {
             "type": "PodScheduled",
             "status": "False",

@@ -12,12 +12,13 @@ from mirror.embedded.controllers.cronjobs import timing
 from mirror.embedded.controllers.cronjobs.jobs import owner_name
 from mirror.embedded.controllers.cronjobs.syncing import Syncer
 from mirror.embedded.controllers.cronjobs.timing import Timing
-from mirror.embedded.controllers.recording import WARNING, About, Recorder
+from mirror.embedded.controllers.recording import event_recorder, regarding
 from mirror.embedded.controllers.working import AT_ONCE, RETRY, Key, identity, informer, watch_all, work_on
 from mirror.kube.client import Client
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS
 from mirror.runtime.clock import Clock
+from mirror.runtime.events import WARNING
 from mirror.runtime.informer import Change
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.store import Store, name_of
@@ -34,7 +35,7 @@ class CronJobController:
         self._client = client
         self._clock = clock
         api = Api(client, "kube-controller-manager")
-        self._recorder = Recorder(api, COMPONENT, clock=clock)
+        self._recorder = event_recorder(api, COMPONENT, clock=clock)
         self._syncer = Syncer(api, self._recorder)
         self._cronjobs = Store()
         self._jobs = Store({_BY_OWNER: _owner_keys})
@@ -74,7 +75,7 @@ class CronJobController:
             schedule = schedules.parse(timing.text_of(body["spec"]))
         except schedules.BadSchedule:
             message = f"unparseable schedule: {body['spec'].get('schedule', '')}"
-            self._recorder.tell(About.of(CRONJOBS, body), WARNING, "UnParseableCronJobSchedule", message)
+            self._recorder.event(regarding(CRONJOBS, body), WARNING, "UnParseableCronJobSchedule", message)
             return
         seconds = timing.seconds_to_next(Timing.of(body), self._clock.now(), schedule)
         if seconds is not None:

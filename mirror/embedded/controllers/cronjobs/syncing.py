@@ -15,11 +15,13 @@ from mirror.embedded.controllers.cronjobs import timing
 from mirror.embedded.controllers.cronjobs.jobs import body_of_run, name_of_run, reference_to, surplus, verdict_of
 from mirror.embedded.controllers.cronjobs.timing import Missed, Timing
 from mirror.embedded.controllers.kubelet.podspec import moment
-from mirror.embedded.controllers.recording import NORMAL, WARNING, About, Recorder
+from mirror.embedded.controllers.recording import regarding
 from mirror.embedded.schedules import Schedule
 from mirror.kube.errors import AlreadyExists, ApiError, KubeError, NotFound
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS
+from mirror.runtime.event_recorder import EventRecorder
+from mirror.runtime.events import NORMAL, WARNING
 
 _TERMINATING = "NamespaceTerminating"
 _FORBIDDEN = "Not starting job because prior execution is running and concurrency policy is Forbid"
@@ -60,7 +62,7 @@ class Look:
 class Syncer:
     """Looks at CronJobs; all raise ``KubeError``: to be tried again."""
 
-    def __init__(self, api: Api, recorder: Recorder) -> None:
+    def __init__(self, api: Api, recorder: EventRecorder) -> None:
         self._api = api
         self._recorder = recorder
 
@@ -259,7 +261,7 @@ class Syncer:
         await self._api.merge(CRONJOBS, look.name, patch, namespace=look.namespace, subresource="status")
 
     def _tell(self, body: Json, type_name: str, reason: str, message: str) -> None:
-        self._recorder.tell(About.of(CRONJOBS, body), type_name, reason, message)
+        self._recorder.event(regarding(CRONJOBS, body), type_name, reason, message)
 
 
 def _is_controlled(job: Json, cronjob: Json) -> bool:

@@ -9,7 +9,7 @@ from mirror.embedded.controllers.client import DEFINITIONS, Api
 from mirror.embedded.controllers.discovering import Kinds
 from mirror.embedded.controllers.garbage.collecting import Collector
 from mirror.embedded.controllers.garbage.graph import Graph, Node, node_of
-from mirror.embedded.controllers.recording import WARNING, About, Recorder
+from mirror.embedded.controllers.recording import event_recorder
 from mirror.embedded.controllers.settings import Settings
 from mirror.embedded.controllers.working import AT_ONCE, RETRY, identity, informer, work_on
 from mirror.kube.client import Client
@@ -18,6 +18,7 @@ from mirror.kube.objects import Object, OwnerReference
 from mirror.kube.resources import Resource
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
+from mirror.runtime.events import WARNING, Regarding
 from mirror.runtime.informer import Change, Informer
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.store import Store
@@ -38,7 +39,7 @@ class GarbageCollector:
         self._log = log
         self._collected = settings.collected
         self._api = Api(client, "kube-controller-manager")
-        self._recorder = Recorder(self._api, "garbage-collector-controller", clock=clock)
+        self._recorder = event_recorder(self._api, "garbage-collector-controller", clock=clock)
         self._queue: WorkQueue[str] = WorkQueue(lambda _: "", clock=clock, lane_limit=AT_ONCE, backoff=RETRY)
         self._orphans: WorkQueue[str] = WorkQueue(lambda _: "", clock=clock, lane_limit=AT_ONCE, backoff=RETRY)
         self._graph = Graph(self._queue.add, self._orphans.add, self._complain)
@@ -108,13 +109,13 @@ class GarbageCollector:
 
     def _complain(self, node: Node, reference: OwnerReference) -> None:
         """A namespaced owner in another namespace owns nothing."""
-        about = About(node.resource.kind, node.resource.api_version, node.namespace, node.name, node.uid)
+        about = Regarding(node.resource, node.namespace, node.name, node.uid)
         owner = (
             f"[{reference.api_version}/{reference.kind}, namespace: {node.namespace}, "
             f"name: {reference.name}, uid: {reference.uid}]"
         )
         message = f'ownerRef {owner} does not exist in namespace "{node.namespace}"'
-        self._recorder.tell(about, WARNING, "OwnerRefInvalidNamespace", message)
+        self._recorder.event(about, WARNING, "OwnerRefInvalidNamespace", message)
 
 
 def _metadata_only(found: Object) -> Object:

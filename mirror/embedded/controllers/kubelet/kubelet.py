@@ -14,13 +14,14 @@ from mirror.embedded.controllers.kubelet import podspec
 from mirror.embedded.controllers.kubelet.machine import Machine, place_of
 from mirror.embedded.controllers.kubelet.node import Node
 from mirror.embedded.controllers.kubelet.runtime import Instant, Runtime
-from mirror.embedded.controllers.recording import About, Recorder
+from mirror.embedded.controllers.recording import regarding
 from mirror.embedded.controllers.working import AT_ONCE, RETRY, informer, watch_all, work_on
 from mirror.kube.client import Client
 from mirror.kube.errors import NotFound
 from mirror.kube.objects import JUNK, Object
 from mirror.kube.resources import PODS
 from mirror.runtime.clock import Clock
+from mirror.runtime.event_recorder import EventRecorder
 from mirror.runtime.informer import Change
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.store import Store
@@ -62,7 +63,14 @@ class Kubelet:
     """All pods of some nodes."""
 
     def __init__(
-        self, client: Client, api: Api, nodes: Mapping[str, Node], runtime: Runtime, recorder: Recorder, *, clock: Clock
+        self,
+        client: Client,
+        api: Api,
+        nodes: Mapping[str, Node],
+        runtime: Runtime,
+        recorder: EventRecorder,
+        *,
+        clock: Clock,
     ) -> None:
         self._client = client
         self._api = api
@@ -197,7 +205,7 @@ class Kubelet:
         return None
 
     def _event(self, pod: Json, part: str, type_name: str, reason: str, message: str) -> None:
-        self._recorder.tell(About.of(PODS, pod, container=part), type_name, reason, message)
+        self._recorder.event(regarding(PODS, pod, container=part), type_name, reason, message)
 
     def _now(self) -> Instant:
         return Instant(self._clock.now(), self._clock.monotonic())

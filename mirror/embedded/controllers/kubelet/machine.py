@@ -14,7 +14,7 @@ from mirror.embedded.controllers.kubelet import podspec
 from mirror.embedded.controllers.kubelet.runtime import KILLED, CannotStart, Ended, Instant, NotYet, Order, Runtime
 from mirror.embedded.controllers.kubelet.slots import INITIALIZING, Slot, ended_of
 from mirror.embedded.controllers.kubelet.status import Place, Verdict, status_of
-from mirror.embedded.controllers.recording import NORMAL, WARNING
+from mirror.runtime.events import NORMAL, WARNING
 
 DEADLINE = Verdict("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 LOST = "The container could not be located when the pod was terminated"

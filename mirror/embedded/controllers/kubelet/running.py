@@ -15,7 +15,7 @@ from mirror.embedded.controllers.kubelet.kubelet import Kubelet
 from mirror.embedded.controllers.kubelet.node import Machinery, Node
 from mirror.embedded.controllers.kubelet.runtime import Runtime
 from mirror.embedded.controllers.kubelet.simulated import Simulated
-from mirror.embedded.controllers.recording import Recorder
+from mirror.embedded.controllers.recording import event_recorder
 from mirror.embedded.controllers.settings import Settings
 from mirror.embedded.podlogs import PodLogs
 from mirror.kube.client import Client
@@ -44,7 +44,7 @@ async def run(
     """
     api = Api(client, "kubelet")
     is_silent = not settings.has_pod_events
-    recorder = Recorder(api, "kubelet", clock=clock, host=settings.nodes[0], is_silent=is_silent)
+    recorder = event_recorder(api, "kubelet", clock=clock, host=settings.nodes[0], is_silent=is_silent)
     machinery = Machinery() if pods == "simulated" else _this_machine()
     nodes = {
         name: Node(name, f"10.0.0.{number + 1}", api, machinery=machinery, settings=settings, clock=clock, log=log)

@@ -18,7 +18,7 @@ from mirror.embedded.controllers.client import NODES, Api, Json
 from mirror.embedded.controllers.nodes import taints
 from mirror.embedded.controllers.nodes.leaving import Leaving
 from mirror.embedded.controllers.nodes.unbound import Unbound
-from mirror.embedded.controllers.recording import NORMAL, WARNING, About, Recorder
+from mirror.embedded.controllers.recording import event_recorder, regarding
 from mirror.embedded.controllers.settings import Settings
 from mirror.embedded.controllers.working import AT_ONCE, RETRY, informer, watch_all, work_on
 from mirror.kube.client import Client
@@ -26,6 +26,7 @@ from mirror.kube.errors import NotFound
 from mirror.kube.objects import JUNK, Object
 from mirror.kube.resources import LEASES, PODS
 from mirror.runtime.clock import Clock
+from mirror.runtime.events import NORMAL, WARNING, Regarding
 from mirror.runtime.informer import Change
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.store import Store
@@ -53,8 +54,8 @@ class NodeLifecycle:
         self._api = Api(client, "kube-controller-manager")
         self._clock = clock
         self._settings = settings
-        self._recorder = Recorder(self._api, "node-controller", clock=clock)
-        self._evictions = Recorder(self._api, "taint-eviction-controller", clock=clock)
+        self._recorder = event_recorder(self._api, "node-controller", clock=clock)
+        self._evictions = event_recorder(self._api, "taint-eviction-controller", clock=clock)
         self._leaving = Leaving(self._api, clock=clock)
         self._unbound = Unbound(self._leaving, clock=clock)
         self._nodes = Store()
@@ -89,8 +90,8 @@ class NodeLifecycle:
 
     def _tell(self, node: Object, reason: str, what: str) -> None:
         meta = node.metadata
-        about = About(NODES.kind, NODES.api_version, "", meta.name, meta.uid)
-        self._recorder.tell(about, NORMAL, reason, f"Node {meta.name} event: {what}")
+        about = Regarding(NODES, "", meta.name, meta.uid)
+        self._recorder.event(about, NORMAL, reason, f"Node {meta.name} event: {what}")
 
     def _on_lease(self, old: Object | None, new: Object | None, change: Change) -> None:
         if new is not None and (old is None or bytes(old.spec) != bytes(new.spec)):
@@ -135,7 +136,7 @@ class NodeLifecycle:
         stored = await self._api.strategic(NODES, name, {"status": {"conditions": conditions}}, subresource="status")
         if was_ready:
             message = f"Node {name} status is now: NodeNotReady"
-            self._recorder.tell(About.of(NODES, stored), NORMAL, "NodeNotReady", message)
+            self._recorder.event(regarding(NODES, stored), NORMAL, "NodeNotReady", message)
             for pod in await self._pods_on(name):
                 await self._mark_not_ready(pod)
         return stored
@@ -161,7 +162,7 @@ class NodeLifecycle:
                 continue
             meta = pod["metadata"]
             message = f"Marking for deletion Pod {meta['namespace']}/{meta['name']}"
-            self._evictions.tell(About.of(PODS, pod), NORMAL, "TaintManagerEviction", message)
+            self._evictions.event(regarding(PODS, pod), NORMAL, "TaintManagerEviction", message)
             await self._leaving.disrupt(pod, _EVICTED)
             await self._leaving.delete(pod)
         return wait
@@ -195,7 +196,7 @@ class NodeLifecycle:
             return
         changed = {"type": "Ready", "status": "False", "lastTransitionTime": times.of(self._clock.now())}
         if await self._leaving.patch_status(pod, {"conditions": [changed]}):
-            self._recorder.tell(About.of(PODS, pod), WARNING, "NodeNotReady", "Node is not ready")
+            self._recorder.event(regarding(PODS, pod), WARNING, "NodeNotReady", "Node is not ready")
 
 
 def _is_of_node(lease: Object) -> bool:
