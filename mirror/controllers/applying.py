@@ -133,7 +133,7 @@ class Applier:
             self._give_up_assignment(seen, write.records, error)
             return None
         except NotFound:
-            return None  # deleted meanwhile: the watch tells, and its mirror goes by its own key
+            return None  # deleted meanwhile: the watch shows it, and its mirror goes by its own key
         except (OutcomeUnknown, ServerFailure, BadAnswer):
             self._pending.note_unanswered(uid)
             t.state.assigner.note_record_failed(seen.key)

@@ -1,6 +1,6 @@
 """What happened to each source, for people: a bounded record in memory (issue 6, part 4).
 
-``applying`` tells it what was done, ``mirroring`` what was seen; ``known`` shows it. It is kept only where somebody can
+The writers note what was done, ``routes`` what was seen; ``known`` shows it. It is kept only where somebody can
 ask (settings ``access`` or ``page``). Losing it costs nothing but the story: no decision looks at it, and ``known``
 rebuilds its beginning from the source. Texts may quote a worker; whoever shows them cleans them (D18).
 """
@@ -111,7 +111,7 @@ class History:
             self._going.pop(found.metadata.uid, None)
             self._over.pop(found.metadata.uid, None)
         elif not is_leading and old is not None and bytes(old.status) != bytes(new.status):
-            # Another manager wrote it: all that a standby can tell.
+            # Another manager wrote it: all that a standby can know.
             placed = kind.summary(new).placed or ""
             if placed and kind.summary(old).placed != placed:
                 self._note(key, new.metadata.uid, "Placed", "", placed)

@@ -27,7 +27,7 @@ async def release(seen: Snapshot, context: WriteContext) -> None:
     try:
         released = await context.management.send_object(patch)
     except NotFound:
-        return  # deleted meanwhile: the watch tells
+        return  # deleted meanwhile: the watch shows it
     except STALE as error:
         await reread_source(seen, context, error)
     except (Forbidden, Invalid, BadRequest) as error:

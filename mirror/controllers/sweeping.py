@@ -194,7 +194,7 @@ class Sweeper:
             warn_about_secret(self._recorder, secret, "SweepHalted", text)
 
     async def _confirmed(self, worker: Worker, doubtful: list[tuple[Kind, Object]]) -> list[tuple[Kind, Object]]:
-        """Those whose source the management cluster itself says is not there; never on a refusal to tell."""
+        """Those whose source the management cluster itself says is not there; never on a refusal to answer."""
         gate = asyncio.Semaphore(ASKED_AT_ONCE)
 
         async def ask(kind: Kind, mirror: Object) -> bool:

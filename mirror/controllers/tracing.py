@@ -1,6 +1,6 @@
 """When the trace of a Job is sent: once its final status is stored. Exists only where the settings want traces.
 
-``applying`` tells of each final status that it has stored; ``mirroring`` of each look at a source that is over, for
+``applying`` reports each final status that it has stored; ``mirroring`` each look at a source that is over, for
 those whose write nobody knows to have gone well: its answer was lost, or the process before us ended before it sent
 their trace. What a trace holds, its kind says; where it goes, in ``telemetry/otlp``.
 """
@@ -33,7 +33,7 @@ class Traces:
 
     def on_stored(self, source: Source, status: Mapping[str, Any]) -> None:
         """A final status of a source was stored just now."""
-        self._tell(source, status, self._now())
+        self._send_trace(source, status, self._now())
 
     def on_finished(self, source: Source) -> None:
         """A source that is over was looked at."""
@@ -41,9 +41,9 @@ class Traces:
             return
         ended = source.kind.ended_at(source.stored.status)
         if ended is not None and abs(self._now() - ended) <= RECENT_SECONDS * 1e9:
-            self._tell(source, source.stored.status, None)
+            self._send_trace(source, source.stored.status, None)
 
-    def _tell(self, source: Source, status: Mapping[str, Any], stored_at: int | None) -> None:
+    def _send_trace(self, source: Source, status: Mapping[str, Any], stored_at: int | None) -> None:
         self._sent[source.uid] = None
         if len(self._sent) > MOST_REMEMBERED:
             del self._sent[next(iter(self._sent))]
