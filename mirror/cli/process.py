@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 from mirror.model.endings import MustEnd
 from mirror.model.text import clean
@@ -60,9 +61,22 @@ async def _until_signal(work: Work, last_resort: threading.Timer) -> None:
         last_resort.start()
 
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(on_loop_error)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number.name)
     await work(stop)
+
+
+def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What the event loop does with an error that nobody awaits: it is logged with its traceback, but for one.
+
+    uvloop reports it as fatal when bytes arrive on a TLS connection that we have just closed. Nothing is lost by that.
+    """
+    transport, error = context.get("transport"), context.get("exception")
+    if isinstance(error, RuntimeError) and transport is not None and transport.is_closing():
+        _log.debug("connection closed", because=str(error))
+        return
+    loop.default_exception_handler(context)
 
 
 def _end_at_once(why: str) -> None:

@@ -157,3 +157,24 @@ def test_a_defect_keeps_its_traceback(tmp_path: Path) -> None:
     assert running.returncode == 1
     assert "Traceback" in err
     assert "ZeroDivisionError: oops" in err
+
+
+LATE_BYTES = """
+class Closed:
+    def is_closing(self):
+        return {closed}
+
+loop = asyncio.get_running_loop()
+error = RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+context = {{"message": "Fatal error on SSL protocol", "exception": error, "transport": Closed(), "protocol": None}}
+loop.call_exception_handler(context)
+"""
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_bytes_for_a_connection_that_is_closed_are_no_error(tmp_path: Path, closed: bool) -> None:
+    """uvloop reports them as a fatal error with a traceback; what fails on an open connection is one."""
+    with process(tmp_path, LATE_BYTES.format(closed=closed)) as running:
+        _, errors = running.communicate(timeout=60)
+    assert ("Fatal error on SSL protocol" in errors) == (not closed)
+    assert running.returncode == 0
