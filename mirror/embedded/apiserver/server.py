@@ -46,9 +46,13 @@ LARGEST_BODY = 3 * 2**20
 class FaultInjector(Protocol):
     """Faults: what may happen to a request before and after it is answered."""
 
-    async def before(self, request: Request) -> None: ...
+    async def before(self, request: Request) -> None:
+        """Raises StatusError for a response in place of the work, Dropped for none."""
+        ...
 
-    async def after(self, request: Request, answer: Answer) -> Answer: ...
+    async def after(self, request: Request, answer: Answer) -> Answer:
+        """What is sent instead of the response; raises Dropped."""
+        ...
 
 
 class ApiServer:

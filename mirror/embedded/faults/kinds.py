@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from mirror.embedded.apiserver.apimachinery.errors import MODIFIED, StatusError, failure
-from mirror.embedded.apiserver.messages import Answer, Request
 
 
 class Dropped(BaseException):
@@ -25,18 +24,6 @@ class Dropped(BaseException):
         super().__init__("the connection broke" if was_sent else "connection refused")
         self.was_sent = was_sent
         """Whether the request, or a part of it, got to the server."""
-
-
-class FaultHook(Protocol):
-    """What a server asks about each request and answer."""
-
-    async def before(self, request: Request) -> None:
-        """Raises StatusError for an answer in place of the work, Dropped for none."""
-        ...
-
-    async def after(self, request: Request, answer: Answer) -> Answer:
-        """What is sent instead of the answer; raises Dropped."""
-        ...
 
 
 class Loss(Enum):
