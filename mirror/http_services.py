@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Protocol
 
-from mirror.access.reporting import Telling
+from mirror.access.reporting import AddressPublisher
 from mirror.access.service import Access, Around
 from mirror.access.web import routes as access_routes
 from mirror.controllers.mirroring import Mirroring
@@ -102,7 +102,7 @@ def _access(settings: Settings, management: Client, manager: ManagerState, certi
         transform=mirroring.transform,
         managed_by=settings.managed_by,
     )
-    telling = Telling(
+    publisher = AddressPublisher(
         management,
         settings.namespace,
         settings.access.url,
@@ -110,7 +110,7 @@ def _access(settings: Settings, management: Client, manager: ManagerState, certi
         is_leading=lambda: manager.is_working,
         log=log,
     )
-    manager.kept.append(("publish access", telling.run))
+    manager.kept.append(("publish access", publisher.run))
     return access_routes(Access(around, log=log))
 
 

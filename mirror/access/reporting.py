@@ -1,4 +1,4 @@
-"""Tells users where ``access`` is: the ConfigMap ``jobmirror-access``, with its URL and the authority to trust.
+"""Publishes the address of ``access``: the ConfigMap ``jobmirror-access``, with its URL and the authority to trust.
 
 Written by the leader when it is not as it should be. Who may read it is up to ``config/rbac/access.yaml``: everybody
 who is known to the cluster. Without ``access.url`` nothing is written: we do not know how users reach us.
@@ -19,12 +19,12 @@ from mirror.telemetry.logs import Log
 
 LOOK_SECONDS = 15.0
 FIRST_LOOK_SECONDS = 1.0
-TELL_AGAIN_SECONDS = 600.0
+REWRITE_SECONDS = 600.0
 """It may have been changed or deleted by somebody."""
 AUTHORITY_KEY, URL_KEY = "ca.crt", "url"
 
 
-class Telling:
+class AddressPublisher:
     """Keeps the ConfigMap as it should be."""
 
     def __init__(
@@ -45,17 +45,17 @@ class Telling:
         self._log = log
 
     async def run(self) -> None:
-        """Look again and again, until cancelled; a failure is tried again with the next look."""
-        told: dict[str, str] | None = None
+        """Look periodically, until cancelled; a failure is retried with the next look."""
+        written: dict[str, str] | None = None
         ends_at, loop = 0.0, asyncio.get_running_loop()
         while True:
             wanted, pause = self._wanted(), LOOK_SECONDS
             if not self._is_leading():
-                told, pause = None, FIRST_LOOK_SECONDS  # somebody else may tell another thing meanwhile
-            elif self._url and (told != wanted or loop.time() >= ends_at):
+                written, pause = None, FIRST_LOOK_SECONDS  # the leader may write something else in the meantime
+            elif self._url and (written != wanted or loop.time() >= ends_at):
                 try:
                     await self._write(wanted)
-                    told, ends_at = wanted, loop.time() + TELL_AGAIN_SECONDS
+                    written, ends_at = wanted, loop.time() + REWRITE_SECONDS
                 except KubeError as error:
                     self._log.warning("access ConfigMap not written", error=error)
             await asyncio.sleep(pause)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from mirror.access.reporting import LOOK_SECONDS, TELL_AGAIN_SECONDS, Telling
+from mirror.access.reporting import LOOK_SECONDS, REWRITE_SECONDS, AddressPublisher
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.clocks import LoopClock
 from mirror.model import names
@@ -24,7 +24,7 @@ TOLD_AT = f"/api/v1/namespaces/{HOME}/configmaps/{names.ACCESS_CONFIGMAP}"
 
 
 class Told:
-    """A control plane with a ``Telling`` at work; what it asks can be changed."""
+    """A control plane with a ``AddressPublisher`` at work; what it asks can be changed."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
@@ -43,7 +43,7 @@ async def telling(url: str = URL) -> AsyncIterator[Told]:
     async with control_plane(Shape(controllers=NONE), clock=LoopClock()) as plane:
         await plane.api.create("/api/v1/namespaces", {"metadata": {"name": HOME}})
         told, client = Told(plane), plane.client()
-        made = Telling(
+        made = AddressPublisher(
             client,
             HOME,
             url,
@@ -90,7 +90,7 @@ async def test_what_somebody_deleted_is_told_again() -> None:
     async with telling() as told:
         await asyncio.sleep(1)
         await told.plane.api.delete(TOLD_AT)
-        await asyncio.sleep(TELL_AGAIN_SECONDS + LOOK_SECONDS)
+        await asyncio.sleep(REWRITE_SECONDS + LOOK_SECONDS)
         assert await told.data() is not None
 
 

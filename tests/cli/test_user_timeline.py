@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mirror.cli.user.explain import lines_of, story_of, summary
-from mirror.cli.user.server import Told
+from mirror.cli.user.server import KnownJob
 from mirror.cli.user.timeline import last_error, timeline
 from mirror.kube.objects import Object, decode_object
 from mirror.model.views import JobView, Moment
@@ -179,7 +179,7 @@ def test_a_waiting_job_shows_what_each_worker_lacks() -> None:
 def test_the_managers_reasons_are_shown_instead_where_it_answers() -> None:
     """Its own knowledge is newer than the annotation, and says more."""
     view = JobView(namespace="team-a", name="train", uid="u-1", state="Waiting", because="east: full", lag_seconds=1.5)
-    told = Told(job=view, obstacles={"east": "at capacity: 3 of 3"})
+    told = KnownJob(job=view, obstacles={"east": "at capacity: 3 of 3"})
 
     story = story_of(job(), [], told)
 
@@ -194,7 +194,7 @@ def test_another_job_of_the_name_is_not_mixed_in() -> None:
     """The manager may not have seen yet that it was deleted and created anew."""
     view = JobView(namespace="team-a", name="train", uid="u-0", state="Failed", because="old")
 
-    assert story_of(job(), [], Told(job=view)).job.because == ""
+    assert story_of(job(), [], KnownJob(job=view)).job.because == ""
 
 
 def test_nothing_that_a_worker_says_reaches_the_terminal_unclean() -> None:

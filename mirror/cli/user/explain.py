@@ -14,7 +14,7 @@ from mirror.cli.user.failures import Failure
 from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
-from mirror.cli.user.server import NoManager, Told, manager
+from mirror.cli.user.server import KnownJob, NoManager, manager
 from mirror.cli.user.sources import obstacles_of, view_of
 from mirror.cli.user.timeline import last_error, time_of_event, timeline
 from mirror.kube.objects import Object
@@ -58,7 +58,7 @@ async def explain(where: Where, name: str, form: Format) -> None:
         printing.say(lines_of(story, datetime.now(UTC)))
 
 
-def story_of(job: Object, events: list[Json], told: Told | None, notes: tuple[str, ...] = ()) -> Story:
+def story_of(job: Object, events: list[Json], told: KnownJob | None, notes: tuple[str, ...] = ()) -> Story:
     """Put together what was found out; pure."""
     view = view_of(job)
     if told is None:
@@ -86,7 +86,7 @@ async def _events(cluster: Cluster, job: Object) -> tuple[list[Json], str]:
     return sorted(found, key=time_of_event)[-MOST_EVENTS:], ""
 
 
-async def _told(where: Where, cluster: Cluster, name: str) -> tuple[Told | None, str]:
+async def _told(where: Where, cluster: Cluster, name: str) -> tuple[KnownJob | None, str]:
     """The manager's own knowledge, and why it is not to be had."""
     try:
         async with manager(where, cluster) as asked:

@@ -70,7 +70,7 @@ class Address:
     """What its certificate says, where that is not the URL's host."""
 
 
-class Told(msgspec.Struct, frozen=True):
+class KnownJob(msgspec.Struct, frozen=True):
     """What it knows of a Job."""
 
     job: JobView | None = None
@@ -209,9 +209,11 @@ class AccessEndpoint:
 
     client: Client
 
-    async def job(self, namespace: str, name: str) -> Told:
+    async def job(self, namespace: str, name: str) -> KnownJob:
         """What it knows of a Job."""
-        return decode(await self._get(namespace, name, "", Doing("get", "jobs.batch", namespace, name)), MANAGER, Told)
+        return decode(
+            await self._get(namespace, name, "", Doing("get", "jobs.batch", namespace, name)), MANAGER, KnownJob
+        )
 
     async def pods(self, namespace: str, name: str) -> list[Json]:
         """The pods of the mirror."""

@@ -102,14 +102,14 @@ def check_enrolment(wanted: Enrolment, cluster: Cluster) -> None:
         check_kubeconfig(kubeconfig, wanted.allow)
         spec = read_spec(_as_object(secret_for(wanted, kubeconfig)))
     except KubeconfigRefused as error:
-        raise ClusterError(f"the manager would reject this kubeconfig: {refusal_in_words(error)}") from error
+        raise ClusterError(f"the manager would reject this kubeconfig: {describe_refusal(error)}") from error
     except BadSecret as error:
         raise ClusterError(str(error)) from error
     if spec.problems:
         raise ClusterError("; ".join(map(str, spec.problems)))
 
 
-def refusal_in_words(error: KubeconfigRefused) -> str:
+def describe_refusal(error: KubeconfigRefused) -> str:
     """A refusal, with what an operator who is at the command line can do."""
     name = re.search(r"workers\.allow\.([A-Za-z]+)", error.fix)
     if name is None:

@@ -19,7 +19,7 @@ from cryptography import x509
 from mirror.cli.worker.operations import roles
 from mirror.cli.worker.operations.checking import judging
 from mirror.cli.worker.operations.checking.judging import Finding, fail, ok, warn
-from mirror.cli.worker.operations.enrolment import refusal_in_words
+from mirror.cli.worker.operations.enrolment import describe_refusal
 from mirror.cli.worker.operations.roles import Permission
 from mirror.cli.worker.operations.sites import dry_run
 from mirror.kube import requests
@@ -83,7 +83,7 @@ async def examine(secret: Object, context: Context) -> list[Finding]:
         async with connected(name, kubeconfig, context.allow) as (client, endpoint):
             findings += await _examine_live(spec, kubeconfig, client, endpoint, context)
     except KubeconfigRefused as error:
-        findings.append(fail("kubeconfig", f"refused: {refusal_in_words(error)}", error.fix))
+        findings.append(fail("kubeconfig", f"refused: {describe_refusal(error)}", error.fix))
         return findings
     findings.append(judging.judge_entry(name, context.inventory.entry(name)))
     return findings
