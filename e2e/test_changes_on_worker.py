@@ -84,7 +84,7 @@ async def test_a_resume_that_the_worker_refuses_is_told_and_the_mirror_stays_sus
         told = await scene.source_until("refused", waits_because("refuses"))
         event = await scene.event("refused", "Refused")
 
-    assert annotation(told, "waiting-because").startswith(f"worker {worker} refuses the change: ")
+    assert annotation(told, "waiting-because").startswith(f"worker {worker} rejected the change: ")
     assert event["message"] == annotation(told, "waiting-because")
     assert is_suspended(told)
     mirror = await scene.mirror(worker, "refused")

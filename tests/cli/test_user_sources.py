@@ -121,7 +121,7 @@ OBSTACLES = {
         {"east": "labels do not match worker-selector", "west": "at capacity"},
     ),
     "no worker at all": ("no worker is registered", {}),
-    "a sentence with a colon": ("worker east refuses the change: spec: Invalid", {}),
+    "a sentence with a colon": ("worker east rejected the change: spec: Invalid", {}),
     "nothing": ("", {}),
 }
 

@@ -309,7 +309,7 @@ async def test_a_job_that_cannot_be_recorded_says_so_where_it_can() -> None:
         world.management.arrange("patch", "jobs", Refused(422, "Invalid"), times=1)
         world.create(job())
         await manager.settle(3)
-        assert "refuses to record a worker: 422 Invalid" in (world.annotation(WAITING) or "")
+        assert "rejects the record of a worker: 422 Invalid" in (world.annotation(WAITING) or "")
         await manager.settle(10)
         assert world.mirrors() == ["east"]
         assert world.annotation(WAITING) is None

@@ -98,7 +98,7 @@ def test_the_reason_to_wait_is_a_condition_where_the_annotation_does_not_fit() -
     assert (told["type"], told["status"], told["message"]) == (names.PLACED, "False", "east: full")
     assert (write.annotations, write.shows_waiting) == ((), True)
     assert source_write(full_of_annotations({"conditions": [told]}), waiting="east: full")[0] == ()
-    assert source_write(full_of_annotations(), waiting="east refuses the change")[0] == ()
+    assert source_write(full_of_annotations(), waiting="east rejected the change")[0] == ()
 
 
 def test_characters_that_take_more_bytes_count_for_more() -> None:
