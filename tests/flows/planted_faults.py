@@ -97,8 +97,9 @@ FAULTS = (
     PlantedFault(
         "mirrors of a renamed worker are deleted",
         "decide/mirror_verdict.py",
-        "return Right.STAYS if seen.is_recorded or is_over or seen.placed in (None, seen.worker) else Right.ASK",
-        "return Right.STAYS if not is_over and seen.placed in (None, seen.worker) else Right.GOES",
+        "            if seen.is_recorded or is_over or seen.placed in (None, seen.worker)\n"
+        "            else MirrorVerdict.CHECK_LIVE\n",
+        "            if not is_over and seen.placed in (None, seen.worker)\n            else MirrorVerdict.DELETE\n",
     ),
     PlantedFault(
         "a worker may be another cluster",
