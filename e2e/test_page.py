@@ -90,7 +90,7 @@ async def test_jobs_are_seen_to_run_without_reloading(tmp_path: Path) -> None:
         assert order == sorted(order)
 
         await api.delete(f"{JOBS}/{name}")
-        await tab.wait_for("document.getElementById('head').innerText.includes('no longer')")
+        await tab.wait_for("document.getElementById('head').innerText.includes('may have been deleted')")
         assert tab.complaints == []
 
 
