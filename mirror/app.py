@@ -10,12 +10,10 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import tenacity
 
-from mirror.controllers.events import warn_about_secret
 from mirror.controllers.gauges import Gauges
 from mirror.controllers.mirroring import Mirroring
 from mirror.jobcontroller.controller_conflict import ControllerConflict
@@ -298,7 +296,7 @@ def _renew_tokens(manager: Manager, management: Client, connector: Connector, cl
         connector=connector,
         is_enabled=manager.settings.workers.renew_tokens,
         is_leading=lambda: manager.is_working,
-        tell=partial(warn_about_secret, mirroring.recorder),
+        tell=mirroring.warn_about_secret,
         clock=clock,
         log=manager.log,
         metrics=manager.metrics,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from mirror.controllers.applying import Applier
 from mirror.controllers.assigning import Assigner
+from mirror.controllers.events import warn_about_secret
 from mirror.controllers.known import Knowledge
 from mirror.controllers.observing import Observer
 from mirror.controllers.preparing import Preparer
@@ -24,6 +25,7 @@ from mirror.decide.rules import decide
 from mirror.decide.snapshot import Snapshot
 from mirror.kinds.base import MirrorTransform
 from mirror.kube.errors import KubeError
+from mirror.kube.objects import Object
 from mirror.model.keys import Key, MirrorKey
 from mirror.runtime.event_recorder import EventRecorder
 from mirror.runtime.informers import Informers
@@ -92,6 +94,10 @@ class Mirroring:
     @property
     def recorder(self) -> EventRecorder:
         return self._parts.writes.recorder
+
+    def warn_about_secret(self, secret: Object, reason: str, message: str) -> None:
+        """Record a warning about a worker on the Secret that registers it."""
+        warn_about_secret(self.recorder, secret, reason, message)
 
     @property
     def transform(self) -> MirrorTransform:

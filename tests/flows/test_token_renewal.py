@@ -118,7 +118,7 @@ class TokenWorld(FlowWorld):
             connector=self._connect,
             is_enabled=self.is_enabled,
             is_leading=lambda: True,
-            tell=self.mirroring.recorder.warn_about_secret,
+            tell=self.mirroring.warn_about_secret,
             clock=self.clock,
             log=get_log("mirror"),
             metrics=self.metrics,
