@@ -145,7 +145,7 @@ async def test_of_two_one_leads_and_the_other_takes_over(cluster: Cluster, scene
         await until(lambda: first.fetch("/readyz"), lambda found: "leading" in found[1])
         second.launch()
         await second.wait_until_ready()
-        assert "standing by" in (await second.fetch("/readyz"))[1]
+        assert "standby" in (await second.fetch("/readyz"))[1]
 
         await first.stop()
         began = time.monotonic()

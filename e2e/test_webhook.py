@@ -255,7 +255,7 @@ async def test_a_replica_that_stands_by_answers_too(
         (authority,) = await bundles(client)
         settings = settings_with(other_port)
         async with ManagerProcess.start(home, identity=leader.identity, settings=settings) as standby:
-            assert "standing by" in (await standby.fetch("/readyz"))[1]
+            assert "standby" in (await standby.fetch("/readyz"))[1]
             for plural in PLURALS:
                 await client.delete(f"{CONFIGURATIONS}/{plural}/jobmirror")
             await configure(client, other_port, "Fail")

@@ -182,7 +182,7 @@ class Manager:
         def leader() -> tuple[bool, str]:
             if self.leadership is not None and not self.is_working and self.leadership.obstacle:
                 return False, f"{self.leadership.obstacle} (setting namespace)"
-            return True, "leading" if self.is_working else "standing by"
+            return True, "leading" if self.is_working else "standby"
 
         readiness = {"sources": sources, "workers": workers, "leader": leader}
         return {"loop": lambda: (True, "alive")}, readiness | (self.jobs.checks() if self.jobs else {})
@@ -324,7 +324,7 @@ async def _management_uid(management: Client) -> str:
     except Unsupported as error:
         raise CannotStart(f"management cluster: {error}") from error
     except (Unauthorized, Forbidden) as error:
-        raise CannotStart(f"management cluster: we have no right to read namespace kube-system: {error}") from error
+        raise CannotStart(f"management cluster: missing permission to read namespace kube-system: {error}") from error
     except KubeError as error:
         raise CannotStart(f"management cluster at {management.server}: {error}") from error
     raise AssertionError("the loop above returns or raises")

@@ -186,7 +186,7 @@ async def test_a_management_cluster_that_is_only_just_starting_is_waited_for(fau
     ("minor", "refusal", "says"),
     [
         pytest.param(31, None, "too old", id="no managedBy there"),
-        pytest.param(36, Refused(401, "Unauthorized"), "no right", id="401"),
+        pytest.param(36, Refused(401, "Unauthorized"), "missing permission", id="401"),
     ],
 )
 async def test_what_keeps_it_from_starting_is_said_in_one_line(minor: int, refusal: Refused | None, says: str) -> None:

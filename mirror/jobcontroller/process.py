@@ -231,7 +231,7 @@ class JobControllerComponent:
                 return False, self.ended_because
             if self._leadership is not None and not self.is_working and self._leadership.obstacle:
                 return False, self._leadership.obstacle
-            return True, "leading" if self.is_working else "standing by"
+            return True, "leading" if self.is_working else "standby"
 
         return {"jobs": jobs, "job-leader": leader}
 
