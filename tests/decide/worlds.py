@@ -9,7 +9,7 @@ from doubles.jobs import as_object, condition
 from msgspec.structs import replace
 
 from mirror.decide.identity import Identity
-from mirror.decide.rules import decide
+from mirror.decide.rules import RULES, decide
 from mirror.decide.snapshot import AssignmentState, Memory, Policy, Snapshot, Source, WorkerSight
 from mirror.kinds.base import Changes, is_held
 from mirror.kinds.registry import JOB
@@ -87,6 +87,11 @@ def seen(
 def actions_of(found: Snapshot) -> list[str]:
     """What the plan does, by name."""
     return [type(action).__name__ for action in decide(found).actions]
+
+
+def rule_of(found: Snapshot) -> str:
+    """The name of the rule that decides."""
+    return next(rule.__name__ for rule in RULES if rule(found) is not None)
 
 
 def remembering(**fields: object) -> Memory:
