@@ -94,6 +94,7 @@ class ManagerProcess:
         *,
         identity: Identity | None = None,
         settings: Json | None = None,
+        command: Sequence[str] | None = None,
     ) -> AsyncIterator[ManagerProcess]:
         """A manager that is ready, leads and reaches these workers; stopped, and looked at, on leaving.
 
@@ -103,8 +104,11 @@ class ManagerProcess:
             workers: registered under their names before it starts.
             identity: of an installation that exists already; default a new one.
             settings: what differs from ``mirror.yaml``'s defaults and ours, merged mapping by mapping.
+            command: takes the place of ``mirror``.
         """
         manager = cls(management, identity=identity, settings=settings)
+        if command is not None:
+            manager.run_as(command)
         try:
             await manager.prepare()
             for name, plane in (workers or {}).items():

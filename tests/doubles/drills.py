@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.kinds.base import (
@@ -27,7 +27,6 @@ from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.resources import Resource
 from mirror.model import names
-from mirror.planes.api import Api
 from mirror.telemetry.spans import Span
 
 Json = dict[str, Any]
@@ -264,10 +263,18 @@ def drill(name: str = "train", **run: Any) -> Json:
     return {"apiVersion": DRILLS.api_version, "kind": DRILLS.kind, "metadata": {"name": name}, "spec": spec}
 
 
-async def run_drills(api: Api, *, every_seconds: float = 1.0) -> None:
+class Cluster(Protocol):
+    """What ``run_drills`` needs of one."""
+
+    async def list(self, path: str) -> list[Json]: ...
+
+    async def merge(self, path: str, body: Json) -> object: ...
+
+
+async def run_drills(cluster: Cluster, *, every_seconds: float = 1.0) -> None:
     """Play the controller of one cluster: count a round at a time, and say so; until cancelled."""
     while True:
-        for found in await api.list(DRILLS.path()):
+        for found in await cluster.list(DRILLS.path()):
             run, status = found["spec"].get("run") or {}, found.get("status") or {}
             if run.get("managedBy") or run.get("paused") or any(_of(status, end) for end in _ENDS):
                 continue
@@ -279,7 +286,7 @@ async def run_drills(api: Api, *, every_seconds: float = 1.0) -> None:
                 )
             path = DRILLS.path(found["metadata"]["namespace"], found["metadata"]["name"], "status")
             try:
-                await api.merge(path, {"status": new})
+                await cluster.merge(path, {"status": new})
             except StatusError:
                 continue  # gone meanwhile
         await asyncio.sleep(every_seconds)
