@@ -29,7 +29,7 @@ TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
 MANAGEMENT = "management"
 
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
+decoded = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Invariants:
@@ -98,8 +98,8 @@ class Invariants:
         self.written_by[request.peer] += 1
         if request.peer == MANAGER:
             self.latest.append(f"{self.world.clock.now():%H:%M:%S} {plane.name} {request.path} {request.body[:300]!r}")
-        old = None if event.previous is None else _decode(event.previous.raw)
-        new = None if event.is_deletion else _decode(event.record.raw)
+        old = None if event.previous is None else decoded(event.previous.raw)
+        new = None if event.is_deletion else decoded(event.record.raw)
         uid = event.record.uid
         if stored_as == PODS:
             self._look_at_pod(plane, uid, old, new, request)
@@ -241,7 +241,7 @@ class Invariants:
         record = next((one for one in plane.storage.records(JOBS, namespace) if one.uid == owner), None)
         if record is None:
             return
-        job = _decode(record.raw)
+        job = decoded(record.raw)
         is_counted = any(uid in uids for uids in self.counted[owner].values()) or _is_index_done(job, pod)
         if "deletionTimestamp" in pod["metadata"] and "SuccessCriteriaMet" in conditions(job):
             return  # nor is what success ends, if it was active then (Z2)

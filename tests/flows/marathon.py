@@ -16,7 +16,7 @@ from pathlib import Path
 
 STEPS, RUNS = 100, 20
 """Of one history, and histories of one seed."""
-MACHINES = ("everybody", "jobs", "interference")
+MACHINES = ("everybody", "jobs", "interference", "kinds")
 
 
 def main() -> int:
@@ -51,10 +51,11 @@ def play(number: int, *, shrinks: bool = False, only: str | None = None) -> tupl
     from flow_machine import Everybody
     from flow_machine_interference import Interference
     from flow_machine_jobs import Jobs
+    from flow_machine_kinds import BothKinds
     from hypothesis import HealthCheck, Phase, seed, settings
     from hypothesis.stateful import run_state_machine_as_test
 
-    machines = dict(zip(MACHINES, (Everybody, Jobs, Interference), strict=True))
+    machines = dict(zip(MACHINES, (Everybody, Jobs, Interference, BothKinds), strict=True))
     wanted = settings(
         max_examples=RUNS,
         stateful_step_count=STEPS,

@@ -7,9 +7,9 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from doubles.drills import DRILLS, KINDS, definition, drill, run_drills
+from doubles.drills import DRILLS, drill
 from doubles.refusals import Refused
-from flow_invariants import Invariants
+from flow_drills import DrillInvariants, DrillWorld
 from flow_settled import settle
 from flow_world import MANAGER, FlowWorld, flow_world, has_ended, placed
 
@@ -21,26 +21,17 @@ from mirror.model import names
 Json = dict[str, Any]
 Flow = Callable[[FlowWorld], Awaitable[None]]
 ANNOTATING = Which("patch", DRILLS.plural, subresource="", peer=MANAGER)
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def with_drills(flow: Flow) -> Callable[[], None]:
     """A flow in a world of its own, in which Drills are served and run everywhere."""
 
     async def main() -> None:
-        async with flow_world("east", "west", kinds=KINDS) as world:
-            laws = Invariants(world)
-            for plane in world.planes.values():
-                await plane.api.create(DEFINITIONS, definition())
-            await world.kill_manager()
-            world.start_manager()
-            async with asyncio.TaskGroup() as scope:
-                running = [scope.create_task(run_drills(plane.api)) for plane in world.planes.values()]
-                await asyncio.sleep(5)
-                await flow(world)
-                laws.check()
-                for task in running:
-                    task.cancel()
+        async with flow_world("east", "west", form=DrillWorld) as world:
+            laws = DrillInvariants(world)
+            await asyncio.sleep(5)
+            await flow(world)
+            laws.check()
             await settle(world, laws)
 
     def run() -> None:
