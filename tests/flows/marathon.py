@@ -55,6 +55,10 @@ def play(number: int, *, shrinks: bool = False, only: str | None = None) -> tupl
     from hypothesis import HealthCheck, Phase, seed, settings
     from hypothesis.stateful import run_state_machine_as_test
 
+    from mirror.settings.schema import Logging
+    from mirror.telemetry.logs import set_up_logging
+
+    set_up_logging(Logging(level="error"))  # warnings by the thousand are what faults are for
     machines = dict(zip(MACHINES, (Everybody, Jobs, Interference, BothKinds), strict=True))
     wanted = settings(
         max_examples=RUNS,
