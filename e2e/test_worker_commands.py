@@ -252,12 +252,12 @@ async def test_a_check_says_what_is_missing_and_how_to_mend_it(
         await client.delete(binding)
         accounts = f"/api/v1/namespaces/{manager.namespace}/serviceaccounts"
         await client.delete(f"{accounts}/jobmirror")
-        found = await operator.check_until("does not accept the credentials (401 Unauthorized)")
+        found = await operator.check_until("credentials rejected (401 Unauthorized)")
         assert found.code == 1
 
     mended = await operator.add("east")
     assert mended.code in (0, 1)
-    assert "✗ rights" not in mended.output
+    assert "✗ permissions" not in mended.output
     assert "✗ connection" not in mended.output
     await scene.delete("waiting")
     assert (await operator.mirror("remove", "east", "--clean-up", "--worker-context", "east")).code == 0
