@@ -54,20 +54,20 @@ _MANAGEMENT, _WORKER, _HERE = "management", "east", "here"
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One life: whose, on which clusters, and which right it lacks."""
+    """One life: whose, on which clusters, and which permission is missing."""
 
     clusters: Sequence[Cluster]
     where: str = ""
-    lacks: Permission | None = None
+    missing: Permission | None = None
     identity: Identity = field(default_factory=Identity.new)
     namespace: str = field(default_factory=lambda: f"team-{uuid.uuid4().hex[:6]}")
     """Of the Jobs."""
 
     def left(self, plane: ControlPlane, granted: list[Json]) -> list[Json]:
         """What is granted on a cluster, without what is lacking there."""
-        if self.lacks is None or plane.name != self.where:
+        if self.missing is None or plane.name != self.where:
             return granted
-        return shipped.without(granted, self.lacks)
+        return shipped.without(granted, self.missing)
 
     def who_misses(self, entries: Sequence[AuditEntry]) -> str:
         """Who was refused what for want of the right, first; empty if nobody was."""
@@ -87,11 +87,11 @@ class Trial:
 
     def _is_missed_by(self, entry: AuditEntry) -> bool:
         """Some rights only admission asks for, about pods; what it refuses is no lack of a right to the audit log."""
-        if self.lacks is None:
+        if self.missing is None:
             return entry.is_forbidden
-        if self.lacks.resource.endswith("/finalizers"):
+        if self.missing.resource.endswith("/finalizers"):
             return (entry.code, entry.resource, entry.namespace) == (403, "pods", self.namespace)
-        return entry.is_forbidden and self.lacks.allows(entry)
+        return entry.is_forbidden and self.missing.allows(entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Way:
             rights = list(shipped.rights(shipped.read(file, namespace=trial.identity.namespace, chosen=chosen)))
             if number == len(rights):
                 return
-            yield replace(trial, lacks=rights[number])
+            yield replace(trial, missing=rights[number])
 
 
 class Lacking(ManagerProcess):
@@ -287,7 +287,7 @@ async def try_all(way: Way, files: Sequence[str]) -> int:
             began, missed, rights = time.monotonic(), 0, 0
             for trial in way.trials(file, clusters):
                 who, how = await lived(way, trial)
-                said = f"without {trial.lacks}: missed by {who or 'nobody'}; life {_brief(how)}"
+                said = f"without {trial.missing}: missed by {who or 'nobody'}; life {_brief(how)}"
                 print(f"{file}: {trial.as_shipped(said)}", flush=True)
                 rights, missed = rights + 1, missed + bool(who)
             print(f"{file}: {missed} of {rights} rights are missed ({time.monotonic() - began:.0f} s)", flush=True)

@@ -120,7 +120,7 @@ async def start_all(provider: Provider, names: Iterable[str], until: AsyncExitSt
                 name: scope.create_task(until.enter_async_context(provider.start(name)), name=f"start {name}")
                 for name in names
             }
-    except ExceptionGroup as group:
+    except ExceptionGroup as group:  # callers tell failures apart by class
         raise group.exceptions[0] from None
     return {name: task.result() for name, task in starting.items()}
 

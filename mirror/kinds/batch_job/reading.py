@@ -10,7 +10,6 @@ import msgspec
 
 from mirror.batch import conditions, views
 from mirror.kinds.base import Progress, StatusSummary
-from mirror.kinds.remembering import once_per_object
 from mirror.kube.objects import JUNK, Object
 from mirror.model import names
 
@@ -73,7 +72,6 @@ _size = msgspec.json.Decoder(_Size | None)
 _NOTHING = StatusSummary(placed=None, is_finished=False)
 
 
-@once_per_object
 def summary(found: Object) -> StatusSummary:
     """Where it is recorded, and whether it is over, without decoding the rest."""
     if b'"conditions"' not in bytes(found.status):

@@ -93,7 +93,7 @@ def main() -> None:
     for _ in range(ROUNDS):
         if not kill_marked(marker):
             break
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(PAUSE_SECONDS)  # what was killed may have started others just before
     shutil.rmtree(folder, ignore_errors=True)
 
 
