@@ -131,12 +131,10 @@ async def an_update_shows_old_and_new(api: Api) -> None:
         (await api.put("configmaps/a", {"metadata": {"name": "a"}, "data": {"k": "w"}})).ok()
         (await api.patch("configmaps/a", {"data": {"k": "x"}})).ok()
         (await api.apply("configmaps/a", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})).ok()
-        # A real server asks again when its cache was behind: the last one of each counts.
+        # A real server asks again when its cache was behind, an apply too: so each is found by what it changes.
         updates = [one for one in hook.requests if one["operation"] == "UPDATE"]
-        put = next(one for one in reversed(updates) if one["object"]["data"] == {"k": "w"})
-        patch = next(one for one in reversed(updates) if one["object"]["data"] == {"k": "x"} and one is not updates[-1])
-        apply = updates[-1]
-    assert (put["oldObject"]["data"], put["object"]["data"]) == ({"k": "v"}, {"k": "w"})
+        changes = {(one["oldObject"]["data"]["k"], one["object"]["data"]["k"]): one for one in updates}
+        put, patch, apply = changes["v", "w"], changes["w", "x"], updates[-1]
     assert put["options"]["kind"] == "UpdateOptions"
     assert patch["options"]["kind"] == apply["options"]["kind"] == "UpdateOptions"
     assert apply["options"]["fieldManager"] == "ours"
