@@ -20,6 +20,7 @@ ORDINARY = Shape(controllers=JOB_CONTROLLERS, scheduler=True)
 
 
 @pytest.mark.controlplane
+@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("binaries")
 async def test_scenarios_pass_on_existing_clusters() -> None:
     """Named by kubeconfigs alone, with nodes that the run simulates itself: everything passes, nothing is skipped."""
@@ -44,7 +45,7 @@ async def run(*command: str, **environment: str) -> tuple[int, str]:
         *command, cwd=TOP, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     try:
-        async with asyncio.timeout(500):
+        async with asyncio.timeout(800):
             said, _ = await process.communicate()
     finally:
         if process.returncode is None:
