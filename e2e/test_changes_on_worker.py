@@ -82,7 +82,7 @@ async def test_a_resume_that_the_worker_refuses_is_told_and_the_mirror_stays_sus
     async with nobody_resumes(scene, worker):
         await scene.patch("refused", {"spec": {"suspend": False}})
         told = await scene.source_until("refused", waits_because("rejected"))
-        event = await scene.event("refused", "Refused")
+        event = await scene.event("refused", "ChangeRefused")
 
     assert annotation(told, "waiting-because").startswith(f"worker {worker} rejected the change: ")
     assert event["message"] == annotation(told, "waiting-because")

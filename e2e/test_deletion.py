@@ -22,8 +22,8 @@ from e2e.recorder import Recorder
 
 OURS = "jobmirror.io/"
 EXPECTATIONS_SECONDS = 300.0
-"""So long kube-controller-manager 1.36 waits for a pod that it has created and seen, where the Job's namesake came before
-the pod's event: ``addPod`` resolves the owner by name, finds another uid and counts nothing."""
+"""So long kube-controller-manager 1.36 waits for a pod that it has created and seen, where the Job's namesake came
+before the pod's event: ``addPod`` resolves the owner by name, finds another uid and counts nothing."""
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])

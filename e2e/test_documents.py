@@ -237,6 +237,15 @@ async def look_around(operator: Reader) -> None:
         "WHY:.metadata.annotations.jobmirror\\\\.io/waiting-because"
     )
     assert "train" in await operator.follow(why)
+    reason = (
+        "kubectl get job train -n team-a -o jsonpath='{.status.conditions[?(@.type==\"jobmirror.io/Placed\")].reason}'"
+    )
+    assert (await operator.follow(reason)).strip() == "Placed"
+    placed = (
+        "kubectl wait job/train -n team-a "
+        "--for='jsonpath={.status.conditions[?(@.type==\"jobmirror.io/Placed\")].status}=True'"
+    )
+    await operator.follow(placed)
     await operator.follow("kubectl -n team-a get job train -o yaml")
     assert "managedFields" in await operator.follow("kubectl -n team-a get job train -o yaml --show-managed-fields")
     await operator.follow("kubectl --context east -n team-a get job train -o yaml")

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from mirror.model.keys import SourceKey
+from mirror.model.reasons import Obstruction
 from mirror.placement import reasons
 from mirror.placement.candidates import Candidate, PlacementRequest
 from mirror.placement.index import WorkerIndex
@@ -236,14 +237,14 @@ class Assigner:
 
     # -- for people -----------------------------------------------------------------------------------------------
 
-    def why(self, request: PlacementRequest, details: Mapping[str, str]) -> str:
-        """What speaks against the workers, for people, if none is eligible; ``details`` says more about refusals."""
+    def why(self, request: PlacementRequest, details: Mapping[str, str]) -> Obstruction | None:
+        """What speaks against the workers if none is eligible; ``details`` says more about refusals."""
         obstacles = self._index.obstacles(request)
-        return "" if obstacles.eligible else reasons.why_none(obstacles, self._index, details)
+        return None if obstacles.eligible else reasons.why_none(obstacles, self._index, request, details)
 
     def obstacles(self, request: PlacementRequest, details: Mapping[str, str]) -> dict[str, str]:
         """What speaks against those workers that something speaks against, in the words of ``why``."""
-        return reasons.of_each(self._index.obstacles(request), self._index, details)
+        return reasons.of_each(self._index.obstacles(request), self._index, request, details)
 
     def why_there(self, request: PlacementRequest, worker: str) -> str:
         """Why this worker and no other, for people; without loads, so that many share one text."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from mirror.controllers.mirroring import Mirroring
+from mirror.model.reasons import SHOWN
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Described, Informer
 from mirror.telemetry.metrics import MIRROR_STATES, Metrics
@@ -39,6 +40,7 @@ class Gauges:
         metrics.queue_longest_running.set(queue.longest_running_seconds)
         metrics.waiting_jobs.set(mirroring.assigner.waiting)
         metrics.waiting_oldest.set(mirroring.assigner.longest_wait_seconds)
+        metrics.set_jobs_by_reason({reason: mirroring.sources.count_by_reason(reason) for reason in SHOWN})
         self._look_at_cron_jobs()
         self._describe_watches(self._cluster, mirroring.informers)
         for worker in self._registry.workers.values():

@@ -140,7 +140,8 @@ class Knowledge:
         if stored or worker or (kind.is_suspended(found) and not is_held(kind, found)):
             return stored
         # Not yet in its annotation, which is written at most once in a while (D21).
-        return self.state.memories.of(found.metadata.uid).in_the_way or self._why_unplaced(kind, found)
+        obstruction = self.state.memories.of(found.metadata.uid).in_the_way
+        return obstruction.text if obstruction is not None else self._why_unplaced(kind, found)
 
     def _why_unplaced(self, kind: Kind, found: Object) -> str:
         memory = self.state.memories.of(found.metadata.uid)
@@ -148,7 +149,8 @@ class Knowledge:
             request = placement_request_of(kind, found, memory, self.state.environment.clock.monotonic())
         except BadAnnotation as error:
             return str(error)
-        return self.state.assigner.why(request, memory.refusal_texts)
+        why = self.state.assigner.why(request, memory.refusal_texts)
+        return why.text if why is not None else ""
 
     def _own_entries(self, kind: Kind, found: Object, *, was_held: bool) -> Iterator[Entry]:
         """What a source and its mirror say of what happened before we looked, in the order of a Job's life."""

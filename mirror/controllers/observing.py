@@ -16,6 +16,7 @@ from mirror.kinds.base import BadAnnotation, Kind, is_held
 from mirror.kube.objects import Object, Partial
 from mirror.model import names
 from mirror.model.keys import SourceKey
+from mirror.model.reasons import Obstruction, Reason
 from mirror.workers.worker import Worker
 
 NOT_REGISTERED = "no Secret registers it"
@@ -84,13 +85,14 @@ class Observer:
         try:
             request = placement_request_of(source.kind, source.found, memory, now)
         except BadAnnotation as error:
-            return AssignmentState(bad_annotation=str(error), found_on=found_on)
-        assigned, available, why = state.assigner.assigned_to(key, source.uid), None, ""
+            why = Obstruction(Reason.INVALID_ANNOTATION, str(error))
+            return AssignmentState(obstruction=why, found_on=found_on)
+        assigned, available, unplaced = state.assigner.assigned_to(key, source.uid), None, None
         if assigned is None and not refused_now:
             available = state.assigner.available_for(request)
         if assigned is None and available is None and self._have_workers_settled():
-            why = state.assigner.why(request, memory.refusal_texts)
-        return AssignmentState(assigned=assigned, available=available, waiting_because=why, found_on=found_on)
+            unplaced = state.assigner.why(request, memory.refusal_texts)
+        return AssignmentState(assigned=assigned, available=available, obstruction=unplaced, found_on=found_on)
 
     def _mirror_of(self, source: Source, worker: Worker | None) -> tuple[Object | None, Identity | None]:
         """The object that has this source's name on the worker, and what it is; None for one that is not ours (D1)."""

@@ -18,18 +18,51 @@ from mirror.kube.errors import (
 )
 from mirror.model.text import clean
 
+LONGEST_PART = 120
+"""Characters of a name, or of what a policy says, in a text for people."""
 _NUMBERS = re.compile(r"\d+")
+# Texts of kube-apiserver's admission plugins.
+_QUOTA = re.compile(r"exceeded quota: (?P<name>[^,]+), requested: (?P<what>.+?), used: ")
+_POLICY = re.compile(
+    r"ValidatingAdmissionPolicy '(?P<name>[^']+)' with binding '[^']+' denied request: (?P<why>.*)", re.DOTALL
+)
+_FAILING = re.compile(r'failed calling webhook "(?P<name>[^"]+)"')
+_WEBHOOK = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request(?:: (?P<why>.*)| without)?', re.DOTALL)
 
 
 def refusal_text(error: ApiError) -> str:
-    """The kind of a refusal, for people: a server's text is kept out where it may quote the object (D18)."""
-    match error:
-        case NotFound():
-            return "the namespace does not exist"
-        case Forbidden():
-            return "not allowed (403 Forbidden)" if "quota" not in error.message else "quota exceeded (403 Forbidden)"
-        case _:
-            return clean(f"{error.code} {error.reason}: {error.brief}", longest=300)
+    """Why a server refused, for people, with the policy, webhook or quota that did.
+
+    Of the server's own text nothing else is kept: it may quote the object (D18).
+    """
+    if isinstance(error, NotFound):
+        return "the namespace does not exist"
+    if by := _refused_by(error.message):
+        return f"{by} ({error.code} {clean(error.reason, longest=LONGEST_PART) or 'refused'})"
+    if isinstance(error, Forbidden):
+        return "not allowed (403 Forbidden)"
+    brief = error.brief.strip(": ")  # a cause may have neither field nor reason
+    return clean(f"{error.code} {error.reason}{': ' if brief else ''}{brief}", longest=300)
+
+
+def _refused_by(message: str) -> str:
+    """What of the server's admission refused it, in words of ours; empty where that is not told."""
+    if found := _QUOTA.search(message):
+        return f"quota exceeded: ResourceQuota {_part(found['name'])}, requested {_part(found['what'])}"
+    if "exceeded quota" in message:
+        return "quota exceeded"
+    if found := _POLICY.search(message):
+        return f"denied by ValidatingAdmissionPolicy {_part(found['name'])}: {_part(found['why'])}"
+    if found := _WEBHOOK.search(message):
+        why = _part(found["why"] or "")
+        return f"denied by admission webhook {_part(found['name'])}{': ' if why else ''}{why}"
+    if found := _FAILING.search(message):
+        return f"its admission webhook {_part(found['name'])} fails"
+    return ""
+
+
+def _part(text: str) -> str:
+    return clean(text.strip(), longest=LONGEST_PART)
 
 
 def is_refusal(error: ApiError) -> bool:

@@ -32,8 +32,6 @@ async def release(seen: Snapshot, context: WriteContext) -> None:
         await reread_source(seen, context, error)
     except (Forbidden, Invalid, BadRequest) as error:
         text = f"held by our webhook, and may not be unsuspended: {refusal_text(error)}"
-        if state.memories.of(uid).release_refused != text:
-            context.record_event(seen, "ReleaseRefused", text)
         state.memories.set(uid, release_refused=text, release_refused_at=state.environment.clock.monotonic())
     else:
         state.memories.set(uid, release_refused="")

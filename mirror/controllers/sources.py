@@ -14,6 +14,8 @@ from mirror.runtime.store import IndexFunction, Store
 BY_WORKER = "worker"
 # The index of sources that a CronJob made, that may run and have not started: the value is always the same.
 UNSTARTED = "unstarted"
+# The index of sources that wait or make no progress, by the reason that their conditions give (D22).
+BY_REASON = "reason"
 
 
 class Sources:
@@ -74,6 +76,10 @@ class Sources:
         found = (store.get(*name) for store in stores for name in store.names(UNSTARTED, UNSTARTED))
         return [one for one in found if one is not None]
 
+    def count_by_reason(self, reason: str) -> int:
+        """How many wait, or make no progress, for this reason (``model.reasons.Reason``)."""
+        return sum(store.count(BY_REASON, reason) for store in self._stores.values())
+
     def _on_count(self, index: str, value: str) -> None:
         if index == BY_WORKER:
             self._on_load(value, self.load_of(value))
@@ -94,4 +100,8 @@ def indexes_of(kind: Kind) -> dict[str, IndexFunction]:
     def unstarted(found: Object) -> tuple[str, ...]:
         return (UNSTARTED,) if kind.is_awaited_by_cron_job(found) else ()
 
-    return {BY_WORKER: by_worker, UNSTARTED: unstarted}
+    def by_reason(found: Object) -> tuple[str, ...]:
+        reason = kind.summary(found).reason
+        return (reason,) if reason else ()
+
+    return {BY_WORKER: by_worker, UNSTARTED: unstarted, BY_REASON: by_reason}

@@ -21,11 +21,13 @@ from mirror.kube.errors import (
     Invalid,
     KubeError,
     NotFound,
+    ServerFailure,
 )
 from mirror.kube.objects import Object
 from mirror.kube.resources import NAMESPACES
 from mirror.model import names
 from mirror.model.keys import MirrorKey
+from mirror.model.reasons import Obstruction, Reason
 from mirror.runtime.backoff import Backoff
 from mirror.workers.mirrors import MirrorStore
 from mirror.workers.worker import Worker
@@ -83,6 +85,9 @@ class MirrorWriter:
         except KubeError as error:
             if not was_certainly_not_done(error):
                 t.state.memories.set(source.uid, first_create=False, create_unanswered=True)
+            if isinstance(error, ServerFailure):
+                failing = Obstruction(Reason.MIRROR_REFUSED, f"worker {worker.name}: {refusal_text(error)}")
+                t.state.memories.set(source.uid, in_the_way=failing)
             worker.suspect(error)
             raise
         self._have_mirror(seen, worker, created, is_as_sent=kind.is_as_sent(body, created))
@@ -95,7 +100,7 @@ class MirrorWriter:
             create_unanswered=False,
             mirror_uid=mirror.metadata.uid,
             look=None,
-            in_the_way="",
+            in_the_way=None,
             refusals=(),
         )
         worker.mirrors_of(seen.source.kind).take_own_write(mirror)
@@ -133,8 +138,8 @@ class MirrorWriter:
                 t.state.intake.add(seen.key)
                 return
         text = f"worker {worker.name} has a Job of this name that is not ours"
-        self._t.record_event(seen, "MirrorConflict", text)
-        self._refused(seen, worker, "the name is taken there", reason="MirrorConflict", was_first=was_first)
+        self._t.record_event(seen, Reason.MIRROR_CONFLICT, text)
+        self._refused(seen, worker, "the name is taken there", reason=Reason.MIRROR_CONFLICT, was_first=was_first)
 
     async def _read(self, seen: Snapshot, worker: Worker) -> Object:
         """The object of its name on a worker, read live."""
@@ -154,8 +159,8 @@ class MirrorWriter:
         text = f"worker {worker.name}: {because}"
         self._log.info("mirror refused", source=seen.key, worker=worker.name, because=because)
         counted = t.environment.metrics.worker(worker.name)
-        (counted.name_conflicts if reason == "MirrorConflict" else counted.refused_mirrors).inc()
-        if reason != "MirrorConflict":
+        (counted.name_conflicts if reason == Reason.MIRROR_CONFLICT else counted.refused_mirrors).inc()
+        if reason != Reason.MIRROR_CONFLICT:
             self._t.record_event(seen, reason, text)
         if was_first:
             refusals = dict(t.state.memories.of(uid).refusals)
@@ -166,10 +171,12 @@ class MirrorWriter:
             until = t.environment.clock.monotonic() + REFUSED.delay(times)
             refusals[worker.name] = Refusal(because, until, times)
             t.state.memories.set(uid, refusals=tuple(refusals.items()), refused_on=worker.name, first_create=False)
-        elif t.state.memories.of(uid).in_the_way != text:
-            t.state.memories.set(uid, in_the_way=text)
         else:
-            return  # the same as before: the plan says when to try again
+            is_conflict = reason == Reason.MIRROR_CONFLICT
+            obstruction = Obstruction(Reason.MIRROR_CONFLICT if is_conflict else Reason.MIRROR_REFUSED, text)
+            if t.state.memories.of(uid).in_the_way == obstruction:
+                return  # the same as before: the plan says when to try again
+            t.state.memories.set(uid, in_the_way=obstruction)
         t.state.intake.add(seen.key)
 
     async def _create_namespace(self, worker: Worker, namespace: str, source_namespace: str) -> bool:
@@ -269,7 +276,6 @@ class MirrorWriter:
                 sent_times=times,
                 sent_at=now,
             )
-            self._t.record_event(seen, "Refused", text)
             t.state.intake.add(seen.key)
             return
         sent_at = t.environment.clock.monotonic()

@@ -8,9 +8,9 @@ from __future__ import annotations
 from mirror.decide.identity import Identity
 from mirror.decide.plan import Action, EmitEvent, FindMirror, PatchMirror, Plan, RestoreLabels
 from mirror.decide.snapshot import MemoryChange, Snapshot
-from mirror.decide.writing import source_write
+from mirror.decide.writing import shown_obstruction, source_write
 from mirror.kube.objects import Object
-from mirror.model import names
+from mirror.model.reasons import Obstruction, Reason
 
 RESENDS = 2
 PATCH_AGAIN_SECONDS = 60.0
@@ -41,7 +41,7 @@ def follow(seen: Snapshot) -> Plan | None:
     problem, patch = _problem_and_patch(seen)
     problem = problem or unlabeled
     # A patch on its way may yet be refused for the reason that is shown: it goes away once the mirror is as it should.
-    waiting = problem or (seen.source.found.annotations.get(names.WAITING_BECAUSE) if patch else None)
+    waiting = problem or (shown_obstruction(seen) if patch else None)
     events: tuple[Action, ...] = ()
     if seen.memory.create_unanswered:
         events = (EmitEvent("Mirrored", f"Mirrored to worker {worker.name}", is_warning=False),)
@@ -70,14 +70,14 @@ def follow(seen: Snapshot) -> Plan | None:
     return Plan("follows its mirror", (*events, *write, *labels, *patch), again, remember)
 
 
-def _keep_labels(seen: Snapshot) -> tuple[str, tuple[Action, ...], float | None]:
+def _keep_labels(seen: Snapshot) -> tuple[Obstruction | None, tuple[Action, ...], float | None]:
     """Labels that the recorded mirror has lost are put back; until they stay, it is read from time to time (D1, D11).
 
     Returns what to say while they do not stay, what to do, and after how many seconds to look again.
     """
     memory, worker = seen.memory, seen.worker
     if seen.identity is not Identity.UNLABELED or worker is None or seen.mirror is None:
-        return "", (), None
+        return None, (), None
     uid, times = seen.mirror.metadata.uid, memory.relabeled_times
     first, most = RELABEL_AGAIN_SECONDS
     wait = min(most, first * 2 ** (min(times, 10) - 1)) if times else 0.0
@@ -89,26 +89,29 @@ def _keep_labels(seen: Snapshot) -> tuple[str, tuple[Action, ...], float | None]
         left = min(left, memory.read_at + READ_UNWATCHED_SECONDS - seen.monotonic)
         if left <= 0:
             actions.append(FindMirror(worker.name, uid))
-    text = f"worker {worker.name} removes the labels of the mirror" if times >= RESENDS else ""
-    return text, tuple(actions), left if left > 0 else READ_UNWATCHED_SECONDS
+    why = None
+    if times >= RESENDS:
+        why = Obstruction(Reason.LABELS_REMOVED, f"worker {worker.name} removes the labels of the mirror")
+    return why, tuple(actions), left if left > 0 else READ_UNWATCHED_SECONDS
 
 
-def _problem_and_patch(seen: Snapshot) -> tuple[str, tuple[Action, ...]]:
+def _problem_and_patch(seen: Snapshot) -> tuple[Obstruction | None, tuple[Action, ...]]:
     """What keeps the mirror from being as the source wants it, and what to do about it (D3, D9)."""
     changes, memory, worker = seen.changes, seen.memory, seen.worker
     if changes is None or worker is None or (seen.mirror and seen.mirror.metadata.deletion_timestamp):
-        return "", ()
+        return None, ()
     is_repeat = memory.sent_digest == changes.digest
     if is_repeat and memory.patch_refused and seen.monotonic - memory.patch_refused_at < PATCH_AGAIN_SECONDS:
-        return memory.patch_refused, ()
+        return Obstruction(Reason.CHANGE_REFUSED, memory.patch_refused), ()
     if is_repeat and memory.sent_times >= RESENDS:
         if changes.only_note:
-            return "", ()
+            return None, ()
         if changes.reverted or seen.monotonic - memory.sent_at < PATCH_AGAIN_SECONDS:
-            return f"worker {worker.name} reverts changes to the mirror", ()
+            text = f"worker {worker.name} reverts changes to the mirror"
+            return Obstruction(Reason.CHANGE_REVERTED, text), ()
     if not changes.operations:
-        return "", ()  # its pods have to go first; its next status wakes us
-    return "", (PatchMirror(worker.name, changes),)
+        return None, ()  # its pods have to go first; its next status wakes us
+    return None, (PatchMirror(worker.name, changes),)
 
 
 def ended_for_seconds(seen: Snapshot, mirror: Object) -> float:

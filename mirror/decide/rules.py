@@ -21,8 +21,10 @@ from mirror.decide.plan import (
     RequestAssignment,
 )
 from mirror.decide.snapshot import Look, Snapshot
-from mirror.decide.writing import source_write
+from mirror.decide.writing import shown_obstruction, source_write
+from mirror.kinds import own_annotations
 from mirror.model import names
+from mirror.model.reasons import Obstruction, Reason
 
 FOREIGN_WRITES_TOLERATED = 3
 FOREIGN_LOOK_SECONDS = 61.0
@@ -60,9 +62,9 @@ def leave_what_others_write(seen: Snapshot) -> Plan | None:
     if not runs_here and seen.memory.foreign_status_writes < FOREIGN_WRITES_TOLERATED:
         return None
     why = "another controller writes this Job's status"
-    write, later = source_write(seen, waiting=why)
+    write, later = source_write(seen, waiting=Obstruction(Reason.STATUS_CONFLICT, why))
     is_reported = seen.source.found.annotations.get(names.WAITING_BECAUSE) == why
-    events = () if is_reported else (EmitEvent("StatusConflict", f"{why}; it is left alone"),)
+    events = () if is_reported else (EmitEvent(Reason.STATUS_CONFLICT, f"{why}; it is left alone"),)
     return Plan(why, (*write, *events), min(FOREIGN_LOOK_SECONDS, later or FOREIGN_LOOK_SECONDS))
 
 
@@ -110,7 +112,7 @@ def wait_to_record(seen: Snapshot) -> Plan | None:
     left = memory.record_refused_until - seen.monotonic
     if seen.source.placed is not None or left <= 0:
         return None
-    write, later = source_write(seen, waiting=memory.record_refused)
+    write, later = source_write(seen, waiting=Obstruction(Reason.RECORD_REFUSED, memory.record_refused))
     return Plan(memory.record_refused, write, min(left, later or left))
 
 
@@ -131,46 +133,51 @@ def assign_worker(seen: Snapshot) -> Plan | None:
 
 
 def _record_assignment(seen: Snapshot, worker: str) -> Plan:
-    stored = seen.source.found.annotations.get(names.WAITING_BECAUSE)
     status = seen.source.stored.placed_status(worker, seen.now)
     if status is None:
         why = "what is stored in its status allows no write"
-        write, later = source_write(seen, waiting=why)
+        write, later = source_write(seen, waiting=Obstruction(Reason.STATUS_REFUSED, why))
         return Plan(why, write, later)
     # What it waited for is taken away by the write that records a worker (D21); where that worker has refused it
     # before, only once it has a mirror: most likely it goes on waiting for the same.
-    waiting = stored if worker in seen.memory.refusal_texts else None
+    waiting = shown_obstruction(seen) if worker in seen.memory.refusal_texts else None
     write, _ = source_write(seen, status=status, waiting=waiting, records=worker)
-    return Plan(f"placed on {worker}", write, remember={"first_create": True})
+    return Plan(f"placed on {worker}", (*write, *_point_out_mistakes(seen)), remember={"first_create": True})
 
 
 def _clear_refused_record(seen: Snapshot) -> Plan:
     """Its worker has refused it: the record goes first, then another worker is requested (D5)."""
-    stored = seen.source.found.annotations.get(names.WAITING_BECAUSE)
     status = seen.source.stored.placed_status(None, seen.now)
-    why = seen.assignment.bad_annotation or seen.assignment.waiting_because
-    write, later = source_write(seen, status=status, waiting=why or stored, clears=True)
-    return Plan(why or f"worker {seen.source.placed} has refused it", write, later)
+    why = seen.assignment.obstruction
+    write, later = source_write(seen, status=status, waiting=why or shown_obstruction(seen), clears=True)
+    return Plan(why.text if why else f"worker {seen.source.placed} has refused it", write, later)
 
 
 def _wait_for_assignment(seen: Snapshot) -> Plan:
     source, memory, assignment = seen.source, seen.memory, seen.assignment
-    stored = source.found.annotations.get(names.WAITING_BECAUSE)
-    why = assignment.bad_annotation or assignment.waiting_because
+    why = assignment.obstruction
+    is_invalid = why is not None and why.reason == Reason.INVALID_ANNOTATION
     status = None
     if why and source.is_held:
         status = source.stored.suspended_status(seen.now)  # only where it has to wait: kubectl would show it as running
-    write, later = source_write(seen, status=status, waiting=why or stored)
+    write, later = source_write(seen, status=status, waiting=why or shown_obstruction(seen))
     # Although it may wait already: its request may be another one by now. Before the write, which takes a while.
-    request = RequestAssignment(is_reason_reported=bool(assignment.waiting_because))
+    request = RequestAssignment(is_reason_reported=why is not None)
     left = (refusal.until - seen.monotonic for _, refusal in memory.refusals)
     again = [max(seconds, SOONEST_LOOK_SECONDS) for seconds in left if seconds > 0]
     if later is not None:
         again.append(later)
     if not why:
         again.append(WAITING_LOOK_SECONDS)  # else it is woken once it has a worker, or another reason to wait
-    requests = () if assignment.bad_annotation else (request,)
-    return Plan(why or "waits for a worker", (*requests, *write), min(again, default=None))
+    requests = () if is_invalid else (request,)
+    mistakes = _point_out_mistakes(seen) if write else ()
+    return Plan(why.text if why else "waits for a worker", (*requests, *write, *mistakes), min(again, default=None))
+
+
+def _point_out_mistakes(seen: Snapshot) -> tuple[EmitEvent, ...]:
+    """An annotation that looks like ours and is none: the user expects something of it (D22)."""
+    found = own_annotations.mistakes(seen.source.found, seen.source.kind.own_annotations)
+    return (EmitEvent(Reason.UNKNOWN_ANNOTATION, "; ".join(found)),) if found else ()
 
 
 def release_held(seen: Snapshot) -> Plan | None:
@@ -181,7 +188,7 @@ def release_held(seen: Snapshot) -> Plan | None:
     left = memory.release_refused_at + RELEASE_AGAIN_SECONDS - seen.monotonic
     if not memory.release_refused or left <= 0:
         return Plan(f"held, and placed on {source.placed}", (ReleaseSource(),))
-    write, later = source_write(seen, waiting=memory.release_refused)
+    write, later = source_write(seen, waiting=Obstruction(Reason.RELEASE_REFUSED, memory.release_refused))
     return Plan(memory.release_refused, write, min(left, later or left))
 
 
@@ -219,23 +226,19 @@ def wait_for_worker(seen: Snapshot) -> Plan | None:
         return None
     shown_from = min(UNREACHABLE_SHOWN_AFTER_SECONDS, seen.policy.lost_after_seconds)
     left = [at - worker.lost_for_seconds for at in (shown_from, seen.policy.lost_after_seconds)]
-    stored = waiting = seen.source.found.annotations.get(names.WAITING_BECAUSE)
-    events: tuple[Action, ...] = ()
+    waiting = shown_obstruction(seen)
     if left[1] <= 0:
-        waiting = f"worker {worker.name} is lost; the Job stays assigned to it"
-        if stored != waiting:  # what is stored remembers, over restarts too, that it was reported
-            events = (EmitEvent("WorkerLost", f"{waiting} ({worker.because})"),)
+        text = f"worker {worker.name} is lost; the Job stays assigned to it"
+        waiting = Obstruction(Reason.WORKER_LOST, text, worker.because)
     elif left[0] <= 0:
-        waiting = f"worker {worker.name} is unreachable"
+        waiting = Obstruction(Reason.WORKER_UNREACHABLE, f"worker {worker.name} is unreachable", worker.because)
     again = min((seconds for seconds in left if seconds > 0), default=None)
     why = f"worker {worker.name} is unreachable"
     if seen.source.is_suspended and (plan := _show_suspended(seen, why, waiting=waiting)).actions:
-        return Plan(plan.because, (*plan.actions, *events), again)
+        return Plan(plan.because, plan.actions, again)
     write, later = source_write(seen, waiting=waiting)
-    if not write:
-        events = ()  # it goes with the write, which may have to wait
     again = min((s for s in (again, later) if s is not None), default=None)
-    return Plan(why, (*write, *events), again)
+    return Plan(why, write, again)
 
 
 def make_room_for_mirror(seen: Snapshot) -> Plan | None:
@@ -243,7 +246,8 @@ def make_room_for_mirror(seen: Snapshot) -> Plan | None:
     if not seen.mirror_is_stale:
         return None
     why = "the mirror of an earlier namesake has to go first"
-    waiting = why if _age_seconds(seen) > NAMESAKE_SHOWN_AFTER_SECONDS else None
+    is_shown = _age_seconds(seen) > NAMESAKE_SHOWN_AFTER_SECONDS
+    waiting = Obstruction(Reason.PREVIOUS_MIRROR_EXISTS, why) if is_shown else None
     write, later = source_write(seen, waiting=waiting)
     judge: tuple[Action, ...] = ()
     if seen.worker is not None and seen.identity is Identity.NAMESAKE:
@@ -267,10 +271,12 @@ def care_for_missing_mirror(seen: Snapshot) -> Plan | None:
             return _give_up_lost(seen)
     if source.is_suspended:
         return _show_suspended(seen, "suspended, not created yet")
-    if memory.in_the_way:
+    if memory.in_the_way is not None:
         write, later = source_write(seen, waiting=memory.in_the_way)
         retry = CreateMirror(worker.name)
-        return Plan(memory.in_the_way, (*write, retry), min(CONFLICT_RETRY_SECONDS, later or CONFLICT_RETRY_SECONDS))
+        return Plan(
+            memory.in_the_way.text, (*write, retry), min(CONFLICT_RETRY_SECONDS, later or CONFLICT_RETRY_SECONDS)
+        )
     return Plan("recorded, to be created", (CreateMirror(worker.name),))
 
 
@@ -287,7 +293,7 @@ def _wait_for_unknown_mirror(seen: Snapshot, find: FindMirror) -> Plan:
     why = f"worker {seen.worker.name} has a Job of this name without our labels, which may be the mirror"
     if seen.memory.look is Look.ELSEWHERE:
         why = f"the mirror on worker {seen.worker.name} is not in the expected namespace"
-    write, later = source_write(seen, waiting=why)
+    write, later = source_write(seen, waiting=Obstruction(Reason.MIRROR_NOT_FOUND, why))
     left = seen.memory.read_at + CONFLICT_RETRY_SECONDS - seen.monotonic
     if left > 0:
         return Plan(why, write, min(left, later or left))
@@ -303,7 +309,7 @@ def _give_up_lost(seen: Snapshot) -> Plan:
     return Plan(message, (*write, EmitEvent("MirrorLost", message)), later)
 
 
-def _show_suspended(seen: Snapshot, why: str, *, waiting: str | None = None) -> Plan:
+def _show_suspended(seen: Snapshot, why: str, *, waiting: Obstruction | None = None) -> Plan:
     status = seen.source.stored.suspended_status(seen.now)
     write, later = source_write(seen, status=status, waiting=waiting)
     events = (EmitEvent("Suspended", "Job suspended", is_warning=False),) if status is not None else ()

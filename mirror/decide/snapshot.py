@@ -12,6 +12,7 @@ from mirror.decide.identity import Identity
 from mirror.kinds.base import Changes, Kind, StoredSource
 from mirror.kube.objects import Object
 from mirror.model.keys import SourceKey
+from mirror.model.reasons import Obstruction
 
 
 class Look(Enum):
@@ -57,7 +58,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     look: Look | None = None
     refused_on: str = ""
     """The worker that refused the very first create, until that is written down."""
-    in_the_way: str = ""
+    in_the_way: Obstruction | None = None
+    """Why the worker it is recorded on does not take its mirror; not the first create of it (D1)."""
     refusals: tuple[tuple[str, Refusal], ...] = ()
     sent_digest: str = ""
     sent_times: int = 0
@@ -98,7 +100,7 @@ class MemoryChange(TypedDict, total=False):
     looked_for: str
     look: Look | None
     refused_on: str
-    in_the_way: str
+    in_the_way: Obstruction | None
     refusals: tuple[tuple[str, Refusal], ...]
     sent_digest: str
     sent_times: int
@@ -163,9 +165,8 @@ class AssignmentState(msgspec.Struct, frozen=True):
     """The worker that it is assigned to, not recorded yet."""
     available: str | None = None
     """The worker that it is assigned to if it requests that now; None: it has to wait."""
-    waiting_because: str = ""
-    """Why no worker takes it; empty where one does, or that is not known yet."""
-    bad_annotation: str = ""
+    obstruction: Obstruction | None = None
+    """Why no worker takes it; None where one does, or that is not known yet."""
     found_on: str | None = None
     """A worker that has a mirror of this unplaced source: its record was erased."""
 

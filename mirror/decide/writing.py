@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from mirror.batch.syntax import LONGEST_ANNOTATIONS
-from mirror.decide.plan import WriteSource
+from mirror.decide.plan import Action, EmitEvent, WriteSource
 from mirror.decide.snapshot import Snapshot
 from mirror.model import names
+from mirror.model.reasons import UNWRITABLE, Obstruction
 
 WAITING_WRITE_SECONDS = 10.0
 MOST_BYTES_OF_A_CHARACTER = 4
@@ -18,19 +21,19 @@ def source_write(
     seen: Snapshot,
     *,
     status: Mapping[str, Any] | None = None,
-    waiting: str | None = None,
+    waiting: Obstruction | None = None,
     records: str | None = None,
     clears: bool = False,
     mirror_uid: str | None = None,
     records_mirror: bool = False,
     more: bool = False,
     cut: int = 0,
-) -> tuple[tuple[WriteSource, ...], float | None]:
+) -> tuple[tuple[Action, ...], float | None]:
     """The write that brings the source to this state, if it is not there yet.
 
-    Returns it (or nothing) and after how many seconds to look again, because ``waiting-because`` was written less than
-    ten seconds ago and may only then be changed. ``mirror_uid`` is recorded with a status that is written anyway, and
-    at once where another uid is recorded or with ``records_mirror``.
+    Returns it (or nothing), with the event about a new reason, and after how many seconds to look again, because
+    ``waiting-because`` was written less than ten seconds ago and may only then be changed. ``mirror_uid`` is recorded
+    with a status that is written anyway, and at once where another uid is recorded or with ``records_mirror``.
     """
     stored = seen.source.found.annotations
     placed = records or (None if clears else seen.source.placed)
@@ -46,32 +49,65 @@ def source_write(
     recorded = stored.get(names.MIRROR_UID)
     if mirror_uid is not None and recorded != mirror_uid and (status is not None or recorded is not None):
         changes.append((names.MIRROR_UID, mirror_uid))
-    later, shows_waiting = None, False
-    if stored.get(names.WAITING_BECAUSE) != waiting:
-        since_last = seen.monotonic - seen.memory.waiting_written_at
-        shows_waiting = waiting is None or status is not None or since_last >= WAITING_WRITE_SECONDS
-        if shows_waiting:
-            changes.append((names.WAITING_BECAUSE, waiting))
-        else:
-            later = WAITING_WRITE_SECONDS - since_last
+    told = _explanation(seen, waiting, status, is_placed=placed is not None)
+    status = told.status
+    if told.is_due and stored.get(names.WAITING_BECAUSE) != told.text:
+        changes.append((names.WAITING_BECAUSE, told.text))
     if changes and not _have_room(stored, changes):
         # Annotations are for people; what counts is the status, which must be written whatever the user has in them.
         changes = [(name, value) for name, value in changes if value is None]
-        if shows_waiting and waiting is not None and placed is None:
-            status = seen.source.stored.waiting_status(status, waiting, seen.now) or status
     if status is None and not changes:
-        return (), later
+        return (), told.later
     write = WriteSource(
         status,
         tuple(changes),
         records=records,
         clears=clears,
-        shows_waiting=shows_waiting,
+        shows_waiting=told.is_due,
         is_mirrored_status=is_mirrored_status,
         more=more,
         cut=cut,
     )
-    return (write,), later
+    return (write, *told.events), told.later
+
+
+def shown_obstruction(seen: Snapshot) -> Obstruction | None:
+    """What the source says now that keeps it from its worker, or from progress there."""
+    text = seen.source.found.annotations.get(names.WAITING_BECAUSE)
+    return Obstruction(seen.source.stored.obstruction_reason, text) if text is not None else None
+
+
+class _Explanation(msgspec.Struct, frozen=True):
+    """How a reason to wait gets into the write."""
+
+    status: Mapping[str, Any] | None
+    text: str | None = None
+    is_due: bool = False
+    """It is another than is shown, and may be written now."""
+    later: float | None = None
+    """Seconds until it may be written, if not now."""
+    events: tuple[EmitEvent, ...] = ()
+
+
+def _explanation(
+    seen: Snapshot, why: Obstruction | None, status: Mapping[str, Any] | None, *, is_placed: bool
+) -> _Explanation:
+    """The status with the condition that says why it waits, and the event where the reason is a new one (D21, D22)."""
+    stored = seen.source.stored
+    text, reason = (why.text, why.reason) if why is not None else (None, "")
+    has_condition = reason not in UNWRITABLE
+    shown_text, shown_reason = seen.source.found.annotations.get(names.WAITING_BECAUSE), stored.obstruction_reason
+    if text == shown_text and (reason == shown_reason or not has_condition):
+        return _Explanation(status)
+    since_last = seen.monotonic - seen.memory.waiting_written_at
+    if why is not None and status is None and since_last < WAITING_WRITE_SECONDS:
+        return _Explanation(None, later=WAITING_WRITE_SECONDS - since_last)
+    if has_condition and (reason or why is None):
+        status = stored.explained_status(status, why, is_placed=is_placed, now=seen.now) or status
+    events: tuple[EmitEvent, ...] = ()
+    if why is not None and has_condition and reason not in ("", shown_reason) and text != shown_text:
+        events = (EmitEvent(reason, why.event_message),)
+    return _Explanation(status, text, is_due=True, events=events)
 
 
 def _have_room(stored: Mapping[str, str], changes: list[tuple[str, str | None]]) -> bool:

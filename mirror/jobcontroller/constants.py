@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 
 import msgspec
 
 from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller.decide.values import Constants
+from mirror.model.text import nearest
 from mirror.settings.feature_gates import UPSTREAM_GATES, judge_gate
 
 ENVIRONMENT: Mapping[str, str] = {
@@ -95,8 +95,8 @@ def read_gates(
         name, equals, value = (piece.strip() for piece in part.partition("="))
         is_value = bool(equals) and value.lower() in ("true", "false")
         if name not in GATES and name not in UPSTREAM_GATES:
-            near = get_close_matches(name, GATES, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            near = nearest(name, GATES)
+            hint = f"did you mean {near}? " if near else ""
             problems.append(f"{what}: unknown gate {name[:60]!r} ({hint}known: {', '.join(sorted(GATES))})")
         elif not is_value:
             problems.append(f"{what}: {name} must be true or false, as in {name}=false, got {value[:40]!r}")

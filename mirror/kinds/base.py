@@ -16,6 +16,7 @@ from mirror.kinds.report import Report
 from mirror.kube.objects import Object
 from mirror.kube.resources import Resource
 from mirror.model import names
+from mirror.model.reasons import Obstruction
 from mirror.telemetry.spans import Span
 
 Json: TypeAlias = Any
@@ -53,6 +54,8 @@ class StatusSummary(msgspec.Struct, frozen=True):
     is_finished: bool
     mirror_uid: str | None = None
     """The uid of the mirror that is recorded (D1)."""
+    reason: str = ""
+    """Why it waits or makes no progress (D22); empty once it is finished."""
 
 
 class NextStatus(msgspec.Struct, frozen=True):
@@ -113,6 +116,11 @@ class StoredSource(Protocol):
     @property
     def mirror_uid(self) -> str | None: ...
 
+    @property
+    def obstruction_reason(self) -> str:
+        """Why it waits or makes no progress, as its conditions say (``model.reasons``); empty: they say nothing."""
+        ...
+
     def next_status(
         self,
         mirror: Object,
@@ -149,8 +157,20 @@ class StoredSource(Protocol):
         """A status, or the stored one, with the uid of the mirror recorded (D1)."""
         ...
 
-    def waiting_status(self, status: Mapping[str, Any] | None, because: str, now: datetime) -> Status | None:
-        """Say that it has no worker, and why, in a status where annotations have no room (D22)."""
+    def explained_status(
+        self, status: Mapping[str, Any] | None, why: Obstruction | None, *, is_placed: bool, now: datetime
+    ) -> Status | None:
+        """A status, or the stored one, that says why it waits for a worker or makes no progress on one (D22).
+
+        Args:
+            status: what is to be written besides; None: nothing.
+            why: None: nothing is in its way any more.
+            is_placed: with this status a worker is recorded.
+            now: our time, aware.
+
+        Returns:
+            None where it says so already, or no such write would be accepted.
+        """
         ...
 
 

@@ -32,6 +32,7 @@ def view_of(kind: Kind, found: Object, *, because: str | None = None, lag_second
         state=state_of(kind, found, progress),
         worker=progress.placed,
         because=progress.end_reason if progress.end else because,
+        reason=kind.summary(found).reason,
         created=metadata.creation_timestamp or "",
         started=progress.started_at,
         finished=progress.ended_at,

@@ -17,10 +17,12 @@ WAITING_BECAUSE = PREFIX + "waiting-because"
 MIRROR_UID = PREFIX + "mirror-uid"
 RULE_NAMES = PREFIX + "pod-failure-policy-rule-names"
 
-# Condition on sources: True, message = the worker (D5).
+# Condition on sources: True, message = the worker (D5); False with a reason while it waits for one (D22).
 PLACED = PREFIX + "Placed"
 # Condition on sources: True, message = the mirror's uid. Unlike the annotation, the ``edit`` role cannot write it (D1).
 MIRRORED = PREFIX + "Mirrored"
+# Condition on sources: False or Unknown while a placed one makes no progress; absent otherwise (D22).
+PROGRESSING = PREFIX + "Progressing"
 
 # On mirrors.
 ORIGIN = PREFIX + "origin"

@@ -5,7 +5,13 @@ Used wherever such text goes to a log, a terminal, an annotation or an event. No
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+from itertools import islice
+
 LONGEST = 512
+MOST_COMPARED = 500
+LONGEST_COMPARED = 100
 
 
 def clean(text: str, *, longest: int = LONGEST) -> str:
@@ -18,6 +24,13 @@ def clean(text: str, *, longest: int = LONGEST) -> str:
     # isprintable() is False for every control, format, surrogate and separator character but the space.
     safe = "".join(char if char.isprintable() else _escape(char) for char in text[:longest])
     return safe if len(safe) <= longest and len(text) <= longest else safe[:longest] + "…"
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was most likely meant; None where none is near. Looks at 500 of them at most."""
+    compared, short = list(islice(known, MOST_COMPARED)), word[:LONGEST_COMPARED]
+    near = get_close_matches(short, compared, n=1)
+    return near[0] if near else next((name for name in compared if name.lower() == short.lower()), None)
 
 
 def _escape(char: str) -> str:

@@ -53,6 +53,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     worker: str = ""
     because: str = ""
     """Why it waits or makes no progress; of a finished one the reason of its end."""
+    reason: str = ""
+    """The same for machines: a ``model.reasons.Reason``; empty where there is none."""
     created: str = ""
     started: str = ""
     finished: str = ""

@@ -7,7 +7,7 @@ of the eligible workers, the one with the lowest load for its weight.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -231,6 +231,18 @@ class WorkerIndex:
                 workers ^= bit
                 if not workers:
                     return
+
+    def labels_of(self, name: str) -> Mapping[str, str]:
+        """The labels of a registered worker."""
+        return self._entries[name].candidate.labels
+
+    def has_label(self, key: str) -> bool:
+        """Whether any worker has a label of this name."""
+        return key in self._by_key
+
+    def label_keys(self) -> Iterator[str]:
+        """The names of all labels that workers have."""
+        return iter(self._by_key)
 
     def _selected(self, selector: Selector) -> Workers:
         workers = self._all

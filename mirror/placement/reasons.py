@@ -4,23 +4,89 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from mirror.model.text import clean
-from mirror.placement.candidates import Obstacle
+from mirror.batch import label_selectors
+from mirror.model.reasons import Obstruction, Reason
+from mirror.model.text import clean, nearest
+from mirror.placement.candidates import Obstacle, PlacementRequest
 from mirror.placement.index import Obstacles, WorkerIndex, Workers
 
 LONGEST_BYTES = 512
+LONGEST_SELECTOR = 200
+LONGEST_LABEL = 80
+NAME_LABEL = "name"
+"""Every worker has it; its value is the worker's name."""
 LONGEST_DETAIL = 160
 """Characters of what a worker answered when it refused."""
 
 
-def why_none(obstacles: Obstacles, index: WorkerIndex, details: Mapping[str, str]) -> str:
+REASONS: Mapping[Obstacle, Reason] = {
+    Obstacle.LABELS_DO_NOT_MATCH: Reason.NO_MATCHING_WORKER,
+    Obstacle.NAMESPACE: Reason.NAMESPACE_NOT_ACCEPTED,
+    Obstacle.MISCONFIGURED: Reason.WORKERS_MISCONFIGURED,
+    Obstacle.REFUSED: Reason.REFUSED_BY_WORKERS,
+    Obstacle.CORDONED: Reason.WORKERS_CORDONED,
+    Obstacle.UNREACHABLE: Reason.WORKERS_UNREACHABLE,
+    Obstacle.FULL: Reason.WORKERS_FULL,
+}
+"""The reason of a source that waits: that of the worker with the least in the way, which comes last in ``Obstacle``."""
+
+
+def why_none(
+    obstacles: Obstacles, index: WorkerIndex, request: PlacementRequest, details: Mapping[str, str]
+) -> Obstruction:
     """Why no worker takes a source: each with its reason, by name, as far as they fit; the others by number.
 
     It changes only when the set of workers and their kinds of reasons does (D21). ``details`` holds, by worker, what a
     refusal was about.
     """
     workers = _united(workers for _, workers in obstacles.by_reason)
-    return _listed("", _parts(obstacles, workers, index, details), obstacles) or "no worker is registered"
+    if not workers:
+        return Obstruction(Reason.NO_WORKERS, "no worker is registered")
+    nearest, _ = obstacles.by_reason[-1]
+    text = _listed("", _parts(obstacles, workers, index, request, details), obstacles)
+    return Obstruction(REASONS[nearest], text, _summary(nearest, index, request))
+
+
+def _summary(nearest: Obstacle, index: WorkerIndex, request: PlacementRequest) -> str:
+    """What the source asks for, in terms of the workers that come nearest to it."""
+    selector = clean(request.selector.text, longest=LONGEST_SELECTOR)
+    asked = f" that worker-selector {selector} selects" if selector else ""
+    match nearest:
+        case Obstacle.LABELS_DO_NOT_MATCH:
+            return f"no worker matches worker-selector {selector}{_unknown_label(index, request)}"
+        case Obstacle.NAMESPACE:
+            return f"no worker{asked} accepts namespace {request.namespace}"
+        case Obstacle.MISCONFIGURED:
+            return f"every worker{asked} is misconfigured"
+        case Obstacle.REFUSED:
+            return f"every eligible worker{asked} has refused it"
+        case Obstacle.CORDONED:
+            return f"every worker{asked} is cordoned"
+        case Obstacle.UNREACHABLE:
+            return f"no eligible worker{asked} is reachable"
+        case Obstacle.FULL:
+            return f"every eligible worker{asked} is at capacity"
+
+
+def _unknown_label(index: WorkerIndex, request: PlacementRequest) -> str:
+    """A label that is asked for and that no worker has is most likely misspelt."""
+    for one in request.selector.requirements:
+        if one.operator in ("In", "Exists") and not index.has_label(one.key):
+            near = nearest(one.key, index.label_keys())
+            hint = f"; did you mean {clean(near, longest=LONGEST_LABEL)}?" if near else ""
+            return f" (no worker has a label {clean(one.key, longest=LONGEST_LABEL)}{hint})"
+    return ""
+
+
+def _mismatch(request: PlacementRequest, labels: Mapping[str, str]) -> str:
+    """The first label of a worker that is not as the source asks; empty for its name, which is shown beside it."""
+    for one in request.selector.requirements:
+        if not label_selectors.matches((one,), labels):
+            key, value = clean(one.key, longest=LONGEST_LABEL), labels.get(one.key)
+            if one.key == NAME_LABEL:
+                return ""
+            return f" ({key} is {clean(value, longest=LONGEST_LABEL)})" if value is not None else f" (no label {key})"
+    return ""
 
 
 def why_there(obstacles: Obstacles, index: WorkerIndex, worker: str) -> str:
@@ -38,24 +104,34 @@ def why_there(obstacles: Obstacles, index: WorkerIndex, worker: str) -> str:
         following = ", ".join(names) + (f" and {more} more" if more else "")
         best = f"lowest load of the eligible workers (next: {following})"
     workers = _united(workers for _, workers in obstacles.by_reason) & ~index.bit(worker)
-    return _listed(best, _parts(obstacles, workers, index, {}), obstacles, but=index.bit(worker))
+    return _listed(best, _parts(obstacles, workers, index, None, {}), obstacles, but=index.bit(worker))
 
 
-def of_each(obstacles: Obstacles, index: WorkerIndex, details: Mapping[str, str]) -> dict[str, str]:
+def of_each(
+    obstacles: Obstacles, index: WorkerIndex, request: PlacementRequest, details: Mapping[str, str]
+) -> dict[str, str]:
     """Every worker that something speaks against, with its reason."""
     workers = _united(workers for _, workers in obstacles.by_reason)
-    return {name: text for name, _, text in _parts(obstacles, workers, index, details)}
+    return {name: text for name, _, text in _parts(obstacles, workers, index, request, details)}
 
 
 Part = tuple[str, Workers, str]
 """A worker's name, its bit, and what speaks against it."""
 
 
-def _parts(obstacles: Obstacles, workers: Workers, index: WorkerIndex, details: Mapping[str, str]) -> Iterator[Part]:
+def _parts(
+    obstacles: Obstacles,
+    workers: Workers,
+    index: WorkerIndex,
+    request: PlacementRequest | None,
+    details: Mapping[str, str],
+) -> Iterator[Part]:
     for name, bit in index.named(workers):
         reason = obstacles.of(bit)
         if reason is Obstacle.REFUSED and name in details:
             yield name, bit, clean(details[name], longest=LONGEST_DETAIL)
+        elif reason is Obstacle.LABELS_DO_NOT_MATCH and request is not None:
+            yield name, bit, f"{reason}{_mismatch(request, index.labels_of(name))}"
         elif reason is not None:
             yield name, bit, str(reason)
 

@@ -13,11 +13,11 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from urllib.parse import urlsplit
 
 from mirror.model import names
 from mirror.model.durations import BadDuration, parse_duration
+from mirror.model.text import nearest
 from mirror.settings.feature_gates import UPSTREAM_GATES, judge_gate
 
 ALLOW_NAMES = (
@@ -107,8 +107,8 @@ def shown(value: object) -> str:
 
 def suggestion(word: str, known: tuple[str, ...]) -> str:
     """`` (did you mean qps?)`` when a known word is near, else the known words."""
-    near = get_close_matches(word, known, n=1) or [name for name in known if name.lower() == word.lower()]
-    return f" (did you mean {near[0]}?)" if near else f" (known: {', '.join(known)})"
+    near = nearest(word, known)
+    return f" (did you mean {near}?)" if near else f" (known: {', '.join(known)})"
 
 
 def split_address(text: str) -> tuple[str, int]:

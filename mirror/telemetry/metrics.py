@@ -176,6 +176,11 @@ class Metrics:
         for lane, keys in ready.items():
             self.queue_depth.labels(lane).set(keys)
 
+    def set_jobs_by_reason(self, counts: Mapping[str, int]) -> None:
+        """How many Jobs wait or make no progress, by reason (D22)."""
+        for reason, jobs in counts.items():
+            self._jobs_by_reason.labels(reason).set(jobs)
+
     def before_scrape(self, refresh: Callable[[], None]) -> None:
         """Have ``refresh`` called before each scrape, for gauges that copy a ``describe()``; it must not fail."""
         self._before_scrape.append(refresh)
@@ -209,6 +214,8 @@ class Metrics:
         self._sweep_held_back = gauge("sweep_held_back", text, "worker")
         self.create_to_copy = self._histogram("create_to_copy_seconds", "Source may run to mirror created", LATENCY)
         self.waiting_jobs = gauge("waiting_jobs", "Sources that wait for a worker")
+        text = "Sources that wait for a worker or make no progress on one, by the reason that is written on them"
+        self._jobs_by_reason = gauge("jobs_by_reason", text, "reason")
         self.waiting_oldest = gauge("waiting_oldest_seconds", "How long the one that waits longest has waited here")
         self.unstarted_cron_jobs = gauge("cronjob_jobs_unstarted", "Sources of CronJobs that may run and have no start")
         text = "Age of the oldest of jobmirror_cronjob_jobs_unstarted"

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from mirror.kinds.base import Kind, is_held
+from mirror.kinds.own_annotations import mistakes
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.placement.selector import BadSelector, parse_selector
 from mirror.webhook.reviews import Question, Verdict
 
-MOST_WARNINGS = 5
 _LONGEST_SHOWN = 100
 
 
@@ -26,7 +26,8 @@ def validate(question: Question, managed_by: str) -> Verdict:
     if kind.managed_by(found) != managed_by:
         return Verdict()
     problems = [*_problems(kind, found, old), *_harm(kind, found, old)]
-    return Verdict("; ".join(problems), warnings=tuple(_warnings(kind, found, old)))
+    before = {*old.annotations, *old.labels} if old is not None else ()
+    return Verdict("; ".join(problems), warnings=mistakes(found, kind.own_annotations, but=before))
 
 
 def _problems(kind: Kind, found: Object, old: Object | None) -> Iterator[str]:
@@ -77,12 +78,3 @@ _CHECKS: Mapping[str, Callable[[Object], str]] = {
     names.ON_WORKER_LOSS: _one_of(names.ON_WORKER_LOSS, "Wait", "Reschedule"),
     names.ON_MIRROR_LOSS: _one_of(names.ON_MIRROR_LOSS, "Fail", "Recreate"),
 }
-_KNOWN = frozenset((*_CHECKS, names.HELD, names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID))
-
-
-def _warnings(kind: Kind, found: Object, old: Object | None) -> list[str]:
-    """Annotations that look like ours and are none: most likely misspelt."""
-    before = old.annotations if old is not None else {}
-    known = _KNOWN | kind.own_annotations.keys() | before.keys()
-    strange = [key for key in found.annotations if key.startswith(names.PREFIX) and key not in known]
-    return [f"unknown annotation {clean(key)[:_LONGEST_SHOWN]}" for key in sorted(strange)[:MOST_WARNINGS]]

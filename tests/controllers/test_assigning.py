@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from typing import Any
 
@@ -20,6 +21,9 @@ from mirror.placement.candidates import Candidate, NamespaceRules, PlacementRequ
 from mirror.placement.index import WorkerIndex
 from mirror.placement.selector import parse_selector
 from mirror.placement.waiting import Waiter
+
+DETAIL = re.compile(r" \([^)]*\)")
+"""What of a worker's labels does not match."""
 
 
 def waiter(name: str, *, namespace: str = "a", selector: str = "", uid: str = "", **more: Any) -> Waiter:
@@ -147,10 +151,13 @@ class Both:
         assert real.waiting == len(model.waiting)
         for one in model.waiting.values():
             against = {name: obstacle(one.request, worker) for name, worker in self.workers().items()}
-            assert real.obstacles(one.request, {}) == {name: str(why) for name, why in against.items() if why}
-            assert real.why(one.request, {}) == (
-                "; ".join(f"{name}: {why}" for name, why in sorted(against.items())) or "no worker is registered"
-            )
+            told = {name: DETAIL.sub("", why) for name, why in real.obstacles(one.request, {}).items()}
+            assert told == {name: str(why) for name, why in against.items() if why}
+            found = real.why(one.request, {})
+            listed = "; ".join(f"{name}: {why}" for name, why in sorted(against.items()) if why)
+            assert found is None if None in against.values() else found is not None
+            if found is not None:
+                assert DETAIL.sub("", found.text) == (listed or "no worker is registered")
 
     def workers(self) -> dict[str, Candidate]:
         return {one.name: one for one in self.model.loaded()}

@@ -187,7 +187,7 @@ async def test_a_refused_change_is_reported_and_tried_again_later() -> None:
         await manager.settle()
         assert len([sent for sent in east.writes() if sent.verb == "patch"]) == 1
         assert "worker east rejected the change" in (world.annotation(WAITING) or "")
-        assert world.events().count("Refused") == 1
+        assert world.events().count("ChangeRefused") == 1
         assert world.source()["status"]["active"] == 1
         east.restore()
         await manager.settle(70)

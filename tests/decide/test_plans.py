@@ -26,6 +26,10 @@ from mirror.decide.plan import EmitEvent, WriteSource
 from mirror.decide.rules import decide
 from mirror.decide.snapshot import AssignmentState, Look, Policy, Refusal, Snapshot
 from mirror.model import names
+from mirror.model.reasons import Obstruction, Reason
+
+FULL = Obstruction(Reason.WORKERS_FULL, "east: at capacity")
+TAKEN = Obstruction(Reason.MIRROR_CONFLICT, "worker east: taken")
 
 
 def write_of(found: Snapshot) -> WriteSource:
@@ -79,7 +83,11 @@ def test_a_mirrored_status_names_its_mirror_and_keeps_the_record() -> None:
             seen(FINISHED, mirror=mirror(), policy=Policy(retention_seconds=90)), 30, id="the retention's end"
         ),
         pytest.param(seen(mirror=mirror(), mirror_is_stale=True), 5, id="a namesake's mirror goes soon"),
-        pytest.param(seen(memory=remembering(in_the_way="x")), 10, id="a conflict is told after ten quiet seconds"),
+        pytest.param(
+            seen(memory=remembering(in_the_way=TAKEN)),
+            10,
+            id="a conflict is told after ten quiet seconds",
+        ),
         pytest.param(
             seen(UNPLACED, memory=remembering(refusals=(("east", Refusal("403", MONOTONIC + 15)),))),
             15,
@@ -91,7 +99,7 @@ def test_a_mirrored_status_names_its_mirror_and_keeps_the_record() -> None:
             id="when recording is tried again",
         ),
         pytest.param(
-            seen(UNPLACED, assignment=AssignmentState(waiting_because="east: at capacity")),
+            seen(UNPLACED, assignment=AssignmentState(obstruction=FULL)),
             None,
             id="who was told why it waits is woken",
         ),
@@ -109,7 +117,8 @@ def test_the_loss_is_told_once() -> None:
     (write, tell) = decide(seen(worker=lost(901))).actions
     assert isinstance(write, WriteSource)
     assert isinstance(tell, EmitEvent)
-    told = source(annotations=ON_EAST | {names.WAITING_BECAUSE: dict(write.annotations)[names.WAITING_BECAUSE]})
+    waits = {names.WAITING_BECAUSE: dict(write.annotations)[names.WAITING_BECAUSE]}
+    told = source(dict(write.status or {}), annotations=ON_EAST | waits)
     assert actions_of(seen(told, worker=lost(950))) == []
 
 

@@ -30,6 +30,11 @@ from mirror.decide.identity import Identity
 from mirror.decide.snapshot import AssignmentState, Look, Policy, Refusal, Snapshot
 from mirror.kinds.batch_job.changes import Changes
 from mirror.model import names
+from mirror.model.reasons import Obstruction, Reason
+
+FULL = Obstruction(Reason.WORKERS_FULL, "east: at capacity")
+MALFORMED = Obstruction(Reason.INVALID_ANNOTATION, "annotation x: bad")
+TAKEN = Obstruction(Reason.MIRROR_CONFLICT, "worker east: taken")
 
 REFUSED = remembering(
     sent_digest="d1", sent_times=1, patch_refused="worker east refuses", patch_refused_at=MONOTONIC - 1
@@ -134,15 +139,15 @@ REFUSED = remembering(
             id="D5: a new one requests an assignment",
         ),
         pytest.param(
-            seen(UNPLACED, assignment=AssignmentState(waiting_because="east: at capacity")),
+            seen(UNPLACED, assignment=AssignmentState(obstruction=FULL)),
             "assign_worker",
-            ["RequestAssignment", "WriteSource"],
+            ["RequestAssignment", "WriteSource", "EmitEvent"],
             id="D21: it says why it waits, and stays in the queue",
         ),
         pytest.param(
-            seen(UNPLACED, assignment=AssignmentState(bad_annotation="annotation x: bad")),
+            seen(UNPLACED, assignment=AssignmentState(obstruction=MALFORMED)),
             "assign_worker",
-            ["WriteSource"],
+            ["WriteSource", "EmitEvent"],
             id="D21: nobody knows what it wants",
         ),
         pytest.param(
@@ -178,7 +183,7 @@ REFUSED = remembering(
         pytest.param(
             seen(worker=lost(61)),
             "wait_for_worker",
-            ["WriteSource"],
+            ["WriteSource", "EmitEvent"],
             id="D13: a minute is",
         ),
         pytest.param(
@@ -207,9 +212,9 @@ REFUSED = remembering(
             id="D3: suspended between record and create",
         ),
         pytest.param(
-            seen(memory=remembering(in_the_way="worker east: taken")),
+            seen(memory=remembering(in_the_way=TAKEN)),
             "care_for_missing_mirror",
-            ["WriteSource", "CreateMirror"],
+            ["WriteSource", "EmitEvent", "CreateMirror"],
             id="D1: something is in the way: told, and tried again later",
         ),
         pytest.param(
@@ -239,13 +244,13 @@ REFUSED = remembering(
         pytest.param(
             seen(STARTED, memory=remembering(look=Look.ELSEWHERE, looked_for="m")),
             "care_for_missing_mirror",
-            ["WriteSource", "FindMirror"],
+            ["WriteSource", "EmitEvent", "FindMirror"],
             id="D11: it is there, in another namespace: not lost",
         ),
         pytest.param(
             seen(UNRECORDED, memory=remembering(look=Look.FOREIGN, looked_for="")),
             "care_for_missing_mirror",
-            ["WriteSource", "FindMirror"],
+            ["WriteSource", "EmitEvent", "FindMirror"],
             id="D11: no uid is recorded, so what is there may be the mirror",
         ),
         pytest.param(
@@ -263,7 +268,7 @@ REFUSED = remembering(
                 memory=remembering(relabeled_times=2, relabeled_at=MONOTONIC - 1),
             ),
             "follow",
-            ["WriteSource", "FindMirror"],
+            ["WriteSource", "EmitEvent", "FindMirror"],
             id="D11: its labels do not stay: reported, and read from time to time",
         ),
         pytest.param(
@@ -335,7 +340,7 @@ REFUSED = remembering(
                 memory=REFUSED,
             ),
             "follow",
-            ["WriteSource"],
+            ["WriteSource", "EmitEvent"],
             id="D9: refused: told, not repeated",
         ),
         pytest.param(
@@ -368,7 +373,7 @@ REFUSED = remembering(
                 memory=remembering(sent_digest="d1", sent_times=2),
             ),
             "follow",
-            ["WriteSource"],
+            ["WriteSource", "EmitEvent"],
             id="D9: reverted twice: reported, not fought",
         ),
     ],
@@ -412,7 +417,7 @@ REFUSED_RELEASE = remembering(release_refused="not allowed", release_refused_at=
         pytest.param(
             seen(source(annotations=ON_EAST | {names.HELD: "true"}, spec={"suspend": True}), memory=REFUSED_RELEASE),
             "release_held",
-            ["WriteSource"],
+            ["WriteSource", "EmitEvent"],
             id="D16: who may not says so, and tries again in a minute",
         ),
         pytest.param(

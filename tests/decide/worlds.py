@@ -43,9 +43,17 @@ def source(status: Json | None = None, *, spec: Json | None = None, **metadata: 
     metadata = {"name": "train", "namespace": "n", "uid": "u", "annotations": annotations} | metadata
     found = as_object({"metadata": metadata, "spec": spec, "status": status})
     stored = JOB.stored(found)
-    placed = next((c["message"] for c in status.get("conditions", ()) if c["type"] == names.PLACED), None)
     is_suspended = bool(spec.get("suspend"))
-    return Source(JOB, found, stored, is_suspended, is_held(JOB, found), stored.is_finished, stored.has_started, placed)
+    return Source(
+        JOB,
+        found,
+        stored,
+        is_suspended,
+        is_held(JOB, found),
+        stored.is_finished,
+        stored.has_started,
+        stored.placed_worker,
+    )
 
 
 def mirror(status: Json | None = None, *, uid: str = "m", spec: Json | None = None, **metadata: Any) -> Object:

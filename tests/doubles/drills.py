@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
+from mirror.kinds import explaining
 from mirror.kinds.base import (
     BadDraft,
     Changes,
@@ -27,6 +28,7 @@ from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.resources import Resource
 from mirror.model import names
+from mirror.model.reasons import Obstruction
 from mirror.telemetry.spans import Span
 
 Json = dict[str, Any]
@@ -121,9 +123,17 @@ class StoredDrill:
         base = self.status if status is None else status
         return _with(base, now, jobmirror_Mirrored=("True", "MirrorCreated", mirror_uid))
 
-    def waiting_status(self, status: Mapping[str, Any] | None, because: str, now: datetime) -> Status | None:
+    @property
+    def obstruction_reason(self) -> str:
+        return explaining.reason_of(self.status.get("conditions") or ())
+
+    def explained_status(
+        self, status: Mapping[str, Any] | None, why: Obstruction | None, *, is_placed: bool, now: datetime
+    ) -> Status | None:
         base = self.status if status is None else status
-        return _with(base, now, jobmirror_Placed=("False", "Waiting", because))
+        listed = base.get("conditions") or []
+        changed = explaining.explained(listed, why, is_placed=is_placed, at=now.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        return {**base, "conditions": changed} if changed != listed else None
 
 
 class Drill:

@@ -123,7 +123,7 @@ class World:
 
     def placed(self, name: str = "train", namespace: str = "default") -> str | None:
         listed = self.source(name, namespace)["status"].get("conditions") or ()
-        return next((one["message"] for one in listed if one["type"] == names.PLACED), None)
+        return next((one["message"] for one in listed if (one["type"], one["status"]) == (names.PLACED, "True")), None)
 
     def events(self) -> list[str]:
         """The reasons of all events."""

@@ -275,7 +275,7 @@ def conditions(body: Json | None) -> dict[str, str]:
 def placed(body: Json | None) -> str | None:
     """The worker that is recorded on a source."""
     listed = ((body or {}).get("status") or {}).get("conditions") or ()
-    return next((one["message"] for one in listed if one["type"] == names.PLACED), None)
+    return next((one["message"] for one in listed if (one["type"], one["status"]) == (names.PLACED, "True")), None)
 
 
 def has_ended(body: Json | None) -> bool:

@@ -20,7 +20,7 @@ def index_of(*candidates: Candidate) -> WorkerIndex:
 
 
 def why(index: WorkerIndex, request: PlacementRequest = WISH, **details: str) -> str:
-    return reasons.why_none(index.obstacles(request), index, details)
+    return reasons.why_none(index.obstacles(request), index, request, details).text
 
 
 def test_the_reason_to_wait_names_each_worker_once_in_order() -> None:
@@ -28,6 +28,50 @@ def test_the_reason_to_wait_names_each_worker_once_in_order() -> None:
     full, cordoned = Candidate("b", capacity=0), Candidate("a", cordoned=True)
     assert why(index_of(full, cordoned)) == why(index_of(cordoned, full)) == "a: cordoned; b: at capacity"
     assert why(index_of()) == "no worker is registered"
+
+
+@pytest.mark.parametrize(
+    ("workers", "selector", "reason", "message"),
+    [
+        pytest.param((), "", "NoWorkers", "no worker is registered", id="nothing is registered"),
+        pytest.param(
+            (Candidate("east", labels={"region": "us"}), Candidate("west")),
+            "region=eu",
+            "NoMatchingWorker",
+            "no worker matches worker-selector region=eu: east: labels do not match worker-selector (region is us); "
+            "west: labels do not match worker-selector (no label region)",
+            id="what was asked for, and what each worker lacks",
+        ),
+        pytest.param(
+            (Candidate("east", labels={"region": "eu"}),),
+            "regoin=eu",
+            "NoMatchingWorker",
+            "no worker matches worker-selector regoin=eu (no worker has a label regoin; did you mean region?): "
+            "east: labels do not match worker-selector (no label regoin)",
+            id="a misspelt label",
+        ),
+        pytest.param(
+            (Candidate("east", labels={"name": "east"}, cordoned=True), Candidate("west", labels={"name": "west"})),
+            "name=east",
+            "WorkersCordoned",
+            "every worker that worker-selector name=east selects is cordoned: "
+            "east: cordoned; west: labels do not match worker-selector",
+            id="the worker that comes nearest decides",
+        ),
+        pytest.param(
+            (Candidate("a", reachable=False), Candidate("b", capacity=0)),
+            "",
+            "WorkersFull",
+            "every eligible worker is at capacity: a: unreachable; b: at capacity",
+            id="the least that is in the way",
+        ),
+    ],
+)
+def test_the_reason_and_its_message(workers: tuple[Candidate, ...], selector: str, reason: str, message: str) -> None:
+    """D22: a reason of the fixed set, with what was asked for."""
+    index, request = index_of(*workers), PlacementRequest("team-a", parse_selector(selector))
+    why_none = reasons.why_none(index.obstacles(request), index, request, {})
+    assert (why_none.reason, why_none.message) == (reason, message)
 
 
 def test_a_thousand_workers_are_counted_by_reason() -> None:
@@ -48,7 +92,7 @@ def test_no_text_is_longer_than_512_bytes(count: int, name: str) -> None:
     index = index_of(*workers)
     details = {one.name: "ü\x1b[2J\n" * 1000 for one in workers}
     request = PlacementRequest("team-a", parse_selector("n!=4"), frozenset(one.name for one in workers[::2]))
-    text = reasons.why_none(index.obstacles(request), index, details)
+    text = reasons.why_none(index.obstacles(request), index, request, details).text
     assert len(text.encode()) <= 512
     assert text.isprintable()
     named = sum(f"{one.name}: " in text for one in workers)
@@ -78,4 +122,4 @@ def test_a_refusal_is_given_in_the_words_of_the_worker() -> None:
     request = PlacementRequest("team-a", refused_by=frozenset({"east"}))
     assert why(index, request, east="quota\nexceeded") == "east: quota\\nexceeded"
     assert why(index, request) == "east: refused"
-    assert reasons.of_each(index.obstacles(request), index, {"east": "quota"}) == {"east": "quota"}
+    assert reasons.of_each(index.obstacles(request), index, request, {"east": "quota"}) == {"east": "quota"}

@@ -9,9 +9,10 @@ import pytest
 from doubles.jobs import Body, condition, job
 from webhook_asking import UID, question
 
+from mirror.kinds.own_annotations import MOST
 from mirror.model import names
 from mirror.webhook import reviews
-from mirror.webhook.validating import MOST_WARNINGS, validate
+from mirror.webhook.validating import validate
 
 OURS = names.DEFAULT_MANAGED_BY
 RULES = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}
@@ -102,9 +103,13 @@ def test_misspelt_annotations_are_warned_of() -> None:
     """Not refused: another version may know them. And not all of a hundred."""
     verdict = validate(question(with_annotations({names.PREFIX + "worker-selecter": "a=b"})), OURS)
     answered = json.loads(reviews.answer(UID, verdict))["response"]
-    assert answered == {"uid": UID, "allowed": True, "warnings": ["unknown annotation jobmirror.io/worker-selecter"]}
+    assert answered == {
+        "uid": UID,
+        "allowed": True,
+        "warnings": ["unknown annotation jobmirror.io/worker-selecter (did you mean jobmirror.io/worker-selector?)"],
+    }
     many = with_annotations({f"{names.PREFIX}x{n}": "" for n in range(100)})
-    assert len(validate(question(many), OURS).warnings) == MOST_WARNINGS
+    assert len(validate(question(many), OURS).warnings) == MOST
     assert validate(question(many, many), OURS).warnings == ()
 
 

@@ -25,6 +25,7 @@ from mirror.kinds.report import Report
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS, Resource
 from mirror.model import names
+from mirror.model.reasons import Obstruction
 from mirror.telemetry.spans import Span
 
 
@@ -61,8 +62,10 @@ class JobSource(StoredJob, frozen=True):
     def mirrored_status(self, status: Mapping[str, Any] | None, mirror_uid: str, now: datetime) -> Status:
         return status_own.mirrored_status(self, status, mirror_uid, now)
 
-    def waiting_status(self, status: Mapping[str, Any] | None, because: str, now: datetime) -> Status | None:
-        return status_own.waiting_status(self, status, because, now)
+    def explained_status(
+        self, status: Mapping[str, Any] | None, why: Obstruction | None, *, is_placed: bool, now: datetime
+    ) -> Status | None:
+        return status_own.explained_status(self, status, why, is_placed=is_placed, now=now)
 
 
 class BatchJob:

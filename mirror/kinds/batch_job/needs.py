@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from mirror.batch.rule_names import BadRuleNames
 from mirror.batch.views import items, mapping, text
 from mirror.kinds.batch_job import rule_names
+from mirror.kinds.own_annotations import mistakes
 from mirror.kinds.report import Caution
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -40,6 +41,8 @@ def _about_job(source: Object, spec: Json, managed_by: str) -> Iterator[Caution]
         yield Caution("metadata.ownerReferences", "its owner is not on the worker; the mirror goes with this Job alone")
     if "ttlSecondsAfterFinished" in spec:
         yield Caution("spec.ttlSecondsAfterFinished", "when it is over, the mirror goes too, and with it pods and logs")
+    for text_of_mistake in mistakes(source, (names.RULE_NAMES,)):
+        yield Caution("metadata.annotations", text_of_mistake)
     try:
         rule_names.check(source)
     except BadRuleNames as error:

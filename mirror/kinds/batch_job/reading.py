@@ -25,6 +25,7 @@ class _Condition(msgspec.Struct, gc=False):
     type: str = ""
     status: str = ""
     message: str | None = None
+    reason: str | None = None
 
 
 class _StatusHead(msgspec.Struct, gc=False):
@@ -32,7 +33,6 @@ class _StatusHead(msgspec.Struct, gc=False):
 
 
 class _DatedCondition(_Condition, gc=False, rename="camel"):
-    reason: str | None = None
     last_transition_time: str | None = None
 
 
@@ -78,17 +78,18 @@ def summary(found: Object) -> StatusSummary:
         return _NOTHING
     head = _skim(_status_head, found.status)
     listed = (head.conditions if head else None) or ()
-    placed, is_finished, mirror_uid = None, False, None
+    placed, is_finished, mirror_uid, reason = None, False, None, ""
     for one in reversed(listed):
         if one.status != "True":
-            continue
-        if one.type == names.PLACED:
+            if one.type in (names.PLACED, names.PROGRESSING):
+                reason = one.reason or ""
+        elif one.type == names.PLACED:
             placed = one.message
         elif one.type == names.MIRRORED:
             mirror_uid = one.message
         elif one.type in conditions.FINAL:
             is_finished = True
-    return StatusSummary(placed, is_finished, mirror_uid)
+    return StatusSummary(placed, is_finished, mirror_uid, "" if is_finished else reason)
 
 
 def is_final(status: Mapping[str, Any] | None) -> bool:

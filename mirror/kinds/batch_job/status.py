@@ -23,7 +23,6 @@ from mirror.kinds.batch_job.status_own import (
     placed_status,
     suspended_status,
     terminal,
-    waiting_status,
     with_conditions,
 )
 from mirror.kinds.batch_job.status_stored import (
@@ -46,7 +45,6 @@ __all__ = [
     "placed_worker",
     "suspended_status",
     "verdict",
-    "waiting_status",
 ]
 
 MAX_CLOCK_OFFSET_SECONDS = 10.0

@@ -11,16 +11,18 @@ from datetime import datetime
 from typing import Any
 
 from mirror.batch import conditions, times, views
-from mirror.batch.conditions import COMPLETE, FAILED, FALSE, TRUE, Condition
+from mirror.batch.conditions import COMPLETE, FAILED, SUSPENDED, TRUE, Condition
 from mirror.kinds.base import Status
 from mirror.kinds.batch_job.status_clean import clean_message
 from mirror.kinds.batch_job.status_stored import StoredJob, served
+from mirror.kinds.explaining import explained
 from mirror.model import names
+from mirror.model.reasons import Obstruction
 
 MIRROR_LOST = "MirrorLost"
 PLACED_REASON = "Placed"
 MIRRORED_REASON = "MirrorCreated"
-WAITING_REASON = "Waiting"
+WAITING_FOR_WORKER = "WaitingForWorker"
 
 
 def suspended_status(stored: StoredJob, now: datetime) -> Status | None:
@@ -28,10 +30,10 @@ def suspended_status(stored: StoredJob, now: datetime) -> Status | None:
 
     Counts and startTime stay as they were last known. A Job whose end is decided is not shown as suspended any more.
     """
-    if stored.verdict is not None or stored.is_true(conditions.SUSPENDED):
+    if stored.verdict is not None or (stored.is_true(SUSPENDED) and not _waits_as_suspended(stored)):
         return None
     suspended = conditions.new(
-        conditions.SUSPENDED, TRUE, reason=conditions.JOB_SUSPENDED, message="Job suspended", at=times.of(now)
+        SUSPENDED, TRUE, reason=conditions.JOB_SUSPENDED, message="Job suspended", at=times.of(now)
     )
     return _accepted(stored, with_conditions(stored, conditions.upsert(stored.conditions, suspended)))
 
@@ -72,6 +74,8 @@ def placed_status(stored: StoredJob, worker: str | None, now: datetime) -> Statu
         same = conditions.find(stored.conditions, names.PLACED, TRUE)
         is_recorded = same is not None and same.get("message") == worker
         listed = stored.conditions if is_recorded else conditions.upsert(stored.conditions, placed)
+        if not stored.has_started and _waits_as_suspended(stored):
+            listed = conditions.without(listed, SUSPENDED)
     return _accepted(stored, with_conditions(stored, listed))
 
 
@@ -82,16 +86,26 @@ def mirrored_status(stored: StoredJob, status: Mapping[str, Any] | None, mirror_
     return {**base, "conditions": conditions.upsert(conditions.of(base), mirrored)}
 
 
-def waiting_status(stored: StoredJob, status: Mapping[str, Any] | None, because: str, now: datetime) -> Status | None:
-    """Say by a condition that it has no worker, and why; ``status`` is what is to be written besides (D22)."""
-    base = dict(stored.status if status is None else status)
-    listed = conditions.of(base)
-    message = clean_message(because)
-    before = conditions.find(listed, names.PLACED)
-    if before is not None and before.get("status") == FALSE and before.get("message") == message:
-        return None
-    waits = conditions.new(names.PLACED, FALSE, reason=WAITING_REASON, message=message, at=times.of(now))
-    return _accepted(stored, {**base, "conditions": conditions.upsert(listed, waits)})
+def explained_status(
+    stored: StoredJob, status: Mapping[str, Any] | None, why: Obstruction | None, *, is_placed: bool, now: datetime
+) -> Status | None:
+    """A status, or the stored one, that says why the Job waits for a worker or makes no progress on one (D22).
+
+    One that waits and never ran is shown as suspended: ``kubectl get`` would call it running.
+    """
+    base = stored.status if status is None else status
+    listed, at = conditions.of(base), times.of(now)
+    changed = explained(listed, why, is_placed=is_placed, at=at)
+    if why is not None and not is_placed and not stored.has_started and not conditions.is_true(listed, SUSPENDED):
+        waits = conditions.new(SUSPENDED, TRUE, reason=WAITING_FOR_WORKER, message="Waiting for a worker", at=at)
+        changed = conditions.upsert(changed, waits)
+    return _accepted(stored, {**base, "conditions": changed}) if changed != listed else None
+
+
+def _waits_as_suspended(stored: StoredJob) -> bool:
+    """Whether it is shown as suspended only because it has no worker."""
+    shown = conditions.find(stored.conditions, SUSPENDED, TRUE)
+    return shown is not None and shown.get("reason") == WAITING_FOR_WORKER
 
 
 def with_conditions(stored: StoredJob, listed: Sequence[Condition]) -> Status:

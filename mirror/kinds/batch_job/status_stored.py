@@ -14,13 +14,14 @@ from mirror.batch import conditions, times, views
 from mirror.batch.conditions import SUSPENDED, TRUE, Condition, Verdict
 from mirror.batch.status_change import Spec, is_plain_progress
 from mirror.batch.status_rules import check_change
+from mirror.kinds import explaining
 from mirror.kinds.base import Status
 from mirror.model import names
 
 _COUNTERS = ("active", "succeeded", "failed")
 _TIMES = ("startTime", "completionTime")
 _LEFT_OUT_EMPTY = frozenset((*_COUNTERS, "completedIndexes", "conditions"))
-_UNDECIDED = frozenset((names.PLACED, names.MIRRORED, SUSPENDED))
+_UNDECIDED = frozenset((names.PLACED, names.MIRRORED, names.PROGRESSING, SUSPENDED))
 """Conditions that say nothing about how the Job ends."""
 _SAY_IT_STARTED = ("startTime", *_COUNTERS, "ready", "terminating", "completedIndexes", "failedIndexes")
 
@@ -86,6 +87,11 @@ class StoredJob(msgspec.Struct, frozen=True):
     def mirror_uid(self) -> str | None:
         """The uid of the mirror that is recorded on the source (D1)."""
         return _message(self.conditions, names.MIRRORED) if names.MIRRORED in self.true else None
+
+    @property
+    def obstruction_reason(self) -> str:
+        """Why it waits or makes no progress (D22); empty where nothing is said."""
+        return explaining.reason_of(self.conditions)
 
     def is_true(self, type_name: str) -> bool:
         return type_name in self.true

@@ -1,0 +1,72 @@
+"""Why a Job makes no progress, as a fixed set that machines can read (D22). For people: ``docs/reasons.md``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Reason(StrEnum):
+    """The reason of a condition and of its event."""
+
+    # Without a worker: condition jobmirror.io/Placed is False.
+    NO_WORKERS = "NoWorkers"
+    NO_MATCHING_WORKER = "NoMatchingWorker"
+    NAMESPACE_NOT_ACCEPTED = "NamespaceNotAccepted"
+    WORKERS_MISCONFIGURED = "WorkersMisconfigured"
+    REFUSED_BY_WORKERS = "RefusedByWorkers"
+    WORKERS_CORDONED = "WorkersCordoned"
+    WORKERS_UNREACHABLE = "WorkersUnreachable"
+    WORKERS_FULL = "WorkersFull"
+    INVALID_ANNOTATION = "InvalidAnnotation"
+
+    # On a worker: condition jobmirror.io/Progressing is False, or Unknown while the worker is unreachable.
+    WORKER_UNREACHABLE = "WorkerUnreachable"
+    WORKER_LOST = "WorkerLost"
+    RELEASE_REFUSED = "ReleaseRefused"
+    MIRROR_REFUSED = "MirrorRefused"
+    MIRROR_CONFLICT = "MirrorConflict"
+    MIRROR_NOT_FOUND = "MirrorNotFound"
+    PREVIOUS_MIRROR_EXISTS = "PreviousMirrorExists"
+    CHANGE_REFUSED = "ChangeRefused"
+    CHANGE_REVERTED = "ChangeReverted"
+    LABELS_REMOVED = "LabelsRemoved"
+
+    # Of events only.
+    UNKNOWN_ANNOTATION = "UnknownAnnotation"
+
+    # Where no condition can be written: the annotation and the event say it alone.
+    STATUS_CONFLICT = "StatusConflict"
+    STATUS_REFUSED = "StatusRefused"
+    RECORD_REFUSED = "RecordRefused"
+
+
+UNWRITABLE = frozenset((Reason.STATUS_CONFLICT, Reason.STATUS_REFUSED, Reason.RECORD_REFUSED))
+"""Shown by annotation and event only: the status is another's, or the API server takes no write of it."""
+SHOWN = tuple(one for one in Reason if one not in UNWRITABLE and one is not Reason.UNKNOWN_ANNOTATION)
+"""Shown by a condition, so that Jobs can be counted by it."""
+UNKNOWN = frozenset((Reason.WORKER_UNREACHABLE, Reason.WORKER_LOST))
+"""Nobody can tell whether the Job makes progress."""
+
+
+class Obstruction(msgspec.Struct, frozen=True):
+    """Why a Job waits for a worker, or makes no progress on one."""
+
+    reason: str
+    """A ``Reason``; empty: none is shown by a condition."""
+    text: str
+    """One line, without counts or times (D21): what is in the way, worker by worker."""
+    summary: str = ""
+    """What was asked for and not found, before the text where there is room: conditions and events."""
+    detail: str = ""
+    """More for the event: what may change from look to look."""
+
+    @property
+    def message(self) -> str:
+        """For a condition."""
+        return f"{self.summary}: {self.text}" if self.summary else self.text
+
+    @property
+    def event_message(self) -> str:
+        return f"{self.message} ({self.detail})" if self.detail else self.message
