@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from mirror.embedded.apiserver import side_thread, watch
@@ -24,15 +25,16 @@ from mirror.embedded.apiserver.registry import deletion, listing, writes
 from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
 from mirror.embedded.apiserver.request import responses
 from mirror.embedded.apiserver.request.info import (
-    PLAIN,
+    ActionKey,
     RequestInfo,
     RequestScope,
-    format_of,
-    format_of_errors,
+    action_of,
+    check_served,
+    nowhere,
     request_info,
     scope_of,
 )
-from mirror.embedded.apiserver.request.routing import ActionKey, action_of, check_served, nowhere, served_verb
+from mirror.embedded.apiserver.request.options import PLAIN, format_of, format_of_errors
 from mirror.embedded.apiserver.side_thread import LARGE_BYTES, SideThread, size_of
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Unwritable
@@ -111,12 +113,15 @@ class ApiServer:
     async def _answer(self, request: Request) -> Answer:
         try:
             thread = self.dependencies.side_thread
-            info = await side_thread.pure(thread, len(request.query), lambda: request_info(request))
+            if request.query:
+                info = await side_thread.pure(thread, len(request.query), lambda: request_info(request))
+            else:
+                info = request_info(request)
             user = self.dependencies.authorizer.impersonated(
                 self.authenticator.authenticate(request), request.headers, info
             )
             self.dependencies.authorizer.check_request(user, info)
-            scope = scope_of(request, info, user, self.registry, thread=thread)
+            scope = scope_of(request, info, user, self.dependencies.registry, thread=thread)
             if scope is None:
                 return self._other(request, info)
             return await self._of_objects(scope, info.selected_name)
@@ -134,12 +139,11 @@ class ApiServer:
 
     async def _of_objects(self, scope: RequestScope, selected_name: str) -> Answer:
         request, thread = scope.request, scope.thread
-        scope.verb = served_verb(scope)
         if len(request.body) > LARGEST_BODY:
             raise too_large(f"Request entity too large: limit is {LARGEST_BODY}")
         if thread is not None and thread.is_full and size_of(request) >= LARGE_BYTES:
             raise too_many_requests("there are too many large requests, please try again later")
-        if await side_thread.pure(thread, len(request.body), lambda: exceeds_value_limit(request.body)):
+        if await scope.pure(partial(exceeds_value_limit, request.body)):
             raise too_large(f"Request entity too large: limit is {MOST_VALUES} values")
         key = action_of(scope, self.actions)
         if key is not None:

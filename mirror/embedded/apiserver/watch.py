@@ -17,8 +17,8 @@ from mirror.embedded.apiserver.registry import listing
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.listing import Predicate
 from mirror.embedded.apiserver.request import options, responses
-from mirror.embedded.apiserver.request.info import PARTIAL, PARTIAL_LIST, TABLE, RequestScope
-from mirror.embedded.apiserver.request.options import ListOptions
+from mirror.embedded.apiserver.request.info import RequestScope
+from mirror.embedded.apiserver.request.options import PARTIAL, PARTIAL_LIST, TABLE, ListOptions
 from mirror.embedded.apiserver.storage.records import Event, Gone, Record
 from mirror.embedded.apiserver.storage.subscriptions import Subscription
 

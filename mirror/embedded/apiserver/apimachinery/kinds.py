@@ -7,7 +7,7 @@ Built-in kinds come from ``resources``; those of custom resource definitions com
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
 
@@ -30,23 +30,25 @@ class Kind:
     categories: tuple[str, ...] = ()
     is_namespaced: bool = True
     verbs: tuple[str, ...] = ALL_VERBS
-    storage: str = ""
+    storage: InitVar[str] = ""
     """Kinds that share their objects with another (versions of one resource) share this; the default is their own."""
+    api_version: str = field(init=False)
+    """``batch/v1``, or ``v1`` in the core group."""
+    resource: str = field(init=False)
+    """``jobs.batch``, or ``pods``."""
+    stored_as: str = field(init=False)
+    """The name of its objects in storage."""
 
-    @property
-    def api_version(self) -> str:
-        """``batch/v1``, or ``v1`` in the core group."""
-        return f"{self.group}/{self.version}" if self.group else self.version
+    def __post_init__(self, storage: str) -> None:
+        # Once and not as properties: each request asks for them a dozen times.
+        object.__setattr__(self, "api_version", f"{self.group}/{self.version}" if self.group else self.version)
+        object.__setattr__(self, "resource", f"{self.plural}.{self.group}" if self.group else self.plural)
+        object.__setattr__(self, "stored_as", storage or self.resource)
 
     @property
     def refused_group(self) -> str:
         """The group that refusals name: that of the kind as which it is stored."""
         return self.group if self.strategy.stored_group is None else self.strategy.stored_group
-
-    @property
-    def stored_as(self) -> str:
-        """The name of its objects in storage."""
-        return self.storage or (f"{self.plural}.{self.group}" if self.group else self.plural)
 
 
 @dataclass(slots=True)

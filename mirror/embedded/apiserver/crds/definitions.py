@@ -17,7 +17,7 @@ from mirror.embedded.apiserver.crds import naming, scaling
 from mirror.embedded.apiserver.crds.custom import Custom
 from mirror.embedded.apiserver.registry import object_meta
 from mirror.embedded.apiserver.registry.dependencies import Action
-from mirror.embedded.apiserver.request.routing import ActionKey
+from mirror.embedded.apiserver.request.info import ActionKey
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.records import Record, StorageConflict
 from mirror.runtime.clock import Clock

@@ -25,8 +25,8 @@ from mirror.embedded.apiserver.registry.builtin import Builtin
 from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
 from mirror.embedded.apiserver.request import options, responses
-from mirror.embedded.apiserver.request.info import PLAIN, RequestScope
-from mirror.embedded.apiserver.request.routing import ActionKey
+from mirror.embedded.apiserver.request.info import ActionKey, RequestScope
+from mirror.embedded.apiserver.request.options import PLAIN
 
 METHODS = ("GET", "PUT", "PATCH")
 _NO_SCALE = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'

@@ -1,28 +1,36 @@
-"""What a request is: what its method, path and query ask for, of which kind, and the form of its response.
+"""What a request is: what its method, path and query ask for, of which kind, and whether that is served at all.
 
-``request_info`` is the only reader of paths: ``authz`` judges what it says, ``scope_of`` adds the kind, and ``routing``
-serves the verb that was judged. So nothing is served as anything else than what was allowed. The grammar is
+``request_info`` is the only reader of paths: ``authz`` judges what it says, ``scope_of`` adds the kind, and what is
+served is the verb that was judged. So nothing is served as anything else than what was allowed. The grammar is
 that of kube-apiserver's ``RequestInfo``: ``/api/v1`` and ``/apis/GROUP/VERSION``, then resources, with or without a
 namespace; ``watch`` or ``proxy`` may stand before them, as in old clients, and are the verb then, whatever the method.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 from urllib.parse import unquote
 
+from mirror.batch.quoting import quoted
 from mirror.batch.syntax import segment_problems
 from mirror.embedded.apiserver import side_thread
 from mirror.embedded.apiserver.apimachinery import selectors
-from mirror.embedded.apiserver.apimachinery.errors import StatusError, bad_request, failure, not_acceptable
+from mirror.embedded.apiserver.apimachinery.errors import (
+    StatusError,
+    bad_request,
+    failure,
+    method_not_allowed,
+    no_such_path,
+    not_found,
+)
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Update
-from mirror.embedded.apiserver.messages import Request, User, malformed_escape
+from mirror.embedded.apiserver.messages import Request, Response, User, malformed_escape
+from mirror.embedded.apiserver.patch import patching
 from mirror.embedded.apiserver.request import options
+from mirror.embedded.apiserver.request.options import PLAIN, Format
 from mirror.embedded.apiserver.side_thread import SideThread
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -132,123 +140,6 @@ def _no_kind(request: Request) -> StatusError:
     )
 
 
-# The form of a response: the ``Accept`` header, as kube-apiserver reads it.
-
-YAML_TYPE = "application/yaml"
-TABLE, PARTIAL, PARTIAL_LIST = "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
-_TARGETS = (TABLE, PARTIAL, PARTIAL_LIST)
-_HUMAN = ("curl", "Wget", "Mozilla/5.0")
-_TRUE = ("1", "t", "T", "TRUE", "true", "True")
-_OFFERED = (("application", "json"), ("application", "yaml"))
-_LISTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-"""What upstream says it has; ours cannot speak the last, and says so only by refusing it."""
-
-
-class Format(NamedTuple):
-    """The form of an answer; ``target`` is empty for the object itself."""
-
-    target: str = ""
-    version: str = "v1"
-    """Of ``meta.k8s.io``, for targets."""
-    is_yaml: bool = False
-    is_pretty: bool = False
-
-    @property
-    def is_as_stored(self) -> bool:
-        """Whether objects are sent as they are stored."""
-        return not (self.target or self.is_yaml or self.is_pretty)
-
-
-PLAIN = Format()
-_PRETTY = Format(is_pretty=True)
-
-
-def format_of(request: Request) -> Format:
-    """Raises: StatusError 406."""
-    accept = request.headers.get("accept", "")
-    if accept in ("", "application/json", "*/*"):
-        found: Format | None = PLAIN
-    elif len(accept) <= _LONGEST_REMEMBERED:
-        found = _remembered(accept)
-    else:
-        found = _negotiated(accept)
-    if found is None:
-        raise not_acceptable(_refusal(accept))
-    return found._replace(is_pretty=True) if _is_pretty(request) else found
-
-
-def format_of_errors(request: Request) -> Format:
-    """Errors come in the accepted encoding, if it is supported; else as JSON."""
-    try:
-        found = format_of(request)
-    except StatusError:
-        return _PRETTY if _is_pretty(request) else PLAIN
-    return found._replace(target="") if found.target else found
-
-
-def _is_pretty(request: Request) -> bool:
-    if "pretty" in request.query:
-        wanted = request.parameters.get("pretty")
-        if wanted:
-            return wanted in _TRUE
-    return request.headers.get("user-agent", "").startswith(_HUMAN)
-
-
-def _refusal(accept: str) -> str:
-    """Upstream looks at the types first, and then whether it can convert."""
-    types = {(one.type, one.subtype) for one in filter(None, map(_clause, accept.split(",")))}
-    known = {*_OFFERED, ("application", "*"), ("*", "*"), ("application", "vnd.kubernetes.protobuf")}
-    if types & known:
-        return f"only the following media types are accepted: {_LISTED}"
-    return f"406: Not Acceptable\n\nAvailable representations: {_LISTED}"
-
-
-class _Clause(NamedTuple):
-    type: str
-    subtype: str
-    quality: float
-    parameters: tuple[tuple[str, str], ...]
-
-
-def _negotiated(accept: str) -> Format | None:
-    clauses = sorted(filter(None, map(_clause, accept.split(","))), key=lambda one: -one.quality)
-    for clause in clauses:
-        for type_, subtype in _OFFERED:
-            if (clause.type, clause.subtype) in ((type_, subtype), (type_, "*"), ("*", "*")):
-                found = _accepted(clause, is_yaml=subtype == "yaml")
-                if found is not None:
-                    return found
-    return None
-
-
-_LONGEST_REMEMBERED = 1024
-_remembered = lru_cache(maxsize=256)(_negotiated)
-
-
-def _clause(text: str) -> _Clause | None:
-    name, *parameters = (part.strip() for part in text.split(";"))
-    type_, _, subtype = name.partition("/")
-    if not name:
-        return None
-    pairs = [(key.strip(), value.strip().strip('"')) for key, _, value in (one.partition("=") for one in parameters)]
-    quality = next((value for key, value in pairs if key == "q"), "1")
-    number = float(quality) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{0,9})?", quality) else 1.0
-    return _Clause(type_, subtype or "*", number, tuple(pair for pair in pairs if pair[0] != "q"))
-
-
-def _accepted(clause: _Clause, *, is_yaml: bool) -> Format | None:
-    found = dict(clause.parameters)
-    if found.get("stream") not in (None, "", "watch") or found.get("sv"):
-        return None
-    is_pretty = found.get("pretty") == "1"
-    if not {"as", "g", "v"} & found.keys():
-        return Format(is_yaml=is_yaml, is_pretty=is_pretty)
-    target, group, version = found.get("as", ""), found.get("g", ""), found.get("v", "")
-    if target not in _TARGETS or group != "meta.k8s.io" or version not in ("v1", "v1beta1"):
-        return None
-    return Format(target, version, is_yaml, is_pretty)
-
-
 # A request for objects of one kind.
 
 T = TypeVar("T")
@@ -261,7 +152,7 @@ class RequestScope:
     request: Request
     user: User
     verb: str
-    """As it was allowed; ``routing.served_verb`` says whether it is served."""
+    """As it was allowed; empty where the method is not served."""
     kind: Kind
     namespace: str
     """Empty for kinds without, and for all namespaces together."""
@@ -320,7 +211,7 @@ def scope_of(
     return RequestScope(
         request,
         user,
-        info.verb,
+        _served_verb(request.method, info, kind),
         kind,
         namespace,
         info.name,
@@ -330,6 +221,17 @@ def scope_of(
     )
 
 
+def _served_verb(method: str, info: RequestInfo, kind: Kind) -> str:
+    """The verb that is served: the one that was allowed, or none (empty) where the method is not served there."""
+    if _is_custom(kind):
+        return info.verb  # their router looks at nothing else, not even at the method
+    if method == "HEAD" or (info.is_special and method != "GET"):
+        return ""
+    if info.name:
+        return "" if info.verb == "create" and not info.subresource else info.verb
+    return "" if info.verb in ("update", "patch") else info.verb
+
+
 def _is_built_in_route(info: RequestInfo, kind: Kind) -> bool:
     """Whether there is a route; those of custom kinds know nothing but what ``RequestInfo`` says."""
     if len(info.parts) > _LONGEST or info.verb == "proxy":
@@ -337,3 +239,122 @@ def _is_built_in_route(info: RequestInfo, kind: Kind) -> bool:
     return kind.is_namespaced == info.is_below_namespace or not (
         info.is_below_namespace or info.name or info.subresource
     )
+
+
+# Whether a request is served. Custom resources have a router of their own upstream, which is a little more generous and
+# has other words.
+
+ActionKey: TypeAlias = tuple[str, str, str]
+"""The plural with its group, the subresource (empty: the object itself), and the HTTP method."""
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_OF_OBJECTS = frozenset(("get", "update", "patch", "delete"))
+
+
+def action_of(scope: RequestScope, actions: Container[ActionKey]) -> ActionKey | None:
+    """The action that takes the request in place of a verb, if there is one. Raises: StatusError 400."""
+    method = scope.request.method
+    method = "GET" if method == "HEAD" and _is_custom(scope.kind) else method
+    key = scope.kind.resource, scope.subresource, method
+    if key not in actions or scope.is_watch_path or (scope.name and not scope.subresource):
+        return None
+    if scope.subresource and not scope.name:
+        raise bad_request("name must be provided")
+    return key if scope.namespace or not scope.kind.is_namespaced else None
+
+
+def check_served(scope: RequestScope, actions: Container[ActionKey], *, selected_name: str = "") -> None:
+    """Whether there is such a request; ``selected_name`` is that of a field selector.
+
+    Raises:
+        StatusError: 400, 404, 405; 415 for a patch of a built-in kind, which upstream's routing tells by its type.
+    """
+    kind, verb = scope.kind, scope.verb
+    if scope.subresource:
+        _check_subresource(scope, verb, actions, selected_name)
+    elif _is_custom(kind):
+        if verb in ("update", "patch") and not scope.name:
+            raise bad_request("name must be provided")
+        if verb not in kind.verbs:
+            raise _not_supported(kind, verb)
+    else:
+        _check_built_in(scope, verb)
+    if verb == "patch" and not _is_custom(kind):
+        patching.type_of(scope.request.headers.get("content-type", ""), kind)
+    _check_names(scope, verb)
+
+
+def _check_built_in(scope: RequestScope, verb: str) -> None:
+    kind = scope.kind
+    is_wide = kind.is_namespaced and not scope.namespace
+    if scope.name and not _OF_OBJECTS.intersection(kind.verbs):
+        raise no_such_path()
+    if (scope.is_watch_path and "watch" not in kind.verbs) or (is_wide and "list" not in kind.verbs):
+        raise no_such_path()
+    if verb not in kind.verbs or (is_wide and not scope.name and verb not in OF_ALL_NAMESPACES):
+        raise method_not_allowed()
+
+
+def _check_names(scope: RequestScope, verb: str) -> None:
+    """A name or a namespace that is empty, or that storage could not have."""
+    if scope.subresource and not scope.name:
+        raise bad_request("name must be provided")
+    if scope.kind.is_namespaced and not scope.namespace and verb not in OF_ALL_NAMESPACES:
+        raise bad_request("Namespace parameter required.")
+    if verb in ("get", "patch", "delete"):
+        check_segment(scope.name)
+    if scope.namespace in (".", "..") and verb not in ("create", "update", "patch"):
+        group = scope.kind.group if _is_custom(scope.kind) else ""
+        key = "/" + "/".join(filter(None, (group, scope.kind.plural, scope.namespace, scope.name)))
+        raise StatusError(failure(500, "", f"invalid key: {quoted(key)}"))
+
+
+def check_segment(name: str) -> None:
+    """Whether storage could have an object of that name. Raises: StatusError 400."""
+    if problems := segment_problems(name):
+        raise bad_request(f"Name parameter invalid: {quoted(name)}: {';'.join(problems)}")
+
+
+def nowhere(request: Request, registry: Registry) -> Response:
+    """404 for a path that names nothing that is served.
+
+    Below a built-in version upstream says it with a Status, elsewhere in plain text; ours gives a Status there, too, to
+    those who ask for JSON by name, as all client libraries do.
+
+    Raises:
+        StatusError: 404, that Status.
+    """
+    parts = request.path.strip("/").split("/")
+    has_group = parts[0] == "apis" and all(parts[1:2])
+    place = ("", parts[1]) if parts[0] == "api" and len(parts) > 1 else tuple(parts[1:3]) if has_group else ()
+    is_built_in = any((one.group, one.version) == place and not _is_custom(one) for one in registry)
+    if is_built_in or "json" in request.headers.get("accept", ""):
+        raise no_such_path()
+    return Response(404, b"404 page not found\n", "text/plain; charset=utf-8", (("X-Content-Type-Options", "nosniff"),))
+
+
+def _check_subresource(scope: RequestScope, verb: str, actions: Container[ActionKey], selected_name: str) -> None:
+    kind, resource = scope.kind, scope.kind.resource
+    strategy = kind.strategy.subresources.get(scope.subresource)
+    if not _is_custom(kind):
+        if scope.is_watch_path:
+            raise no_such_path()
+        if not scope.name:
+            verb = {"list": "get", "watch": "get", "deletecollection": "delete"}.get(verb, verb)
+    if strategy is None:
+        if any((resource, scope.subresource, method) in actions for method in _METHODS):
+            raise _not_supported(kind, verb) if _is_custom(kind) else method_not_allowed()
+        if _is_custom(kind):
+            raise not_found(kind.plural, kind.group, scope.name or selected_name)
+        raise no_such_path()
+    if verb in strategy.verbs:
+        return
+    raise _not_supported(kind, verb) if _is_custom(kind) else method_not_allowed()
+
+
+def _not_supported(kind: Kind, verb: str) -> StatusError:
+    message = f"{verb} is not supported on resources of kind {quoted(kind.resource)}"
+    return StatusError(failure(405, "MethodNotAllowed", message, {"group": kind.group, "kind": kind.plural}))
+
+
+def _is_custom(kind: Kind) -> bool:
+    return not kind.strategy.struct

@@ -16,7 +16,8 @@ from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Column
 from mirror.embedded.apiserver.messages import JSON_TYPE, Response
-from mirror.embedded.apiserver.request.info import PARTIAL, PARTIAL_LIST, PLAIN, TABLE, YAML_TYPE, Format, RequestScope
+from mirror.embedded.apiserver.request.info import RequestScope
+from mirror.embedded.apiserver.request.options import PARTIAL, PARTIAL_LIST, PLAIN, TABLE, YAML_TYPE, Format
 
 _MOST_WARNED, _LONGEST_CUT = 4096, 256
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -17,8 +17,8 @@ from mirror.embedded.apiserver.authz.attributes import attributes_of
 from mirror.embedded.apiserver.messages import ADMIN, Request
 from mirror.embedded.apiserver.request import options
 from mirror.embedded.apiserver.request.delete_options import delete_options
-from mirror.embedded.apiserver.request.info import PLAIN, Format, format_of, format_of_errors, request_info, scope_of
-from mirror.embedded.apiserver.request.routing import action_of, served_verb
+from mirror.embedded.apiserver.request.info import action_of, request_info, scope_of
+from mirror.embedded.apiserver.request.options import PLAIN, Format, format_of, format_of_errors
 
 ACTIONS = {("pods", "status", "POST"): None, ("pods", "status", "GET"): None, ("pods", "", "POST"): None}
 BUILT_IN = Strategy()
@@ -136,7 +136,7 @@ def test_what_is_served_is_what_was_judged(method: str, start: str, parts: list[
     assert (judged.group, judged.resource) == (target.kind.group, target.kind.plural)
     assert (judged.name, judged.subresource) == (target.name, target.subresource)
     assert judged.namespace == target.namespace or (judged.resource, judged.name) == ("namespaces", judged.namespace)
-    verb = served_verb(target)
+    verb = target.verb
     assert verb in ("", judged.verb)
     if verb in ("get", "list", "watch") and target.kind.strategy.struct:
         assert method == "GET"

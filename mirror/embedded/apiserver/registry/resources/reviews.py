@@ -26,7 +26,8 @@ from mirror.embedded.apiserver.messages import Request, Response, User
 from mirror.embedded.apiserver.registry.builtin import Builtin
 from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
 from mirror.embedded.apiserver.request import options, responses
-from mirror.embedded.apiserver.request.info import RequestScope, format_of
+from mirror.embedded.apiserver.request.info import RequestScope
+from mirror.embedded.apiserver.request.options import format_of
 from mirror.embedded.apiserver.side_thread import pure
 
 _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"

@@ -14,9 +14,8 @@ from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.messages import Request, Response
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.request import options, responses
-from mirror.embedded.apiserver.request.info import RequestScope, format_of
-from mirror.embedded.apiserver.request.options import WriteOptions
-from mirror.embedded.apiserver.request.routing import check_segment
+from mirror.embedded.apiserver.request.info import RequestScope, check_segment
+from mirror.embedded.apiserver.request.options import WriteOptions, format_of
 from mirror.embedded.apiserver.storage.records import Record
 
 

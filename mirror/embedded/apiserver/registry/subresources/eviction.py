@@ -14,7 +14,8 @@ from mirror.embedded.apiserver.registry import deletion, object_meta
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
 from mirror.embedded.apiserver.request.delete_options import DeleteOptions, delete_options
-from mirror.embedded.apiserver.request.info import RequestScope, format_of
+from mirror.embedded.apiserver.request.info import RequestScope
+from mirror.embedded.apiserver.request.options import format_of
 from mirror.embedded.apiserver.side_thread import pure
 from mirror.embedded.apiserver.storage.records import Record, StorageConflict
 

@@ -8,7 +8,7 @@ from functools import partial
 from mirror.embedded.apiserver.authn.tokens import Tokens
 from mirror.embedded.apiserver.registry.dependencies import Action
 from mirror.embedded.apiserver.registry.subresources import binding, eviction, logs, tokens
-from mirror.embedded.apiserver.request.routing import ActionKey
+from mirror.embedded.apiserver.request.info import ActionKey
 
 
 def actions(issuer: Tokens) -> Mapping[ActionKey, Action]:
