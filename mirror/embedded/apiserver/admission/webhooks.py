@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mirror.embedded.apiserver.admission.attributes import Attributes
-from mirror.embedded.apiserver.apimachinery import objects, selectors
+from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, not_found
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.storage.mvcc import Storage
+from mirror.embedded.apiserver.validation.metadata import selects
 
 GROUP = "admissionregistration.k8s.io"
 MUTATING, VALIDATING = f"mutatingwebhookconfigurations.{GROUP}", f"validatingwebhookconfigurations.{GROUP}"
@@ -101,9 +102,9 @@ def _is_in_its_namespaces(hook: Webhook, attributes: Attributes, storage: Storag
     if not attributes.around or not _says_something(selector):
         return True
     if attributes.is_of_namespaces and not attributes.subresource and attributes.body is not None:
-        return bool(selectors.matches(selector, _labels(attributes.body)))
+        return bool(selects(selector, _labels(attributes.body)))
     record = storage.get("namespaces", "", attributes.around)
-    return None if record is None else bool(selectors.matches(selector, record.labels))
+    return None if record is None else bool(selects(selector, record.labels))
 
 
 def _is_its_object(hook: Webhook, attributes: Attributes) -> bool:
@@ -111,7 +112,7 @@ def _is_its_object(hook: Webhook, attributes: Attributes) -> bool:
     if not _says_something(selector):
         return True
     bodies = (body for body in (attributes.body, attributes.old) if body is not None)
-    return any(selectors.matches(selector, _labels(body)) for body in bodies)
+    return any(selects(selector, _labels(body)) for body in bodies)
 
 
 def _says_something(selector: Json) -> bool:

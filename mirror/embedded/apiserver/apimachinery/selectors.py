@@ -1,27 +1,22 @@
-"""Label and field selectors as the API server takes them: in queries, and in objects whether they are well formed.
+"""Label and field selectors of queries: bounds, kube-apiserver's refusals, and what field selectors mean. Pure.
 
-Pure. What a label selector means is in ``batch.label_selectors``; here are bounds, kube-apiserver's refusals, and field
-selectors.
+What a label selector means is in ``batch.label_selectors``; those in objects are judged in ``validation.metadata``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from mirror.batch import label_selectors
 from mirror.batch.label_selectors import MalformedSelector, Requirement
-from mirror.batch.quoting import json_text
-from mirror.batch.syntax import label_value_problems, qualified_name_problems
-from mirror.batch.violations import Violation, forbidden, invalid, invalid_texts, required
-from mirror.embedded.apiserver.apimachinery.errors import Json, bad_request
+from mirror.embedded.apiserver.apimachinery.errors import bad_request
 
 Fields: TypeAlias = Callable[[str], str]
 """The value of a field of an object, by the field's name."""
 Labels: TypeAlias = tuple[Requirement, ...]
-_SETS, _PRESENCES = ("In", "NotIn"), ("Exists", "DoesNotExist")
 
 
 class Term(NamedTuple):
@@ -86,53 +81,6 @@ def _terms(text: str) -> tuple[Term, ...]:
 
 _LONGEST_REMEMBERED = 1024
 _remembered_labels, _remembered_terms = lru_cache(maxsize=512)(_labels), lru_cache(maxsize=512)(_terms)
-
-
-def check_labels(field: str, labels: Mapping[str, str] | None) -> Iterator[Violation]:
-    """Keys and values of labels. A server takes them in any order; ours is that of the keys."""
-    for key in sorted(labels or ()):
-        yield from invalid_texts(field, key, qualified_name_problems(key))
-        yield from invalid_texts(field, (labels or {})[key], label_value_problems((labels or {})[key]))
-
-
-def check_selector(field: str, selector: Json | None, *, allow_bad_values: bool = False) -> Iterator[Violation]:
-    """Whether a selector is well formed; one that is not there is."""
-    if selector is None:
-        return
-    yield from check_labels(f"{field}.matchLabels", selector.get("matchLabels"))
-    for position, requirement in enumerate(selector.get("matchExpressions", ())):
-        yield from _check_requirement(
-            f"{field}.matchExpressions[{position}]", requirement, allow_bad_values=allow_bad_values
-        )
-
-
-def has_bad_values(selector: Json | None) -> bool:
-    """C9: a stored selector with such values may keep them."""
-    expressions = (selector or {}).get("matchExpressions", ())
-    return any(label_value_problems(value) for one in expressions for value in one.get("values", ()))
-
-
-def matches(selector: Json | None, labels: Mapping[str, str]) -> bool | None:
-    """Whether the selector of an object takes these labels; None if it is malformed. No selector takes nothing."""
-    if next(check_selector("", selector), None) is not None:
-        return None
-    return label_selectors.selector_of(selector).matches(labels)
-
-
-def _check_requirement(field: str, requirement: Json, *, allow_bad_values: bool) -> Iterator[Violation]:
-    operator, values = requirement["operator"], requirement.get("values", ())
-    if operator in _SETS:
-        if not values:
-            yield required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'")
-    elif operator in _PRESENCES:
-        if values:
-            yield forbidden(f"{field}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
-    else:
-        yield invalid(f"{field}.operator", json_text(operator), "not a valid selector operator")
-    key = requirement["key"]
-    yield from invalid_texts(f"{field}.key", key, qualified_name_problems(key))
-    for position, value in () if allow_bad_values else enumerate(values):
-        yield from invalid_texts(f"{field}.values[{position}]", value, label_value_problems(value))
 
 
 _OPERATOR = re.compile("!=|==?")

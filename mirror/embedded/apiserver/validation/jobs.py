@@ -23,7 +23,6 @@ from mirror.batch.violations import (
     required,
     too_long,
 )
-from mirror.embedded.apiserver.apimachinery import selectors
 from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.objects import same
 from mirror.embedded.apiserver.apimachinery.printing import labels_text, text
@@ -51,7 +50,7 @@ def check_update(new: Json, old: Json, *, gates: FeatureGates = DEFAULT_GATES) -
     """The causes for which the API would refuse to replace the stored Job by this one (U1–U11)."""
     old_labels = old["spec"]["template"].get("metadata", {}).get("labels", {})
     prefixed_labels = NAME_LABEL in old_labels and UID_LABEL in old_labels
-    allow_bad = selectors.has_bad_values(old["spec"].get("selector"))
+    allow_bad = metadata.has_bad_values(old["spec"].get("selector"))
     of_spec = list(check_spec(new["spec"], allow_bad_selector_values=allow_bad))
     return [
         *_check_job(new, of_spec, prefixed_labels=prefixed_labels),
@@ -96,7 +95,7 @@ def _check_generated(job: Json, *, prefixed_labels: bool) -> Iterator[Violation]
             yield required(field, f"must be '{value}'")
         elif labels[key] != value:
             yield invalid(field, labels_text(labels), f"must be '{value}'")
-    if selectors.matches(selector, expected) is False:
+    if metadata.selects(selector, expected) is False:
         yield invalid("spec.selector", text(selector, "LabelSelector"), "`selector` not auto-generated")
 
 
@@ -276,7 +275,7 @@ def _check_selector(spec: Json, *, allow_bad_values: bool) -> Iterator[Violation
     selector, labels = spec.get("selector"), spec["template"]["metadata"].get("labels")
     if selector is None:
         yield required("spec.selector")
-    yield from selectors.check_selector("spec.selector", selector, allow_bad_values=allow_bad_values)
-    if selectors.matches(selector, labels or {}) is False:
+    yield from metadata.check_selector("spec.selector", selector, allow_bad_values=allow_bad_values)
+    if metadata.selects(selector, labels or {}) is False:
         detail = "`selector` does not match template `labels`"
         yield invalid("spec.template.metadata.labels", labels_text(labels), detail)

@@ -1,4 +1,5 @@
-"""What the API refuses in the metadata of an object of any kind, on create and on update (C1, E3, U11).
+"""What the API refuses in the metadata of an object of any kind, on create and on update (C1, E3, U11), and in the
+labels and selectors that objects have elsewhere, too.
 
 Objects are canonical and prepared: the server's own fields are set. Not here: the rule that names are segments of a
 path (an update cannot change them).
@@ -8,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from mirror.batch.label_selectors import Requirement
 from mirror.batch.quoting import json_text, json_texts, quoted
 from mirror.batch.syntax import (
     LONGEST_ANNOTATIONS,
     label_problems,
+    label_value_problems,
     qualified_name_problems,
     size,
     subdomain_problems,
@@ -29,7 +32,6 @@ from mirror.batch.violations import (
 )
 from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.printing import text, time_text
-from mirror.embedded.apiserver.apimachinery.selectors import check_labels
 
 _LONGEST_MANAGER, _LONGEST_SUBRESOURCE = 128, 256
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
@@ -198,3 +200,61 @@ def _check_managed_fields(entries: Sequence[Json]) -> Iterator[Violation]:
             yield too_long(f"{field}.manager", _LONGEST_MANAGER)
         if size(entry.get("subresource", "")) > _LONGEST_SUBRESOURCE:
             yield too_long(f"{field}.subresource", _LONGEST_SUBRESOURCE)
+
+
+# Labels and selectors, wherever an object has some.
+
+_SETS, _PRESENCES = ("In", "NotIn"), ("Exists", "DoesNotExist")
+
+
+def check_labels(field: str, labels: Mapping[str, str] | None) -> Iterator[Violation]:
+    """Keys and values of labels. A server takes them in any order; ours is that of the keys."""
+    for key in sorted(labels or ()):
+        yield from invalid_texts(field, key, qualified_name_problems(key))
+        yield from invalid_texts(field, (labels or {})[key], label_value_problems((labels or {})[key]))
+
+
+def check_selector(field: str, selector: Json | None, *, allow_bad_values: bool = False) -> Iterator[Violation]:
+    """Whether a selector is well formed; one that is not there is."""
+    if selector is None:
+        return
+    yield from check_labels(f"{field}.matchLabels", selector.get("matchLabels"))
+    for position, requirement in enumerate(selector.get("matchExpressions", ())):
+        yield from _check_requirement(
+            f"{field}.matchExpressions[{position}]", requirement, allow_bad_values=allow_bad_values
+        )
+
+
+def has_bad_values(selector: Json | None) -> bool:
+    """C9: a stored selector with such values may keep them."""
+    expressions = (selector or {}).get("matchExpressions", ())
+    return any(label_value_problems(value) for one in expressions for value in one.get("values", ()))
+
+
+def selects(selector: Json | None, labels: Mapping[str, str]) -> bool | None:
+    """Whether the selector of an object takes these labels; None if it is malformed. No selector takes nothing."""
+    if selector is None:
+        return False
+    if next(check_selector("", selector), None) is not None:
+        return None
+    wanted: Mapping[str, str] = selector.get("matchLabels") or {}
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        Requirement(one["key"], one["operator"], frozenset(one.get("values", ()))).matches(labels)
+        for one in selector.get("matchExpressions", ())
+    )
+
+
+def _check_requirement(field: str, requirement: Json, *, allow_bad_values: bool) -> Iterator[Violation]:
+    operator, values = requirement["operator"], requirement.get("values", ())
+    if operator in _SETS:
+        if not values:
+            yield required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in _PRESENCES:
+        if values:
+            yield forbidden(f"{field}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+    else:
+        yield invalid(f"{field}.operator", json_text(operator), "not a valid selector operator")
+    key = requirement["key"]
+    yield from invalid_texts(f"{field}.key", key, qualified_name_problems(key))
+    for position, value in () if allow_bad_values else enumerate(values):
+        yield from invalid_texts(f"{field}.values[{position}]", value, label_value_problems(value))

@@ -9,13 +9,13 @@ from mirror.batch.quoting import json_text, json_texts
 from mirror.batch.syntax import segment_problems, subdomain_problems
 from mirror.batch.violations import Violation, invalid, invalid_texts, not_supported_text, required
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
-from mirror.embedded.apiserver.apimachinery.selectors import check_selector
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
 from mirror.embedded.apiserver.authz.escalation import Rights, check_binding, check_role
 from mirror.embedded.apiserver.authz.policy import GROUP
 from mirror.embedded.apiserver.registry import printers
 from mirror.embedded.apiserver.registry.builtin import Builtin
 from mirror.embedded.apiserver.registry.printers import TEXTS
+from mirror.embedded.apiserver.validation.metadata import check_selector
 
 _URLS_OF_NAMESPACE = "namespaced rules cannot apply to non-resource URLs"
 _BOTH = "rules cannot apply to both regular resources and non-resource URLs"

@@ -18,7 +18,7 @@ from mirror.batch.violations import (
     required,
 )
 from mirror.embedded.apiserver.apimachinery.errors import Json
-from mirror.embedded.apiserver.apimachinery.selectors import check_selector
+from mirror.embedded.apiserver.validation.metadata import check_selector
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _ACTIONS = ("DoNotSchedule", "ScheduleAnyway")

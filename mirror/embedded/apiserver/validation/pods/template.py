@@ -39,9 +39,8 @@ from mirror.batch.violations import (
 )
 from mirror.embedded.apiserver.apimachinery.errors import Json
 from mirror.embedded.apiserver.apimachinery.printing import text
-from mirror.embedded.apiserver.apimachinery.selectors import check_labels
 from mirror.embedded.apiserver.validation import metadata
-from mirror.embedded.apiserver.validation.metadata import check_annotations
+from mirror.embedded.apiserver.validation.metadata import check_annotations, check_labels
 from mirror.embedded.apiserver.validation.pods import containers, resources, scheduling, security, volumes
 
 _SPEC = "spec.template.spec"

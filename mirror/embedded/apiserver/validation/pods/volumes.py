@@ -31,8 +31,7 @@ from mirror.batch.violations import (
 from mirror.embedded.apiserver.apimachinery import quantities
 from mirror.embedded.apiserver.apimachinery.batch_schema import STRUCTS
 from mirror.embedded.apiserver.apimachinery.errors import Json
-from mirror.embedded.apiserver.apimachinery.selectors import check_labels
-from mirror.embedded.apiserver.validation.metadata import check_annotations
+from mirror.embedded.apiserver.validation.metadata import check_annotations, check_labels
 from mirror.embedded.apiserver.validation.pods import env
 from mirror.embedded.apiserver.validation.pods.old_volumes import OLD_KINDS
 
