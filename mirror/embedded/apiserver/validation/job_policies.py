@@ -32,10 +32,7 @@ _LONGEST_INDEXES = 64 * 1024
 
 def check_pod_failure_policy(spec: Json) -> Iterator[Violation]:
     """P1–P14; names of rules are checked by ``check_rule_names``."""
-    policy, field = spec.get("podFailurePolicy"), "spec.podFailurePolicy.rules"
-    if policy is None:
-        return
-    rules = policy["rules"] or ()
+    rules, field = spec["podFailurePolicy"]["rules"] or (), "spec.podFailurePolicy.rules"
     if len(rules) > _MOST_RULES:
         yield too_many(field, len(rules), _MOST_RULES)
     pod = spec["template"]["spec"]
@@ -45,10 +42,9 @@ def check_pod_failure_policy(spec: Json) -> Iterator[Violation]:
         yield from _check_rule(f"{field}[{position}]", rule, containers)
 
 
-def check_rule_names(spec: Json) -> Iterator[Violation]:
+def check_rule_names(policy: Json) -> Iterator[Violation]:
     """RN3, RN5; what is wrong with a name is the knowledge of ``rule_names``."""
-    rules: Sequence[Json] = (spec.get("podFailurePolicy") or {}).get("rules") or ()
-    given = [rule.get("name") for rule in rules]
+    given = [rule.get("name") for rule in policy.get("rules") or ()]
     for problem in rule_names.check(given):
         field, name = f"spec.podFailurePolicy.rules[{problem.index}].name", given[problem.index] or ""
         match problem.kind:

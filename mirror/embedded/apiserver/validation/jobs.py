@@ -43,7 +43,8 @@ _FIXED_AFTER_TEMPLATE = (
 def check_create(job: Json, *, gates: FeatureGates = DEFAULT_GATES) -> list[Violation]:
     """The causes for which the API would refuse this new Job; empty when it accepts (C1–C31, P, SP, RN3)."""
     found = list(_check_job(job, list(check_spec(job["spec"])), prefixed_labels=True))
-    return [*found, *job_policies.check_rule_names(job["spec"])] if gates.pod_failure_policy_name else found
+    policy = job["spec"].get("podFailurePolicy")
+    return [*found, *job_policies.check_rule_names(policy)] if policy and gates.pod_failure_policy_name else found
 
 
 def check_update(new: Json, old: Json, *, gates: FeatureGates = DEFAULT_GATES) -> list[Violation]:
@@ -160,7 +161,8 @@ def check_spec(spec: Json, *, allow_bad_selector_values: bool = False) -> Iterat
     yield from _check_counts(spec)
     yield from _check_managed_by(spec.get("managedBy"))
     yield from _check_mode(spec)
-    yield from job_policies.check_pod_failure_policy(spec)
+    if "podFailurePolicy" in spec:
+        yield from job_policies.check_pod_failure_policy(spec)
     yield from _check_success_policy(spec)
     yield from _check_pod_replacement_policy(spec)
     yield from template.check(spec["template"], allow_bad_selector_values=allow_bad_selector_values)

@@ -170,8 +170,8 @@ def _check_zone(zone: str) -> Iterator[Violation]:
 def _check_template(job: Json, context: Context) -> Iterator[Violation]:
     full = _with_defaults(job)
     found = list(jobs.check_spec(full))
-    if context.gates.pod_failure_policy_name:
-        found.extend(job_policies.check_rule_names(full))
+    if "podFailurePolicy" in full and context.gates.pod_failure_policy_name:
+        found.extend(job_policies.check_rule_names(full["podFailurePolicy"]))
     for violation in found:
         if not violation.field.startswith(_TEMPLATE_FIELDS):
             yield replace(violation, field=_TEMPLATE + violation.field.removeprefix("spec"))

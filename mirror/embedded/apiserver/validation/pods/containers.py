@@ -113,15 +113,20 @@ def check_common(path: str, container: Json, context: Context) -> Iterator[Viola
         yield required(f"{path}.image")
     yield from one_of(f"{path}.terminationMessagePolicy", container["terminationMessagePolicy"], _MESSAGE_POLICIES)
     yield from _check_ports(f"{path}.ports", container.get("ports", ()))
-    yield from env.check_variables(f"{path}.env", container.get("env", ()))
-    yield from env.check_sources(f"{path}.envFrom", container.get("envFrom", ()))
-    yield from env.check(path, container, context.volumes)
+    if "env" in container:
+        yield from env.check_variables(f"{path}.env", container["env"])
+    if "envFrom" in container:
+        yield from env.check_sources(f"{path}.envFrom", container["envFrom"])
+    if "volumeMounts" in container or "volumeDevices" in container:
+        yield from env.check(path, container, context.volumes)
     yield from one_of(f"{path}.imagePullPolicy", container["imagePullPolicy"], _PULL_POLICIES)
-    yield from resources.check_container(f"{path}.resources", container["resources"], context.claims)
+    if container["resources"]:
+        yield from resources.check_container(f"{path}.resources", container["resources"], context.claims)
     yield from _check_resize(f"{path}.resizePolicy", container.get("resizePolicy", ()), context.restart_policy)
-    yield from security.check_container(
-        f"{path}.securityContext", container.get("securityContext"), has_host_users=context.has_host_users
-    )
+    if "securityContext" in container:
+        yield from security.check_container(
+            f"{path}.securityContext", container["securityContext"], has_host_users=context.has_host_users
+        )
 
 
 def _check_ports(field: str, ports: Sequence[Json]) -> Iterator[Violation]:

@@ -121,8 +121,6 @@ def _raise(most: dict[str, Quantity], other: dict[str, Quantity]) -> None:
 
 
 def _check(field: str, resources: Json, claims: Set[str], check_name: _NameRule) -> Iterator[Violation]:
-    if not resources:
-        return
     limits, requests = _read(resources.get("limits")), _read(resources.get("requests"))
     for name, limit in limits.items():
         yield from check_name(f"{field}.limits[{name}]", name)

@@ -28,15 +28,14 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _COMPARISONS = ("Gt", "Lt")
 
 
-def check_tolerations(field: str, pod: Json) -> Iterator[Violation]:
+def check_tolerations(field: str, tolerations: Sequence[Json]) -> Iterator[Violation]:
     """Which taints pods bear."""
-    for position, toleration in enumerate(pod.get("tolerations", ())):
+    for position, toleration in enumerate(tolerations):
         yield from _check_toleration(f"{field}[{position}]", toleration)
 
 
-def check_affinity(field: str, pod: Json, *, allow_bad_selector_values: bool) -> Iterator[Violation]:
+def check_affinity(field: str, affinity: Json, *, allow_bad_selector_values: bool) -> Iterator[Violation]:
     """Affinity to nodes, to pods, and against pods."""
-    affinity: Json = pod.get("affinity", {})
     node = affinity.get("nodeAffinity", {})
     if _REQUIRED in node:
         terms = node[_REQUIRED]["nodeSelectorTerms"] or ()
@@ -62,9 +61,8 @@ def check_affinity(field: str, pod: Json, *, allow_bad_selector_values: bool) ->
             )
 
 
-def check_spread(field: str, pod: Json) -> Iterator[Violation]:
+def check_spread(field: str, constraints: Sequence[Json]) -> Iterator[Violation]:
     """How evenly pods are spread."""
-    constraints: Sequence[Json] = pod.get("topologySpreadConstraints", ())
     kinds = [(one["topologyKey"], one["whenUnsatisfiable"]) for one in constraints]
     later = Counter(kinds)
     for position, (constraint, kind) in enumerate(zip(constraints, kinds, strict=True)):

@@ -56,10 +56,8 @@ def check_pod(field: str, pod: Json) -> Iterator[Violation]:
     yield from _check_word(field, context, "seLinuxChangePolicy", _SELINUX_POLICIES)
 
 
-def check_container(field: str, context: Json | None, *, has_host_users: bool) -> Iterator[Violation]:
+def check_container(field: str, context: Json, *, has_host_users: bool) -> Iterator[Violation]:
     """The context of one container. Privileged containers are allowed, as on nearly every cluster."""
-    if context is None:
-        return
     yield from _check_ids(field, context, ("runAsUser", "runAsGroup"))
     yield from _check_word(field, context, "procMount", _PROC_MOUNTS)
     if has_host_users and context.get("procMount") == "Unmasked":
@@ -212,7 +210,7 @@ _NOT_IN_WINDOWS_CONTAINERS = (
 
 def check_system(path: str, pod: Json) -> Iterator[Violation]:
     """Whether the pod fits the system that it names."""
-    system = pod.get("os", {}).get("name")
+    system = pod["os"].get("name")
     match system:
         case None:
             return

@@ -61,14 +61,19 @@ def check(template: Json, *, allow_bad_selector_values: bool, is_pod: bool = Fal
     yield from _check_contents(pod, is_pod=is_pod)
     yield from _check_policies(pod)
     yield from security.check_pod(f"{_SPEC}.securityContext", pod)
-    yield from scheduling.check_affinity(f"{_SPEC}.affinity", pod, allow_bad_selector_values=allow_bad_selector_values)
+    if "affinity" in pod:
+        yield from scheduling.check_affinity(
+            f"{_SPEC}.affinity", pod["affinity"], allow_bad_selector_values=allow_bad_selector_values
+        )
     yield from check_dns(f"{_SPEC}.dnsConfig", pod)
     yield from _check_gates(pod)
-    yield from scheduling.check_spread(f"{_SPEC}.topologySpreadConstraints", pod)
+    if "topologySpreadConstraints" in pod:
+        yield from scheduling.check_spread(f"{_SPEC}.topologySpreadConstraints", pod["topologySpreadConstraints"])
     yield from security.check_host_process(_SPEC, pod)
     yield from security.check_host_users(_SPEC, pod)
     yield from _check_names(pod)
-    yield from scheduling.check_tolerations(f"{_SPEC}.tolerations", pod)
+    if "tolerations" in pod:
+        yield from scheduling.check_tolerations(f"{_SPEC}.tolerations", pod["tolerations"])
     yield from check_host_aliases(f"{_SPEC}.hostAliases", pod)
     yield from _check_classes(pod)
     yield from _check_file_volumes(pod)
@@ -85,8 +90,10 @@ def _check_deletion_cost(annotations: dict[str, str]) -> Iterator[Violation]:
 
 def _check_contents(pod: Json, *, is_pod: bool) -> Iterator[Violation]:
     """Volumes, claims and containers."""
-    usable, found = volumes.check(f"{_SPEC}.volumes", pod.get("volumes", ()), is_pod=is_pod)
-    yield from found
+    usable: Mapping[str, Json] = {}
+    if "volumes" in pod:
+        usable, found = volumes.check(f"{_SPEC}.volumes", pod["volumes"], is_pod=is_pod)
+        yield from found
     yield from _check_claims(f"{_SPEC}.resourceClaims", pod.get("resourceClaims", ()))
     context = containers.Context.of(pod, usable)
     yield from containers.check_main(f"{_SPEC}.containers", pod.get("containers") or (), context)
@@ -176,7 +183,8 @@ def _check_classes(pod: Json) -> Iterator[Violation]:
         yield from one_of(f"{_SPEC}.preemptionPolicy", pod["preemptionPolicy"], supported)
     if "overhead" in pod:
         yield from resources.check_container(f"{_SPEC}.overhead", {"limits": pod["overhead"]}, frozenset())
-    yield from security.check_system(_SPEC, pod)
+    if "os" in pod:
+        yield from security.check_system(_SPEC, pod)
 
 
 def _check_file_volumes(pod: Json) -> Iterator[Violation]:

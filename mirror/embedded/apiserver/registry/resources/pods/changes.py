@@ -93,7 +93,7 @@ def _check_tolerations(new: Json, old: Json) -> Iterator[Violation]:
         if {**one, "tolerationSeconds": None} not in wanted:
             yield forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
             return
-    yield from scheduling.check_tolerations("spec.tolerations", new)
+    yield from scheduling.check_tolerations("spec.tolerations", new.get("tolerations", ()))
 
 
 def _check_gates(new: Sequence[Json], old: Sequence[Json]) -> Iterator[Violation]:
