@@ -7,6 +7,7 @@ synchronous: who reads and writes without awaiting in between has a transaction.
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +17,7 @@ from typing import Protocol
 import msgspec
 
 from mirror.embedded.apiserver.storage.records import Event, Gone, Record, StorageConflict, Unusable
-from mirror.embedded.apiserver.storage.subscriptions import Shared, Subscription, Waiters
+from mirror.embedded.apiserver.storage.subscriptions import Shared, Subscription
 
 _MOST_HISTORY_BYTES = 64 * 2**20
 _ENCODED_EVENTS = 1024
@@ -67,7 +68,7 @@ class _Collection:
         "listeners",
         "records",
         "shared",
-        "waiters",
+        "waiting",
     )
 
     def __init__(self, compacted: int) -> None:
@@ -80,7 +81,8 @@ class _Collection:
         self.dropped = 0
         """The version of the last event that is not here any more."""
         self.changed = 0
-        self.waiters = Waiters()
+        self.waiting: list[asyncio.Future[None]] = []
+        """Of watchers that have read everything that is there."""
         self.shared = Shared()
         self.listeners: list[Callable[[], None]] = []
 
@@ -93,9 +95,26 @@ class _Collection:
         # Cutting off the front costs as much as what stays: it is done by the eighth.
         if len(self.events) > most + most // 8 + 1 or self.bytes > _MOST_HISTORY_BYTES:
             self.forget(max(len(self.events) - most, len(self.events) // 8))
-        self.waiters.wake()
+        if self.waiting:
+            waiting, self.waiting = self.waiting, []
+            for future in waiting:
+                _end(future)
         for listener in tuple(self.listeners):
             listener()
+
+    async def wait(self, seconds: float) -> None:
+        """Until something is appended, or the time is over."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        self.waiting.append(future)
+        # Much cheaper than a timeout around it, and there may be a hundred thousand waits a second.
+        timer = loop.call_later(seconds, _end, future)
+        try:
+            await future
+        finally:
+            timer.cancel()
+            if future in self.waiting:
+                self.waiting.remove(future)
 
     def forget(self, count: int) -> None:
         """Drop the oldest events."""
@@ -112,6 +131,11 @@ class _Collection:
         if not self.events or self.events[-1].version <= version:
             return []
         return self.events[bisect_right(self.events, version, key=attrgetter("version")) :]
+
+
+def _end(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 class Storage:

@@ -6,7 +6,6 @@ nothing.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Hashable
 from typing import Protocol
 
@@ -16,36 +15,6 @@ _MOST_EVENTS, _MOST_BYTES = 256, 2**20
 """That are looked at at a stretch: of a history of thousands, each is read to see whether a watcher means it."""
 
 
-class Waiters:
-    """Those who have read everything that is there."""
-
-    __slots__ = ("_futures",)
-
-    def __init__(self) -> None:
-        self._futures: list[asyncio.Future[None]] = []
-
-    def wake(self) -> None:
-        """Something has come."""
-        if self._futures:
-            futures, self._futures = self._futures, []
-            for future in futures:
-                _end(future)
-
-    async def wait(self, seconds: float) -> None:
-        """Until something comes, or the time is over."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-        self._futures.append(future)
-        # Much cheaper than a timeout around it, and there may be a hundred thousand waits a second.
-        timer = loop.call_later(seconds, _end, future)
-        try:
-            await future
-        finally:
-            timer.cancel()
-            if future in self._futures:
-                self._futures.remove(future)
-
-
 def _some(events: list[Event]) -> list[Event]:
     size = 0
     for position, event in enumerate(events[:_MOST_EVENTS]):
@@ -53,11 +22,6 @@ def _some(events: list[Event]) -> list[Event]:
         if size > _MOST_BYTES:
             return events[: position + 1]
     return events[:_MOST_EVENTS]
-
-
-def _end(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 class Shared:
@@ -89,13 +53,16 @@ class Shared:
 class History(Protocol):
     """A collection, as far as its watchers know it."""
 
-    waiters: Waiters
     shared: Shared
     changed: int
     """The version of the last event."""
 
     def since(self, version: int) -> list[Event]:
         """Events after this version, oldest first; raises ``records.Gone``."""
+        ...
+
+    async def wait(self, seconds: float) -> None:
+        """Until something happens, or the time is over."""
         ...
 
 
@@ -168,4 +135,4 @@ class Subscription:
 
     async def wait(self, seconds: float) -> None:
         """Until there is something to take, or the time is over."""
-        await self._history.waiters.wait(seconds)
+        await self._history.wait(seconds)
