@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from mirror.embedded.apiserver.admission.attributes import Attributes
+from mirror.embedded.apiserver.admission.plugins import Attributes
 from mirror.model import names
 from mirror.planes.api import Json
 from mirror.planes.plane import ControlPlane
@@ -48,7 +48,6 @@ class _Mutating:
         is_job = attributes.kind.plural == "jobs" and not attributes.subresource
         if wanted and is_job and body and "managedBy" not in body["spec"]:
             CHANGES[wanted](body)
-            attributes.is_changed = True
         return warnings
 
 

@@ -21,7 +21,7 @@ from mirror.embedded.apiserver.apimachinery.kinds import Registry
 from mirror.embedded.apiserver.authn.authenticator import Authenticator
 from mirror.embedded.apiserver.discovery import groups
 from mirror.embedded.apiserver.messages import Answer, Request, Response
-from mirror.embedded.apiserver.registry import deletion, listing, writes
+from mirror.embedded.apiserver.registry import creation, deletion, listing, updates
 from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
 from mirror.embedded.apiserver.request import responses
 from mirror.embedded.apiserver.request.info import (
@@ -172,11 +172,11 @@ class ApiServer:
             case "watch":
                 return await watch.watch(self.dependencies, scope)
             case "create":
-                return await writes.create(self.dependencies, scope)
+                return await creation.create(self.dependencies, scope)
             case "update":
-                return await writes.update(self.dependencies, scope)
+                return await updates.update(self.dependencies, scope)
             case "patch":
-                return await writes.patch(self.dependencies, scope)
+                return await updates.patch(self.dependencies, scope)
             case "delete":
                 return await deletion.delete(self.dependencies, scope)
             case _:

@@ -8,32 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from uuid import UUID
 
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.admission import reviews
-from mirror.embedded.apiserver.admission.attributes import Attributes
 from mirror.embedded.apiserver.admission.calling import Caller, CallFailed, HttpsCaller
-from mirror.embedded.apiserver.admission.webhooks import MUTATING, VALIDATING, Webhook, Webhooks, kind_for
+from mirror.embedded.apiserver.admission.plugins import Attributes, check_lifecycle, mutate_built_in, validate_built_in
+from mirror.embedded.apiserver.admission.webhooks import MUTATING, VALIDATING, Webhook, kind_for
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import (
     Json,
     StatusError,
     bad_request,
-    failure,
-    forbidden,
     internal,
-    not_found,
 )
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.patch import json_patch
 from mirror.embedded.apiserver.side_thread import LARGE_BYTES, pure
 from mirror.embedded.apiserver.storage.mvcc import Storage
-
-__all__ = ["Admission", "Attributes"]
 
 _log = logging.getLogger(__name__)
 
@@ -63,10 +58,6 @@ class Admission:
         self._mutating = Webhooks(storage, MUTATING)
         self._validating = Webhooks(storage, VALIDATING)
 
-    def check_namespace(self, attributes: Attributes) -> None:
-        """Whether its namespace still takes a new object, once nothing is awaited any more. Raises: StatusError."""
-        check_lifecycle(self._storage, attributes)
-
     async def mutate(self, attributes: Attributes) -> list[str]:
         """Let everybody change what will be stored; gives warnings.
 
@@ -74,14 +65,14 @@ class Admission:
             StatusError: somebody objects, or cannot be asked.
         """
         check_lifecycle(self._storage, attributes)
-        self._complete(attributes)
+        mutate_built_in(self._storage, attributes)
         hooks = self._mutating.all()
         if not hooks:
             return []
         warnings: list[str] = []
         again = await self._one_after_the_other(attributes, hooks, warnings)
         if again:
-            self._complete(attributes)
+            mutate_built_in(self._storage, attributes)
             await self._one_after_the_other(attributes, [hook for hook in hooks if hook.uid in again], warnings)
         return warnings
 
@@ -91,8 +82,7 @@ class Admission:
         Raises:
             StatusError: somebody objects, or cannot be asked.
         """
-        if attributes.body is not None:
-            validate_built_in(self._storage, attributes)
+        validate_built_in(self._storage, attributes)
         hooks = self._validating.all()
         if not hooks:
             return []
@@ -106,10 +96,6 @@ class Admission:
         if refusals:
             raise refusals[0]
         return [warning for answer in answers if not isinstance(answer, StatusError) for warning in answer]
-
-    def _complete(self, attributes: Attributes) -> None:
-        if attributes.body is not None:
-            mutate_built_in(self._storage, attributes)
 
     async def _one_after_the_other(self, attributes: Attributes, hooks: list[Webhook], warnings: list[str]) -> set[str]:
         """Ask mutating webhooks; gives those that want to be asked again, since later ones have changed something."""
@@ -158,7 +144,6 @@ class Admission:
         strategy.default(after, self._context())
         has_changed = not json_patch.same(strategy.decode(before), after)
         attributes.body = after
-        attributes.is_changed = attributes.is_changed or has_changed
         return has_changed
 
     async def _ask_validating(self, hook: Webhook, attributes: Attributes, kind: Kind) -> tuple[str, ...] | StatusError:
@@ -221,147 +206,25 @@ class Admission:
         return url, address
 
 
-# Built-in plugins: NamespaceLifecycle, Priority, DefaultTolerationSeconds, RuntimeClass. They look at objects
-# themselves, never at subresources.
+class Webhooks:
+    """The webhooks of one kind of configuration; read from the store anew when one of them has changed."""
 
-_IMMORTAL = ("default", "kube-system", "kube-public")
+    def __init__(self, storage: Storage, stored_as: str) -> None:
+        self._storage = storage
+        self._of = stored_as
+        self._read_at = 0
+        self._hooks: list[Webhook] = []
 
-
-def check_lifecycle(storage: Storage, attributes: Attributes) -> None:
-    """Let pass what a namespace allows.
-
-    Raises:
-        StatusError: 404 or 403.
-    """
-    kind = attributes.kind
-    if attributes.is_of_namespaces:
-        if attributes.operation == "DELETE" and attributes.name in _IMMORTAL:
-            raise forbidden(kind.plural, kind.group, attributes.name, "this namespace may not be deleted")
-        return
-    if not attributes.namespace or attributes.operation == "DELETE" or kind.group == "authorization.k8s.io":
-        return
-    record = storage.get("namespaces", "", attributes.namespace)
-    if record is None:
-        raise not_found("namespaces", "", attributes.namespace)
-    if attributes.operation != "CREATE" or b'"Terminating"' not in record.raw:
-        return
-    if objects.decode(record.raw).get("status", {}).get("phase") != "Terminating":
-        return
-    why = f"unable to create new content in namespace {attributes.namespace} because it is being terminated"
-    refused = forbidden(kind.plural, kind.group, attributes.name, why)
-    cause = {
-        "reason": "NamespaceTerminating",
-        "message": f"namespace {attributes.namespace} is being terminated",
-        "field": "metadata.namespace",
-    }
-    refused.status["details"]["causes"] = [cause]
-    raise refused
+    def all(self) -> list[Webhook]:
+        """By the names of their configurations, then as these list them."""
+        changed = self._storage.changed(self._of)
+        if changed != self._read_at:
+            records = sorted(self._storage.records(self._of, None), key=lambda record: record.name)
+            self._hooks = [hook for record in records for hook in _of(record.name, objects.decode(record.raw))]
+            self._read_at = changed
+        return self._hooks
 
 
-_CLASSES = "priorityclasses.scheduling.k8s.io"
-_NO_EXECUTE, _TOLERATION_SECONDS = "NoExecute", 300
-_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_PREEMPTING = "PreemptLowerPriority"
-_BY_ADMISSION = "must not be provided in pod spec; priority admission controller computed"
-_UNKNOWN = "Unknown"
-"""What a refusal calls a pod that has no name."""
-
-
-def mutate_built_in(storage: Storage, attributes: Attributes) -> None:
-    """Complete a new or changed object, in place.
-
-    Raises:
-        StatusError: 403, a pod has a priority that is not its class's, or a class that is not there (of priority or of
-            runtime; there are no RuntimeClasses).
-    """
-    body = attributes.body
-    if body is None or attributes.subresource or not _is(attributes, "", "pods"):
-        return
-    spec = body["spec"]
-    if attributes.operation == "CREATE":
-        name = attributes.name or _UNKNOWN
-        _set_priority(storage, name, spec)
-        _check_runtime_class(spec.get("runtimeClassName"), name)
-    elif attributes.old is not None:
-        for name in ("priority", "preemptionPolicy"):
-            if name not in spec and name in attributes.old["spec"]:
-                spec[name] = attributes.old["spec"][name]
-    _tolerate(spec)
-
-
-def validate_built_in(storage: Storage, attributes: Attributes) -> None:
-    """Look at an object as it will be stored.
-
-    Raises:
-        StatusError: 403 for a second default priority class, and for overhead, which only a RuntimeClass may give.
-    """
-    body = attributes.body
-    if body is None or attributes.subresource:
-        return
-    is_new, name = attributes.operation == "CREATE", attributes.name
-    if _is(attributes, "", "pods"):
-        if is_new and body["spec"].get("overhead"):
-            why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-            raise forbidden("pods", "", name, why)
-    elif _is(attributes, "scheduling.k8s.io", "priorityclasses") and body.get("globalDefault"):
-        default = _default_class(storage)
-        default_name = default["metadata"]["name"] if default else ""
-        if default and (is_new or default_name != name):
-            why = f"PriorityClass {default_name} is already marked as default. Only one default can exist"
-            raise forbidden("priorityclasses", "scheduling.k8s.io", name, why)
-
-
-def _is(attributes: Attributes, group: str, plural: str) -> bool:
-    return (attributes.kind.group, attributes.kind.plural) == (group, plural)
-
-
-def _set_priority(storage: Storage, name: str, spec: Json) -> None:
-    wanted = spec.get("priorityClassName")
-    if wanted:
-        record = storage.get(_CLASSES, "", wanted)
-        if record is None:
-            raise forbidden("pods", "", name, f"no PriorityClass with name {wanted} was found")
-        found: Json | None = objects.decode(record.raw)
-    else:
-        found = _default_class(storage)
-        if found is not None:
-            spec["priorityClassName"] = found["metadata"]["name"]
-    priority: int = found.get("value", 0) if found else 0
-    policy: str = found.get("preemptionPolicy", _PREEMPTING) if found else _PREEMPTING
-    given, given_policy = spec.get("priority", priority), spec.get("preemptionPolicy", policy)
-    if given != priority:
-        why = f"the integer value of priority ({given}) {_BY_ADMISSION} {priority} from the given PriorityClass name"
-        raise forbidden("pods", "", name, why)
-    if given_policy != policy:
-        why = f"the string value of PreemptionPolicy ({given_policy}) {_BY_ADMISSION} {policy}"
-        raise forbidden("pods", "", name, f"{why} from the given PriorityClass name")
-    spec["priority"], spec["preemptionPolicy"] = priority, policy
-
-
-def _check_runtime_class(wanted: str | None, name: str) -> None:
-    if wanted == "":
-        raise StatusError(failure(500, "", "resource name may not be empty"))
-    if wanted is not None:
-        raise forbidden("pods", "", name, f"pod rejected: RuntimeClass {quoted(wanted)} not found")
-
-
-def _default_class(storage: Storage) -> Json | None:
-    """The class that pods without one have; of several, the one with the least priority."""
-    if not storage.count(_CLASSES, ""):
-        return None
-    classes = [objects.decode(record.raw) for record in storage.records(_CLASSES, None)]
-    return min((one for one in classes if one.get("globalDefault")), key=lambda one: one.get("value", 0), default=None)
-
-
-def _tolerate(spec: Json) -> None:
-    """A pod stays for five minutes on a node that is not ready or cannot be reached, unless it says otherwise."""
-    tolerations = spec.get("tolerations", [])
-    added = [
-        {"key": taint, "operator": "Exists", "effect": _NO_EXECUTE, "tolerationSeconds": _TOLERATION_SECONDS}
-        for taint in _NODE_TAINTS
-        if not any(
-            one.get("key", "") in ("", taint) and one.get("effect", "") in ("", _NO_EXECUTE) for one in tolerations
-        )
-    ]
-    if added:
-        spec["tolerations"] = [*tolerations, *added]
+def _of(configuration: str, body: Json) -> Iterable[Webhook]:
+    for webhook in body.get("webhooks") or ():
+        yield Webhook(f"{configuration}/{webhook['name']}", webhook)

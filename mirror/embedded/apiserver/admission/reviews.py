@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from mirror.batch.quoting import quoted
-from mirror.embedded.apiserver.admission.attributes import Attributes
+from mirror.embedded.apiserver.admission.plugins import Attributes
 from mirror.embedded.apiserver.admission.webhooks import Webhook
 from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError
 from mirror.embedded.apiserver.apimachinery.kinds import Kind

@@ -1,4 +1,4 @@
-"""Webhooks as they are stored, and which of them a request concerns. Pure but for reading the store."""
+"""Webhooks as they are stored, and which of them a request concerns. Pure but for reading namespaces."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mirror.embedded.apiserver.admission.attributes import Attributes
-from mirror.embedded.apiserver.apimachinery import objects
+from mirror.embedded.apiserver.admission.plugins import Attributes
 from mirror.embedded.apiserver.apimachinery.errors import Json, not_found
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.storage.mvcc import Storage
@@ -53,30 +52,6 @@ class Webhook:
     def authorities(self) -> bytes:
         """Who may have signed its certificate, as PEM; empty: whom the system trusts."""
         return b64decode(self.body["clientConfig"].get("caBundle") or "")
-
-
-class Webhooks:
-    """The webhooks of one kind of configuration; read from the store anew when one of them has changed."""
-
-    def __init__(self, storage: Storage, stored_as: str) -> None:
-        self._storage = storage
-        self._of = stored_as
-        self._read_at = 0
-        self._hooks: list[Webhook] = []
-
-    def all(self) -> list[Webhook]:
-        """By the names of their configurations, then as these list them."""
-        changed = self._storage.changed(self._of)
-        if changed != self._read_at:
-            records = sorted(self._storage.records(self._of, None), key=lambda record: record.name)
-            self._hooks = [hook for record in records for hook in _of(record.name, objects.decode(record.raw))]
-            self._read_at = changed
-        return self._hooks
-
-
-def _of(configuration: str, body: Json) -> Iterable[Webhook]:
-    for webhook in body.get("webhooks") or ():
-        yield Webhook(f"{configuration}/{webhook['name']}", webhook)
 
 
 def kind_for(hook: Webhook, attributes: Attributes, registry: Registry, storage: Storage) -> Kind | None:

@@ -1,6 +1,6 @@
 """What is special about a kind, or about a subresource of one: its fields, defaults, rules and columns. Pure.
 
-``store`` calls it while it makes a stored object. ``Strategy`` has what is common to all, each of which a kind
+``registry`` calls it while it makes a stored object. ``Strategy`` has what is common to all, each of which a kind
 replaces; built-in kinds are in ``resources``, those of definitions in ``crds``.
 """
 
@@ -61,7 +61,7 @@ class Column:
 class Strategy:
     """A kind of whose fields nothing is known. All objects are decoded and canonical; results share nothing with them.
 
-    ``store`` itself takes care of: metadata.name/generateName/namespace/uid/creationTimestamp/resourceVersion/
+    ``registry`` itself takes care of: metadata.name/generateName/namespace/uid/creationTimestamp/resourceVersion/
     managedFields/selfLink, of deletionTimestamp, and of ``metadata`` rules that hold for every kind.
     """
 

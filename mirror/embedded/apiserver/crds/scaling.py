@@ -20,7 +20,7 @@ from mirror.embedded.apiserver.crds import paths
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Answer
 from mirror.embedded.apiserver.patch import patching
-from mirror.embedded.apiserver.registry import object_meta, store
+from mirror.embedded.apiserver.registry import object_meta, updates
 from mirror.embedded.apiserver.registry.builtin import Builtin
 from mirror.embedded.apiserver.registry.dependencies import Action, Dependencies
 from mirror.embedded.apiserver.registry.subresources import common
@@ -82,8 +82,8 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
         with common.reporting(scope.warnings):
             sent = None if is_patch else await scope.pure(lambda: _sent(scope, content_type, wanted.validation))
             uid = sent["metadata"].get("uid", "") if sent is not None else ""
-            change = store.Change(make, wanted, manager, uid=uid, tracks_fields=False)
-            raw, status = await store.changed(deps, scope, change)
+            change = updates.Change(make, wanted, manager, uid=uid, tracks_fields=False)
+            raw, status = await updates.changed(deps, scope, change)
         made = scale_of(objects.decode(raw), scale)
         return responses.written(objects.encode(made), PLAIN, status, responses.warning_headers(scope.warnings))
 

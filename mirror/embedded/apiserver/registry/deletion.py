@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 
-from mirror.embedded.apiserver.admission.attributes import Attributes
+from mirror.embedded.apiserver.admission.plugins import Attributes
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, conflict, not_found
 from mirror.embedded.apiserver.apimachinery.strategy import Context

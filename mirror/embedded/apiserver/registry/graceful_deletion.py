@@ -1,6 +1,6 @@
 """What a delete does to an object now: nothing, a mark, a shorter grace, or the end. Pure.
 
-The order of the questions is that of kube-apiserver's registry. ``deletion`` does what is found here, ``store`` asks
+The order of the questions is that of kube-apiserver's registry. ``deletion`` does what is found here, ``updates`` asks
 whether an update was the last that an object waited for.
 """
 

@@ -1,6 +1,6 @@
 """What every write has in common: fields that are the server's own, rules of metadata, the form in storage, storing.
 
-``writes`` and ``deletion`` use it; so do actions on subresources (eviction, binding, scale, …) by ``writes``.
+``creation``, ``updates`` and ``deletion`` use it; so do actions on subresources (eviction, binding, scale, …).
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def store(storage: Storage, kind: Kind, body: Json, *, replacing: Record | None)
         kind.stored_as,
         meta.get("namespace", ""),
         meta["name"],
-        lambda version: objects.stored(kind, body, version),
+        partial(objects.stored, kind, body),
         replacing=replacing,
         labels=meta.get("labels") or {},
         uid=meta.get("uid", ""),

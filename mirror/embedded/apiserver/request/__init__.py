@@ -1,5 +1,5 @@
 """What a request is, and in which form its response goes out.
 
-``info`` reads paths, the accepted form, and makes the ``RequestScope`` that handlers get; ``options`` and
-``delete_options`` the rest, ``routing`` decides whether that is served, ``responses`` writes. Depends on no handler.
+``info`` reads paths, makes the ``RequestScope`` that handlers get, and decides whether that is served; ``options`` and
+``delete_options`` read the rest and the accepted form, ``responses`` writes. Depends on no handler.
 """

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mirror.embedded.apiserver.admission import chain
-from mirror.embedded.apiserver.admission.attributes import Attributes
+from mirror.embedded.apiserver.admission import plugins
+from mirror.embedded.apiserver.admission.plugins import Attributes
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.build import build
 from mirror.embedded.apiserver.messages import ADMIN
@@ -29,8 +29,8 @@ def pod(server: ApiServer, *, operation: str = "CREATE", old: Json | None = None
     """The spec of a pod after admission."""
     body = {"metadata": {"name": "p"}, "spec": {**CONTAINERS, **spec}}
     asked = Attributes(operation, kind_of("Pod"), "", "default", "p", body, old, ADMIN)
-    chain.mutate_built_in(server.storage, asked)
-    chain.validate_built_in(server.storage, asked)
+    plugins.mutate_built_in(server.storage, asked)
+    plugins.validate_built_in(server.storage, asked)
     assert asked.body is not None
     return dict(asked.body["spec"])
 

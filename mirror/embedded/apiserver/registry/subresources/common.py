@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from mirror.embedded.apiserver.admission.attributes import Attributes
+from mirror.embedded.apiserver.admission.plugins import Attributes
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, not_found

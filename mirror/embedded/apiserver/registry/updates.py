@@ -1,8 +1,8 @@
-"""From a new object to a stored one: admission, the rules of its kind, and the write.
+"""Update and patch: from a body or a patch to a changed object, as kube-apiserver's handlers and generic store do it.
 
 Nothing is awaited between reading a record and writing it but admission and the pure steps of large requests
 (``side_thread``), after which storage finds out whether the record is still the same; if it is not, the write starts
-over with what is there now. ``writes`` calls this for the verbs, actions on subresources for themselves.
+over with what is there now. Actions on subresources make their changes by ``changed``, too.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from dataclasses import dataclass
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation
-from mirror.embedded.apiserver.admission.attributes import CREATE, UPDATE, attributes_of
+from mirror.embedded.apiserver.admission.plugins import UPDATE, attributes_of
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.errors import (
     Json,
     StatusError,
-    already_exists,
     conflict,
     failure,
     invalid,
@@ -25,17 +24,93 @@ from mirror.embedded.apiserver.apimachinery.errors import (
 )
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
 from mirror.embedded.apiserver.managedfields import field_manager
+from mirror.embedded.apiserver.messages import Response
+from mirror.embedded.apiserver.patch import applying, patching
 from mirror.embedded.apiserver.registry import object_meta
+from mirror.embedded.apiserver.registry.creation import created, decoded, typed
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.graceful_deletion import should_delete_during_update
+from mirror.embedded.apiserver.request import options, responses
 from mirror.embedded.apiserver.request.info import RequestScope
 from mirror.embedded.apiserver.request.options import WriteOptions
 from mirror.embedded.apiserver.storage.records import Record, StorageConflict
 
-_GENERATED_TRIES = 8
 _MOST_RETRIES = 5
 """Of writes that did not say which version they replace, when others write the same object meanwhile."""
 _LONGEST_NUMBER = 19
+
+
+async def update(deps: Dependencies, scope: RequestScope) -> Response:
+    """Put an object in place of the stored one. Raises: StatusError."""
+    wanted = options.write_options(scope.request)
+    body, raw = await scope.pure(lambda: _replacing(scope, wanted))
+
+    def make(_: Json | None, context: Context) -> Json:
+        made: Json = objects.decode(raw)
+        scope.kind.strategy.default(made, context)
+        return made
+
+    change = Change(
+        make,
+        wanted,
+        options.manager_of(wanted, scope.user_agent),
+        allows_create=scope.kind.strategy.allows_create_on_update and not scope.subresource,
+        uid=body["metadata"].get("uid", ""),
+    )
+    made, status = await changed(deps, scope, change)
+    return await responses.showing(scope, made, deps.clock.now(), status=status)
+
+
+def _replacing(scope: RequestScope, wanted: WriteOptions) -> tuple[Json, bytes]:
+    """What is to be there instead, and the same as bytes, of which each try makes an object of its own."""
+    body = decoded(scope, wanted)
+    meta = body["metadata"]
+    object_meta.match_namespace(scope, meta)
+    object_meta.match_name(scope, meta)
+    object_meta.drop_repeated_owners(meta, scope.warnings, is_after_admission=False)
+    return body, objects.encode(body)
+
+
+async def patch(deps: Dependencies, scope: RequestScope) -> Response:
+    """Change the stored object; by server-side apply, or create it. Raises: StatusError."""
+    content_type = patching.type_of(scope.request.headers.get("content-type", ""), scope.kind)
+    is_apply = content_type == patching.APPLY_PATCH
+    wanted = options.write_options(scope.request, is_patch=True, is_apply=is_apply)
+    manager = options.manager_of(wanted, scope.user_agent)
+    data, kind, warnings = scope.request.body, scope.kind, scope.warnings
+
+    def make(current: Json | None, context: Context) -> Json:
+        if is_apply:
+            patched = applying.applied(
+                data,
+                current,
+                kind,
+                manager=manager,
+                force=wanted.force is True,
+                subresource=scope.subresource,
+                now=context.now,
+                validation=wanted.validation,
+            )
+        elif current is None:
+            raise not_found(kind.plural, kind.group, scope.name)
+        else:
+            patched = patching.patched(content_type, data, current, kind, wanted.validation)
+        warnings.extend(one for one in patched.warnings if one not in warnings)
+        body = typed(kind, patched.body)
+        fill_in = kind.strategy.default_applied if is_apply else kind.strategy.default
+        fill_in(body, context)
+        meta = body["metadata"]
+        if current is None and meta.get("uid"):
+            why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
+            raise conflict(kind.plural, kind.group, scope.name, why)
+        object_meta.match_namespace(scope, meta)
+        object_meta.match_name(scope, meta)
+        return body
+
+    allows_create = is_apply and not scope.subresource
+    change = Change(make, wanted, manager, allows_create=allows_create, tracks_fields=not is_apply)
+    made, status = await changed(deps, scope, change)
+    return await responses.showing(scope, made, deps.clock.now(), status=status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,75 +225,6 @@ def _gone(deps: Dependencies, scope: RequestScope, change: Change, new: Json, re
     return objects.encoded(scope.kind, new)
 
 
-async def created(deps: Dependencies, scope: RequestScope, body: Json, context: Context, wanted: WriteOptions) -> bytes:
-    """Store a new object, decoded, with defaults and managed fields; the object as it is served then.
-
-    Raises:
-        StatusError: 409 if there is such an object already, 422, and what admission says.
-    """
-    kind = scope.kind
-    attributes = attributes_of(scope, CREATE, body, None, wanted)
-    scope.warnings.extend(await deps.admission.mutate(attributes))
-    body = attributes.body or body
-    object_meta.drop_repeated_owners(body["metadata"], scope.warnings, is_after_admission=True)
-    prefix = body["metadata"].get("generateName", "")
-    if body["metadata"].get("name") or not prefix:
-        return await _stored(deps, scope, body, context, wanted)
-    raw = objects.encode(body)
-    for tries_left in reversed(range(_GENERATED_TRIES)):
-        attempt: Json = objects.decode(raw)
-        attempt["metadata"]["name"] = object_meta.generated_name(deps.random, prefix)
-        if tries_left and deps.storage.get(kind.stored_as, scope.namespace, attempt["metadata"]["name"]) is not None:
-            continue
-        try:
-            return await _stored(deps, scope, attempt, context, wanted)
-        except StatusError as refused:
-            if refused.reason != "AlreadyExists" or not tries_left:
-                raise
-    raise AssertionError("the last try ends it")
-
-
-async def _stored(deps: Dependencies, scope: RequestScope, body: Json, context: Context, wanted: WriteOptions) -> bytes:
-    kind, strategy, meta = scope.kind, scope.kind.strategy, body["metadata"]
-    version = meta.pop("resourceVersion", "")
-    meta["uid"], meta["creationTimestamp"] = context.uid, context.now
-    body["apiVersion"], body["kind"] = kind.api_version, kind.kind
-    object_meta.match_namespace(scope, meta)
-    body = await _judged_create(scope, body, context)
-    attributes = attributes_of(scope, CREATE, body, None, wanted)
-    scope.warnings.extend(await deps.admission.validate(attributes))
-    judged = body
-    body = await scope.pure(lambda: object_meta.served(strategy, judged))
-    deps.admission.check_namespace(attributes)
-    name = body["metadata"]["name"]
-    existing = deps.storage.get(kind.stored_as, body["metadata"].get("namespace", ""), name)
-    if existing is not None:
-        raise _exists(scope, body, existing)
-    if wanted.is_dry_run:
-        if version:
-            body["metadata"]["resourceVersion"] = version
-        return objects.encoded(kind, body)
-    if object_meta.is_version(version):
-        raise object_meta.version_on_create()
-    return objects.shown(kind, object_meta.store(deps.storage, kind, body, replacing=None))
-
-
-async def _judged_create(scope: RequestScope, body: Json, context: Context) -> Json:
-    """The object as the rules of its kind make it. Raises: StatusError 422."""
-    strategy = scope.kind.strategy
-
-    def judge(prepared: Json) -> None:
-        object_meta.check_created(scope, prepared, strategy.check_create(prepared, context))
-        scope.warnings.extend(strategy.warnings(prepared, None, context))
-
-    if strategy.looks_at_rights:
-        prepared = strategy.prepare_create(body, context)
-    else:
-        prepared = await scope.pure(lambda: strategy.prepare_create(body, context))
-    await scope.pure(lambda: judge(prepared))
-    return prepared
-
-
 async def _created_by_update(deps: Dependencies, scope: RequestScope, change: Change, context: Context) -> bytes:
     """Raises: StorageConflict if somebody else was quicker."""
     body = await scope.pure(lambda: change.make(None, context))
@@ -266,19 +272,6 @@ def _check_number(version: str) -> None:
         raise StatusError(failure(500, "", f"strconv.ParseUint: parsing {quoted(version)}: invalid syntax"))
     if len(version) > _LONGEST_NUMBER:
         raise StatusError(failure(500, "", f"strconv.ParseUint: parsing {quoted(version)}: value out of range"))
-
-
-def _exists(scope: RequestScope, body: Json, existing: Record) -> StatusError:
-    kind, meta = scope.kind, body["metadata"]
-    is_generated = bool(meta.get("generateName"))
-    refused = already_exists(kind.plural, kind.refused_group if is_generated else kind.group, meta["name"])
-    if is_generated:
-        status = refused.status
-        status["message"] += ", the server was not able to generate a unique name for the object"
-        status["details"]["retryAfterSeconds"] = 1
-    if "deletionTimestamp" in objects.decode(existing.raw)["metadata"]:
-        refused.status["message"] = f"object is being deleted: {refused.status['message']}"
-    return refused
 
 
 def _uid_differs(scope: RequestScope, change: Change, record: Record | None) -> str:
