@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -43,6 +43,18 @@ from mirror.embedded.podlogs import PodLogs
 _log = logging.getLogger(__name__)
 
 LARGEST_BODY = 3 * 2**20
+
+_HANDLERS: Mapping[str, Callable[[Dependencies, RequestScope], Awaitable[Answer]]] = {
+    "get": listing.get,
+    "list": listing.list_objects,
+    "watch": watch.watch,
+    "create": creation.create,
+    "update": updates.update,
+    "patch": updates.patch,
+    "delete": deletion.delete,
+    "deletecollection": deletion.delete_collection,
+}
+"""What serves each verb that ``check_served`` lets pass."""
 
 
 class FaultInjector(Protocol):
@@ -143,17 +155,15 @@ class ApiServer:
             raise too_large(f"Request entity too large: limit is {LARGEST_BODY}")
         if thread is not None and thread.is_full and size_of(request) >= LARGE_BYTES:
             raise too_many_requests("there are too many large requests, please try again later")
-        if await scope.pure(partial(exceeds_value_limit, request.body)):
+        if len(request.body) > MOST_VALUES and await scope.pure(partial(exceeds_value_limit, request.body)):
             raise too_large(f"Request entity too large: limit is {MOST_VALUES} values")
         key = action_of(scope, self.actions)
         if key is not None:
             return await self._act(self.actions[key], scope)
         check_served(scope, self.actions, selected_name=selected_name)
         scope.format = format_of(request)
-        if scope.verb == "get":
-            return await listing.get(self.dependencies, scope)
         try:
-            return await self._done(scope)
+            return await _HANDLERS[scope.verb](self.dependencies, scope)
         except StatusError as refused:
             return await self._refusal(request, refused, scope.warnings)
 
@@ -164,23 +174,6 @@ class ApiServer:
         return await side_thread.pure(
             self.dependencies.side_thread, size, lambda: responses.of_refusal(refused, form, warnings)
         )
-
-    async def _done(self, scope: RequestScope) -> Answer:
-        match scope.verb:
-            case "list":
-                return await listing.list_objects(self.dependencies, scope)
-            case "watch":
-                return await watch.watch(self.dependencies, scope)
-            case "create":
-                return await creation.create(self.dependencies, scope)
-            case "update":
-                return await updates.update(self.dependencies, scope)
-            case "patch":
-                return await updates.patch(self.dependencies, scope)
-            case "delete":
-                return await deletion.delete(self.dependencies, scope)
-            case _:
-                return await deletion.delete_collection(self.dependencies, scope)
 
     async def _act(self, action: Action, scope: RequestScope) -> Answer:
         """A subresource, or an object, that is not just read and written."""

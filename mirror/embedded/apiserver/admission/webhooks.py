@@ -10,7 +10,7 @@ from mirror.embedded.apiserver.admission.plugins import Attributes
 from mirror.embedded.apiserver.apimachinery.errors import Json, not_found
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.storage.mvcc import Storage
-from mirror.embedded.apiserver.validation.metadata import selects
+from mirror.embedded.apiserver.validation.metadata import is_well_formed, selects
 
 GROUP = "admissionregistration.k8s.io"
 MUTATING, VALIDATING = f"mutatingwebhookconfigurations.{GROUP}", f"validatingwebhookconfigurations.{GROUP}"
@@ -77,9 +77,9 @@ def _is_in_its_namespaces(hook: Webhook, attributes: Attributes, storage: Storag
     if not attributes.around or not _says_something(selector):
         return True
     if attributes.is_of_namespaces and not attributes.subresource and attributes.body is not None:
-        return bool(selects(selector, _labels(attributes.body)))
+        return _selects(selector, _labels(attributes.body))
     record = storage.get("namespaces", "", attributes.around)
-    return None if record is None else bool(selects(selector, record.labels))
+    return None if record is None else _selects(selector, record.labels)
 
 
 def _is_its_object(hook: Webhook, attributes: Attributes) -> bool:
@@ -87,7 +87,11 @@ def _is_its_object(hook: Webhook, attributes: Attributes) -> bool:
     if not _says_something(selector):
         return True
     bodies = (body for body in (attributes.body, attributes.old) if body is not None)
-    return any(selects(selector, _labels(body)) for body in bodies)
+    return any(_selects(selector, _labels(body)) for body in bodies)
+
+
+def _selects(selector: Json, labels: Mapping[str, str]) -> bool:
+    return is_well_formed(selector) and selects(selector, labels)
 
 
 def _says_something(selector: Json) -> bool:

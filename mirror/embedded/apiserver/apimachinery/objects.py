@@ -162,13 +162,6 @@ def canonical(body: object, struct: str = "Job") -> Json:
     return _STRUCTS.read(body, struct)
 
 
-def fill_labels(job: Json) -> None:
-    """DF7, in place: a Job without labels has those of its pods. Reading from storage does this, too (DF1)."""
-    labels = job["spec"]["template"]["metadata"].get("labels")
-    if labels and not job["metadata"].get("labels"):
-        job["metadata"]["labels"] = dict(labels)
-
-
 def same(one: Any, other: Any) -> bool:
     """Whether two canonical values mean the same: a list that is empty is as good as none."""
     if one is other:

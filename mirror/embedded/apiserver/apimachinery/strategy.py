@@ -77,6 +77,8 @@ class Strategy:
     """Field selectors beside metadata.name and metadata.namespace."""
     selector_refusal: str = '"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
     """The 400 for a field selector that the kind does not have; ``str.format`` with ``label``."""
+    checks_metadata: bool = False
+    """Whether ``check_create`` has the rules of metadata already; else they come after its own."""
     looks_at_rights: bool = False
     """Whether ``prepare_…`` needs the user's permissions, which are in storage: it stays in the loop then."""
     default_propagation: str = "Background"

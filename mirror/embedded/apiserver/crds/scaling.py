@@ -78,7 +78,7 @@ def actions(kind: Kind, scale: Json) -> dict[ActionKey, Action]:
             field_manager.track(new, old, kind, manager=manager, subresource="scale", now=None)
             return new
 
-        manager = options.manager_of(wanted, scope.user_agent)
+        manager = options.manager_of(wanted, scope.request)
         with common.reporting(scope.warnings):
             sent = None if is_patch else await scope.pure(lambda: _sent(scope, content_type, wanted.validation))
             uid = sent["metadata"].get("uid", "") if sent is not None else ""

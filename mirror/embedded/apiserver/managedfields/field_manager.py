@@ -80,14 +80,15 @@ def track(new: Json, old: Json | None, kind: Kind, *, manager: str, subresource:
         difference = filtered(differences(old, new, kind), resets(kind, subresource))
     except Unownable:
         return
-    if not difference.is_same:
+    if managers and not difference.is_same:
         managers = take(managers, difference)
     if difference.modified or difference.added:
         me = FieldManager(manager or _UNKNOWN, UPDATE, kind.api_version, subresource)
         mine = managers.get(me)
         fields = difference.written if mine is None else sets.union(difference.written, mine.fields)
         managers[me] = Owned(fields, now, kind.api_version)
-        managers = _capped(managers)
+        if len(managers) > _MOST_UPDATERS:
+            managers = _capped(managers)
     found = entries_of({one: owned for one, owned in managers.items() if owned.fields})
     if found:
         meta["managedFields"] = found

@@ -59,7 +59,7 @@ def _complete(scope: RequestScope, body: Json, context: Context, wanted: WriteOp
         meta.pop(name, None)
     object_meta.match_namespace(scope, meta)
     object_meta.drop_repeated_owners(meta, scope.warnings, is_after_admission=False)
-    manager = options.manager_of(wanted, scope.user_agent)
+    manager = options.manager_of(wanted, scope.request)
     field_manager.track(body, None, scope.kind, manager=manager, subresource=scope.subresource, now=context.now)
 
 
@@ -74,6 +74,7 @@ async def created(deps: Dependencies, scope: RequestScope, body: Json, context: 
     scope.warnings.extend(await deps.admission.mutate(attributes))
     body = attributes.body or body
     object_meta.drop_repeated_owners(body["metadata"], scope.warnings, is_after_admission=True)
+    object_meta.match_namespace(scope, body["metadata"])
     prefix = body["metadata"].get("generateName", "")
     if body["metadata"].get("name") or not prefix:
         return await _stored(deps, scope, body, context, wanted)
@@ -96,7 +97,6 @@ async def _stored(deps: Dependencies, scope: RequestScope, body: Json, context: 
     version = meta.pop("resourceVersion", "")
     meta["uid"], meta["creationTimestamp"] = context.uid, context.now
     body["apiVersion"], body["kind"] = kind.api_version, kind.kind
-    object_meta.match_namespace(scope, meta)
     if strategy.looks_at_rights:
         prepared = strategy.prepare_create(body, context)
         await scope.pure(lambda: _judge(scope, prepared, context))

@@ -93,13 +93,14 @@ def keep_system_fields(new: Json, old: Json) -> None:
 
 def check_created(scope: RequestScope, body: Json, found: Sequence[Violation]) -> None:
     """Raises: StatusError 422 for what the kind finds, else for what is wrong in the metadata of any object."""
-    meta = body["metadata"]
-    problems = found or [
-        *_name_problems(meta.get("name", "")),
-        *metadata.check_common(meta, is_namespaced=scope.kind.is_namespaced),
-    ]
-    if problems:
-        raise invalid(scope.kind.kind, scope.kind.refused_group, meta.get("name", ""), problems)
+    name = body["metadata"].get("name", "")
+    if not found and not scope.kind.strategy.checks_metadata:
+        found = [
+            *_name_problems(name),
+            *metadata.check_common(body["metadata"], is_namespaced=scope.kind.is_namespaced),
+        ]
+    if found:
+        raise invalid(scope.kind.kind, scope.kind.refused_group, name, found)
 
 
 def check_updated(scope: RequestScope, new: Json, old: Json, found: Sequence[Violation]) -> None:

@@ -53,7 +53,7 @@ async def update(deps: Dependencies, scope: RequestScope) -> Response:
     change = Change(
         make,
         wanted,
-        options.manager_of(wanted, scope.user_agent),
+        options.manager_of(wanted, scope.request),
         allows_create=scope.kind.strategy.allows_create_on_update and not scope.subresource,
         uid=body["metadata"].get("uid", ""),
     )
@@ -76,7 +76,7 @@ async def patch(deps: Dependencies, scope: RequestScope) -> Response:
     content_type = patching.type_of(scope.request.headers.get("content-type", ""), scope.kind)
     is_apply = content_type == patching.APPLY_PATCH
     wanted = options.write_options(scope.request, is_patch=True, is_apply=is_apply)
-    manager = options.manager_of(wanted, scope.user_agent)
+    manager = options.manager_of(wanted, scope.request)
     data, kind, warnings = scope.request.body, scope.kind, scope.warnings
 
     def make(current: Json | None, context: Context) -> Json:

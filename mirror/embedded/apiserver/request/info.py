@@ -177,11 +177,6 @@ class RequestScope:
         return await side_thread.pure(self.thread, side_thread.size_of(self.request) + sum(map(len, more)), step)
 
     @property
-    def user_agent(self) -> str:
-        """What the client calls itself."""
-        return self.request.headers.get("user-agent", "")
-
-    @property
     def subresource_strategy(self) -> Update | None:
         """How the subresource is changed; None for the object itself."""
         return self.kind.strategy.subresources[self.subresource] if self.subresource else None

@@ -127,11 +127,11 @@ def manager_problems(field: str, manager: str) -> list[Violation]:
     return found
 
 
-def manager_of(options: WriteOptions, user_agent: str) -> str:
+def manager_of(options: WriteOptions, request: Request) -> str:
     """The field manager, or what the user agent calls itself."""
     if options.manager:
         return options.manager
-    name = user_agent.split("/", 1)[0]
+    name = request.headers.get("user-agent", "").split("/", 1)[0]
     name = "".join(one for one in name if one.isprintable())
     return name.encode()[:_LONGEST_MANAGER].decode(errors="ignore")
 

@@ -96,7 +96,7 @@ def _check_generated(job: Json, *, prefixed_labels: bool) -> Iterator[Violation]
             yield required(field, f"must be '{value}'")
         elif labels[key] != value:
             yield invalid(field, labels_text(labels), f"must be '{value}'")
-    if metadata.selects(selector, expected) is False:
+    if not metadata.selects(selector, expected) and metadata.is_well_formed(selector):
         yield invalid("spec.selector", text(selector, "LabelSelector"), "`selector` not auto-generated")
 
 
@@ -278,6 +278,6 @@ def _check_selector(spec: Json, *, allow_bad_values: bool) -> Iterator[Violation
     if selector is None:
         yield required("spec.selector")
     yield from metadata.check_selector("spec.selector", selector, allow_bad_values=allow_bad_values)
-    if metadata.selects(selector, labels or {}) is False:
+    if not metadata.selects(selector, labels or {}) and metadata.is_well_formed(selector):
         detail = "`selector` does not match template `labels`"
         yield invalid("spec.template.metadata.labels", labels_text(labels), detail)

@@ -231,12 +231,15 @@ def has_bad_values(selector: Json | None) -> bool:
     return any(label_value_problems(value) for one in expressions for value in one.get("values", ()))
 
 
-def selects(selector: Json | None, labels: Mapping[str, str]) -> bool | None:
-    """Whether the selector of an object takes these labels; None if it is malformed. No selector takes nothing."""
+def is_well_formed(selector: Json | None) -> bool:
+    """Whether ``check_selector`` finds nothing."""
+    return next(check_selector("", selector), None) is None
+
+
+def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
+    """Whether the selector of an object, if it is well formed, takes these labels. No selector takes nothing."""
     if selector is None:
         return False
-    if next(check_selector("", selector), None) is not None:
-        return None
     wanted: Mapping[str, str] = selector.get("matchLabels") or {}
     return all(labels.get(key) == value for key, value in wanted.items()) and all(
         Requirement(one["key"], one["operator"], frozenset(one.get("values", ()))).matches(labels)

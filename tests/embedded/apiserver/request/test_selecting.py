@@ -13,7 +13,7 @@ from mirror.embedded.apiserver.apimachinery import selectors
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Strategy
-from mirror.embedded.apiserver.authz.attributes import attributes_of
+from mirror.embedded.apiserver.authz.rules import attributes_of
 from mirror.embedded.apiserver.messages import ADMIN, Request
 from mirror.embedded.apiserver.request import options
 from mirror.embedded.apiserver.request.delete_options import delete_options
@@ -283,8 +283,9 @@ def test_write_options_are_refused(query: str, message: str) -> None:
 
 def test_a_manager_is_named_or_is_who_asks() -> None:
     """The user agent up to the first slash, without what cannot be printed."""
-    assert options.manager_of(options.write_options(asked("fieldManager=me")), "kubectl/v1") == "me"
-    assert options.manager_of(options.write_options(asked()), "kube\tctl/v1 (linux)") == "kubectl"
+    request = Request("POST", "/api/v1/pods", headers={"user-agent": "kube\tctl/v1 (linux)"})
+    assert options.manager_of(options.write_options(asked("fieldManager=me")), request) == "me"
+    assert options.manager_of(options.write_options(request), request) == "kubectl"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from mirror.batch.times import BadTime
 from mirror.batch.violations import Violation
 from mirror.embedded.apiserver.apimachinery import errors
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
-from mirror.embedded.apiserver.apimachinery.objects import canonical, fill_labels, same
+from mirror.embedded.apiserver.apimachinery.objects import canonical, same
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json, Strategy, Update
 from mirror.embedded.apiserver.registry import object_meta, printers
 from mirror.embedded.apiserver.registry.printers import TEXTS
@@ -43,6 +43,7 @@ class Jobs(Strategy):
     """The strategy of Jobs; its rules are in ``validation/jobs``."""
 
     struct = "Job"
+    checks_metadata = True
     default_propagation = "Orphan"
     selectable = MappingProxyType({"status.successful": lambda body: str(body["status"].get("succeeded", 0))})
     selector_refusal = 'field label "{label}" not supported for Job'
@@ -322,6 +323,13 @@ def fill_conditions(spec: Json) -> None:
     for rule in spec.get("podFailurePolicy", {}).get("rules") or ():
         for pattern in rule.get("onPodConditions", ()):
             pattern["status"] = pattern["status"] or "True"
+
+
+def fill_labels(job: Json) -> None:
+    """DF7, in place: a Job without labels has those of its pods. Reading from storage does this, too (DF1)."""
+    labels = job["spec"]["template"]["metadata"].get("labels")
+    if labels and not job["metadata"].get("labels"):
+        job["metadata"]["labels"] = dict(labels)
 
 
 # Warnings (DF17).

@@ -111,7 +111,7 @@ def _read(request: Request, kind: Kind, namespace: str, context: Context) -> tup
     body = kind.strategy.decode(decoded.body)
     body["apiVersion"], body["kind"] = kind.api_version, kind.kind
     _settle_namespace(kind, body["metadata"], namespace)
-    manager = options.manager_of(wanted, request.headers.get("user-agent", ""))
+    manager = options.manager_of(wanted, request)
     field_manager.track(body, None, kind, manager=manager, subresource="", now=context.now)
     return body, decoded.warnings
 

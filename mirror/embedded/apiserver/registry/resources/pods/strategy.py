@@ -28,6 +28,7 @@ class Pods(Builtin):
     """Pods go in their own time: see ``grace_seconds``."""
 
     struct = "Pod"
+    checks_metadata = True
     has_graceful_deletion = True
     selector_refusal = CORE_REFUSAL
     columns = row.COLUMNS
