@@ -170,7 +170,7 @@ class ApiServer:
     async def _refusal(self, request: Request, refused: StatusError, warnings: Sequence[str]) -> Response:
         """Why it was not done; conflicts may be many."""
         form = format_of_errors(request)
-        size = 0 if form.is_as_stored else len(refused.status.get("message", ""))
+        size = 0 if form == PLAIN else len(refused.status.get("message", ""))
         return await side_thread.pure(
             self.dependencies.side_thread, size, lambda: responses.of_refusal(refused, form, warnings)
         )

@@ -15,8 +15,8 @@ from mirror.planes.shape import NONE, Shape
 from tests.embedded.apiserver.asking import MAPS, MERGE, Asking
 
 T = TypeVar("T")
-LAST = 6
-"""Of the steps of a create: crowded, decoded, completed, prepared, judged, and as it will be shown."""
+LAST = 3
+"""Of the steps of a create: read and completed, prepared and judged, and as it will be shown."""
 LARGE = {"data": {"k": "v" * LARGE_BYTES}}
 
 

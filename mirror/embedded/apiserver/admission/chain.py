@@ -64,9 +64,9 @@ class Admission:
         Raises:
             StatusError: somebody objects, or cannot be asked.
         """
+        hooks = self._mutating.all()
         check_lifecycle(self._storage, attributes)
         mutate_built_in(self._storage, attributes)
-        hooks = self._mutating.all()
         if not hooks:
             return []
         warnings: list[str] = []
@@ -82,8 +82,8 @@ class Admission:
         Raises:
             StatusError: somebody objects, or cannot be asked.
         """
-        validate_built_in(self._storage, attributes)
         hooks = self._validating.all()
+        validate_built_in(self._storage, attributes)
         if not hooks:
             return []
         asked = [

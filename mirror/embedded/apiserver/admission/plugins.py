@@ -42,7 +42,7 @@ class Attributes:
     @property
     def is_of_namespaces(self) -> bool:
         """Whether the object is a Namespace."""
-        return (self.kind.group, self.kind.plural) == ("", "namespaces")
+        return self.kind.resource == "namespaces"
 
     @property
     def around(self) -> str:
@@ -135,7 +135,7 @@ def mutate_built_in(storage: Storage, attributes: Attributes) -> None:
             runtime; there are no RuntimeClasses).
     """
     body = attributes.body
-    if body is None or attributes.subresource or not _is(attributes, "", "pods"):
+    if body is None or attributes.subresource or attributes.kind.resource != "pods":
         return
     spec = body["spec"]
     if attributes.operation == "CREATE":
@@ -159,20 +159,16 @@ def validate_built_in(storage: Storage, attributes: Attributes) -> None:
     if body is None or attributes.subresource:
         return
     is_new, name = attributes.operation == "CREATE", attributes.name
-    if _is(attributes, "", "pods"):
+    if attributes.kind.resource == "pods":
         if is_new and body["spec"].get("overhead"):
             why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
             raise forbidden("pods", "", name, why)
-    elif _is(attributes, "scheduling.k8s.io", "priorityclasses") and body.get("globalDefault"):
+    elif attributes.kind.resource == _CLASSES and body.get("globalDefault"):
         default = _default_class(storage)
         default_name = default["metadata"]["name"] if default else ""
         if default and (is_new or default_name != name):
             why = f"PriorityClass {default_name} is already marked as default. Only one default can exist"
             raise forbidden("priorityclasses", "scheduling.k8s.io", name, why)
-
-
-def _is(attributes: Attributes, group: str, plural: str) -> bool:
-    return (attributes.kind.group, attributes.kind.plural) == (group, plural)
 
 
 def _set_priority(storage: Storage, name: str, spec: Json) -> None:

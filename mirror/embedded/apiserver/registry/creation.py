@@ -12,7 +12,6 @@ from mirror.embedded.apiserver.admission.plugins import CREATE, attributes_of, c
 from mirror.embedded.apiserver.apimachinery import objects
 from mirror.embedded.apiserver.apimachinery.decoding import bodies
 from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, already_exists
-from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Response
@@ -29,30 +28,25 @@ _GENERATED_TRIES = 8
 async def create(deps: Dependencies, scope: RequestScope) -> Response:
     """Store a new object. Raises: StatusError."""
     wanted = options.write_options(scope.request)
-    body = await scope.pure(partial(decoded, scope, wanted))
     context = deps.context(scope.user, is_dry_run=wanted.is_dry_run)
-    await scope.pure(partial(_complete, scope, body, context, wanted))
+    body = await scope.pure(partial(_new, scope, context, wanted))
     made = await created(deps, scope, body, context, wanted)
-    return await responses.showing(scope, made, deps.clock.now(), status=201)
+    return await responses.showing(scope, made, deps.clock, status=201)
 
 
 def decoded(scope: RequestScope, wanted: WriteOptions) -> Json:
-    """The object in the body of the request."""
+    """The object in the body of the request, with the fields of its kind and with metadata."""
     content_type = scope.request.headers.get("content-type", "")
     found = bodies.decode(scope.request.body, content_type, scope.kind, wanted.validation)
     scope.warnings.extend(found.warnings)
-    return typed(scope.kind, found.body)
-
-
-def typed(kind: Kind, decoded: Json) -> Json:
-    """The object with the fields of its kind, and with metadata."""
-    body = kind.strategy.decode(decoded)
+    body = scope.kind.strategy.decode(found.body)
     body.setdefault("metadata", {})
     return body
 
 
-def _complete(scope: RequestScope, body: Json, context: Context, wanted: WriteOptions) -> None:
-    """Give a new object its defaults and its managed fields, in place."""
+def _new(scope: RequestScope, context: Context, wanted: WriteOptions) -> Json:
+    """The object in the body of the request with its defaults and managed fields."""
+    body = decoded(scope, wanted)
     meta = body["metadata"]
     scope.kind.strategy.default(body, context)
     for name in object_meta.SYSTEM_FIELDS:
@@ -61,6 +55,7 @@ def _complete(scope: RequestScope, body: Json, context: Context, wanted: WriteOp
     object_meta.drop_repeated_owners(meta, scope.warnings, is_after_admission=False)
     manager = options.manager_of(wanted, scope.request)
     field_manager.track(body, None, scope.kind, manager=manager, subresource=scope.subresource, now=context.now)
+    return body
 
 
 async def created(deps: Dependencies, scope: RequestScope, body: Json, context: Context, wanted: WriteOptions) -> bytes:
@@ -98,10 +93,8 @@ async def _stored(deps: Dependencies, scope: RequestScope, body: Json, context: 
     meta["uid"], meta["creationTimestamp"] = context.uid, context.now
     body["apiVersion"], body["kind"] = kind.api_version, kind.kind
     if strategy.looks_at_rights:
-        prepared = strategy.prepare_create(body, context)
-        await scope.pure(lambda: _judge(scope, prepared, context))
-    else:
-        prepared = await scope.pure(lambda: _judge(scope, strategy.prepare_create(body, context), context))
+        body = strategy.prepare_create(body, context)
+    prepared = await scope.pure(partial(_judged, scope, body, context))
     attributes = attributes_of(scope, CREATE, prepared, None, wanted)
     scope.warnings.extend(await deps.admission.validate(attributes))
     body = await scope.pure(partial(object_meta.served, strategy, prepared))
@@ -119,9 +112,10 @@ async def _stored(deps: Dependencies, scope: RequestScope, body: Json, context: 
     return objects.shown(kind, object_meta.store(deps.storage, kind, body, replacing=None))
 
 
-def _judge(scope: RequestScope, prepared: Json, context: Context) -> Json:
+def _judged(scope: RequestScope, body: Json, context: Context) -> Json:
     """The prepared object, unless the rules of its kind refuse it. Raises: StatusError 422."""
     strategy = scope.kind.strategy
+    prepared = body if strategy.looks_at_rights else strategy.prepare_create(body, context)
     object_meta.check_created(scope, prepared, strategy.check_create(prepared, context))
     scope.warnings.extend(strategy.warnings(prepared, None, context))
     return prepared

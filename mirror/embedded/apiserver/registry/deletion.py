@@ -46,7 +46,7 @@ async def delete(deps: Dependencies, scope: RequestScope) -> Response:
     outcome = await deleted(deps, scope, wanted)
     if outcome.raw:
         is_accepted = not outcome.is_gone and wanted.orphan is False
-        return await responses.showing(scope, outcome.raw, deps.clock.now(), status=202 if is_accepted else 200)
+        return await responses.showing(scope, outcome.raw, deps.clock, status=202 if is_accepted else 200)
     status: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     details = {"name": outcome.record.name, "group": scope.kind.group, "kind": scope.kind.plural}
     status["details"] = {name: value for name, value in details.items() if value} | {"uid": outcome.record.uid}

@@ -76,7 +76,7 @@ async def get(deps: Dependencies, scope: RequestScope) -> Response:
     if record is None:
         raise not_found(scope.kind.plural, scope.kind.group, scope.name)
     raw = record.raw if not scope.kind.strategy.is_converted else objects.shown(scope.kind, record)
-    return await responses.showing(scope, raw, deps.clock.now())
+    return await responses.showing(scope, raw, deps.clock)
 
 
 async def list_objects(deps: Dependencies, scope: RequestScope) -> Response:
@@ -94,7 +94,7 @@ async def listed(scope: RequestScope, page: Page, now: datetime) -> Response:
     def answer() -> Response:
         return responses.of_list(scope, (objects.shown(kind, one) for one in records), page.meta, now)
 
-    if scope.format.is_as_stored and not kind.strategy.is_converted:
+    if scope.format == options.PLAIN and not kind.strategy.is_converted:
         return answer()
     return await scope.pure(answer, *(one.raw for one in records))
 

@@ -27,7 +27,7 @@ from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Response
 from mirror.embedded.apiserver.patch import applying, patching
 from mirror.embedded.apiserver.registry import object_meta
-from mirror.embedded.apiserver.registry.creation import created, decoded, typed
+from mirror.embedded.apiserver.registry.creation import created, decoded
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
 from mirror.embedded.apiserver.registry.graceful_deletion import should_delete_during_update
 from mirror.embedded.apiserver.request import options, responses
@@ -58,7 +58,7 @@ async def update(deps: Dependencies, scope: RequestScope) -> Response:
         uid=body["metadata"].get("uid", ""),
     )
     made, status = await changed(deps, scope, change)
-    return await responses.showing(scope, made, deps.clock.now(), status=status)
+    return await responses.showing(scope, made, deps.clock, status=status)
 
 
 def _replacing(scope: RequestScope, wanted: WriteOptions) -> tuple[Json, bytes]:
@@ -96,7 +96,8 @@ async def patch(deps: Dependencies, scope: RequestScope) -> Response:
         else:
             patched = patching.patched(content_type, data, current, kind, wanted.validation)
         warnings.extend(one for one in patched.warnings if one not in warnings)
-        body = typed(kind, patched.body)
+        body = kind.strategy.decode(patched.body)
+        body.setdefault("metadata", {})
         fill_in = kind.strategy.default_applied if is_apply else kind.strategy.default
         fill_in(body, context)
         meta = body["metadata"]
@@ -110,7 +111,7 @@ async def patch(deps: Dependencies, scope: RequestScope) -> Response:
     allows_create = is_apply and not scope.subresource
     change = Change(make, wanted, manager, allows_create=allows_create, tracks_fields=not is_apply)
     made, status = await changed(deps, scope, change)
-    return await responses.showing(scope, made, deps.clock.now(), status=status)
+    return await responses.showing(scope, made, deps.clock, status=status)
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,13 +219,9 @@ class Format(NamedTuple):
     is_yaml: bool = False
     is_pretty: bool = False
 
-    @property
-    def is_as_stored(self) -> bool:
-        """Whether objects are sent as they are stored."""
-        return not (self.target or self.is_yaml or self.is_pretty)
-
 
 PLAIN = Format()
+"""Objects are sent as they are stored."""
 _PRETTY = Format(is_pretty=True)
 
 

@@ -18,6 +18,7 @@ from mirror.embedded.apiserver.apimachinery.strategy import Column
 from mirror.embedded.apiserver.messages import JSON_TYPE, Response
 from mirror.embedded.apiserver.request.info import RequestScope
 from mirror.embedded.apiserver.request.options import PARTIAL, PARTIAL_LIST, PLAIN, TABLE, YAML_TYPE, Format
+from mirror.runtime.clock import Clock
 
 _MOST_WARNED, _LONGEST_CUT = 4096, 256
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -25,10 +26,11 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 
-async def showing(scope: RequestScope, raw: bytes, now: datetime, *, status: int = 200) -> Response:
+async def showing(scope: RequestScope, raw: bytes, clock: Clock, *, status: int = 200) -> Response:
     """``of_object``, beside the loop if it is converted and large."""
-    if scope.format.is_as_stored:
-        return of_object(scope, raw, now, status=status)
+    if scope.format == PLAIN:
+        return written(raw, PLAIN, status, warning_headers(scope.warnings) if scope.warnings else ())
+    now = clock.now()
     return await scope.pure(lambda: of_object(scope, raw, now, status=status), raw)
 
 

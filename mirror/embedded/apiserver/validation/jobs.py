@@ -14,11 +14,11 @@ from mirror.batch.status_rules import check_status_update
 from mirror.batch.syntax import http_path_problem, label_problems, size, subdomain_problems
 from mirror.batch.violations import (
     IMMUTABLE,
+    NEGATIVE,
     Violation,
     invalid,
     invalid_text,
     invalid_texts,
-    not_negative,
     not_supported,
     required,
     too_long,
@@ -181,7 +181,8 @@ def _check_counts(spec: Json) -> Iterator[Violation]:
         "backoffLimitPerIndex",
         "maxFailedIndexes",
     ):
-        yield from not_negative(f"spec.{name}", spec.get(name))
+        if (spec.get(name) or 0) < 0:
+            yield invalid(f"spec.{name}", spec[name], NEGATIVE)
     if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
         yield required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified")
 

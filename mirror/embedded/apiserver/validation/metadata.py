@@ -57,11 +57,12 @@ def check_meta(
     if prefix:
         yield from invalid_texts("metadata.generateName", prefix, name_problems(masked(prefix)))
     if name:
-        yield from invalid_texts("metadata.name", name, name_problems(name))
+        for problem in name_problems(name):
+            yield invalid_text("metadata.name", name, problem)
     else:
         yield required("metadata.name", "name or generateName is required")
     yield from check_common(meta, is_namespaced=is_namespaced)
-    if is_core:
+    if is_core and "finalizers" in meta:
         yield from check_finalizer_names(meta)
 
 
@@ -72,7 +73,8 @@ def check_common(meta: Json, *, is_namespaced: bool = True) -> Iterator[Violatio
         if namespace:
             yield forbidden("metadata.namespace", "not allowed on this type")
     elif namespace:
-        yield from invalid_texts("metadata.namespace", namespace, label_problems(namespace))
+        for problem in label_problems(namespace):
+            yield invalid_text("metadata.namespace", namespace, problem)
     else:
         yield required("metadata.namespace")
     yield from not_negative("metadata.generation", meta.get("generation"))
@@ -209,9 +211,11 @@ _SETS, _PRESENCES = ("In", "NotIn"), ("Exists", "DoesNotExist")
 
 def check_labels(field: str, labels: Mapping[str, str] | None) -> Iterator[Violation]:
     """Keys and values of labels. A server takes them in any order; ours is that of the keys."""
-    for key in sorted(labels or ()):
-        yield from invalid_texts(field, key, qualified_name_problems(key))
-        yield from invalid_texts(field, (labels or {})[key], label_value_problems((labels or {})[key]))
+    for key, value in sorted((labels or {}).items()):
+        for problem in qualified_name_problems(key):
+            yield invalid_text(field, key, problem)
+        for problem in label_value_problems(value):
+            yield invalid_text(field, value, problem)
 
 
 def check_selector(field: str, selector: Json | None, *, allow_bad_values: bool = False) -> Iterator[Violation]:

@@ -62,11 +62,12 @@ class Jobs(Strategy):
         self.subresources = {"status": Update(prepare_status_update, _check_status, resets=(("spec",),))}
 
     def decode(self, body: Json) -> Json:
+        has_empty_labels = _has_empty_template_labels(body)
         found = canonical(body)
         if "spec" not in found:
             found["spec"] = canonical({}, "JobSpec")
         found.setdefault("status", {})
-        if _has_empty_template_labels(body):
+        if has_empty_labels:
             found["spec"]["template"]["metadata"]["labels"] = {}
         return found
 
@@ -294,8 +295,8 @@ def fill(job: Json, *, gates: FeatureGates) -> None:
     spec = job.setdefault("spec", {"template": {"metadata": {}, "spec": {}}})
     _fill_counts(spec)
     _fill_modes(spec, gates)
-    pod_defaults.fill(spec["template"]["spec"])
     fill_labels(job)
+    pod_defaults.fill(spec["template"]["spec"])
 
 
 def _fill_counts(spec: Json) -> None:
@@ -343,11 +344,13 @@ _TOO_MANY_INDEXES = (
 
 def warnings_of(new: Json, old: Json | None) -> list[str]:
     """The texts for a prepared Job that the rules accept; ``old`` is None when it is created."""
-    if old is None:
-        return [*_name_warnings(new), *_spec_warnings(new["spec"])]
-    if new["metadata"].get("generation") == old["metadata"].get("generation"):
+    if old is not None and new["metadata"].get("generation") == old["metadata"].get("generation"):
         return []
-    return list(_spec_warnings(new["spec"]))
+    spec, found = new["spec"], [] if old else list(_name_warnings(new))
+    completions, parallelism = spec.get("completions") or 0, spec.get("parallelism") or 0
+    if spec["completionMode"] == "Indexed" and completions > _MANY_COMPLETIONS and parallelism > _MANY_PARALLEL:
+        found.append(_TOO_MANY_INDEXES)
+    return [*found, *template_warnings("spec.template", spec["template"])]
 
 
 def _name_warnings(job: Json) -> Iterator[str]:
@@ -357,10 +360,3 @@ def _name_warnings(job: Json) -> Iterator[str]:
             "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
             f"a DNS label is recommended: [{' '.join(problems)}]"
         )
-
-
-def _spec_warnings(spec: Json) -> Iterator[str]:
-    completions, parallelism = spec.get("completions") or 0, spec.get("parallelism") or 0
-    if spec["completionMode"] == "Indexed" and completions > _MANY_COMPLETIONS and parallelism > _MANY_PARALLEL:
-        yield _TOO_MANY_INDEXES
-    yield from template_warnings("spec.template", spec["template"])

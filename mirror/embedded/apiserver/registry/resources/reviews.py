@@ -97,7 +97,7 @@ def _action(auth: _Auth, answer: Callable[[_Auth, Json, str, Context], Json]) ->
         headers = responses.warning_headers(warnings) if warnings else ()
         raw = _encode(answer(auth, body, namespace, context))
         return await pure(
-            scope.thread, 0 if form.is_as_stored else len(raw), lambda: responses.written(raw, form, 201, headers)
+            scope.thread, 0 if form == options.PLAIN else len(raw), lambda: responses.written(raw, form, 201, headers)
         )
 
     return act

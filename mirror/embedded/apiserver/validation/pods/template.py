@@ -214,10 +214,11 @@ _MOST_SERVERS, _MOST_SEARCHES, _LONGEST_SEARCHES = 3, 32, 2048
 def check_dns(field: str, pod: Json) -> Iterator[Violation]:
     """Name servers and search domains; without a policy there must be some."""
     config: Json | None = pod.get("dnsConfig")
-    servers: Sequence[str] = (config or {}).get("nameservers", ())
-    if pod["dnsPolicy"] == "None" and config is None:
-        yield required(field, "must provide `dnsConfig` when `dnsPolicy` is None")
+    if config is None:
+        if pod["dnsPolicy"] == "None":
+            yield required(field, "must provide `dnsConfig` when `dnsPolicy` is None")
         return
+    servers: Sequence[str] = config.get("nameservers", ())
     if pod["dnsPolicy"] == "None" and not servers:
         detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
         yield required(f"{field}.nameservers", detail)
@@ -227,8 +228,8 @@ def check_dns(field: str, pod: Json) -> Iterator[Violation]:
         yield invalid(f"{field}.nameservers", json_texts(servers), detail)
     for position, server in enumerate(servers):
         yield from check_address(f"{field}.nameservers[{position}]", server)
-    yield from _check_searches(f"{field}.searches", (config or {}).get("searches", ()))
-    for position, option in enumerate((config or {}).get("options", ())):
+    yield from _check_searches(f"{field}.searches", config.get("searches", ()))
+    for position, option in enumerate(config.get("options", ())):
         if not option.get("name"):
             yield required(f"{field}.options[{position}]", "must not be empty")
 
