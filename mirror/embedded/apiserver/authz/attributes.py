@@ -1,6 +1,6 @@
 """What a request wants, as rules have it, and how a refusal is worded. Pure.
 
-``paths`` has read the request. What it wants need not be served to be judged: who may not see what is not there gets
+``request.info`` has read the request. What it wants need not be served to be judged: who may not see what is not there gets
 the same 403 as for what is.
 """
 
