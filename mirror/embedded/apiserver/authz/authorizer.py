@@ -11,9 +11,8 @@ from typing import Literal
 
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.authz import impersonation
-from mirror.embedded.apiserver.authz.attributes import attributes_of, refusal
 from mirror.embedded.apiserver.authz.policy import Held, Policy, RoleRef
-from mirror.embedded.apiserver.authz.rules import FULL, Attributes, Rule
+from mirror.embedded.apiserver.authz.rules import FULL, Attributes, Rule, attributes_of, refusal
 from mirror.embedded.apiserver.messages import MASTERS_GROUP, User
 from mirror.embedded.apiserver.request.info import RequestInfo
 from mirror.embedded.apiserver.storage.mvcc import Storage

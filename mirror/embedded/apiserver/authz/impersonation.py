@@ -15,8 +15,7 @@ from mirror.batch.quoting import quoted
 from mirror.batch.syntax import subdomain_problems
 from mirror.embedded.apiserver.apimachinery.errors import StatusError, bad_request
 from mirror.embedded.apiserver.authn.tokens import account_of
-from mirror.embedded.apiserver.authz.attributes import refusal
-from mirror.embedded.apiserver.authz.rules import Attributes
+from mirror.embedded.apiserver.authz.rules import Attributes, refusal
 from mirror.embedded.apiserver.messages import (
     ANONYMOUS,
     AUTHENTICATED_GROUP,

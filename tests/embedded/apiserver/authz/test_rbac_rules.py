@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.embedded.apiserver.authz import attributes
+from mirror.embedded.apiserver.authz import rules
 from mirror.embedded.apiserver.authz.rules import FULL, Attributes, Rule, TooManyParts, allows, described, missing
 from mirror.embedded.apiserver.messages import Request, User
 from mirror.embedded.apiserver.request.info import request_info
@@ -97,7 +97,7 @@ def test_rules_for_names_do_not_hold_rules_for_all() -> None:
 )
 def test_a_request_wants(method: str, path: str, query: str, wanted: Attributes) -> None:
     """What kube-apiserver makes of method and path, whether or not it is served."""
-    assert wanted == attributes.attributes_of(request_info(Request(method, path, query)))
+    assert wanted == rules.attributes_of(request_info(Request(method, path, query)))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_request_wants(method: str, path: str, query: str, wanted: Attributes)
 )
 def test_a_refusal_is_worded(wanted: Attributes, message: str) -> None:
     """As kube-apiserver has it."""
-    refused = attributes.refusal(User("jane"), wanted, "why")
+    refused = rules.refusal(User("jane"), wanted, "why")
     assert (refused.code, refused.reason) == (403, "Forbidden")
     assert message == refused.status["message"]
 
