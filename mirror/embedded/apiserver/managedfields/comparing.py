@@ -179,7 +179,7 @@ def _all_of(value: Any, shape: Shape) -> Set:
 
 def _all_members(value: dict[str, Any], shape: Struct) -> Set:
     found: Set = {SELF: LEAF}
-    known, other = shape.members(), shape.other or _WHOLE
+    known, other = shape.members or shape.known_members(), shape.other or _WHOLE
     for name, one in value.items():
         member = known.get(name)
         if member is None:

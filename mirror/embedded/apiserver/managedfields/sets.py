@@ -246,13 +246,13 @@ class Struct:
     """The shape of members that are not known; None: there are none."""
     is_deduced: bool = False
     """Nothing is known of it, so it may also be no map at all; then it is owned as one piece."""
-    _members: dict[str, tuple[str, Shape]] = field(default_factory=dict, repr=False, compare=False)
+    members: dict[str, tuple[str, Shape]] = field(default_factory=dict, repr=False, compare=False)
+    """Of known members the path element and the shape; empty until they are asked for (``known_members``)."""
 
-    def members(self) -> dict[str, tuple[str, Shape]]:
-        """Of known members the path element and the shape. Not asked before the shape is complete."""
-        if len(self._members) != len(self.fields):
-            self._members.update({name: ("f:" + name, shape) for name, shape in self.fields.items()})
-        return self._members
+    def known_members(self) -> dict[str, tuple[str, Shape]]:
+        """``members``, filled. Not asked before the shape is complete."""
+        self.members = {name: ("f:" + name, shape) for name, shape in self.fields.items()}
+        return self.members
 
 
 @dataclass(slots=True)
