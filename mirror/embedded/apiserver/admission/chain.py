@@ -18,12 +18,7 @@ from mirror.embedded.apiserver.admission.calling import Caller, CallFailed, Http
 from mirror.embedded.apiserver.admission.plugins import Attributes, check_lifecycle, mutate_built_in, validate_built_in
 from mirror.embedded.apiserver.admission.webhooks import MUTATING, VALIDATING, Webhook, kind_for
 from mirror.embedded.apiserver.apimachinery import objects
-from mirror.embedded.apiserver.apimachinery.errors import (
-    Json,
-    StatusError,
-    bad_request,
-    internal,
-)
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, bad_request, internal
 from mirror.embedded.apiserver.apimachinery.kinds import Kind, Registry
 from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.patch import json_patch

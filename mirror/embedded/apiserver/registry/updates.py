@@ -14,14 +14,7 @@ from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation
 from mirror.embedded.apiserver.admission.plugins import UPDATE, attributes_of
 from mirror.embedded.apiserver.apimachinery import objects
-from mirror.embedded.apiserver.apimachinery.errors import (
-    Json,
-    StatusError,
-    conflict,
-    failure,
-    invalid,
-    not_found,
-)
+from mirror.embedded.apiserver.apimachinery.errors import Json, StatusError, conflict, failure, invalid, not_found
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Response

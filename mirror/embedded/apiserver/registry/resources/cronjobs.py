@@ -9,14 +9,7 @@ from datetime import datetime
 
 from mirror.batch.quoting import json_text
 from mirror.batch.syntax import label_problems, size
-from mirror.batch.violations import (
-    Violation,
-    invalid,
-    invalid_text,
-    not_negative,
-    not_supported,
-    required,
-)
+from mirror.batch.violations import Violation, invalid, invalid_text, not_negative, not_supported, required
 from mirror.embedded import schedules
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.printing import text

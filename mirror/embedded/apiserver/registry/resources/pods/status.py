@@ -6,20 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from mirror.batch.quoting import json_text, quoted
 from mirror.batch.syntax import qualified_name_problems, subdomain_problems
-from mirror.batch.violations import (
-    IMMUTABLE,
-    Violation,
-    duplicate,
-    forbidden,
-    invalid,
-    invalid_text,
-    invalid_texts,
-)
+from mirror.batch.violations import IMMUTABLE, Violation, duplicate, forbidden, invalid, invalid_text, invalid_texts
 from mirror.embedded.apiserver.apimachinery import printing
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Json
 from mirror.embedded.apiserver.registry.builtin import keep
+from mirror.embedded.apiserver.registry.resources.pod_defaults import fill_addresses
 from mirror.embedded.apiserver.registry.resources.pods import changes, devices
-from mirror.embedded.apiserver.registry.resources.pods.defaults import fill_addresses
 from mirror.embedded.apiserver.validation import metadata
 from mirror.embedded.apiserver.validation.cidrs import internal_error
 from mirror.embedded.apiserver.validation.pods.template import check_address

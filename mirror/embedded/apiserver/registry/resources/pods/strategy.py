@@ -12,7 +12,8 @@ from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.objects import same
 from mirror.embedded.apiserver.apimachinery.strategy import Context, Json, Update
 from mirror.embedded.apiserver.registry.builtin import CORE_REFUSAL, Builtin
-from mirror.embedded.apiserver.registry.resources.pods import changes, defaults, resizing, row, status
+from mirror.embedded.apiserver.registry.resources import pod_defaults
+from mirror.embedded.apiserver.registry.resources.pods import changes, resizing, row, status
 from mirror.embedded.apiserver.validation import metadata
 from mirror.embedded.apiserver.validation.pods import template
 from mirror.embedded.apiserver.validation.pods.warnings import template_warnings
@@ -56,8 +57,8 @@ class Pods(Builtin):
         }
 
     def default(self, body: Json, context: Context) -> None:
-        defaults.fill(body)
-        defaults.fill_addresses(body["status"])
+        pod_defaults.fill_pod(body)
+        pod_defaults.fill_addresses(body["status"])
 
     def prepare_create(self, body: Json, context: Context) -> Json:
         spec, labels = body["spec"], body["metadata"].get("labels", {})
