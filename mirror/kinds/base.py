@@ -6,7 +6,7 @@ takes the kind from the key, and asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
@@ -17,6 +17,7 @@ from mirror.kube.objects import Object
 from mirror.kube.resources import Resource
 from mirror.model import names
 from mirror.model.reasons import Obstruction
+from mirror.model.views import Moment
 from mirror.telemetry.spans import Span
 
 Json: TypeAlias = Any
@@ -203,6 +204,16 @@ class Kind(Protocol):
         ...
 
     @property
+    def short_names(self) -> tuple[str, ...]:
+        """What kubectl takes for its resource beside plural and singular, as its CRD has them."""
+        ...
+
+    @property
+    def managed_by_field(self) -> str:
+        """Where it says who runs it, for people: ``spec.managedBy``."""
+        ...
+
+    @property
     def keeps_metadata_in_status(self) -> bool:
         """Whether annotations in a request to ``/status`` are stored; the API server drops a custom resource's."""
         ...
@@ -265,12 +276,27 @@ class Kind(Protocol):
         """What of a mirror is not as its source wants it; None: nothing is to be done or said (D9)."""
         ...
 
+    def dry_run_body(self) -> dict[str, Json]:
+        """The least object that a worker which takes this kind would take; it is tried, and never made."""
+        ...
+
     def claim_operations(self, found: Object, managed_by: str) -> Sequence[Mapping[str, Any]]:
         """The JSON Patch that makes a new object ours, and suspends it unless it is suspended (D16)."""
         ...
 
     def set_suspended(self, value: bool) -> Mapping[str, Any]:
         """The JSON Patch operation that suspends or resumes an object which says either."""
+        ...
+
+    # -- the mirror's pods ---------------------------------------------------------------------------------------------
+
+    def pod_selector(self, mirror: Object) -> str:
+        """The label selector of a mirror's pods on its worker; whose they are is looked at afterwards."""
+        ...
+
+    @property
+    def pod_index(self) -> str:
+        """The label and annotation of a pod that hold its index; empty where pods have none."""
         ...
 
     # -- statuses ------------------------------------------------------------------------------------------------------
@@ -289,6 +315,10 @@ class Kind(Protocol):
         """A status as an entry of a timeline: ``Finished`` or ``Status``, and a text."""
         ...
 
+    def steps(self, found: Object) -> Sequence[Moment]:
+        """What a source's status says of the way to its end, as entries of a timeline, in any order."""
+        ...
+
     def ended_at(self, status: Mapping[str, object]) -> int | None:
         """When it ended, by its final status; nanoseconds since 1970."""
         ...
@@ -301,6 +331,10 @@ class Kind(Protocol):
             status: its final status.
             stored_at: when that was stored, nanoseconds since 1970; None where nobody knows any more.
         """
+        ...
+
+    def drafts_in(self, document: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+        """The objects of this kind that a document of a manifest stands for: itself, or what it makes."""
         ...
 
     def draft(self, raw: bytes) -> Object:

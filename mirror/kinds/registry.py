@@ -1,8 +1,11 @@
-"""All kinds that can be mirrored: the table. A new kind is one line here."""
+"""All kinds that can be mirrored: the table. A new kind is one line here.
+
+Managers get it by their wiring; commands look at ``BUILT_IN`` when they run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -12,9 +15,13 @@ from mirror.kinds.batch_job.kind import BatchJob
 JOB: Kind = BatchJob()
 
 
+class UnknownKind(ValueError):
+    """The table has no kind of this name; the text lists those that it has."""
+
+
 @dataclass(frozen=True)
 class Kinds:
-    """The kinds that one manager mirrors, by the names that keys have."""
+    """The kinds that one manager mirrors, by the names that keys have, in the order of the table."""
 
     by_name: Mapping[str, Kind]
 
@@ -35,6 +42,60 @@ class Kinds:
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(self.by_name.values())
+
+    @property
+    def default(self) -> Kind:
+        """The one that is meant where none is named: the first."""
+        return next(iter(self))
+
+    def path_name(self, kind: Kind) -> str:
+        """What names its resource in addresses: ``jobs``, with its group where an earlier kind has this plural."""
+        plural = kind.resource.plural
+        is_first = next(one for one in self if one.resource.plural == plural) is kind
+        return plural if is_first else resource_name(kind)
+
+    def by_path_name(self, text: str) -> Kind:
+        """The kind whose resource an address names as ``jobs`` or ``jobs.batch``.
+
+        Raises:
+            UnknownKind: it names none of them.
+        """
+        return self._first(lambda kind: text in (kind.resource.plural, resource_name(kind)), text)
+
+    def named(self, text: str) -> Kind:
+        """The kind that somebody means, as kubectl reads it.
+
+        That is its name, plural, singular or a short name, in any case, and perhaps its group, or version and group.
+
+        Raises:
+            UnknownKind: it is none of them.
+        """
+        word, _, rest = text.lower().partition(".")
+
+        def is_meant(kind: Kind) -> bool:
+            resource = kind.resource
+            groups = ("", resource.group, f"{resource.version}.{resource.group}")
+            return rest in groups and word in (resource.plural, kind.name.lower(), *kind.short_names)
+
+        return self._first(is_meant, text)
+
+    def _first(self, is_meant: Callable[[Kind], bool], text: str) -> Kind:
+        found = next(filter(is_meant, self), None)
+        if found is None:
+            raise UnknownKind(f"unknown kind {text!r}; known: {', '.join(map(resource_name, self))}")
+        return found
+
+
+def resource_name(kind: Kind) -> str:
+    """A kind's resource as in a Role or a message: ``jobs.batch``."""
+    resource = kind.resource
+    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+
+
+def object_name(kind: Kind, name: str) -> str:
+    """An object as kubectl's ``-o name`` has it: ``job.batch/train``."""
+    group = f".{kind.resource.group}" if kind.resource.group else ""
+    return f"{kind.name.lower()}{group}/{name}"
 
 
 BUILT_IN = Kinds.of(JOB)

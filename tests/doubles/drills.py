@@ -7,7 +7,7 @@ table with it beside Job, ``definition()`` its CRD, and ``run_drills`` plays the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -23,18 +23,21 @@ from mirror.kinds.base import (
     StatusSummary,
 )
 from mirror.kinds.registry import JOB, Kinds
-from mirror.kinds.report import Report
+from mirror.kinds.report import STRIPPED, Difference, Report
 from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.resources import Resource
 from mirror.model import names
 from mirror.model.reasons import Obstruction
+from mirror.model.views import Moment
 from mirror.telemetry.spans import Span
 
 Json = dict[str, Any]
 
 DRILLS = Resource("example.com", "v1", "drills", "Drill")
+POD_LABEL = "example.com/drill-uid"
 _ENDS = ("Succeeded", "Broken")
+_STRIPPED = Difference(path="spec.run.managedBy", kind=STRIPPED, because="the worker's own controller runs the mirror")
 
 
 def _of(found: Mapping[str, Any], type_name: str) -> Mapping[str, Any] | None:
@@ -141,6 +144,9 @@ class Drill:
 
     resource = DRILLS
     name = DRILLS.kind
+    short_names = ("dr",)
+    managed_by_field = "spec.run.managedBy"
+    pod_index = ""
     keeps_metadata_in_status = False
 
     def managed_by(self, found: Object) -> str | None:
@@ -196,6 +202,12 @@ class Drill:
             return None
         return Changes((self.set_suspended(wanted),), digest=str(wanted))
 
+    def dry_run_body(self) -> Json:
+        return {"apiVersion": DRILLS.api_version, "kind": DRILLS.kind, "spec": {"run": {"paused": True}, "rounds": 1}}
+
+    def pod_selector(self, mirror: Object) -> str:
+        return f"{POD_LABEL}={mirror.metadata.uid}"
+
     def claim_operations(self, found: Object, managed_by: str) -> list[Mapping[str, Any]]:
         return [
             {"op": "add", "path": "/spec/run", "value": {**self._run(found), "managedBy": managed_by, "paused": True}}
@@ -215,25 +227,36 @@ class Drill:
         end = next((one for one in _ENDS if _of(status, one)), "")
         return ("Finished", end) if end else ("Status", f"rounds {status.get('rounds', 0)}")
 
+    def steps(self, found: Object) -> Sequence[Moment]:
+        paused = _of(found.status_dict(), "Paused")
+        return (Moment(at=paused["lastTransitionTime"], kind="Status", text="paused"),) if paused else ()
+
     def ended_at(self, status: Mapping[str, object]) -> int | None:
         return None
 
     def spans(self, source: Object, status: Mapping[str, object], *, stored_at: int | None) -> tuple[Span, ...]:
         return ()
 
+    def drafts_in(self, document: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+        if (document.get("apiVersion"), document.get("kind")) == (DRILLS.api_version, DRILLS.kind):
+            yield document
+
     def draft(self, raw: bytes) -> Object:
         try:
-            return decode_object(raw)
+            found = decode_object(raw)
         except BadAnswer as error:
             raise BadDraft("this is no Drill") from error
+        if "rounds" not in found.spec_dict():
+            raise BadDraft("this is no Drill: spec.rounds is missing")
+        return found
 
     def differences_before(self, source: Object, *, transform: MirrorTransform, managed_by: str) -> Report:
-        return Report()
+        return Report(differences=(_STRIPPED,))
 
     def differences_between(
         self, source: Object, mirror: Object, *, transform: MirrorTransform, managed_by: str
     ) -> Report:
-        return Report()
+        return Report(differences=(_STRIPPED,))
 
 
 DRILL = Drill()
@@ -261,7 +284,7 @@ def definition() -> Json:
         "spec": {
             "group": DRILLS.group,
             "scope": "Namespaced",
-            "names": {"plural": DRILLS.plural, "kind": DRILLS.kind},
+            "names": {"plural": DRILLS.plural, "kind": DRILLS.kind, "shortNames": [*Drill.short_names]},
             "versions": [version],
         },
     }

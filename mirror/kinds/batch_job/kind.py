@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,18 @@ from mirror.kinds.base import (
     StatusSummary,
     is_held,
 )
-from mirror.kinds.batch_job import body, changes, differences, reading, rule_names, status_own, timeline, trace
+from mirror.kinds.batch_job import (
+    body,
+    changes,
+    differences,
+    manifests,
+    pods,
+    reading,
+    rule_names,
+    status_own,
+    timeline,
+    trace,
+)
 from mirror.kinds.batch_job.status import next_status
 from mirror.kinds.batch_job.status_stored import StoredJob
 from mirror.kinds.report import Report
@@ -26,6 +37,7 @@ from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS, Resource
 from mirror.model import names
 from mirror.model.reasons import Obstruction
+from mirror.model.views import Moment
 from mirror.telemetry.spans import Span
 
 
@@ -73,6 +85,9 @@ class BatchJob:
 
     resource: Resource = JOBS
     name = JOBS.kind
+    short_names: tuple[str, ...] = ()
+    managed_by_field = "spec.managedBy"
+    pod_index = pods.INDEX
     keeps_metadata_in_status = True
 
     # -- what an object says -------------------------------------------------------------------------------------------
@@ -122,6 +137,9 @@ class BatchJob:
     def changes(self, source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
         return changes.changes(source, mirror, transform=transform)
 
+    def dry_run_body(self) -> dict[str, Json]:
+        return manifests.dry_run_body()
+
     def claim_operations(self, found: Object, managed_by: str) -> Sequence[Mapping[str, Any]]:
         operations: list[Mapping[str, Any]] = [{"op": "add", "path": "/spec/managedBy", "value": managed_by}]
         if not self.is_suspended(found):
@@ -130,6 +148,11 @@ class BatchJob:
 
     def set_suspended(self, value: bool) -> Mapping[str, Any]:
         return {"op": "replace", "path": "/spec/suspend", "value": value}
+
+    # -- the mirror's pods ---------------------------------------------------------------------------------------------
+
+    def pod_selector(self, mirror: Object) -> str:
+        return pods.pod_selector(mirror)
 
     # -- statuses ------------------------------------------------------------------------------------------------------
 
@@ -144,6 +167,9 @@ class BatchJob:
     def describe(self, status: Mapping[str, Any]) -> tuple[str, str]:
         return timeline.describe(status)
 
+    def steps(self, found: Object) -> Sequence[Moment]:
+        return tuple(timeline.steps(found.status_dict()))
+
     def ended_at(self, status: Mapping[str, object]) -> int | None:
         return trace.ended_at(status)
 
@@ -157,6 +183,9 @@ class BatchJob:
             status=status,
         )
         return trace.spans_of(ended, stored_at=stored_at)
+
+    def drafts_in(self, document: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+        return manifests.drafts_in(document)
 
     def draft(self, raw: bytes) -> Object:
         return differences.draft(raw)

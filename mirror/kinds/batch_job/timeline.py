@@ -1,15 +1,21 @@
-"""A Job's status in the words of a timeline."""
+"""A Job's status in the words of a timeline: as a whole, and what its conditions say of the way to its end."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from mirror.batch import conditions, views
+from mirror.model import names
+from mirror.model.views import Moment
 
 _COUNTED = ("active", "ready", "succeeded", "failed", "terminating")
 _ENDING = (conditions.FAILURE_TARGET, conditions.SUCCESS_CRITERIA_MET)
+_TEXT_OF_CONDITION = {
+    conditions.SUCCESS_CRITERIA_MET: "success criteria met; terminating pods",
+    conditions.FAILURE_TARGET: "failed; terminating pods",
+}
 
 
 def describe(status: Mapping[str, Any]) -> tuple[str, str]:
@@ -38,3 +44,22 @@ def _counted(is_suspended: bool, has_begun: bool, *numbers: int) -> str:
 def _shared(text: str) -> str:
     """The same text once, however many sources it is told of."""
     return text
+
+
+def steps(status: Mapping[str, Any]) -> Iterator[Moment]:
+    """Its suspensions, the way to its end, and whatever else somebody says of it in a condition."""
+    for condition in conditions.of(status):
+        text = _text_of_condition(condition)
+        if text:
+            yield Moment(at=views.text(condition.get("lastTransitionTime")), kind="Status", text=text)
+
+
+def _text_of_condition(condition: conditions.Condition) -> str:
+    """Of one that neither records something nor ends the Job."""
+    kind, is_true = views.text(condition.get("type")), condition.get("status") == conditions.TRUE
+    if kind == conditions.SUSPENDED:
+        return "suspended" if is_true else "resumed"
+    if not is_true or kind in (names.PLACED, names.MIRRORED, *conditions.FINAL):
+        return ""
+    parts = (_TEXT_OF_CONDITION.get(kind, kind), *(views.text(condition.get(part)) for part in ("reason", "message")))
+    return ": ".join(filter(None, parts))

@@ -1,0 +1,35 @@
+"""What a manager may do with a kind on each cluster, as a Role says it. Pure.
+
+The shipped manifests (``config/rbac``) grant exactly this for every kind of the table, which a test compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mirror.kinds.base import Kind
+
+MIRROR_VERBS = ("get", "list", "watch", "create", "patch", "delete")
+SOURCE_VERBS = ("get", "list", "watch")
+
+Right = tuple[str, str, str]
+"""Group, resource with its subresource, verb."""
+
+
+def on_management(kind: Kind) -> frozenset[Right]:
+    """Sources are watched and their status is written.
+
+    Annotations go with the status, or, where the API server drops them there, in a request of their own (D25).
+    """
+    resource = kind.resource
+    rights = {*_rights(kind, resource.plural, SOURCE_VERBS), (resource.group, f"{resource.plural}/status", "patch")}
+    return frozenset(rights if kind.keeps_metadata_in_status else {*rights, (resource.group, resource.plural, "patch")})
+
+
+def on_worker(kind: Kind) -> frozenset[Right]:
+    """Mirrors are followed, made, changed and deleted; their status is only read, with them."""
+    return frozenset(_rights(kind, kind.resource.plural, MIRROR_VERBS))
+
+
+def _rights(kind: Kind, resource: str, verbs: Iterable[str]) -> set[Right]:
+    return {(kind.resource.group, resource, verb) for verb in verbs}
