@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Protocol
 
 from mirror.access.reporting import AddressPublisher
@@ -26,9 +25,6 @@ from mirror.telemetry.metrics import Metrics
 from mirror.webhook.bundles import Bundles
 from mirror.webhook.routes import routes as webhook_routes
 from mirror.workers.registry import Registry
-
-ACCESS_KIND = "Job"
-"""Whose objects users can ask ``access`` for: one kind so far."""
 
 
 class ManagerState(Protocol):
@@ -91,14 +87,14 @@ async def _https(settings: Settings, management: Client, manager: ManagerState) 
 def _access(settings: Settings, management: Client, manager: ManagerState, certificates: Certificates) -> Routes:
     """What users are told of their Jobs' mirrors; where, is told by the leader."""
     mirroring, log = manager.mirroring, get_log("access")
-    known, kind = mirroring.known(), mirroring.sources.kinds[ACCESS_KIND]
+    known = mirroring.known()
     around = Around(
         management=management,
-        kind=kind,
-        sources=mirroring.sources.of(kind),
+        kinds=mirroring.sources.kinds,
+        sources=mirroring.sources.get,
         registry=manager.registry,
         known=known,
-        obstacles_of_draft=partial(known.obstacles_of_draft, kind),
+        obstacles_of_draft=known.obstacles_of_draft,
         transform=mirroring.transform,
         managed_by=settings.managed_by,
     )

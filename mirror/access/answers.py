@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from mirror.kinds.base import Kind
+from mirror.kinds.registry import resource_name
 from mirror.model.text import clean
 
 JSON_TYPE = "application/json"
@@ -85,15 +87,16 @@ def refusal(refused: StatusError) -> Answer:
     return Answer(refused.code, _encode(cleaned(status)), tuple(headers))
 
 
-def no_job(namespace: str, name: str) -> StatusError:
-    """There is no mirrored Job of this name."""
-    text = f'jobs.batch "{name}" not found in namespace {namespace} among the Jobs that are mirrored'
-    return StatusError(404, text, details={"name": name, "group": "batch", "kind": "jobs"})
+def no_source(kind: Kind, namespace: str, name: str) -> StatusError:
+    """404: there is no mirrored object of this kind and name."""
+    what, resource = resource_name(kind), kind.resource
+    text = f'{what} "{name}" not found in namespace {namespace} among the {kind.name}s that are mirrored'
+    return StatusError(404, text, details={"name": name, "group": resource.group, "kind": resource.plural})
 
 
-def no_pod(name: str) -> StatusError:
-    """A pod that does not exist, or is not of this Job: the same answer, so that nobody learns which."""
-    text = f'pods "{name}" not found among the pods of this Job on its worker'
+def no_pod(kind: Kind, name: str) -> StatusError:
+    """404: the pod does not exist, or is not of this mirror; one answer for both, so that nobody learns which."""
+    text = f'pods "{name}" not found among the pods of this {kind.name} on its worker'
     return StatusError(404, text, details={"name": name, "kind": "pods"})
 
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from mirror.access.answers import StatusError, no_pod
 from mirror.access.bounds import Bounds
 from mirror.access.mirrors import Mirror, Mirrors, refusal_of
-from mirror.access.pods import INDEX, Pod, choose
+from mirror.access.pods import Pod, choose
 from mirror.access.request_parsing import LogOptions, Page
 from mirror.access.reviews import Person
 from mirror.kube.errors import KubeError, describe
@@ -53,21 +53,22 @@ class Logs:
         """The pod that is meant.
 
         Raises:
-            StatusError: there is none, or none of this Job's.
+            StatusError: there is none, or none of this mirror's.
         """
         if wanted.pod:
-            pod = await self._mirrors.pod(mirror, wanted.pod, person)
-            index = (pod.metadata.annotations or {}).get(INDEX) or (pod.metadata.labels or {}).get(INDEX)
+            pod, key = await self._mirrors.pod(mirror, wanted.pod, person), mirror.kind.pod_index
+            index = (pod.metadata.annotations or {}).get(key) or (pod.metadata.labels or {}).get(key)
             if wanted.index is not None and index != str(wanted.index):
-                raise no_pod(wanted.pod)
+                raise no_pod(mirror.kind, wanted.pod)
             return pod
         pods, _ = await self._mirrors.pods(mirror, Page(index=wanted.index), person)
         chosen = choose(pods)
         if chosen is None:
             which = f" of index {wanted.index}" if wanted.index is not None else ""
-            raise StatusError(
-                404, f"the Job has no pods{which} on worker {mirror.worker.name} (not yet, or not any more)"
+            text = (
+                f"the {mirror.kind.name} has no pods{which} on worker {mirror.worker.name} (not yet, or not any more)"
             )
+            raise StatusError(404, text)
         return chosen
 
     def containers(self, pod: Pod, wanted: LogOptions) -> tuple[str, ...]:
@@ -126,7 +127,7 @@ class Logs:
                 # A log is asked for by name: had another pod taken the name meanwhile, it would be that one's.
                 again = await self._mirrors.pod(mirror, pod.metadata.name, person)
                 if again.metadata.uid != pod.metadata.uid:
-                    raise no_pod(pod.metadata.name)
+                    raise no_pod(mirror.kind, pod.metadata.name)
                 yield pieces
         except KubeError as error:
             raise refusal_of(error, worker.name, "get pods/log") from error

@@ -8,16 +8,15 @@ A worker is asked by its own client, after what mirroring has to ask, few reques
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from mirror.access.answers import StatusError, no_job, no_pod
+from mirror.access.answers import StatusError, no_pod, no_source
 from mirror.access.bounds import Bounds
-from mirror.access.pods import INDEX, BadList, Event, Listed, Pod, read_events, read_list, read_pods
+from mirror.access.pods import BadList, Event, Listed, Pod, read_events, read_list, read_pods
 from mirror.access.request_parsing import Page
 from mirror.access.reviews import Person
-from mirror.batch.label_selectors import selector_of
 from mirror.batch.syntax import subdomain_problems
 from mirror.decide.identity import Identity, identify
 from mirror.kinds.base import Kind
@@ -27,12 +26,11 @@ from mirror.kube.objects import Object
 from mirror.kube.requests import Rank, Request
 from mirror.kube.resources import EVENTS, PODS
 from mirror.model import names
+from mirror.model.keys import SourceKey
 from mirror.model.text import clean
-from mirror.runtime.store import Store
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
-CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 RIGHTS_FILE = "config/rbac/worker-logs.yaml"
 
 
@@ -40,6 +38,7 @@ RIGHTS_FILE = "config/rbac/worker-logs.yaml"
 class Mirror:
     """A source's mirror, as the worker's watch has shown it."""
 
+    kind: Kind
     source: Object
     found: Object
     worker: Worker
@@ -52,12 +51,17 @@ class Mirror:
     def namespace(self) -> str:
         return self.found.metadata.namespace
 
+    def controls(self, pod: Pod) -> bool:
+        """Whether a pod is this very object's."""
+        return pod.is_controlled_by(self.kind.resource.kind, self.uid)
+
 
 class Mirrors:
     """Looks for mirrors in caches, and for what is in them on workers."""
 
-    def __init__(self, kind: Kind, sources: Store, registry: Registry, *, origin: str, bounds: Bounds) -> None:
-        self._kind = kind
+    def __init__(
+        self, sources: Callable[[SourceKey], Object | None], registry: Registry, *, origin: str, bounds: Bounds
+    ) -> None:
         self._sources = sources
         self._registry = registry
         self._origin = origin
@@ -65,38 +69,42 @@ class Mirrors:
         # Requests under way, by worker: one that hangs holds a few of them and nobody else's.
         self._under_way: dict[str, int] = {}
 
-    def source(self, namespace: str, name: str) -> Object:
-        """Raises StatusError: 404."""
-        found = self._sources.get(namespace, name)
+    def source(self, kind: Kind, namespace: str, name: str) -> Object:
+        """Find a source in the cache.
+
+        Raises:
+            StatusError: 404.
+        """
+        found = self._sources(SourceKey(kind.name, namespace, name))
         if found is None:
-            raise no_job(namespace, name)
+            raise no_source(kind, namespace, name)
         return found
 
-    def mirror(self, source: Object) -> Mirror:
-        """The mirror that is recorded.
+    def mirror(self, kind: Kind, source: Object) -> Mirror:
+        """Find the mirror that is recorded on a source of this kind (D1).
 
         Raises:
             StatusError: 409 while there is none, 503 while its worker is unreachable.
         """
-        name = self._kind.summary(source).placed
+        name = kind.summary(source).placed
         if name is None:
             why = source.annotations.get(names.WAITING_BECAUSE)
-            raise StatusError(409, f"the Job has no worker yet{f': {why}' if why else ''}")
+            raise StatusError(409, f"the {kind.name} has no worker yet{f': {why}' if why else ''}")
         worker = self._registry.workers.get(name)
         if worker is None or not worker.is_reachable:
             # Why, is for operators: it may hold the address of the worker.
             raise StatusError(503, f"worker {name} is unreachable from the manager; its operator can see why")
         metadata = source.metadata
-        found = worker.mirrors_of(self._kind).get(worker.namespace_of(metadata.namespace), metadata.name)
-        identity = self._identity(source, found) if found is not None else Identity.FOREIGN
+        found = worker.mirrors_of(kind).get(worker.namespace_of(metadata.namespace), metadata.name)
+        identity = self._identity(kind, source, found) if found is not None else Identity.FOREIGN
         if found is None or identity in (Identity.FOREIGN, Identity.NAMESAKE):
-            raise StatusError(409, f"worker {name} has no mirror of this Job (not yet, or not any more)")
+            raise StatusError(409, f"worker {name} has no mirror of this {kind.name} (not yet, or not any more)")
         if identity is Identity.REPLACED:
-            raise StatusError(409, f"the mirror on worker {name} is not the one that is recorded on the Job")
-        return Mirror(source, found, worker)
+            raise StatusError(409, f"the mirror on worker {name} is not the one that is recorded on the {kind.name}")
+        return Mirror(kind, source, found, worker)
 
-    def _identity(self, source: Object, found: Object) -> Identity:
-        uid, recorded = source.metadata.uid, self._kind.summary(source).mirror_uid
+    def _identity(self, kind: Kind, source: Object, found: Object) -> Identity:
+        uid, recorded = source.metadata.uid, kind.summary(source).mirror_uid
         its = found.metadata.uid
         return identify(its, found.labels, origin=self._origin, source_uid=uid, recorded_uid=recorded)
 
@@ -108,9 +116,9 @@ class Mirrors:
         Raises:
             StatusError: the worker does not give them.
         """
-        selector = _pod_selector(mirror)
+        selector, index = mirror.kind.pod_selector(mirror.found), mirror.kind.pod_index
         if page.index is not None:
-            selector += f",{INDEX}={page.index}"
+            selector += f",{index}={page.index}"
         request = requests.list_page(
             PODS,
             namespace=mirror.namespace,
@@ -122,8 +130,8 @@ class Mirrors:
         # A name that no API server stores could only do harm: it goes into headers and paths.
         found = [
             pod
-            for pod in read_pods(listed.items)
-            if pod.is_controlled_by(mirror.uid) and not subdomain_problems(pod.metadata.name)
+            for pod in read_pods(listed.items, index=index)
+            if mirror.controls(pod) and not subdomain_problems(pod.metadata.name)
         ]
         return found, listed.continue_token
 
@@ -136,10 +144,10 @@ class Mirrors:
         try:
             raw = await self._send(mirror, requests.get(PODS, name, namespace=mirror.namespace), person, "get pods")
         except NotFound:
-            raise no_pod(name) from None
-        found = read_pods([raw])
-        if not found or found[0].metadata.name != name or not found[0].is_controlled_by(mirror.uid):
-            raise no_pod(name)
+            raise no_pod(mirror.kind, name) from None
+        found = read_pods([raw], index=mirror.kind.pod_index)
+        if not found or found[0].metadata.name != name or not mirror.controls(found[0]):
+            raise no_pod(mirror.kind, name)
         return found[0]
 
     # -- events -------------------------------------------------------------------------------------------------------
@@ -239,11 +247,3 @@ def refusal_of(error: KubeError, worker: str, doing: str) -> StatusError:
     if hasattr(error, "code"):
         return StatusError(502, f"worker {worker} failed: {clean(str(error))}")
     return StatusError(504, f"worker {worker} is unreachable: {clean(describe(error))}")
-
-
-def _pod_selector(mirror: Mirror) -> str:
-    """How its pods are found; whose they are is looked at afterwards."""
-    spec = mirror.found.spec_dict()
-    if spec.get("manualSelector") is not True:
-        return f"{CONTROLLER_UID}={mirror.uid}"
-    return str(selector_of(spec.get("selector")))

@@ -17,7 +17,6 @@ from mirror.kube.objects import JUNK, OwnerReference
 
 T = TypeVar("T")
 
-INDEX = "batch.kubernetes.io/job-completion-index"
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 MOST_CONTAINERS = 64
 MOST_CONDITIONS = 16
@@ -28,7 +27,6 @@ MOST_ITEM_BYTES = 3 << 20
 MOST_PARTS = 1_000_000
 """Values in one answer: tiny ones by the million, which nobody's pods are, would cost a hundred times their length."""
 
-_SHOWN_ANNOTATIONS = (INDEX, DEFAULT_CONTAINER)
 Json = dict[str, Any]
 
 
@@ -57,7 +55,6 @@ class _Meta(msgspec.Struct, rename="camel", omit_defaults=True):
 
     def __post_init__(self) -> None:
         self.labels = _first(self.labels, MOST_LABELS)
-        self.annotations = {key: value for key, value in (self.annotations or {}).items() if key in _SHOWN_ANNOTATIONS}
         self.owner_references = _cut(self.owner_references, MOST_OWNERS)
 
 
@@ -143,10 +140,10 @@ class Pod(msgspec.Struct, rename="camel"):
     spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
     status: _PodStatus = msgspec.field(default_factory=_PodStatus)
 
-    def is_controlled_by(self, uid: str) -> bool:
-        """Whether this uid is its one controller: a label says nothing, anybody may write it."""
+    def is_controlled_by(self, kind: str, uid: str) -> bool:
+        """Whether the object of this kind and uid is its one controller: a label says nothing, anybody may write it."""
         owners = [one for one in self.metadata.owner_references or () if one.controller]
-        return len(owners) == 1 and owners[0].kind == "Job" and owners[0].uid == uid
+        return len(owners) == 1 and owners[0].kind == kind and owners[0].uid == uid
 
     @property
     def containers(self) -> tuple[str, ...]:
@@ -254,9 +251,19 @@ def read_list(raw: bytes, *, most: int) -> Listed:
     return Listed((found.items or [])[:most], (found.metadata or _ListMeta()).continue_token)
 
 
-def read_pods(items: Iterable[msgspec.Raw | bytes]) -> list[Pod]:
-    """Those of them that are pods."""
-    return _readable(_pod, items)
+def read_pods(items: Iterable[msgspec.Raw | bytes], *, index: str = "") -> list[Pod]:
+    """Those of them that are pods.
+
+    Args:
+        items: as a worker sent them.
+        index: the annotation that holds a pod's index (``Kind.pod_index``); of all others but one nothing is kept.
+    """
+    found = _readable(_pod, items)
+    for pod in found:
+        annotations = pod.metadata.annotations or {}
+        kept = {key: annotations[key] for key in (index, DEFAULT_CONTAINER) if key in annotations}
+        pod.metadata.annotations = kept
+    return found
 
 
 def read_events(items: Iterable[msgspec.Raw | bytes]) -> list[Event]:

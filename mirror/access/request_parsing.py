@@ -1,4 +1,6 @@
-"""Reads a request: which Job, what of it, every parameter checked. Pure; any bytes give at most a ``StatusError``.
+"""Reads a request: of which kind, which object, what of it, every parameter checked. Pure.
+
+Any bytes give at most a ``StatusError``. A path names a kind by its resource: ``jobs``, or ``jobs.batch``.
 
 The grammar is in docs/access.md. Not here: who asks (``reviews``) and what is answered (``service``).
 """
@@ -6,13 +8,16 @@ The grammar is in docs/access.md. Not here: who asks (``reviews``) and what is a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 from urllib.parse import parse_qsl, unquote
 
 from mirror.access.answers import StatusError
+from mirror.access.bounds import Bounds
 from mirror.batch import times
 from mirror.batch.syntax import label_problems, subdomain_problems
+from mirror.kinds.base import Kind
+from mirror.kinds.registry import Kinds, UnknownKind, resource_name
 
 T = TypeVar("T")
 
@@ -61,19 +66,24 @@ class LogOptions:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is wanted. ``namespace`` None: of all; ``name`` empty: the list; ``what`` empty: the Job itself."""
+    """What is wanted. ``namespace`` None: of all; ``name`` empty: the list; ``what`` empty: the object itself."""
 
+    kind: Kind | None
+    """Of what is asked for; None: it is a draft in the request's body, which says it and need not exist."""
     namespace: str | None = None
     name: str = ""
     what: str = ""
     page: Page = Page()
     log: LogOptions = LogOptions()
-    is_draft: bool = False
-    """About a Job in the request's body that need not exist."""
 
 
-def read(asked: Asked, *, most_tail_lines: int, most_items: int, most_bytes: int) -> Question:
+def read(asked: Asked, kinds: Kinds, bounds: Bounds) -> Question:
     """Understand a request.
+
+    Args:
+        asked: as it came.
+        kinds: those that can be asked for.
+        bounds: the largest numbers that parameters may have.
 
     Raises:
         StatusError: 400, 404 for a path that is none of ours, 405.
@@ -83,34 +93,42 @@ def read(asked: Asked, *, most_tail_lines: int, most_items: int, most_bytes: int
     parameters = _Parameters(query)
     if parts == ["v1", "diff"]:
         _require(asked.method, "POST")
-        question = Question(what="diff", is_draft=True)
+        question = Question(None, what="diff")
     else:
-        question = _question(parts)
+        question = _question(parts, kinds)
         _require(asked.method, "GET")
     match question.what:
         case "log":
-            log = _log_options(parameters, most_tail_lines, most_bytes)
-            question = Question(question.namespace, question.name, question.what, log=log)
+            question = replace(question, log=_log_options(parameters, bounds))
         case "pods" | "events" | "":
-            page = _page(parameters, most_items)
-            question = Question(question.namespace, question.name, question.what, page)
+            question = replace(question, page=_page(parameters, question.kind, bounds.jobs))
         case _:
             pass
     parameters.end()
+    if question.log.index is not None:
+        _check_index(question.kind)
     return question
 
 
-def _question(parts: list[str]) -> Question:
+def _question(parts: list[str], kinds: Kinds) -> Question:
     match parts:
-        case ["v1", "jobs"]:
-            return Question()
-        case ["v1", "namespaces", namespace, "jobs"]:
-            return Question(_namespace(namespace))
-        case ["v1", "namespaces", namespace, "jobs", name]:
-            return Question(_namespace(namespace), _name(name))
-        case ["v1", "namespaces", namespace, "jobs", name, ("pods" | "events" | "log" | "diff") as what]:
-            return Question(_namespace(namespace), _name(name), what)
+        case ["v1", resource]:
+            return Question(_kind(resource, kinds))
+        case ["v1", "namespaces", namespace, resource]:
+            return Question(_kind(resource, kinds), _namespace(namespace))
+        case ["v1", "namespaces", namespace, resource, name]:
+            return Question(_kind(resource, kinds), _namespace(namespace), _name(name))
+        case ["v1", "namespaces", namespace, resource, name, ("pods" | "events" | "log" | "diff") as what]:
+            return Question(_kind(resource, kinds), _namespace(namespace), _name(name), what)
     raise StatusError(404, "there is no such page; see docs/access.md")
+
+
+def _kind(resource: str, kinds: Kinds) -> Kind:
+    try:
+        return kinds.by_path_name(resource)
+    except UnknownKind:
+        known = ", ".join(map(resource_name, kinds))
+        raise StatusError(404, f"there is no such page; see docs/access.md (resources here: {known})") from None
 
 
 def _require(method: str, wanted: str) -> None:
@@ -126,7 +144,7 @@ def _namespace(text: str) -> str:
 
 def _name(text: str) -> str:
     if subdomain_problems(text):
-        raise StatusError(400, "the Job's name is no valid name")
+        raise StatusError(400, "the object's name is no valid name")
     return text
 
 
@@ -137,14 +155,22 @@ def _decoded(part: str) -> str:
         raise StatusError(400, "the path is not UTF-8") from None
 
 
-def _page(parameters: _Parameters, most_items: int) -> Page:
+def _page(parameters: _Parameters, kind: Kind | None, most_items: int) -> Page:
     token = parameters.text("continue")
     if len(token) > LONGEST_CONTINUE or not token.isascii() or not token.isprintable():
         raise StatusError(400, "continue: not a token that was given out here")
-    return Page(parameters.number("limit", 1, most_items), token, parameters.number("index", 0, MOST_INDEX))
+    found = Page(parameters.number("limit", 1, most_items), token, parameters.number("index", 0, MOST_INDEX))
+    if found.index is not None:
+        _check_index(kind)
+    return found
 
 
-def _log_options(parameters: _Parameters, most_tail_lines: int, most_bytes: int) -> LogOptions:
+def _check_index(kind: Kind | None) -> None:
+    if kind is not None and not kind.pod_index:
+        raise StatusError(400, f"index: pods of a {kind.name} have none")
+
+
+def _log_options(parameters: _Parameters, bounds: Bounds) -> LogOptions:
     found = LogOptions(
         pod=parameters.checked("pod", subdomain_problems),
         container=parameters.checked("container", label_problems),
@@ -153,10 +179,10 @@ def _log_options(parameters: _Parameters, most_tail_lines: int, most_bytes: int)
         timestamps=parameters.flag("timestamps"),
         previous=parameters.flag("previous"),
         all_containers=parameters.flag("allContainers"),
-        tail_lines=parameters.number("tailLines", 0, most_tail_lines),
+        tail_lines=parameters.number("tailLines", 0, bounds.tail_lines),
         since_seconds=parameters.number("sinceSeconds", 1, MOST_SECONDS),
         since_time=parameters.time("sinceTime"),
-        limit_bytes=parameters.number("limitBytes", 1, most_bytes),
+        limit_bytes=parameters.number("limitBytes", 1, bounds.log_bytes),
     )
     if found.since_seconds is not None and found.since_time:
         raise StatusError(400, "at most one of sinceTime and sinceSeconds")

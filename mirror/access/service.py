@@ -1,7 +1,7 @@
 """Answers users' requests about their Jobs' mirrors: who asks, what they may, what there is. Free of HTTP (``web``).
 
-Nothing is looked for before the rights are sure, so that refusals tell nothing. Each request leaves one line in the
-log: who, what, of which Job, and the verdict; never a token or content.
+Nothing is looked for before the rights are sure, so that refusals tell nothing; each kind has rights of its own. Each
+request leaves one line in the log: who, what, of which object, and the verdict; never a token or content.
 """
 
 from __future__ import annotations
@@ -12,24 +12,26 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from mirror.access import request_parsing
-from mirror.access.answers import Answer, StatusError, no_job, refusal, whole
+from mirror.access.answers import Answer, StatusError, no_source, refusal, whole
 from mirror.access.bounds import Bounds
 from mirror.access.comparing import Comparing
 from mirror.access.logs import Cut, Logs, Out
-from mirror.access.mirrors import Mirrors
+from mirror.access.mirrors import Mirror, Mirrors
 from mirror.access.request_parsing import Asked, Question
 from mirror.access.reviews import Person, ResourceAttributes, Reviews
 from mirror.batch.syntax import label_problems
 from mirror.kinds.base import BadDraft, Kind, MirrorTransform
+from mirror.kinds.registry import Kinds
 from mirror.kinds.report import Report
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError, describe
 from mirror.kube.limits import Limiter
-from mirror.kube.objects import Object, Partial, size_of
+from mirror.kube.objects import JUNK, Object, Partial, size_of
 from mirror.model.keys import SourceKey
 from mirror.model.views import Known
-from mirror.runtime.store import Store
 from mirror.serving.peers import peer_of
 from mirror.telemetry.logs import Log
 from mirror.workers.registry import Registry
@@ -47,12 +49,13 @@ class Around:
     """What ``access`` needs of the manager."""
 
     management: Client
-    kind: Kind
+    kinds: Kinds
     """Whose objects can be asked for."""
-    sources: Store
+    sources: Callable[[SourceKey], Object | None]
+    """A source from the cache."""
     registry: Registry
     known: Known
-    obstacles_of_draft: Callable[[Object], Mapping[str, str]]
+    obstacles_of_draft: Callable[[Kind, Object], Mapping[str, str]]
     transform: MirrorTransform
     managed_by: str
 
@@ -85,9 +88,7 @@ class Access:
         self._log = log
         self._bounds = bounds or Bounds()
         self._reviews = Reviews(around.management)
-        self._mirrors = Mirrors(
-            around.kind, around.sources, around.registry, origin=around.transform.origin, bounds=self._bounds
-        )
+        self._mirrors = Mirrors(around.sources, around.registry, origin=around.transform.origin, bounds=self._bounds)
         self._logs = Logs(self._mirrors, self._bounds)
         self._comparing = Comparing()
         now = asyncio.get_running_loop().time
@@ -126,13 +127,14 @@ class Access:
         try:
             async with asyncio.timeout(self._bounds.decide_seconds):
                 person, question = await self._admit(asked, line)
-                if question.is_draft:
+                kind = question.kind
+                if kind is None:
                     answer = await self._about_draft(reply, person, line)
                 else:
-                    await self._require(person, _rights(question))
+                    await self._require(person, _rights(kind, question))
                     if question.what == "log":
-                        return await self._open_log(question, person, stack, line)
-                    answer = await self._answer(question, person)
+                        return await self._open_log(self._mirror(kind, question), question, person, stack, line)
+                    answer = await self._answer(kind, question, person)
                 return _sending(whole(answer))
         except TimeoutError:
             raise StatusError(504, "no answer in time") from None
@@ -149,10 +151,7 @@ class Access:
         line.user = person.name
         if any(name.startswith(_PREFIX) for name in asked.headers):
             raise StatusError(400, "impersonation is not supported; use a token of that user")
-        bounds = self._bounds
-        question = request_parsing.read(
-            asked, most_tail_lines=bounds.tail_lines, most_items=bounds.jobs, most_bytes=bounds.log_bytes
-        )
+        question = request_parsing.read(asked, self._around.kinds, self._bounds)
         line.question = question
         if not question.name:
             # Thousands of Jobs are gone through, or a long body: that takes its time.
@@ -165,56 +164,60 @@ class Access:
 
     # -- what there is ------------------------------------------------------------------------------------------------
 
-    async def _answer(self, question: Question, person: Person) -> object:
+    async def _answer(self, kind: Kind, question: Question, person: Person) -> object:
         if not question.name:
-            return self._list(question)
-        namespace = question.namespace or ""
-        source = self._mirrors.source(namespace, question.name)
+            return self._list(kind, question)
         match question.what:
             case "pods":
-                pods, token = await self._mirrors.pods(self._mirrors.mirror(source), self._page(question), person)
+                pods, token = await self._mirrors.pods(self._mirror(kind, question), self._page(question), person)
                 items = [pod.shown() for pod in pods]
                 return {"kind": "PodList", "apiVersion": "v1", "metadata": {"continue": token}, "items": items}
             case "events":
-                found, is_cut = await self._mirrors.events(self._mirrors.mirror(source), self._page(question), person)
+                found, is_cut = await self._mirrors.events(self._mirror(kind, question), self._page(question), person)
                 events = [event.shown() for event in found]
                 return {"kind": "EventList", "apiVersion": "v1", "metadata": {}, "items": events, "isCut": is_cut}
             case "diff":
-                return await self._differences(source)
-        return self._job(namespace, question.name)
+                return await self._differences(kind, self._source(kind, question))
+        return self._job(kind, question)
+
+    def _source(self, kind: Kind, question: Question) -> Object:
+        return self._mirrors.source(kind, question.namespace or "", question.name)
+
+    def _mirror(self, kind: Kind, question: Question) -> Mirror:
+        return self._mirrors.mirror(kind, self._source(kind, question))
 
     def _take_turn(self) -> None:
         """Go on only if not too many do what takes long; who has no right to it does not get here."""
         if not self._lists.acquire_nowait():
             raise StatusError(429, "too many requests for lists and drafts; retry in one second", retry_after_seconds=1)
 
-    def _list(self, question: Question) -> object:
+    def _list(self, kind: Kind, question: Question) -> object:
         self._take_turn()
-        jobs = self._around.known.jobs(question.namespace, most=(question.page.most or self._bounds.items) + 1)
         most = question.page.most or self._bounds.items
+        jobs = self._around.known.jobs(question.namespace, kind=kind.name, most=most + 1)
         return {"items": jobs[:most], "isCut": len(jobs) > most}
 
-    def _job(self, namespace: str, name: str) -> object:
+    def _job(self, kind: Kind, question: Question) -> object:
         known = self._around.known
-        key = SourceKey(self._around.kind.name, namespace, name)
+        key = SourceKey(kind.name, question.namespace or "", question.name)
         found = known.job(key)
         if found is None:
-            raise no_job(namespace, name)
+            raise no_source(kind, key.namespace, key.name)
         obstacles = known.placement_obstacles(key) if found.state in ("Waiting", "Suspended") else {}
         waiting = "" if found.is_finished else found.because
         return {"job": found, "timeline": known.timeline(key), "waiting": waiting, "lacks": dict(obstacles)}
 
-    async def _differences(self, source: Object) -> object:
+    async def _differences(self, kind: Kind, source: Object) -> object:
         around = self._around
-        name = around.kind.summary(source).placed
+        name = kind.summary(source).placed
         if name is None:
-            report = await self._comparing.run(lambda: self._before(source), size_of(source))
+            report = await self._comparing.run(lambda: self._before(kind, source), size_of(source))
             return {"worker": "", "mirror": "", "report": report}
-        mirror = self._mirrors.mirror(source)
+        mirror = self._mirrors.mirror(kind, source)
         if isinstance(mirror.found, Partial):
             raise StatusError(503, f"the mirror on worker {name} is too large to be compared")
         report = await self._comparing.run(
-            lambda: around.kind.differences_between(
+            lambda: kind.differences_between(
                 source, mirror.found, transform=around.transform, managed_by=around.managed_by
             ),
             size_of(source) + size_of(mirror.found),
@@ -223,17 +226,21 @@ class Access:
 
     async def _about_draft(self, reply: Reply, person: Person, line: _Line) -> object:
         body = await reply.body(self._bounds.draft_bytes)
-        draft = await self._comparing.run(lambda: _draft(self._around.kind, body), len(body))
-        line.fields |= {"namespace": draft.metadata.namespace, "job": draft.metadata.name}
-        await self._require(person, [ResourceAttributes("create", "jobs", draft.metadata.namespace, "batch")])
+        kind, draft = await self._comparing.run(lambda: _draft(self._around.kinds, body), len(body))
+        line.fields |= {"kind": kind.name, "namespace": draft.metadata.namespace, "job": draft.metadata.name}
+        await self._require(person, [_right("create", kind, draft.metadata.namespace)])
         self._take_turn()
-        around = self._around
-        report = await self._comparing.run(lambda: self._before(draft), size_of(draft))
-        return {"worker": "", "mirror": "", "report": report, "lacks": dict(around.obstacles_of_draft(draft))}
+        report = await self._comparing.run(lambda: self._before(kind, draft), size_of(draft))
+        return {
+            "worker": "",
+            "mirror": "",
+            "report": report,
+            "lacks": dict(self._around.obstacles_of_draft(kind, draft)),
+        }
 
-    def _before(self, source: Object) -> Report:
+    def _before(self, kind: Kind, source: Object) -> Report:
         around = self._around
-        return around.kind.differences_before(source, transform=around.transform, managed_by=around.managed_by)
+        return kind.differences_before(source, transform=around.transform, managed_by=around.managed_by)
 
     def _page(self, question: Question) -> request_parsing.Page:
         """Lists from workers are shorter than lists of Jobs."""
@@ -243,12 +250,11 @@ class Access:
     # -- logs ---------------------------------------------------------------------------------------------------------
 
     async def _open_log(
-        self, question: Question, person: Person, stack: AsyncExitStack, line: _Line
+        self, mirror: Mirror, question: Question, person: Person, stack: AsyncExitStack, line: _Line
     ) -> Callable[[Reply], Awaitable[None]]:
         """Find the pod and open its log; what is left to do is to hand it on."""
         wanted, logs = question.log, self._logs
         line.fields["pod"] = wanted.pod
-        mirror = self._mirrors.mirror(self._mirrors.source(question.namespace or "", question.name))
         stack.enter_context(logs.counted(person, question.namespace or ""))
         pod = await logs.pod(mirror, wanted, person)
         containers = logs.containers(pod, wanted)
@@ -273,11 +279,12 @@ class Access:
     def _audit(self, line: _Line, code: int, because: str = "") -> None:
         if not line.user and not self._strangers.acquire_nowait():
             return
-        question = line.question or Question()
+        question = line.question or Question(None)
         fields: dict[str, object] = {
             "user": line.user or "(nobody known)",
             "peer": line.asked.peer,
             "verb": question.what or ("get" if question.name else "list") if line.question else line.asked.method,
+            **({"kind": question.kind.name} if question.kind else {}),
             "namespace": question.namespace or "",
             "job": question.name,
             **line.fields,
@@ -289,12 +296,12 @@ class Access:
         self._log.bind(**fields).info("access")
 
 
-def _rights(question: Question) -> list[ResourceAttributes]:
+def _rights(kind: Kind, question: Question) -> list[ResourceAttributes]:
     """What one has to be allowed on the management cluster to be told."""
     namespace = question.namespace or ""
     if not question.name:
-        return [ResourceAttributes("list", "jobs", namespace, "batch")]
-    rights = [ResourceAttributes("get", "jobs", namespace, "batch", name=question.name)]
+        return [_right("list", kind, namespace)]
+    rights = [_right("get", kind, namespace, question.name)]
     match question.what:
         case "log":
             rights.append(ResourceAttributes("get", "pods", namespace, subresource="log"))
@@ -305,11 +312,28 @@ def _rights(question: Question) -> list[ResourceAttributes]:
     return rights
 
 
+def _right(verb: str, kind: Kind, namespace: str, name: str = "") -> ResourceAttributes:
+    return ResourceAttributes(verb, kind.resource.plural, namespace, kind.resource.group, name=name)
+
+
 def _sending(answer: Answer) -> Callable[[Reply], Awaitable[None]]:
     return lambda reply: reply.whole(answer)
 
 
-def _draft(kind: Kind, body: bytes) -> Object:
+class _Typed(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+
+
+def _draft(kinds: Kinds, body: bytes) -> tuple[Kind, Object]:
+    """The object in a request's body, and of which kind it is."""
+    known = {(kind.resource.api_version, kind.resource.kind): kind for kind in kinds}
+    wanted = " or ".join(" ".join(names) for names in known)
+    try:
+        typed = msgspec.json.decode(body, type=_Typed)
+        kind = known[typed.api_version, typed.kind]
+    except (*JUNK, KeyError):
+        raise StatusError(400, f"this is no {wanted}") from None
     try:
         draft = kind.draft(body)
     except BadDraft as error:
@@ -317,4 +341,4 @@ def _draft(kind: Kind, body: bytes) -> Object:
     namespace = draft.metadata.namespace
     if label_problems(namespace):
         raise StatusError(400, "metadata.namespace: required")
-    return draft
+    return kind, draft

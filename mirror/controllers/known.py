@@ -40,9 +40,12 @@ class Knowledge:
         found = sorted(self.state.workers.values(), key=lambda worker: worker.name)
         return tuple(self._worker_view(worker) for worker in found)
 
-    def jobs(self, namespace: str | None = None, *, most: int | None = None) -> tuple[JobView, ...]:
+    def jobs(
+        self, namespace: str | None = None, *, kind: str | None = None, most: int | None = None
+    ) -> tuple[JobView, ...]:
         """All sources, or the newest of them, newest first."""
-        found = [one for one in self.state.sources if namespace is None or one[1].metadata.namespace == namespace]
+        sources = self.state.sources if kind is None else self.state.sources.of_kind(kind)
+        found = [one for one in sources if namespace is None or one[1].metadata.namespace == namespace]
         newest = heapq.nlargest(len(found) if most is None else most, found, key=_age)
         return tuple(self._view(*one) for one in newest)
 

@@ -30,9 +30,14 @@ class Sources:
         return sum(map(len, self._stores.values()))
 
     def __iter__(self) -> Iterator[tuple[Kind, Object]]:
-        for kind in self.kinds:
-            for found in self._stores[kind.name]:
-                yield kind, found
+        for name in self._stores:
+            yield from self.of_kind(name)
+
+    def of_kind(self, name: str) -> Iterator[tuple[Kind, Object]]:
+        """Those of the kind of this name."""
+        kind = self.kinds[name]
+        for found in self._stores[name]:
+            yield kind, found
 
     def report_load_to(self, on_load: Callable[[str, int], None]) -> None:
         """From now on, call this with a worker and its load whenever that is another than before."""

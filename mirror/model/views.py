@@ -88,8 +88,16 @@ class Known(Protocol):
         """All workers, by name."""
         ...
 
-    def jobs(self, namespace: str | None = None, *, most: int | None = None) -> tuple[JobView, ...]:
-        """All sources, newest first; ``most``: only so many, which is much cheaper where there are thousands."""
+    def jobs(
+        self, namespace: str | None = None, *, kind: str | None = None, most: int | None = None
+    ) -> tuple[JobView, ...]:
+        """All sources, newest first.
+
+        Args:
+            namespace: only those in this one.
+            kind: only those of this kind.
+            most: only so many, which is much cheaper where there are thousands.
+        """
         ...
 
     def keys(self) -> tuple[SourceKey, ...]:

@@ -52,7 +52,7 @@ def owner(**changes: Any) -> dict[str, Any]:
 def test_a_pod_belongs_to_its_controller(owners: list[dict[str, Any]], is_so: bool) -> None:
     """Labels say nothing; one controller with this uid does."""
     (found,) = read_pods([pod(ownerReferences=owners, labels={"batch.kubernetes.io/controller-uid": "u1"})])
-    assert found.is_controlled_by("u1") is is_so
+    assert found.is_controlled_by("Job", "u1") is is_so
 
 
 def test_the_pod_that_is_meant_is_one_that_runs_and_the_newest() -> None:
@@ -80,7 +80,7 @@ def test_what_is_shown_has_the_apis_shape_and_only_known_fields() -> None:
     raw = msgspec.json.decode(pod(annotations={"secret": "x", "batch.kubernetes.io/job-completion-index": "3"}))
     raw["spec"] |= {"volumes": [{"name": "v"}], "nodeName": "n1"}
     raw["spec"]["containers"][0]["env"] = [{"name": "A", "value": "b"}]
-    (found,) = read_pods([msgspec.json.encode(raw)])
+    (found,) = read_pods([msgspec.json.encode(raw)], index="batch.kubernetes.io/job-completion-index")
     shown = found.shown()
 
     assert shown["metadata"]["annotations"] == {"batch.kubernetes.io/job-completion-index": "3"}

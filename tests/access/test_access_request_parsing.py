@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import pytest
+from doubles.drills import DRILL, KINDS
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.access.answers import StatusError
+from mirror.access.bounds import Bounds
 from mirror.access.request_parsing import Asked, LogOptions, Page, Question, read
+from mirror.kinds.registry import BUILT_IN, Kinds
+from mirror.kinds.registry import JOB as KIND
 
+BOUNDS = Bounds(tail_lines=1000, jobs=500, log_bytes=10_000)
 JOB = "/v1/namespaces/team/jobs/train"
 
 
-def understood(target: str, method: str = "GET") -> Question:
-    return read(Asked(method, target), most_tail_lines=1000, most_items=500, most_bytes=10_000)
+def understood(target: str, method: str = "GET", kinds: Kinds = BUILT_IN) -> Question:
+    return read(Asked(method, target), kinds, BOUNDS)
 
 
 @pytest.mark.parametrize(
     ("target", "question"),
     [
-        ("/v1/jobs", Question()),
-        ("/v1/namespaces/team/jobs?limit=5", Question("team", page=Page(5))),
-        (JOB, Question("team", "train")),
-        (f"{JOB}/pods?index=3&continue=abc", Question("team", "train", "pods", Page(None, "abc", 3))),
-        (f"{JOB}/events", Question("team", "train", "events")),
-        (f"{JOB}/diff", Question("team", "train", "diff")),
-        (f"{JOB}/log", Question("team", "train", "log")),
+        ("/v1/jobs", Question(KIND)),
+        ("/v1/jobs.batch", Question(KIND)),
+        ("/v1/namespaces/team/jobs.batch/train/log", Question(KIND, "team", "train", "log")),
+        ("/v1/namespaces/team/jobs?limit=5", Question(KIND, "team", page=Page(5))),
+        (JOB, Question(KIND, "team", "train")),
+        (f"{JOB}/pods?index=3&continue=abc", Question(KIND, "team", "train", "pods", Page(None, "abc", 3))),
+        (f"{JOB}/events", Question(KIND, "team", "train", "events")),
+        (f"{JOB}/diff", Question(KIND, "team", "train", "diff")),
+        (f"{JOB}/log", Question(KIND, "team", "train", "log")),
         (
             f"{JOB}/log?pod=train-x&container=main&follow=1&tailLines=0&sinceSeconds=5&timestamps=true&previous=false",
             Question(
+                KIND,
                 "team",
                 "train",
                 "log",
@@ -46,6 +54,9 @@ def test_what_is_wanted_is_in_path_and_query(target: str, question: Question) ->
     ("target", "code", "told"),
     [
         ("/v1/other", 404, "no such page"),
+        ("/v1/jobs.batch.volcano.sh", 404, "no such page.*resources here: jobs.batch"),
+        ("/v1/Jobs", 404, "no such page"),
+        ("/v1/namespaces/team/drills.example.com/train", 404, "no such page"),
         ("/v1/namespaces/team/jobs/train/exec", 404, "no such page"),
         ("/v1/namespaces/Team/jobs", 400, "namespace"),
         ("/v1/namespaces/team/jobs/..%2f..%2fsecrets", 400, "name"),
@@ -85,6 +96,24 @@ def test_other_methods_are_refused(method: str, target: str) -> None:
     with pytest.raises(StatusError) as refused:
         understood(target, method)
     assert refused.value.code == 405
+
+
+def test_a_path_names_the_kind_by_its_resource() -> None:
+    """With its group wherever the plural alone could mean another kind; Jobs keep the paths that they had."""
+    for resource in ("drills", "drills.example.com"):
+        found = understood(f"/v1/namespaces/team/{resource}/train/log?container=main", kinds=KINDS)
+        assert (found.kind, found.name, found.log.container) == (DRILL, "train", "main")
+    assert understood(JOB, kinds=KINDS) == Question(KIND, "team", "train")
+    with pytest.raises(StatusError, match=r"resources here: jobs\.batch, drills\.example\.com"):
+        understood("/v1/others", kinds=KINDS)
+
+
+@pytest.mark.parametrize("what", ["pods", "events", "log"])
+def test_a_kind_whose_pods_have_no_index_is_not_asked_for_one(what: str) -> None:
+    """Rather than all of them, or none."""
+    with pytest.raises(StatusError, match="index: pods of a Drill have none") as refused:
+        understood(f"/v1/namespaces/team/drills/train/{what}?index=1", kinds=KINDS)
+    assert refused.value.code == 400
 
 
 @given(path=st.text(max_size=60), query=st.text(max_size=200))

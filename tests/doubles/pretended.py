@@ -75,8 +75,10 @@ class Pretended:
     def workers(self) -> tuple[WorkerView, ...]:
         return tuple(worker for _, worker in sorted(self.by_name.items()))
 
-    def jobs(self, namespace: str | None = None, *, most: int | None = None) -> tuple[JobView, ...]:
-        found = [job for job in self.by_key.values() if namespace in (None, job.namespace)]
+    def jobs(
+        self, namespace: str | None = None, *, kind: str | None = None, most: int | None = None
+    ) -> tuple[JobView, ...]:
+        found = [job for job in self.by_key.values() if namespace in (None, job.namespace) and kind in (None, job.kind)]
         return tuple(sorted(found, key=lambda job: job.created, reverse=True)[:most])
 
     def keys(self) -> tuple[SourceKey, ...]:

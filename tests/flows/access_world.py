@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from flow_world import FlowWorld
@@ -17,7 +16,6 @@ from mirror.access.bounds import Bounds
 from mirror.access.request_parsing import Asked
 from mirror.access.service import Access, Around
 from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
-from mirror.kinds.registry import JOB
 from mirror.model import names
 from mirror.planes.api import Json
 from mirror.telemetry.logs import get_log
@@ -100,11 +98,11 @@ class AccessWorld(FlowWorld):
         known = self.mirroring.known()
         around = Around(
             management=self.management.client(),
-            kind=JOB,
-            sources=self.mirroring.sources.of(JOB),
+            kinds=self.mirroring.sources.kinds,
+            sources=self.mirroring.sources.get,
             registry=self.registry,
             known=known,
-            obstacles_of_draft=partial(known.obstacles_of_draft, JOB),
+            obstacles_of_draft=known.obstacles_of_draft,
             transform=self.mirroring.transform,
             managed_by=names.DEFAULT_MANAGED_BY,
         )
@@ -162,12 +160,17 @@ class AccessWorld(FlowWorld):
         log.write(text, plane.clock.now())
 
 
+World = TypeVar("World", bound=AccessWorld)
+
+
 @asynccontextmanager
-async def access_world(*workers: str, bounds: Bounds | None = None) -> AsyncIterator[AccessWorld]:
+async def access_world(
+    *workers: str, bounds: Bounds | None = None, form: type[World] = AccessWorld
+) -> AsyncIterator[World]:
     """Everything runs while the block does."""
     failure: BaseException | None = None
     async with asyncio.TaskGroup() as scope:
-        world = AccessWorld(scope, list(workers or ("east",)), bounds=bounds)
+        world = form(scope, list(workers or ("east",)), bounds=bounds)
         try:
             await world.open()
             yield world

@@ -22,13 +22,14 @@ import pytest
 from doubles.jobs import job as job_body
 
 from mirror.access.answers import StatusError
+from mirror.access.bounds import Bounds
 from mirror.access.request_parsing import Asked, read
 from mirror.controllers import observing, requesting
 from mirror.controllers.sources import indexes_of
 from mirror.decide.snapshot import Memory
 from mirror.kinds.base import BadAnnotation, MirrorTransform, state
 from mirror.kinds.batch_job.status import next_status
-from mirror.kinds.registry import JOB
+from mirror.kinds.registry import BUILT_IN, JOB
 from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object, Partial, decode_object
 from mirror.kube.watch import decode_event
@@ -44,6 +45,7 @@ from mirror.workers.tokens import token_of, with_token
 Json = dict[str, Any]
 TRANSFORM = MirrorTransform(origin="o")
 INDEXES = indexes_of(JOB)
+BOUNDS = Bounds()
 MOST_SECONDS = 0.25
 MOST_BYTES = 3 * 2**20
 MOST_VALUES = 49_000
@@ -324,7 +326,7 @@ def test_no_request_of_a_user_or_a_reader_of_the_page_holds_the_loop(seed: int) 
     text = "?" + "&".join(chance.choice(("a=b", "limit=" + "9" * 4000, "tailLines=1")) for _ in range(3_000))
     for target in (address, "/v1/jobs" + text[:16_000]):
         asked = Asked("GET", target, {"authorization": "Bearer " + "x" * 8_000}, "127.0.0.1")
-        assert hold_of(lambda asked=asked: read(asked, most_tail_lines=9, most_items=9, most_bytes=9)) < MOST_SECONDS  # type: ignore[misc]
+        assert hold_of(lambda asked=asked: read(asked, BUILT_IN, BOUNDS)) < MOST_SECONDS  # type: ignore[misc]
     values = dict.fromkeys(("state", "namespace", "worker", "text", "page"), "x" * 16000)
     assert hold_of(lambda: query.parse(values).address()) < MOST_SECONDS
 
