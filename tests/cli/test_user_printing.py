@@ -17,7 +17,9 @@ from mirror.cli.user.get import Wanted, columns
 from mirror.cli.user.logs import LONGEST_LINE, Choice, Target, Writer, choose
 from mirror.cli.user.pods import Pod, order, pod_of
 from mirror.cli.user.printing import Column
+from mirror.cli.user.sources import view_of
 from mirror.cli.user.watching import screen
+from mirror.kinds.registry import JOB
 from mirror.kube.errors import BadAnswer, Forbidden, KubeError, NotFound, ServerFailure, Unauthorized, Unreachable
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object, decode_object
@@ -86,7 +88,7 @@ def source(name: str, minute: int, *, is_over: bool = False) -> Object:
 
 def test_a_small_screen_shows_what_goes_on_and_is_new() -> None:
     """Of more Jobs than lines the finished and the old are left out, and counted."""
-    jobs = [source("old", 1), source("over", 9, is_over=True), source("new", 5), decode_object(b'{"metadata": {}}')]
+    jobs = [view_of(JOB, one) for one in (source("old", 1), source("over", 9, is_over=True), source("new", 5))]
 
     lines = screen(jobs, Wanted(), room=2)
 
@@ -106,7 +108,8 @@ def test_a_pod_is_told_in_a_line() -> None:
             "metadata": {"name": "p", "annotations": {"batch.kubernetes.io/job-completion-index": "4"}},
             "spec": {"nodeName": "n-1", "initContainers": [{"name": "init"}], "containers": [{"name": "main"}]},
             "status": {"phase": "Pending", "containerStatuses": [waiting]},
-        }
+        },
+        "batch.kubernetes.io/job-completion-index",
     )
 
     assert (found.index, found.ready, found.restarts, found.why) == ("4", "0/1", 3, "ImagePullBackOff")

@@ -10,6 +10,7 @@ import pytest
 
 from mirror.cli.user.printing import seconds_between
 from mirror.cli.user.sources import is_source, obstacles_of, view_of
+from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object, decode_object
 
 OURS = "jobmirror.io/controller"
@@ -62,19 +63,19 @@ STATES = {
 @pytest.mark.parametrize(("found", "state"), STATES.values(), ids=STATES)
 def test_a_job_has_one_state(found: Object, state: str) -> None:
     """The words are those of ``model.views.JobView``."""
-    assert view_of(found).state == state
+    assert view_of(JOB, found).state == state
 
 
 def test_a_waiting_job_says_why() -> None:
     """The annotation is what it waits for."""
     waiting = job(metadata={"annotations": {"jobmirror.io/waiting-because": "east: cordoned"}})
 
-    assert (view_of(waiting).worker, view_of(waiting).because) == ("", "east: cordoned")
+    assert (view_of(JOB, waiting).worker, view_of(JOB, waiting).because) == ("", "east: cordoned")
 
 
 def test_a_finished_job_says_how_it_ended() -> None:
     """The reason of its verdict, and the verdict's time where there is no completion time."""
-    view = view_of(job(conditions=PLACED | {"Failed": ("DeadlineExceeded", "too late")}, status=RUNS))
+    view = view_of(JOB, job(conditions=PLACED | {"Failed": ("DeadlineExceeded", "too late")}, status=RUNS))
 
     assert (view.because, view.finished) == ("DeadlineExceeded", "2026-03-01T11:59:00Z")
 
@@ -92,12 +93,12 @@ SOURCES = {
 @pytest.mark.parametrize(("found", "is_ours"), SOURCES.values(), ids=SOURCES)
 def test_sources_are_known_by_their_marks(found: Object, is_ours: bool) -> None:
     """Users do not know what ``managedBy`` the manager is configured for."""
-    assert is_source(found) is is_ours
+    assert is_source(JOB, found) is is_ours
 
 
 def test_a_job_of_somebody_else_is_told_as_such() -> None:
     """Who asks for it by name learns why nothing mirrors it."""
-    assert view_of(decoded({"spec": {}})).because == "not mirrored: spec.managedBy is not set"
+    assert view_of(JOB, decoded({"spec": {}})).because == "not mirrored: spec.managedBy is not set"
 
 
 JUNK = [
@@ -111,7 +112,7 @@ JUNK = [
 @pytest.mark.parametrize("found", JUNK)
 def test_whatever_stands_there_a_view_comes_out(found: dict[str, Any]) -> None:
     """Types are not trusted."""
-    assert view_of(decoded(found)).state == "Waiting"
+    assert view_of(JOB, decoded(found)).state == "Waiting"
 
 
 OBSTACLES = {

@@ -11,6 +11,7 @@ import pytest
 from mirror.cli.user.explain import lines_of, story_of, summary
 from mirror.cli.user.server import KnownJob
 from mirror.cli.user.timeline import last_error, timeline
+from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object, decode_object
 from mirror.model.views import JobView, Moment
 
@@ -112,7 +113,7 @@ def test_a_job_and_its_events_tell_what_happened(
     found: Object, events: list[dict[str, Any]], story: list[tuple[str, int, str, str]]
 ) -> None:
     """Without the manager, by the right to read the Job (and its events) alone."""
-    moments = timeline(found, events)
+    moments = timeline(JOB, found, events)
 
     assert [(moment.kind, moment.at, moment.text, moment.worker) for moment in moments] == [
         (kind, at(second), text, worker) for kind, second, text, worker in story
@@ -128,7 +129,7 @@ def test_what_the_manager_tells_wins_and_is_completed() -> None:
         Moment(at="2026-03-01T11:00:02.100Z", kind="Status", text="active 1", worker="east"),
     )
 
-    moments = timeline(job(PLACED, status={"startTime": at(2)}), [MIRRORED], told)
+    moments = timeline(JOB, job(PLACED, status={"startTime": at(2)}), [MIRRORED], told)
 
     assert [(moment.kind, moment.text) for moment in moments] == [
         ("Created", "created"),
@@ -146,7 +147,7 @@ def test_errors_that_the_manager_forgot_are_still_told() -> None:
         event("Refused", "worker east: no", 9, type="Warning"),
     ]
 
-    moments = timeline(job(), events, told)
+    moments = timeline(JOB, job(), events, told)
 
     assert [moment.text for moment in moments if moment.kind == "Error"] == [
         "Refused: worker west: forbidden",
@@ -161,14 +162,14 @@ def test_events_without_any_time_come_first_and_hurt_nobody() -> None:
     """Whoever may create events chooses their content."""
     junk: list[dict[str, Any]] = [{}, {"reason": 1, "message": ["x"], "count": "many", "series": 3}, {"message": "m"}]
 
-    assert timeline(job(), junk)[-1].kind == "Created"
+    assert timeline(JOB, job(), junk)[-1].kind == "Created"
 
 
 def test_a_waiting_job_shows_what_each_worker_lacks() -> None:
     """The annotation's list as a table, when the manager is not asked."""
     waiting = job(annotations={"jobmirror.io/waiting-because": "east: cordoned; west: at capacity"})
 
-    text = "\n".join(lines_of(story_of(waiting, [], None, ("events are not included: missing permission",)), NOW))
+    text = "\n".join(lines_of(story_of(JOB, waiting, [], None, ("events are not included: missing permission",)), NOW))
 
     assert "Job team-a/train: Waiting, created 60m ago, 0 of 2 completed" in text
     assert "  Waiting because: east: cordoned; west: at capacity" in text
@@ -181,7 +182,7 @@ def test_the_managers_reasons_are_shown_instead_where_it_answers() -> None:
     view = JobView(namespace="team-a", name="train", uid="u-1", state="Waiting", because="east: full", lag_seconds=1.5)
     told = KnownJob(job=view, obstacles={"east": "at capacity: 3 of 3"})
 
-    story = story_of(job(), [], told)
+    story = story_of(JOB, job(), [], told)
 
     assert (story.job.because, story.job.lag_seconds, story.obstacles) == (
         "east: full",
@@ -194,7 +195,7 @@ def test_another_job_of_the_name_is_not_mixed_in() -> None:
     """The manager may not have seen yet that it was deleted and created anew."""
     view = JobView(namespace="team-a", name="train", uid="u-0", state="Failed", because="old")
 
-    assert story_of(job(), [], KnownJob(job=view)).job.because == ""
+    assert story_of(JOB, job(), [], KnownJob(job=view)).job.because == ""
 
 
 def test_nothing_that_a_worker_says_reaches_the_terminal_unclean() -> None:
@@ -202,7 +203,7 @@ def test_nothing_that_a_worker_says_reaches_the_terminal_unclean() -> None:
     evil = "\x1b[2Jboom\n\u202egnp.exe\x9b31m"
     found = job(PLACED, condition("Failed", 5, reason=evil, message=evil))
 
-    for line in lines_of(story_of(found, [event(evil, evil, 3, type="Warning")], None), NOW):
+    for line in lines_of(story_of(JOB, found, [event(evil, evil, 3, type="Warning")], None), NOW):
         assert line == "" or line.isprintable(), line
 
 
@@ -231,6 +232,7 @@ def test_a_summary_is_one_line(view: JobView, text: str) -> None:
 def test_the_event_of_an_end_is_not_told_after_it() -> None:
     """``MirrorLost`` is the condition's reason; the worker that is lost before is part of the story."""
     found = timeline(
+        JOB,
         job(
             PLACED,
             condition("FailureTarget", 8, reason="MirrorLost", message="gone"),

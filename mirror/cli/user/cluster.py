@@ -30,7 +30,7 @@ from mirror.kube.kubeconfig import Policy, read_document
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import JUNK, Object
 from mirror.kube.requests import Request
-from mirror.kube.resources import JOBS, Resource
+from mirror.kube.resources import Resource
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class _Page(_PageHead):
     items: list[object] = []
 
 
-class _JobPage(_PageHead):
+class _ObjectPage(_PageHead):
     items: list[Object] = []
 
 
@@ -96,22 +96,26 @@ class Cluster:
         pages = [decode(raw, self.name, _Page) async for raw in self._pages(resource, namespace, labels, fields)]
         return [views.mapping(item) for page in pages for item in page.items], pages[-1].metadata.resource_version
 
-    async def job(self, name: str, *, namespace: str) -> Object:
-        """One Job.
+    async def object(self, resource: Resource, name: str, *, namespace: str) -> Object:
+        """One object of a mirrored kind.
 
         Raises:
+            KindNotServed: the cluster does not know this kind.
             Failure: in words.
         """
-        raw = await self._sent(requests.get(JOBS, name, namespace=namespace), self._doing("get", JOBS, namespace, name))
-        return decode(raw, self.name, Object)
+        doing = self._doing("get", resource, namespace, name)
+        return decode(await self._sent(requests.get(resource, name, namespace=namespace), doing), self.name, Object)
 
-    async def jobs(self, *, namespace: str | None, labels: str = "", fields: str = "") -> tuple[list[Object], str]:
-        """All Jobs, and the version of the collection.
+    async def objects(
+        self, resource: Resource, *, namespace: str | None, labels: str = "", fields: str = ""
+    ) -> tuple[list[Object], str]:
+        """All objects of a mirrored kind, and the version of the collection.
 
         Raises:
+            KindNotServed: the cluster does not know this kind.
             Failure: in words.
         """
-        pages = [decode(raw, self.name, _JobPage) async for raw in self._pages(JOBS, namespace, labels, fields)]
+        pages = [decode(raw, self.name, _ObjectPage) async for raw in self._pages(resource, namespace, labels, fields)]
         return [item for page in pages for item in page.items], pages[-1].metadata.resource_version
 
     async def _pages(self, resource: Resource, namespace: str | None, labels: str, fields: str) -> AsyncIterator[bytes]:

@@ -57,13 +57,30 @@ def namespace_names(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 
 def job_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Jobs of the namespace that begin so."""
+    """Jobs of the namespace that begin so; after ``KIND/`` objects of that kind, and before it the kinds."""
+    from mirror.cli.user.naming import kind_named, kinds
     from mirror.kube import requests
-    from mirror.kube.resources import JOBS
 
+    word, slash, begun = incomplete.rpartition("/")
+    kind = kinds().default
+    if slash:
+        try:
+            kind = kind_named(word)
+        except click.UsageError:
+            return []
+    resource = kind.resource
+    found = _names(ctx, lambda namespace: requests.list_page(resource, namespace=namespace, limit=MOST), begun)
+    others = [] if slash else [f"{one.name.lower()}/" for one in kinds() if one is not kind]
+    offered = [*(word + slash + name for name in found), *(one for one in others if one.startswith(incomplete))]
     taken = ctx.params.get(param.name or "") or ()
-    found = _names(ctx, lambda namespace: requests.list_page(JOBS, namespace=namespace, limit=MOST), incomplete)
-    return [name for name in found if name not in taken]
+    return [name for name in offered if name not in taken]
+
+
+def kind_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Kinds that begin so."""
+    from mirror.cli.user.naming import kinds
+
+    return [kind.name.lower() for kind in kinds() if kind.name.lower().startswith(incomplete.lower())]
 
 
 def _names(ctx: click.Context, request: Callable[[str], Request], incomplete: str) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import click
 import msgspec
@@ -16,12 +17,12 @@ from mirror.batch import views
 from mirror.cli.user import mirrors, printing
 from mirror.cli.user.cluster import Cluster, management, worker
 from mirror.cli.user.failures import Failure
+from mirror.cli.user.naming import Named, kinds
 from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import Comparison, NoManager, manager
-from mirror.kinds.base import BadDraft, MirrorTransform
-from mirror.kinds.registry import JOB
+from mirror.kinds.base import BadDraft, Kind, MirrorTransform
 from mirror.kinds.report import Caution, Difference
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -34,20 +35,20 @@ NOTES = ("each cluster makes its own", "a note of kubectl's own", "a note of job
 UNKNOWN_SETTINGS = "compared with the default settings of the manager, without looking at any worker"
 
 
-async def diff(where: Where, name: str, form: Format) -> None:
+async def diff(where: Where, wanted: Named, form: Format) -> None:
     """Compare a source with its mirror.
 
     Raises:
         Failure: one of them may not be read, or nobody can be asked.
     """
     async with management(where) as cluster:
-        with progress(f"Comparing {name} …"):
+        with progress(f"Comparing {wanted.name} …"):
             if where.worker_context:
-                source = await cluster.job(name, namespace=cluster.namespace)
-                shown = await _compared_here(where, source)
+                source = await cluster.object(wanted.kind.resource, wanted.name, namespace=cluster.namespace)
+                shown = await _compared_here(where, wanted.kind, source)
             else:
                 async with manager(where, cluster) as asked:
-                    shown = await asked.diff(cluster.namespace, name)
+                    shown = await asked.diff(cluster.namespace, wanted)
     _print(shown, form)
 
 
@@ -57,37 +58,39 @@ async def diff_file(where: Where, file: str, form: Format) -> None:
     Raises:
         Failure: the file holds no Job.
     """
-    jobs = jobs_of(_text(file), file)
+    drafts = drafts_of(_text(file), file)
     try:
         async with management(where) as cluster:
             with progress("Querying the manager …"):
-                told = [await _before(where, cluster, job) for job in jobs]
+                told = [await _before(where, cluster, draft) for draft in drafts]
     except Failure as failure:
         if where.server:
             raise
-        told = [_before_here(job, where.namespace, f"{UNKNOWN_SETTINGS} ({failure.message})") for job in jobs]
+        note = f"{UNKNOWN_SETTINGS} ({failure.message})"
+        told = [_before_here(draft, where.namespace, note) for draft in drafts]
     if form in ("json", "yaml"):
         click.echo(printing.document(told[0] if len(told) == 1 else {"items": told}, form))
         return
-    for job, shown in zip(jobs, told, strict=True):
-        metadata = views.mapping(job.get("metadata"))
+    for draft, shown in zip(drafts, told, strict=True):
+        metadata = views.mapping(draft.body.get("metadata"))
         name = views.text(metadata.get("name")) or views.text(metadata.get("generateName"))
-        printing.say([clean(f"Job {name}, before it is created:"), *lines_of(shown, is_wide=form == "wide")])
+        heading = clean(f"{draft.kind.name} {name}, before it is created:")
+        printing.say([heading, *lines_of(shown, is_wide=form == "wide")])
 
 
-async def _before(where: Where, cluster: Cluster, job: Json) -> Comparison:
+async def _before(where: Where, cluster: Cluster, draft: Draft) -> Comparison:
     try:
         async with manager(where, cluster) as asked:
-            return await asked.diff_before(in_namespace(job, cluster.namespace))
+            return await asked.diff_before(draft.kind, in_namespace(draft.body, cluster.namespace))
     except NoManager as missing:
         why = missing.message if missing.is_forbidden else "access endpoint not found; use --server URL"
-        return _before_here(job, cluster.namespace, f"{UNKNOWN_SETTINGS} ({why})")
+        return _before_here(draft, cluster.namespace, f"{UNKNOWN_SETTINGS} ({why})")
 
 
-def _before_here(job: Json, namespace: str, note: str) -> Comparison:
+def _before_here(draft: Draft, namespace: str, note: str) -> Comparison:
     return Comparison(
-        report=JOB.differences_before(
-            _draft(in_namespace(job, namespace)),
+        report=draft.kind.differences_before(
+            _decoded(draft.kind, in_namespace(draft.body, namespace)),
             transform=MirrorTransform(origin="…"),
             managed_by=names.DEFAULT_MANAGED_BY,
         ),
@@ -95,19 +98,29 @@ def _before_here(job: Json, namespace: str, note: str) -> Comparison:
     )
 
 
-async def _compared_here(where: Where, source: Object) -> Comparison:
+async def _compared_here(where: Where, kind: Kind, source: Object) -> Comparison:
     async with worker(where) as there:
-        found = await mirrors.find(there, source)
-        mirror = await there.job(found.name, namespace=found.namespace)
+        found = await mirrors.find(there, kind, source)
+        mirror = await there.object(kind.resource, found.name, namespace=found.namespace)
     transform = MirrorTransform(origin=mirror.labels.get(names.ORIGIN, ""))
     return Comparison(
         worker=where.worker_context,
-        report=JOB.differences_between(source, mirror, transform=transform, managed_by=names.DEFAULT_MANAGED_BY),
+        report=kind.differences_between(source, mirror, transform=transform, managed_by=names.DEFAULT_MANAGED_BY),
     )
 
 
-def jobs_of(text: str, file: str) -> list[Json]:
-    """The Jobs of a file of YAML or JSON documents, a List or a CronJob's template among them.
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An object of a mirrored kind that need not exist yet."""
+
+    kind: Kind
+    body: Json
+
+
+def drafts_of(text: str, file: str) -> list[Draft]:
+    """The objects of mirrored kinds in a file of YAML or JSON documents, those of a List among them.
+
+    A document may stand for another object: a CronJob for the Job that it makes (``Kind.drafts_in``).
 
     Raises:
         Failure: there is none, or it cannot be read.
@@ -120,23 +133,19 @@ def jobs_of(text: str, file: str) -> list[Json]:
         mark = getattr(error, "problem_mark", None)
         line = f" (line {mark.line + 1})" if mark is not None else ""
         raise Failure(f"{file}: not YAML{line}") from None
-    found = [job for document in documents for job in _jobs_in(views.mapping(document))]
+    found = [draft for document in documents for draft in _drafts_in(views.mapping(document))]
     if not found:
-        raise Failure(f"{file}: contains no Job")
+        raise Failure(f"{file}: contains no {' or '.join(kind.name for kind in kinds())}")
     return found
 
 
-def _jobs_in(document: Json) -> Iterator[Json]:
-    match document.get("kind"):
-        case "Job":
-            yield document
-        case "CronJob":
-            template = views.mapping(views.mapping(document.get("spec")).get("jobTemplate"))
-            metadata = {**views.mapping(document.get("metadata")), **views.mapping(template.get("metadata"))}
-            yield {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template.get("spec")}
-        case "List":
-            for item in views.items(document.get("items")):
-                yield from _jobs_in(views.mapping(item))
+def _drafts_in(document: Json) -> Iterator[Draft]:
+    if document.get("kind") == "List":
+        for item in views.items(document.get("items")):
+            yield from _drafts_in(views.mapping(item))
+        return
+    for kind in kinds():
+        yield from (Draft(kind, body) for body in kind.drafts_in(document))
 
 
 def in_namespace(job: Json, namespace: str) -> Json:
@@ -146,11 +155,11 @@ def in_namespace(job: Json, namespace: str) -> Json:
     return {**job, "metadata": {**metadata, **({"namespace": said} if said else {})}}
 
 
-def _draft(job: Json) -> Object:
+def _decoded(kind: Kind, body: Json) -> Object:
     try:
-        return JOB.draft(msgspec.json.encode(job))
+        return kind.draft(msgspec.json.encode(body))
     except (BadDraft, TypeError) as error:
-        raise Failure(f"not a valid Job: {error}") from None
+        raise Failure(f"not a valid {kind.name}: {error}") from None
 
 
 def _text(file: str) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from mirror.batch import views
 from mirror.cli.user import printing
 from mirror.cli.user.mirrors import inside
+from mirror.cli.user.naming import Named
 from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
@@ -31,21 +32,21 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 1
 
 
-async def events(where: Where, job: str, form: Format) -> None:
-    """Show them, oldest first.
+async def events(where: Where, wanted: Named, form: Format) -> None:
+    """Print the worker's events about a Job's mirror, oldest first.
 
     Raises:
         Failure: they may not be read, or nobody can be asked.
     """
-    async with inside(where, job) as mirror:
-        with progress(f"Listing the events of {job} …"):
+    async with inside(where, wanted) as mirror:
+        with progress(f"Listing the events of {wanted.name} …"):
             found = sorted(map(event_of, await mirror.events()), key=lambda event: event.at)
     if form in ("json", "yaml"):
         click.echo(printing.document({"items": found}, form))
     elif found:
         printing.say(printing.table(columns(datetime.now(UTC)), found))
     else:
-        printing.remark(f"No events of Job {job} on its worker; most clusters keep events for one hour.")
+        printing.remark(f"No events of {wanted} on its worker; most clusters keep events for one hour.")
 
 
 def event_of(event: Json) -> Event:

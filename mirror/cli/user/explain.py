@@ -11,12 +11,14 @@ import msgspec
 from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, management
 from mirror.cli.user.failures import Failure
+from mirror.cli.user.naming import Named
 from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import KnownJob, NoManager, manager
 from mirror.cli.user.sources import obstacles_of, view_of
 from mirror.cli.user.timeline import last_error, time_of_event, timeline
+from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.kube.resources import EVENTS
 from mirror.model.text import clean
@@ -39,32 +41,40 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     """What is missing here, and why."""
 
 
-async def explain(where: Where, name: str, form: Format) -> None:
-    """Tell it.
+async def explain(where: Where, wanted: Named, form: Format) -> None:
+    """Print a Job's story.
 
     Raises:
         Failure: the Job is not there, or may not be read.
     """
     async with management(where) as cluster:
-        with progress(f"Reading {name} …"):
-            job = await cluster.job(name, namespace=cluster.namespace)
-            events, why_no_events = await _events(cluster, job)
-            told, why_not_told = await _told(where, cluster, name)
+        with progress(f"Reading {wanted.name} …"):
+            job = await cluster.object(wanted.kind.resource, wanted.name, namespace=cluster.namespace)
+            events, why_no_events = await _events(cluster, wanted.kind, job)
+            told, why_not_told = await _told(where, cluster, wanted)
     notes = tuple(filter(None, (why_no_events, why_not_told)))
-    story = story_of(job, events, told, notes)
+    story = story_of(wanted.kind, job, events, told, notes)
     if form in ("json", "yaml"):
         click.echo(printing.document(story, form))
     else:
         printing.say(lines_of(story, datetime.now(UTC)))
 
 
-def story_of(job: Object, events: list[Json], told: KnownJob | None, notes: tuple[str, ...] = ()) -> Story:
-    """Put together what was found out; pure."""
-    view = view_of(job)
+def story_of(kind: Kind, job: Object, events: list[Json], told: KnownJob | None, notes: tuple[str, ...] = ()) -> Story:
+    """Put together what was found out; pure.
+
+    Args:
+        kind: of the source.
+        job: the source.
+        events: Kubernetes events about it.
+        told: what the manager knows of it; None where it could not be asked.
+        notes: what is missing, and why.
+    """
+    view = view_of(kind, job)
     if told is None:
         obstacles = obstacles_of(view.because) if not view.worker else {}
-        return Story(job=view, timeline=timeline(job, events), obstacles=obstacles, notes=notes)
-    merged_timeline = timeline(job, events, told.timeline)
+        return Story(job=view, timeline=timeline(kind, job, events), obstacles=obstacles, notes=notes)
+    merged_timeline = timeline(kind, job, events, told.timeline)
     return Story(job=merged(view, told.job), timeline=merged_timeline, obstacles=told.obstacles, notes=notes)
 
 
@@ -75,10 +85,10 @@ def merged(view: JobView, told: JobView | None) -> JobView:
     return msgspec.structs.replace(view, because=told.because or view.because, lag_seconds=told.lag_seconds)
 
 
-async def _events(cluster: Cluster, job: Object) -> tuple[list[Json], str]:
+async def _events(cluster: Cluster, kind: Kind, job: Object) -> tuple[list[Json], str]:
     """Events about this very Job, and why there are none to be had."""
     name, uid = job.metadata.name, job.metadata.uid
-    selector = f"involvedObject.kind=Job,involvedObject.name={name},involvedObject.uid={uid}"
+    selector = f"involvedObject.kind={kind.resource.kind},involvedObject.name={name},involvedObject.uid={uid}"
     try:
         found, _ = await cluster.items(EVENTS, namespace=cluster.namespace, fields=selector)
     except Failure as failure:
@@ -86,11 +96,11 @@ async def _events(cluster: Cluster, job: Object) -> tuple[list[Json], str]:
     return sorted(found, key=time_of_event)[-MOST_EVENTS:], ""
 
 
-async def _told(where: Where, cluster: Cluster, name: str) -> tuple[KnownJob | None, str]:
+async def _told(where: Where, cluster: Cluster, wanted: Named) -> tuple[KnownJob | None, str]:
     """The manager's own knowledge, and why it is not to be had."""
     try:
         async with manager(where, cluster) as asked:
-            return await asked.job(cluster.namespace, name), ""
+            return await asked.job(cluster.namespace, wanted), ""
     except NoManager as missing:
         # Where access is not enabled, nothing is missing that could be had.
         return None, f"the manager's data is not included: {missing.message}" if missing.is_forbidden else ""
@@ -101,7 +111,7 @@ async def _told(where: Where, cluster: Cluster, name: str) -> tuple[KnownJob | N
 def lines_of(story: Story, now: datetime) -> Iterator[str]:
     """The story as text; every line is cleaned."""
     view = story.job
-    yield clean(f"Job {view.namespace}/{view.name}: {summary(view, now)}", longest=1000)
+    yield clean(f"{view.kind} {view.namespace}/{view.name}: {summary(view, now)}", longest=1000)
     if view.because:
         yield clean(f"  {'Reason' if view.is_finished else 'Waiting because'}: {view.because}", longest=1000)
     error = last_error(story.timeline)

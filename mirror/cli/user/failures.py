@@ -15,6 +15,7 @@ from mirror.kube.errors import (
     Forbidden,
     KubeError,
     NotFound,
+    NotServed,
     OutcomeUnknown,
     Unauthorized,
     Unreachable,
@@ -38,6 +39,10 @@ class Failure(click.ClickException):
 
 class NotAllowed(Failure):
     """A right is missing; what is asked for otherwise may still be given."""
+
+
+class KindNotServed(Failure):
+    """The cluster does not know this kind of object."""
 
 
 class NotYet(Failure):
@@ -74,6 +79,8 @@ def failure_of(error: KubeError, doing: Doing) -> Failure:
             return Failure(f"namespace {doing.namespace} not found on {doing.cluster}")
         case NotFound():
             return Failure(_not_found(doing))
+        case NotServed():
+            return KindNotServed(f"{doing.cluster} does not serve {doing.resource}")
         case ApiError():
             return Failure(f"{doing.cluster} answered {error.code}: {error.brief or error.reason}")
         case Unreachable() | OutcomeUnknown():

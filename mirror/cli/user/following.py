@@ -1,4 +1,4 @@
-"""The Jobs of a namespace as they change: a list, then a watch, taken up again when it ends. Used by ``get -w``."""
+"""The objects of one kind as they change: a list, then a watch, taken up again when it ends. Used by ``get -w``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mirror.cli.user.failures import failure_of
 from mirror.kube import requests
 from mirror.kube.errors import Expired, KubeError, ServerFailure, TooManyRequests, Unreachable
 from mirror.kube.objects import Object
-from mirror.kube.resources import JOBS
+from mirror.kube.resources import Resource
 from mirror.kube.watch import watch
 
 Key = tuple[str, str]
@@ -24,7 +24,7 @@ AGAIN_AFTER_SECONDS = 1.0
 
 @dataclass(slots=True)
 class Jobs:
-    """All Jobs that are followed, and which of them changed last."""
+    """All Jobs of one kind that are followed, and which of them changed last."""
 
     all: dict[Key, Object] = field(default_factory=dict)
     changed: list[Key] = field(default_factory=list)
@@ -51,22 +51,25 @@ class Jobs:
         return self
 
 
-async def follow(cluster: Cluster, namespace: str | None, *, fields: str = "") -> AsyncGenerator[Jobs, None]:
+async def follow(
+    cluster: Cluster, resource: Resource, *, namespace: str | None, fields: str = ""
+) -> AsyncGenerator[Jobs, None]:
     """The Jobs, first all that there are, then after each change; without an end.
 
     What breaks is taken up again: a laptop may sleep.
 
     Raises:
+        KindNotServed: the cluster does not know this kind.
         Failure: it may not be asked, or is refused.
     """
     jobs = Jobs()
     version = ""
     while True:
         if not version:
-            items, version = await cluster.jobs(namespace=namespace, fields=fields)
+            items, version = await cluster.objects(resource, namespace=namespace, fields=fields)
             yield jobs.replace(items)
         try:
-            async with contextlib.aclosing(_events(cluster, namespace, fields, version)) as events:
+            async with contextlib.aclosing(_events(cluster, resource, namespace, fields, version)) as events:
                 async for kind, found, at in events:
                     version = at or version
                     if found is not None:
@@ -76,13 +79,14 @@ async def follow(cluster: Cluster, namespace: str | None, *, fields: str = "") -
         except (ServerFailure, TooManyRequests, Unreachable):
             await asyncio.sleep(AGAIN_AFTER_SECONDS)
         except KubeError as error:
-            raise failure_of(error, doing_with("watch", JOBS, namespace or "", "", cluster=cluster.name)) from error
+            doing = doing_with("watch", resource, namespace or "", "", cluster=cluster.name)
+            raise failure_of(error, doing) from error
 
 
 async def _events(
-    cluster: Cluster, namespace: str | None, fields: str, version: str
+    cluster: Cluster, resource: Resource, namespace: str | None, fields: str, version: str
 ) -> AsyncGenerator[tuple[str, Object | None, str], None]:
-    request = requests.watch(JOBS, namespace=namespace, resource_version=version, timeout_seconds=WATCH_SECONDS)
+    request = requests.watch(resource, namespace=namespace, resource_version=version, timeout_seconds=WATCH_SECONDS)
     if fields:
         request = replace(request, query=(*request.query, ("fieldSelector", fields)))
     async with contextlib.aclosing(watch(cluster.client, request, silent_seconds=SILENT_SECONDS)) as events:

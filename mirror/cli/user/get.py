@@ -1,10 +1,14 @@
-"""``mirror get``: where Jobs are, how they are, and for how long. The right to list Jobs is enough."""
+"""``mirror get``: where Jobs are, how they are, and for how long. The right to list them is enough.
+
+All kinds of the table are listed. As long as only Jobs are shown nothing says so; else names are as in ``kubectl get
+all``: ``drill.example.com/train``.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import click
@@ -12,12 +16,15 @@ import msgspec
 
 from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, management
-from mirror.cli.user.failures import Failure
+from mirror.cli.user.failures import Failure, KindNotServed, NotAllowed
+from mirror.cli.user.naming import Chosen, chosen, kinds
 from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import manager
 from mirror.cli.user.sources import is_source, view_of
+from mirror.kinds.base import Kind
+from mirror.kinds.registry import object_name, resource_name
 from mirror.kube.objects import Object
 from mirror.model.views import JobView
 
@@ -29,44 +36,80 @@ LAG_SECONDS = 2.0
 class Wanted:
     """What is to be listed, and how."""
 
-    names: tuple[str, ...] = ()
+    chosen: Chosen = field(default_factory=lambda: chosen((), ()))
     everywhere: bool = False
     form: Format = "table"
 
-    @property
-    def fields(self) -> str:
-        """A field selector, where one can say it."""
-        return f"metadata.name={self.names[0]}" if len(set(self.names)) == 1 else ""
-
-    def wants(self, job: Object) -> bool:
+    def wants(self, kind: Kind, job: Object) -> bool:
         """A Job by its name if there are names, and else every source."""
-        return job.metadata.name in self.names if self.names else is_source(job)
+        return self.chosen.is_named(kind, job) if self.chosen.names else is_source(kind, job)
 
 
 async def get(where: Where, wanted: Wanted) -> None:
     """List them once.
 
     Raises:
-        Failure: they may not be listed, or one of the names is not there.
+        Failure: they may not be listed, or one of the names is not there; what could be listed is printed before.
     """
     async with management(where) as cluster:
-        namespace = None if wanted.everywhere else cluster.namespace
         with progress("Listing Jobs …"):
-            found, _ = await cluster.jobs(namespace=namespace, fields=wanted.fields)
-            seen = await with_lags(where, cluster, wanted, [view_of(job) for job in found if wanted.wants(job)])
-    missing = [name for name in wanted.names if name not in {view.name for view in seen}]
+            seen, failures = await _listed(cluster, wanted)
+            seen = await with_lags(where, cluster, wanted, seen)
     _print(seen, wanted, namespace=cluster.namespace)
-    if missing:
-        raise Failure(f"jobs.batch {', '.join(missing)} not found in namespace {cluster.namespace}")
+    failures += _missing(seen, wanted, cluster.namespace)
+    if failures:
+        raise Failure("; ".join(failures))
+
+
+async def _listed(cluster: Cluster, wanted: Wanted) -> tuple[list[JobView], list[str]]:
+    """What there is of each kind, and for which kinds a permission is missing.
+
+    A kind that the cluster does not serve has no objects there: it is a failure only where somebody asks for it.
+
+    Raises:
+        Failure: nothing could be listed.
+    """
+    namespace = None if wanted.everywhere else cluster.namespace
+    seen: list[JobView] = []
+    refused: list[Failure] = []
+    absent: list[Failure] = []
+    for kind in wanted.chosen.kinds:
+        fields = wanted.chosen.field_selector(kind)
+        try:
+            found, _ = await cluster.objects(kind.resource, namespace=namespace, fields=fields)
+        except NotAllowed as failure:
+            refused.append(failure)
+        except KindNotServed as failure:
+            absent.append(failure)
+        else:
+            seen += [view_of(kind, job) for job in found if wanted.wants(kind, job)]
+    failures = [*refused, *(absent if wanted.chosen.are_asked_for else ())]
+    if len(refused) + len(absent) == len(wanted.chosen.kinds):
+        raise (failures or absent)[0]
+    return seen, [failure.message for failure in failures]
+
+
+def _missing(seen: Iterable[JobView], wanted: Wanted, namespace: str) -> list[str]:
+    """What is to be said of names that are not there, kind by kind."""
+    there = {(view.kind, view.name) for view in seen}
+    lost = [one for one in wanted.chosen.names if (one.kind.name, one.name) not in there]
+    texts = []
+    for kind in dict.fromkeys(one.kind for one in lost):
+        names = ", ".join(one.name for one in lost if one.kind is kind)
+        texts.append(f"{resource_name(kind)} {names} not found in namespace {namespace}")
+    return texts
 
 
 async def with_lags(where: Where, cluster: Cluster, wanted: Wanted, seen: list[JobView]) -> list[JobView]:
     """The same with what only the manager knows, where it can be asked: never a reason to fail, or to wait long."""
-    if not any(view.worker and not view.is_finished for view in seen):
+    under_way = {view.kind for view in seen if view.worker and not view.is_finished}
+    if not under_way:
         return seen
+    namespace, told = None if wanted.everywhere else cluster.namespace, list[JobView]()
     try:
         async with asyncio.timeout(LAG_SECONDS), manager(where, cluster) as asked:
-            told = await asked.jobs(None if wanted.everywhere else cluster.namespace)
+            for name in sorted(under_way):
+                told += await asked.jobs(kinds()[name], namespace)
     except (Failure, TimeoutError):
         return seen
     lags = {view.uid: view.lag_seconds for view in told}
@@ -74,20 +117,38 @@ async def with_lags(where: Where, cluster: Cluster, wanted: Wanted, seen: list[J
 
 
 def _print(seen: Sequence[JobView], wanted: Wanted, *, namespace: str) -> None:
-    form = wanted.form
-    ordered = sorted(seen, key=lambda view: (view.namespace, view.name))
+    form, order = wanted.form, [kind.name for kind in kinds()]
+    ordered = sorted(seen, key=lambda view: (order.index(view.kind), view.namespace, view.name))
     if form in ("json", "yaml"):
         click.echo(printing.document({"items": ordered}, form))
     elif form == "name":
-        printing.say(f"job.batch/{view.name}" for view in ordered)
+        printing.say(map(full_name, ordered))
     elif ordered:
-        printing.say(printing.table(columns(datetime.now(UTC), wanted), ordered, wide=form == "wide"))
-    elif not wanted.names:
+        shown = columns(datetime.now(UTC), wanted, with_kinds=needs_kinds(ordered, wanted))
+        printing.say(printing.table(shown, ordered, wide=form == "wide"))
+    elif not wanted.chosen.names:
         printing.remark("No mirrored Jobs found" + ("." if wanted.everywhere else f" in namespace {namespace}."))
 
 
-def columns(now: datetime, wanted: Wanted) -> list[Column[JobView]]:
-    """The table's columns, at this time."""
+def full_name(view: JobView) -> str:
+    """As ``kubectl get -o name`` has it: ``job.batch/train``."""
+    return object_name(kinds()[view.kind], view.name)
+
+
+def needs_kinds(seen: Iterable[JobView], wanted: Wanted) -> bool:
+    """Whether names alone would not say what these are."""
+    plain = wanted.chosen.plain.name
+    return any(view.kind != plain for view in seen)
+
+
+def columns(now: datetime, wanted: Wanted, *, with_kinds: bool = False) -> list[Column[JobView]]:
+    """The table's columns.
+
+    Args:
+        now: what ages are relative to.
+        wanted: what is listed; over all namespaces each row says its own.
+        with_kinds: whether names say the kind, too.
+    """
 
     def lag(view: JobView) -> str:
         return "" if view.lag_seconds is None else f"{view.lag_seconds:.1f}s"
@@ -95,7 +156,7 @@ def columns(now: datetime, wanted: Wanted) -> list[Column[JobView]]:
     found: list[Column[JobView]] = [Column("NAMESPACE", lambda view: view.namespace)] if wanted.everywhere else []
     return [
         *found,
-        Column("NAME", lambda view: view.name),
+        Column("NAME", full_name if with_kinds else lambda view: view.name),
         Column("WORKER", lambda view: view.worker),
         Column("STATE", lambda view: view.state),
         Column("COMPLETIONS", done),

@@ -16,8 +16,10 @@ import tenacity
 
 from mirror.cli.user import printing
 from mirror.cli.user.failures import Failure, NotAllowed, NotYet
+from mirror.cli.user.log_options import LogOptions
 from mirror.cli.user.logtexts import LogRequest
 from mirror.cli.user.mirrors import Mirror, inside
+from mirror.cli.user.naming import Named
 from mirror.cli.user.options import Where
 from mirror.cli.user.pods import Pod, order, pod_of
 from mirror.cli.user.running import progress
@@ -42,22 +44,24 @@ class How:
     previous: bool = False
 
 
-async def logs(where: Where, job: str, choice: Choice, how: How) -> None:
-    """Write them to stdout.
+async def logs(where: Where, wanted: Named, said: LogOptions) -> None:
+    """Write logs of a Job's containers to stdout.
 
     Raises:
         Failure: there is nothing to read, or it may not be read.
     """
-    async with inside(where, job) as mirror:
+    choice = Choice(said.pod, said.index, said.all_pods, said.container, said.all_containers)
+    how = How(said.follow, said.tail, said.since, said.timestamps, said.prefix, said.previous)
+    async with inside(where, wanted) as mirror:
         try:
-            targets, remark = await _targets(mirror, job, choice, waits=how.follow)
+            targets, remark = await _targets(mirror, wanted, choice, waits=how.follow)
         except NotAllowed:
             # Who may read logs need not be allowed to list pods: the manager can choose as well.
             if choice.all_pods or choice.all_containers or where.worker_context:
                 raise
             targets, remark = [Target(choice.pod, choice.container, choice.index)], ""
         if not targets:
-            raise Failure(f"Job {job} has no pods on its worker: not created yet, or already deleted")
+            raise Failure(f"{wanted} has no pods on its worker: not created yet, or already deleted")
         if remark:
             printing.remark(remark)
         await _show(mirror, targets, how)
@@ -76,18 +80,18 @@ async def _show(mirror: Mirror, targets: list[Target], how: How) -> None:
             scope.create_task(_copy(mirror, target, how, writer), name=f"log of {target.pod}")
 
 
-async def _targets(mirror: Mirror, job: str, choice: Choice, *, waits: bool) -> tuple[list[Target], str]:
+async def _targets(mirror: Mirror, wanted: Named, choice: Choice, *, waits: bool) -> tuple[list[Target], str]:
     """Whose logs; with ``--follow`` it waits for a worker, and for the first pod there."""
 
     async def look() -> tuple[list[Target], str]:
-        with progress(f"Listing the pods of {job} …"):
-            pods: list[Pod] = [pod_of(one) for one in await mirror.pods()]
+        with progress(f"Listing the pods of {wanted.name} …"):
+            pods: list[Pod] = [pod_of(one, wanted.kind.pod_index) for one in await mirror.pods()]
         targets, remark = choose(pods, choice)
         if waits and not targets:
             raise NotYet("no pods have been created yet")
         return targets, remark
 
-    return await (_until_ready(job)(look) if waits else look())
+    return await (_until_ready(wanted.name)(look) if waits else look())
 
 
 def _until_ready(what: str) -> tenacity.AsyncRetrying:

@@ -1,7 +1,7 @@
 """What goes on inside a mirror, whoever is asked: the manager's server, or the worker with the user's own permissions.
 
 Used by ``logs``, ``pods``, ``events`` and ``diff``. Both give the same objects, and both are sure that they are of this
-source's mirror: the manager checks it; on the worker it is found by the label with its source's uid, so a Job that
+source's mirror: the manager checks it; on the worker it is found by the label with its source's uid, so an object that
 merely has the name is never shown as the mirror, and its pods are those that it controls.
 """
 
@@ -16,16 +16,15 @@ from mirror.batch import views
 from mirror.cli.user.cluster import Cluster, management, worker
 from mirror.cli.user.failures import Doing, Failure, failure_of
 from mirror.cli.user.logtexts import LogRequest, stream
+from mirror.cli.user.naming import Named
 from mirror.cli.user.options import Where
 from mirror.cli.user.server import AccessEndpoint, manager
-from mirror.kinds.registry import JOB
+from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.kube.resources import EVENTS, PODS
 from mirror.model import names
 
 Json = Mapping[str, object]
-
-CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,8 @@ class OnWorker:
         pods = await self.pods()
         uids = {views.text(views.mapping(pod.get("metadata")).get("uid")) for pod in pods}
         of_pods = (await self.cluster.items(EVENTS, namespace=self.namespace, fields="involvedObject.kind=Pod"))[0]
-        of_job, _ = await self.cluster.items(EVENTS, namespace=self.namespace, fields=f"involvedObject.uid={self.uid}")
-        return [*of_job, *(one for one in of_pods if views.mapping(one.get("involvedObject")).get("uid") in uids)]
+        own, _ = await self.cluster.items(EVENTS, namespace=self.namespace, fields=f"involvedObject.uid={self.uid}")
+        return [*own, *(one for one in of_pods if views.mapping(one.get("involvedObject")).get("uid") in uids)]
 
     def log(self, wanted: LogRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Text as it comes; of a pod that ``pods`` gave."""
@@ -70,36 +69,33 @@ class OnWorker:
         return any(owner.get("controller") is True and owner.get("uid") == self.uid for owner in owners)
 
 
-async def find(cluster: Cluster, source: Object) -> OnWorker:
-    """The mirror of a source.
+async def find(cluster: Cluster, kind: Kind, source: Object) -> OnWorker:
+    """Find the mirror of a source on its worker.
+
+    Args:
+        cluster: the worker.
+        kind: of the source.
+        source: the source.
 
     Raises:
         Failure: it is not there, or may not be looked for.
     """
     name, labels = source.metadata.name, f"{names.SOURCE_UID}={source.metadata.uid}"
-    found, _ = await cluster.jobs(namespace=source.metadata.namespace, labels=labels)
+    found, _ = await cluster.objects(kind.resource, namespace=source.metadata.namespace, labels=labels)
     if not found:
         # A worker may have a namespace prefix; without permission to list all namespaces that is not found out.
         try:
-            found, _ = await cluster.jobs(namespace=None, labels=labels)
+            found, _ = await cluster.objects(kind.resource, namespace=None, labels=labels)
         except Failure:
             found = []
-    summary = JOB.summary(source)
+    summary = kind.summary(source)
     for mirror in found:
         its = mirror.metadata
         if its.name == name and summary.mirror_uid in (None, its.uid):
-            return OnWorker(cluster, its.namespace, name, its.uid, _selector(mirror))
+            return OnWorker(cluster, its.namespace, name, its.uid, kind.pod_selector(mirror))
     where = summary.placed
     hint = f"it is placed on {where}; check that --worker-context is that worker" if where else "it is not placed yet"
-    raise Failure(f"no mirror of Job {name} on {cluster.name}: {hint}")
-
-
-def _selector(mirror: Object) -> str:
-    spec = mirror.spec_dict()
-    if spec.get("manualSelector") is not True:
-        return f"{CONTROLLER_UID}={mirror.metadata.uid}"
-    labels = views.mapping(views.mapping(spec.get("selector")).get("matchLabels"))
-    return ",".join(f"{key}={views.text(value)}" for key, value in labels.items())
+    raise Failure(f"no mirror of {kind.name} {name} on {cluster.name}: {hint}")
 
 
 class Mirror(Protocol):
@@ -124,24 +120,24 @@ class OfManager:
 
     asked: AccessEndpoint
     namespace: str
-    name: str
+    source: Named
 
     async def pods(self) -> list[Json]:
         """Its pods."""
-        return await self.asked.pods(self.namespace, self.name)
+        return await self.asked.pods(self.namespace, self.source)
 
     async def events(self) -> list[Json]:
         """Events about it and its pods."""
-        return await self.asked.events(self.namespace, self.name)
+        return await self.asked.events(self.namespace, self.source)
 
     def log(self, wanted: LogRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Text as it comes."""
-        return self.asked.log(self.namespace, self.name, wanted)
+        return self.asked.log(self.namespace, self.source, wanted)
 
 
 @asynccontextmanager
-async def inside(where: Where, job: str) -> AsyncIterator[Mirror]:
-    """The mirror of a Job.
+async def inside(where: Where, wanted: Named) -> AsyncIterator[Mirror]:
+    """Open the mirror of a Job, by the manager or, with ``--worker-context``, on the worker.
 
     Raises:
         Failure: nobody can be asked, or there is no mirror.
@@ -149,8 +145,8 @@ async def inside(where: Where, job: str) -> AsyncIterator[Mirror]:
     async with management(where) as cluster:
         if not where.worker_context:
             async with manager(where, cluster) as asked:
-                yield OfManager(asked, cluster.namespace, job)
+                yield OfManager(asked, cluster.namespace, wanted)
             return
-        source = await cluster.job(job, namespace=cluster.namespace)
+        source = await cluster.object(wanted.kind.resource, wanted.name, namespace=cluster.namespace)
     async with worker(where) as there:
-        yield await find(there, source)
+        yield await find(there, wanted.kind, source)

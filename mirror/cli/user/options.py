@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import click
@@ -15,6 +15,7 @@ from mirror.cli.user.printing import FORMATS
 from mirror.model.durations import BadDuration, parse_duration
 
 Function = Callable[..., Any]
+Decorator = Callable[[Function], Function]
 MANAGER_NAMESPACE = "jobmirror-system"
 
 
@@ -95,18 +96,6 @@ _WHERE = (
     ),
     click.option("--accept-manager", is_flag=True, help="Accept that the manager's address or CA has changed."),
 )
-_NAMES = (
-    "kubeconfig",
-    "context",
-    "namespace",
-    "server",
-    "server_ca",
-    "token",
-    "manager_namespace",
-    "accept_manager",
-    "worker_context",
-)
-
 _worker_context = click.option(
     "--worker-context",
     default="",
@@ -116,21 +105,33 @@ _worker_context = click.option(
 )
 
 
-def where_options(*, worker: bool) -> Callable[[Function], Function]:
+def where_options(*, worker: bool) -> Decorator:
     """The options that say where; the command gets ``where``. With ``worker``, ``--worker-context`` is among them."""
+    return gathered("where", Where, (*_WHERE, *((_worker_context,) if worker else ())))
+
+
+def gathered(parameter: str, form: Callable[..., object], options: Iterable[Decorator]) -> Decorator:
+    """These options; the command gets them as one value.
+
+    Args:
+        parameter: of the command.
+        form: a dataclass, whose fields are named like the options.
+        options: in the order of the help.
+    """
+    names = frozenset(one.name for one in fields(form))  # type: ignore[arg-type]
 
     def decorate(command: Function) -> Function:
         @functools.wraps(command)
         def collected(**values: Any) -> Any:
-            said = {name: values.pop(name) for name in _NAMES if name in values}
-            return command(where=Where(**said), **values)
+            said = {name: values.pop(name) for name in names & values.keys()}
+            return command(**{parameter: form(**said)}, **values)
 
-        return _all((*_WHERE, *((_worker_context,) if worker else ())), collected)
+        return _all(options, collected)
 
     return decorate
 
 
-def output_option(*forms: str) -> Callable[[Function], Function]:
+def output_option(*forms: str) -> Decorator:
     """``-o``; the first form is the default, which the command gets as ``form``."""
     chosen = forms or FORMATS
     return click.option(
@@ -147,7 +148,7 @@ def output_option(*forms: str) -> Callable[[Function], Function]:
 job_argument = click.argument("job", shell_complete=job_names)
 
 
-def _all(options: Iterable[Callable[[Function], Function]], command: Function) -> Function:
+def _all(options: Iterable[Decorator], command: Function) -> Function:
     for option in reversed(tuple(options)):
         command = option(command)
     return command

@@ -11,13 +11,13 @@ import msgspec
 from mirror.batch import views
 from mirror.cli.user import printing
 from mirror.cli.user.mirrors import inside
+from mirror.cli.user.naming import Named
 from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 
 Json = Mapping[str, object]
 
-INDEX = "batch.kubernetes.io/job-completion-index"
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 _STATUSES = ("initContainerStatuses", "containerStatuses")
 
@@ -40,15 +40,15 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     """The container that is meant where none is named."""
 
 
-async def pods(where: Where, job: str, form: Format) -> None:
-    """Show them.
+async def pods(where: Where, wanted: Named, form: Format) -> None:
+    """Print the pods of a Job's mirror.
 
     Raises:
         Failure: they may not be read, or nobody can be asked.
     """
-    async with inside(where, job) as mirror:
-        with progress(f"Listing the pods of {job} …"):
-            found = [pod_of(one) for one in await mirror.pods()]
+    async with inside(where, wanted) as mirror:
+        with progress(f"Listing the pods of {wanted.name} …"):
+            found = [pod_of(one, wanted.kind.pod_index) for one in await mirror.pods()]
     found.sort(key=order)
     if form in ("json", "yaml"):
         click.echo(printing.document({"items": found}, form))
@@ -57,11 +57,11 @@ async def pods(where: Where, job: str, form: Format) -> None:
     elif found:
         printing.say(printing.table(columns(datetime.now(UTC)), found, wide=form == "wide"))
     else:
-        printing.remark(f"Job {job} has no pods on its worker.")
+        printing.remark(f"{wanted} has no pods on its worker.")
 
 
-def pod_of(pod: Json) -> Pod:
-    """What a pod's JSON says."""
+def pod_of(pod: Json, index: str = "") -> Pod:
+    """What a pod's JSON says; ``index`` is the annotation that holds its index (``Kind.pod_index``)."""
     metadata, spec, status = (views.mapping(pod.get(part)) for part in ("metadata", "spec", "status"))
     annotations = views.mapping(metadata.get("annotations"))
     init, main = (_names(spec, part) for part in ("initContainers", "containers"))
@@ -74,7 +74,7 @@ def pod_of(pod: Json) -> Pod:
         name=views.text(metadata.get("name")),
         phase="Terminating" if metadata.get("deletionTimestamp") else phase,
         why=next(filter(None, map(_why, statuses)), "") or views.text(status.get("reason")),
-        index=views.text(annotations.get(INDEX)),
+        index=views.text(annotations.get(index)),
         ready=f"{ready}/{len(main)}",
         restarts=sum(views.number(one.get("restartCount")) for one in statuses),
         node=views.text(spec.get("nodeName")),

@@ -22,7 +22,10 @@ from mirror.cli.user import printing, trust
 from mirror.cli.user.cluster import Cluster, client_for, decode, proxy_for
 from mirror.cli.user.failures import MANAGER, Doing, Failure, NotAllowed, NotYet, failure_of
 from mirror.cli.user.logtexts import LogRequest, stream
+from mirror.cli.user.naming import Named, kinds
 from mirror.cli.user.options import Where
+from mirror.kinds.base import Kind
+from mirror.kinds.registry import resource_name
 from mirror.kinds.report import Report
 from mirror.kube import requests, tls
 from mirror.kube.client import Client
@@ -205,23 +208,22 @@ def _file(path: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class AccessEndpoint:
-    """The server, asked as the user. Every method raises ``Failure`` in words."""
+    """The server, asked as the user about objects of one namespace. Every method raises ``Failure`` in words."""
 
     client: Client
 
-    async def job(self, namespace: str, name: str) -> KnownJob:
+    async def job(self, namespace: str, wanted: Named) -> KnownJob:
         """What it knows of a Job."""
-        return decode(
-            await self._get(namespace, name, "", Doing("get", "jobs.batch", namespace, name)), MANAGER, KnownJob
-        )
+        raw = await self._get(_path(namespace, wanted), _getting(namespace, wanted))
+        return decode(raw, MANAGER, KnownJob)
 
-    async def pods(self, namespace: str, name: str) -> list[Json]:
+    async def pods(self, namespace: str, wanted: Named) -> list[Json]:
         """The pods of the mirror."""
         found: list[Json] = []
         token = ""
         for _ in range(MOST_PAGES):
             query = (("continue", token),) if token else ()
-            raw = await self._get(namespace, name, "/pods", Doing("list", "pods", namespace), query)
+            raw = await self._get(_path(namespace, wanted, "/pods"), Doing("list", "pods", namespace), query)
             page = decode(raw, MANAGER, dict)
             found += map(views.mapping, views.items(page.get("items")))
             token = views.text(views.mapping(page.get("metadata")).get("continue"))
@@ -229,45 +231,49 @@ class AccessEndpoint:
                 return found
         raise Failure("the manager does not end the list of pods")
 
-    async def events(self, namespace: str, name: str) -> list[Json]:
+    async def events(self, namespace: str, wanted: Named) -> list[Json]:
         """Events of the mirror and its pods; of very many the newest."""
-        page = decode(await self._get(namespace, name, "/events", Doing("list", "events", namespace)), MANAGER, dict)
+        raw = await self._get(_path(namespace, wanted, "/events"), Doing("list", "events", namespace))
+        page = decode(raw, MANAGER, dict)
         if page.get("isCut") is True:
             printing.remark("More events exist than the manager returns; these are the newest.")
         return [views.mapping(item) for item in views.items(page.get("items"))]
 
-    async def diff(self, namespace: str, name: str) -> Comparison:
+    async def diff(self, namespace: str, wanted: Named) -> Comparison:
         """How a mirror differs from its source."""
-        raw = await self._get(namespace, name, "/diff", Doing("get", "jobs.batch", namespace, name))
+        raw = await self._get(_path(namespace, wanted, "/diff"), _getting(namespace, wanted))
         return decode(raw, MANAGER, Comparison)
 
-    async def diff_before(self, job: Json) -> Comparison:
+    async def diff_before(self, kind: Kind, job: Json) -> Comparison:
         """How a mirror of this Job, which need not exist, would differ from it."""
         namespace = views.text(views.mapping(job.get("metadata")).get("namespace"))
         body = msgspec.json.encode(job)
         request = Request("create", "POST", "/v1/diff", (), body, JSON, deadline_seconds=DEADLINE_SECONDS)
-        return decode(await self._sent(request, Doing("create", "jobs.batch", namespace)), MANAGER, Comparison)
+        return decode(await self._sent(request, Doing("create", resource_name(kind), namespace)), MANAGER, Comparison)
 
-    async def jobs(self, namespace: str | None) -> list[JobView]:
-        """All Jobs that it mirrors, or those of one namespace: the newest, if there are very many."""
-        path = "/v1/jobs" if namespace is None else f"/v1/namespaces/{quote(namespace, safe='')}/jobs"
+    async def jobs(self, kind: Kind, namespace: str | None) -> list[JobView]:
+        """All objects of a kind that it mirrors, or those of one namespace: the newest, if there are very many."""
+        resource = quote(kinds().path_name(kind), safe="")
+        path = f"/v1/{resource}" if namespace is None else f"/v1/namespaces/{quote(namespace, safe='')}/{resource}"
         request = Request("list", "GET", path, deadline_seconds=DEADLINE_SECONDS)
-        return decode(await self._sent(request, Doing("list", "jobs.batch", namespace or "")), MANAGER, _Jobs).items
+        doing = Doing("list", resource_name(kind), namespace or "")
+        return decode(await self._sent(request, doing), MANAGER, _Jobs).items
 
-    def log(self, namespace: str, name: str, wanted: LogRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+    def log(
+        self, namespace: str, source: Named, wanted: LogRequest
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """A container's text as it comes."""
-        doing = Doing("get", "pods/log", namespace, name)
+        doing = Doing("get", "pods/log", namespace, source.name)
         return stream(
             self.client,
-            _path(namespace, name, "/log"),
+            _path(namespace, source, "/log"),
             wanted.query_of_manager,
             follow=wanted.follow,
             describe=lambda error: refusal(error, doing),
         )
 
-    async def _get(self, namespace: str, name: str, what: str, doing: Doing, query: Query = ()) -> bytes:
-        request = Request("get", "GET", _path(namespace, name, what), query, deadline_seconds=DEADLINE_SECONDS)
-        return await self._sent(request, doing)
+    async def _get(self, path: str, doing: Doing, query: Query = ()) -> bytes:
+        return await self._sent(Request("get", "GET", path, query, deadline_seconds=DEADLINE_SECONDS), doing)
 
     async def _sent(self, request: Request, doing: Doing) -> bytes:
         try:
@@ -277,8 +283,15 @@ class AccessEndpoint:
         return body
 
 
-def _path(namespace: str, name: str, what: str) -> str:
-    return f"/v1/namespaces/{quote(namespace, safe='')}/jobs/{quote(name, safe='')}{what}"
+def _path(namespace: str, wanted: Named, what: str = "") -> str:
+    """Where an object is; a Job's is the one that older managers know, too."""
+    parts = (namespace, kinds().path_name(wanted.kind), wanted.name)
+    namespace, resource, name = (quote(part, safe="") for part in parts)
+    return f"/v1/namespaces/{namespace}/{resource}/{name}{what}"
+
+
+def _getting(namespace: str, wanted: Named) -> Doing:
+    return Doing("get", wanted.resource_name, namespace, wanted.name)
 
 
 def refusal(error: KubeError, doing: Doing) -> Failure:

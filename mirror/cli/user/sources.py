@@ -7,7 +7,7 @@ Used by ``get`` and ``explain``. Everything comes from the Job alone, by the sam
 from __future__ import annotations
 
 from mirror.kinds import read_model
-from mirror.kinds.registry import JOB
+from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.views import JobView
@@ -15,22 +15,22 @@ from mirror.model.views import JobView
 _MARKS = (names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID, names.HELD)
 
 
-def is_source(job: Object) -> bool:
+def is_source(kind: Kind, job: Object) -> bool:
     """Whether a manager of ours runs it, whatever value of ``managedBy`` it is configured for."""
-    managed_by = JOB.managed_by(job) or ""
+    managed_by = kind.managed_by(job) or ""
     if managed_by in ("", names.BUILT_IN_MANAGED_BY):
         return False
     if managed_by == names.DEFAULT_MANAGED_BY:
         return True
-    return JOB.summary(job).placed is not None or any(mark in job.annotations for mark in _MARKS)
+    return kind.summary(job).placed is not None or any(mark in job.annotations for mark in _MARKS)
 
 
-def view_of(job: Object) -> JobView:
+def view_of(kind: Kind, job: Object) -> JobView:
     """One Job; of one that no manager of ours runs, that is the reason."""
-    if is_source(job) or names.WAITING_BECAUSE in job.annotations:
-        return read_model.view_of(JOB, job)
-    because = f"not mirrored: spec.managedBy is {JOB.managed_by(job) or 'not set'}"
-    return read_model.view_of(JOB, job, because=because)
+    if is_source(kind, job) or names.WAITING_BECAUSE in job.annotations:
+        return read_model.view_of(kind, job)
+    because = f"not mirrored: {kind.managed_by_field} is {kind.managed_by(job) or 'not set'}"
+    return read_model.view_of(kind, job, because=because)
 
 
 def obstacles_of(because: str) -> dict[str, str]:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from mirror.batch import conditions, times, views
+from mirror.batch import times, views
 from mirror.kinds import read_model
-from mirror.kinds.registry import JOB
+from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.views import Moment
@@ -29,21 +29,18 @@ _ONCE = ("Created", "Held", "Placed", "Mirrored", "Started", "Finished", "Deleti
 """Kinds of which there are no two in a few seconds."""
 _KIND_OF_EVENT = {"Mirrored": "Mirrored", "Suspended": "Status", "WorkerLost": "Lost", "MirrorLost": "Lost"}
 _SUSPENDED = "suspended"
-_TEXT_OF_CONDITION = {
-    conditions.SUCCESS_CRITERIA_MET: "success criteria met; terminating pods",
-    conditions.FAILURE_TARGET: "failed; terminating pods",
-}
 
 
-def timeline(job: Object, events: Iterable[Json], told: Sequence[Moment] = ()) -> tuple[Moment, ...]:
+def timeline(kind: Kind, job: Object, events: Iterable[Json], told: Sequence[Moment] = ()) -> tuple[Moment, ...]:
     """Everything, oldest first.
 
     Args:
+        kind: of the source.
         job: the source.
         events: Kubernetes events about it.
         told: the manager's timeline. It knows more than the Job: of what both tell, its version counts.
     """
-    own = [*_of_job(job), *_of_events(_without_end(events, job))]
+    own = [*_of_job(kind, job), *_of_events(_without_end(events, kind.progress(job).end_reason))]
     known = {moment.kind for moment in told}
     merged = [_completed(moment, own) for moment in told]
     for moment in own:
@@ -68,26 +65,12 @@ def last_error(moments: Iterable[Moment]) -> Moment | None:
     return bad[-1] if bad else None
 
 
-def _of_job(job: Object) -> Iterator[Moment]:
-    """What the read model has, with the words of an assignment, and the conditions on the way to the end."""
-    for moment in read_model.moments_of(JOB, job):
+def _of_job(kind: Kind, job: Object) -> Iterator[Moment]:
+    """What the read model has, with the words of an assignment, and the steps on the way to the end."""
+    for moment in read_model.moments_of(kind, job):
         text = _placed_text(moment.worker, job.annotations) if moment.kind == "Placed" else moment.text
         yield msgspec.structs.replace(moment, text=text)
-    for condition in conditions.of(job.status_dict()):
-        text = _text_of_condition(condition)
-        if text:
-            yield Moment(at=views.text(condition.get("lastTransitionTime")), kind="Status", text=text)
-
-
-def _text_of_condition(condition: Json) -> str:
-    """Of one that neither records something nor ends the Job."""
-    kind, is_true = views.text(condition.get("type")), condition.get("status") == conditions.TRUE
-    if kind == conditions.SUSPENDED:
-        return _SUSPENDED if is_true else "resumed"
-    if not is_true or kind in (names.PLACED, names.MIRRORED, *conditions.FINAL):
-        return ""
-    parts = (_TEXT_OF_CONDITION.get(kind, kind), *(views.text(condition.get(part)) for part in ("reason", "message")))
-    return ": ".join(filter(None, parts))
+    yield from kind.steps(job)
 
 
 def _placed_text(worker: str, annotations: Mapping[str, str]) -> str:
@@ -105,9 +88,8 @@ def _of_events(events: Iterable[Json]) -> Iterator[Moment]:
         yield Moment(at=time_of_event(event), kind=kind, text=_event_text(event), worker=_worker_of(reason, message))
 
 
-def _without_end(events: Iterable[Json], job: Object) -> Iterator[Json]:
+def _without_end(events: Iterable[Json], reason: str) -> Iterator[Json]:
     """All events but those that repeat the Job's end, such as ``MirrorLost``: its condition says more."""
-    reason = JOB.progress(job).end_reason
     return (event for event in events if not reason or views.text(event.get("reason")) != reason)
 
 

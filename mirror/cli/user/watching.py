@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 
 import msgspec
 
 from mirror.cli.user import printing
-from mirror.cli.user.cluster import management
+from mirror.cli.user.cluster import Cluster, management
+from mirror.cli.user.failures import KindNotServed
 from mirror.cli.user.following import Jobs, follow
-from mirror.cli.user.get import Wanted, columns
+from mirror.cli.user.get import Wanted, columns, full_name, needs_kinds
 from mirror.cli.user.options import Where
 from mirror.cli.user.sources import view_of
-from mirror.kube.objects import Object
+from mirror.kinds.base import Kind
 from mirror.model.views import JobView
 
 DRAWN_AT_MOST_EVERY_SECONDS = 0.2
@@ -27,6 +28,10 @@ _LINES_BESIDE = 3
 """Of a terminal: the heading, the line that says what is left out, and the cursor's."""
 
 
+Tell = Callable[[Kind, Jobs], None]
+"""Gets all that there are of a kind, each time one of them has changed."""
+
+
 async def watch(where: Where, wanted: Wanted) -> None:
     """Show them, and go on until cancelled.
 
@@ -34,59 +39,79 @@ async def watch(where: Where, wanted: Wanted) -> None:
         Failure: they may not be listed or watched.
     """
     async with management(where) as cluster:
-        namespace = None if wanted.everywhere else cluster.namespace
         show = _screen if sys.stdout.isatty() and wanted.form in ("table", "wide") else _printer
-        async with show(wanted) as tell, aclosing(follow(cluster, namespace, fields=wanted.fields)) as changes:
+        absent: list[KindNotServed] = []
+        async with show(wanted) as tell, asyncio.TaskGroup() as scope:
+            for kind in wanted.chosen.kinds:
+                scope.create_task(_follow(cluster, kind, wanted, tell, absent), name=f"follow {kind.name}")
+        if absent:  # no kind is left to be followed
+            raise absent[0]
+
+
+async def _follow(cluster: Cluster, kind: Kind, wanted: Wanted, tell: Tell, absent: list[KindNotServed]) -> None:
+    """Follow one kind; one that the cluster does not serve is noted, and a failure only where it was asked for."""
+    namespace = None if wanted.everywhere else cluster.namespace
+    changes = follow(cluster, kind.resource, namespace=namespace, fields=wanted.chosen.field_selector(kind))
+    try:
+        async with aclosing(changes):
             async for jobs in changes:
-                tell(jobs)
+                tell(kind, jobs)
+    except KindNotServed as failure:
+        if wanted.chosen.are_asked_for:
+            raise
+        absent.append(failure)
 
 
 @asynccontextmanager
-async def _printer(wanted: Wanted) -> AsyncIterator[Callable[[Jobs], None]]:
+async def _printer(wanted: Wanted) -> AsyncIterator[Tell]:
     """A line per change, as soon as it is known, with a heading first."""
     widths: list[int] = []
+    with_kinds = False
 
-    def tell(jobs: Jobs) -> None:
+    def tell(kind: Kind, jobs: Jobs) -> None:
+        nonlocal with_kinds
         changed = [jobs.all[key] for key in jobs.changed if key in jobs.all]
-        seen = [view_of(job) for job in changed if wanted.wants(job)]
-        seen += [
-            msgspec.structs.replace(view_of(job), state="Deleted") for job in jobs.gone.values() if wanted.wants(job)
-        ]
-        printing.say(_lines(seen, wanted, widths))
+        seen = [view_of(kind, job) for job in changed if wanted.wants(kind, job)]
+        gone = [view_of(kind, job) for job in jobs.gone.values() if wanted.wants(kind, job)]
+        seen += [msgspec.structs.replace(view, state="Deleted") for view in gone]
+        with_kinds = with_kinds or needs_kinds(seen, wanted)
+        printing.say(_lines(seen, wanted, widths, with_kinds=with_kinds))
         sys.stdout.flush()
 
     yield tell
 
 
-def _lines(seen: Iterable[JobView], wanted: Wanted, widths: list[int]) -> Iterator[str]:
+def _lines(seen: Iterable[JobView], wanted: Wanted, widths: list[int], *, with_kinds: bool) -> Iterator[str]:
     if wanted.form == "json":
         yield from map(printing.line_of, seen)
     elif wanted.form == "yaml":
         for view in seen:
             yield "---\n" + printing.document(view, "yaml")
     elif wanted.form == "name":
-        yield from (f"job.batch/{view.name}" for view in seen)
+        yield from map(full_name, seen)
     else:
-        yield from printing.table(columns(datetime.now(UTC), wanted), seen, wide=wanted.form == "wide", widths=widths)
+        shown = columns(datetime.now(UTC), wanted, with_kinds=with_kinds)
+        yield from printing.table(shown, seen, wide=wanted.form == "wide", widths=widths)
 
 
 @asynccontextmanager
-async def _screen(wanted: Wanted) -> AsyncIterator[Callable[[Jobs], None]]:
+async def _screen(wanted: Wanted) -> AsyncIterator[Tell]:
     """A table that is drawn anew a few times a second while things change, and each second for the ages."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    console, shown, is_new = Console(highlight=False), Jobs(), asyncio.Event()
+    console, is_new = Console(highlight=False), asyncio.Event()
+    shown: dict[Kind, Jobs] = {}
 
-    def tell(jobs: Jobs) -> None:
-        nonlocal shown
-        shown = jobs
+    def tell(kind: Kind, jobs: Jobs) -> None:
+        shown[kind] = jobs
         is_new.set()
 
     def draw() -> None:
         room = max(1, console.size.height - _LINES_BESIDE)
-        lines = screen(shown.all.values(), wanted, room=room)
+        found = ((kind, job) for kind, jobs in shown.items() for job in jobs.all.values())
+        lines = screen([view_of(kind, job) for kind, job in found if wanted.wants(kind, job)], wanted, room=room)
         live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
 
     async with asyncio.TaskGroup() as scope:
@@ -108,11 +133,11 @@ async def _draw_again_and_again(draw: Callable[[], None], is_new: asyncio.Event)
         is_new.clear()
 
 
-def screen(jobs: Iterable[Object], wanted: Wanted, *, room: int) -> list[str]:
+def screen(seen: Sequence[JobView], wanted: Wanted, *, room: int) -> list[str]:
     """The table as it fits into so many lines, what goes on and what is new first, and how many Jobs are left out."""
-    seen = [view_of(job) for job in jobs if wanted.wants(job)]
-    seen.sort(key=lambda view: (view.created, view.namespace, view.name), reverse=True)
-    seen.sort(key=lambda view: view.is_finished)
-    lines = printing.table(columns(datetime.now(UTC), wanted), seen[:room], wide=wanted.form == "wide")
-    left_out = len(seen) - room
+    ordered = sorted(seen, key=lambda view: (view.created, view.namespace, view.name), reverse=True)
+    ordered.sort(key=lambda view: view.is_finished)
+    shown = columns(datetime.now(UTC), wanted, with_kinds=needs_kinds(ordered, wanted))
+    lines = printing.table(shown, ordered[:room], wide=wanted.form == "wide")
+    left_out = len(ordered) - room
     return [*lines, f"… and {left_out} more"] if left_out > 0 else lines

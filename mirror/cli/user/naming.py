@@ -1,0 +1,114 @@
+"""Which objects a command is about: ``NAME``, or ``KIND/NAME`` as for kubectl, of the kinds of the table. Pure.
+
+A name alone means the table's first kind, a Job. Kinds are read as kubectl reads them: ``drill``, ``drills``, a short
+name, in any case, perhaps with the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+
+from mirror.kinds import registry
+from mirror.kinds.base import Kind
+from mirror.kinds.registry import Kinds, UnknownKind, resource_name
+from mirror.kube.objects import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One object that a command names; as text ``Job train``."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.name} {self.name}"
+
+    @property
+    def resource_name(self) -> str:
+        """As in a Role: ``jobs.batch``."""
+        return resource_name(self.kind)
+
+
+def kinds() -> Kinds:
+    """The kinds that commands know: the table as it is when a command runs."""
+    return registry.BUILT_IN
+
+
+def kind_named(text: str) -> Kind:
+    """The kind that somebody means.
+
+    Raises:
+        UsageError: there is none of this name; the text lists those that there are.
+    """
+    try:
+        return kinds().named(text)
+    except UnknownKind as error:
+        raise click.UsageError(str(error)) from None
+
+
+def named(text: str, default: Kind | None = None) -> Named:
+    """The object that ``NAME`` or ``KIND/NAME`` means.
+
+    Args:
+        text: of the command line.
+        default: of which kind a name alone is; None: the table's first.
+
+    Raises:
+        UsageError: the kind is unknown, or there is no name.
+    """
+    word, slash, name = text.partition("/")
+    if not slash:
+        return Named(default or kinds().default, text)
+    if not name or "/" in name:
+        raise click.UsageError(f"{text!r}: write NAME or KIND/NAME")
+    return Named(kind_named(word), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is to be listed: named objects, or all sources of some kinds.
+
+    Invariant: ``kinds`` are those of ``names``, where there are names.
+    """
+
+    kinds: tuple[Kind, ...]
+    names: tuple[Named, ...] = ()
+    are_asked_for: bool = False
+    """Somebody has named the kinds, so that one which a cluster does not serve is a failure."""
+
+    @property
+    def plain(self) -> Kind:
+        """The kind whose objects are shown by name alone, where there are no others."""
+        return self.kinds[0] if len(self.kinds) == 1 else kinds().default
+
+    def names_of(self, kind: Kind) -> frozenset[str]:
+        """The names of this kind that were given; empty for all."""
+        return frozenset(one.name for one in self.names if one.kind is kind)
+
+    def field_selector(self, kind: Kind) -> str:
+        """What an API server can be asked for instead of all; empty for all."""
+        names = self.names_of(kind)
+        return f"metadata.name={next(iter(names))}" if len(names) == 1 else ""
+
+    def is_named(self, kind: Kind, found: Object) -> bool:
+        """Whether the object's name is among those that were given."""
+        return found.metadata.name in self.names_of(kind)
+
+
+def chosen(names: Sequence[str], of_kinds: Sequence[str]) -> Chosen:
+    """What ``mirror get -k KIND NAME …`` means; without both, all sources of all kinds.
+
+    Raises:
+        UsageError: a kind is unknown, or it is not clear of which one a name is.
+    """
+    wanted = tuple(dict.fromkeys(map(kind_named, of_kinds)))
+    if not names:
+        return Chosen(wanted or tuple(kinds()), are_asked_for=bool(wanted))
+    if len(wanted) > 1 and not all("/" in name for name in names):
+        raise click.UsageError("several kinds: write KIND/NAME")
+    found = tuple(named(name, wanted[0] if wanted else None) for name in names)
+    return Chosen(tuple(dict.fromkeys(one.kind for one in found)), found, are_asked_for=True)
