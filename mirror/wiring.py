@@ -6,7 +6,7 @@ order in which they are made, so that each gets what it needs and nothing is set
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,8 +28,9 @@ from mirror.controllers.sweeping import DueSweeps, Sweeper
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.snapshot import Policy
+from mirror.kinds import registry
 from mirror.kinds.base import MirrorTransform
-from mirror.kinds.registry import BUILT_IN, Kinds
+from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
 from mirror.model.keys import Key
 from mirror.runtime.backoff import Backoff
@@ -60,7 +61,7 @@ class MirroringSettings:
     transform: MirrorTransform
     policy: Policy
     closed_namespaces: tuple[str, ...]
-    kinds: Kinds = BUILT_IN
+    kinds: Kinds = field(default_factory=lambda: registry.BUILT_IN)
     namespaces: tuple[str, ...] = ()
     create_namespaces: bool = False
     sweep_interval_seconds: float = 60.0
@@ -68,9 +69,7 @@ class MirroringSettings:
     """Whether anybody can ask what happened to a Job."""
 
 
-def mirroring_settings(
-    settings: Settings, *, management_uid: str, server_knows_rule_names: bool, kinds: Kinds = BUILT_IN
-) -> MirroringSettings:
+def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_rule_names: bool) -> MirroringSettings:
     """As the configuration file has them."""
     mirrors = settings.mirrors
     return MirroringSettings(
@@ -87,7 +86,6 @@ def mirroring_settings(
         ),
         policy=Policy(settings.workers.lost_after_seconds, mirrors.retention_seconds),
         closed_namespaces=("kube-*", settings.namespace),
-        kinds=kinds,
         namespaces=settings.namespaces,
         create_namespaces=settings.workers.create_namespaces,
         sweep_interval_seconds=settings.sweep.interval_seconds,

@@ -1,7 +1,7 @@
 """A management cluster with RBAC, two workers and a manager that serves users, in a thread, for tests of commands.
 
 The commands run in the main thread or as processes of their own and reach everything over HTTPS, as users do. ``ann``
-may do everything with Jobs in ``team-a``; ``bob`` may only read Jobs; ``eve`` may do nothing.
+may do everything with Jobs and Drills in ``team-a``; ``bob`` may only read Jobs; ``eve`` may do nothing.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ USERS = ("ann", "bob", "eve")
 ROLES = Path(__file__).parents[2] / "config" / "rbac" / "access.yaml"
 RBAC = "rbac.authorization.k8s.io"
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RULES: dict[str, list[dict[str, Any]]] = {
     "ann": [
         {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["*"]},
+        {"apiGroups": ["example.com"], "resources": ["drills"], "verbs": ["*"]},
         {"apiGroups": [""], "resources": ["pods", "pods/log", "events"], "verbs": ["get", "list"]},
     ],
     "bob": [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list", "watch"]}],
@@ -109,8 +111,8 @@ def has(kind: str) -> Callable[[dict[str, Any]], bool]:
 
 
 @contextmanager
-def user_fleet(folder: Path) -> Iterator[UserFleet]:
-    """Everything, ready, while the block runs."""
+def user_fleet(folder: Path, *definitions: dict[str, Any]) -> Iterator[UserFleet]:
+    """Everything, ready, while the block runs; every cluster serves these definitions of custom resources, too."""
     ready: list[UserFleet] = []
     is_ready, failures = threading.Event(), []
     stop: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
@@ -129,6 +131,9 @@ def user_fleet(folder: Path) -> Iterator[UserFleet]:
                 access=Access(enabled=True, url=url),
             )
             await _allow(made)
+            for served in (made.management, *made.workers.values()):
+                for one in definitions:
+                    await served.plane.api.create(DEFINITIONS, one)
             async with manager(settings, 2, metrics=Metrics(), stop=asyncio.Event()):
                 await _until_told(made)
                 ready.append(UserFleet(made, url, loop, folder))

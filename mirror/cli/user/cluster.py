@@ -19,12 +19,13 @@ import msgspec
 
 from mirror.batch import views
 from mirror.cli.user import kubeconfig
-from mirror.cli.user.failures import MANAGEMENT, Doing, Failure, failure_of
+from mirror.cli.user.failures import MANAGEMENT, Doing, Failure, KindNotServed, NotAllowed, failure_of
 from mirror.cli.user.options import Where
 from mirror.kube import requests
 from mirror.kube.auth import management_credentials, personal_credentials
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials
+from mirror.kube.discovery import is_served
 from mirror.kube.errors import KubeError
 from mirror.kube.kubeconfig import Policy, read_document
 from mirror.kube.limits import Limiter
@@ -115,7 +116,14 @@ class Cluster:
             KindNotServed: the cluster does not know this kind.
             Failure: in words.
         """
-        pages = [decode(raw, self.name, _ObjectPage) async for raw in self._pages(resource, namespace, labels, fields)]
+        try:
+            raw_pages = [raw async for raw in self._pages(resource, namespace, labels, fields)]
+        except NotAllowed:
+            if await self._serves(resource):
+                raise
+            doing = self._doing("list", resource, namespace or "", "")
+            raise KindNotServed(f"{self.name} does not serve {doing.resource}") from None
+        pages = [decode(raw, self.name, _ObjectPage) for raw in raw_pages]
         return [item for page in pages for item in page.items], pages[-1].metadata.resource_version
 
     async def _pages(self, resource: Resource, namespace: str | None, labels: str, fields: str) -> AsyncIterator[bytes]:
@@ -131,6 +139,13 @@ class Cluster:
             if not token:
                 return
         raise Failure(f"{self.name} does not end the list of {doing.resource}")
+
+    async def _serves(self, resource: Resource) -> bool:
+        """Whether it serves this kind at all, as far as it says; who has no permission is refused either way."""
+        try:
+            return await is_served(self.client, resource)
+        except KubeError:
+            return True
 
     async def _sent(self, request: Request, doing: Doing) -> bytes:
         try:

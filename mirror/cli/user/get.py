@@ -49,44 +49,45 @@ async def get(where: Where, wanted: Wanted) -> None:
     """List them once.
 
     Raises:
-        Failure: they may not be listed, or one of the names is not there; what could be listed is printed before.
+        Failure: they may not be listed, or one of the names is not there; what is there is printed before.
     """
     async with management(where) as cluster:
         with progress("Listing Jobs …"):
-            seen, failures = await _listed(cluster, wanted)
+            seen = await _listed(cluster, wanted)
             seen = await with_lags(where, cluster, wanted, seen)
     _print(seen, wanted, namespace=cluster.namespace)
-    failures += _missing(seen, wanted, cluster.namespace)
-    if failures:
-        raise Failure("; ".join(failures))
+    if missing := _missing(seen, wanted, cluster.namespace):
+        raise Failure("; ".join(missing))
 
 
-async def _listed(cluster: Cluster, wanted: Wanted) -> tuple[list[JobView], list[str]]:
-    """What there is of each kind, and for which kinds a permission is missing.
+async def _listed(cluster: Cluster, wanted: Wanted) -> list[JobView]:
+    """What there is of each kind.
 
-    A kind that the cluster does not serve has no objects there: it is a failure only where somebody asks for it.
+    A kind that the cluster does not serve has no objects there, and of one that may not be listed only that is said:
+    both are failures where somebody asks for the kind, or nothing else can be listed.
 
     Raises:
-        Failure: nothing could be listed.
+        Failure: as said.
     """
     namespace = None if wanted.everywhere else cluster.namespace
     seen: list[JobView] = []
-    refused: list[Failure] = []
-    absent: list[Failure] = []
+    left_out: list[Failure] = []
     for kind in wanted.chosen.kinds:
         fields = wanted.chosen.field_selector(kind)
         try:
             found, _ = await cluster.objects(kind.resource, namespace=namespace, fields=fields)
-        except NotAllowed as failure:
-            refused.append(failure)
-        except KindNotServed as failure:
-            absent.append(failure)
+        except (KindNotServed, NotAllowed) as failure:
+            if wanted.chosen.are_asked_for:
+                raise
+            left_out.append(failure)
         else:
             seen += [view_of(kind, job) for job in found if wanted.wants(kind, job)]
-    failures = [*refused, *(absent if wanted.chosen.are_asked_for else ())]
-    if len(refused) + len(absent) == len(wanted.chosen.kinds):
-        raise (failures or absent)[0]
-    return seen, [failure.message for failure in failures]
+    if len(left_out) == len(wanted.chosen.kinds):
+        raise left_out[0]
+    for failure in left_out:
+        if isinstance(failure, NotAllowed):
+            printing.remark(failure.message)
+    return seen
 
 
 def _missing(seen: Iterable[JobView], wanted: Wanted, namespace: str) -> list[str]:

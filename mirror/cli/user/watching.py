@@ -13,7 +13,7 @@ import msgspec
 
 from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, management
-from mirror.cli.user.failures import KindNotServed
+from mirror.cli.user.failures import Failure, KindNotServed, NotAllowed
 from mirror.cli.user.following import Jobs, follow
 from mirror.cli.user.get import Wanted, columns, full_name, needs_kinds
 from mirror.cli.user.options import Where
@@ -40,26 +40,26 @@ async def watch(where: Where, wanted: Wanted) -> None:
     """
     async with management(where) as cluster:
         show = _screen if sys.stdout.isatty() and wanted.form in ("table", "wide") else _printer
-        absent: list[KindNotServed] = []
+        left_out: list[Failure] = []
         async with show(wanted) as tell, asyncio.TaskGroup() as scope:
             for kind in wanted.chosen.kinds:
-                scope.create_task(_follow(cluster, kind, wanted, tell, absent), name=f"follow {kind.name}")
-        if absent:  # no kind is left to be followed
-            raise absent[0]
+                scope.create_task(_follow(cluster, kind, wanted, tell, left_out), name=f"follow {kind.name}")
 
 
-async def _follow(cluster: Cluster, kind: Kind, wanted: Wanted, tell: Tell, absent: list[KindNotServed]) -> None:
-    """Follow one kind; one that the cluster does not serve is noted, and a failure only where it was asked for."""
+async def _follow(cluster: Cluster, kind: Kind, wanted: Wanted, tell: Tell, left_out: list[Failure]) -> None:
+    """Follow one kind; one that is not served, or may not be listed, is left out as in ``get``."""
     namespace = None if wanted.everywhere else cluster.namespace
     changes = follow(cluster, kind.resource, namespace=namespace, fields=wanted.chosen.field_selector(kind))
     try:
         async with aclosing(changes):
             async for jobs in changes:
                 tell(kind, jobs)
-    except KindNotServed as failure:
-        if wanted.chosen.are_asked_for:
-            raise
-        absent.append(failure)
+    except (KindNotServed, NotAllowed) as failure:
+        left_out.append(failure)
+        if wanted.chosen.are_asked_for or len(left_out) == len(wanted.chosen.kinds):
+            raise left_out[0] from None
+        if isinstance(failure, NotAllowed):
+            printing.remark(failure.message)
 
 
 @asynccontextmanager
