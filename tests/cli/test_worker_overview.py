@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from mirror.cli.worker.operations.overview import Tally, rows
+from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object, decode_object
 from mirror.model import names
 from mirror.workers.inventory import Entry, WorkerInventory
@@ -34,7 +35,7 @@ def job(
 def counted(*jobs: Object) -> Tally:
     tally = Tally()
     for one in jobs:
-        tally.count(one)
+        tally.count(JOB, one)
     return tally
 
 
@@ -44,7 +45,7 @@ def test_unfinished_jobs_are_counted_where_they_are_recorded() -> None:
 
     assert (tally.on("east"), tally.on("west")) == (1, 0)
     assert tally.some_on("east") == "team-a/a"
-    assert tally.namespaces == {"team-a", "team-b", "team-c"}
+    assert set(tally.namespaces) == {"team-a", "team-b", "team-c"}
 
 
 def test_only_a_few_are_named() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import click
@@ -79,7 +79,7 @@ async def reports(home: ManagementCluster, asked: Asked) -> list[Report]:
         namespace=own,
         management_uid=await home.site.uid(),
         inventory=await home.inventory(),
-        source_namespaces=await _source_namespaces(home, asked.managed_by),
+        sources=await _sources(home, asked.managed_by),
         accepts=lambda spec, namespace: clusters.accepts(spec, namespace, own=own),
         allow=dict.fromkeys(asked.allow, True),
     )
@@ -90,11 +90,12 @@ async def reports(home: ManagementCluster, asked: Asked) -> list[Report]:
     return found
 
 
-async def _source_namespaces(home: ManagementCluster, managed_by: str) -> frozenset[str]:
+async def _sources(home: ManagementCluster, managed_by: str) -> Mapping[str, Collection[str]]:
+    """Namespaces with Jobs of ours, and the kinds of those there."""
     try:
-        return frozenset((await tally(home, managed_by)).namespaces)
+        return (await tally(home, managed_by)).namespaces
     except ClusterError:
-        return frozenset()  # who may not see the Jobs learns of all the rest
+        return {}  # who may not see the Jobs learns of all the rest
 
 
 def _worst(findings: Iterable[Finding]) -> str:

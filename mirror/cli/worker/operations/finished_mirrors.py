@@ -3,7 +3,8 @@
 Used by ``draining``. A mirror is deleted only if all of this is so: its source exists on the management cluster, is
 recorded on this worker, and has its terminal status stored; the mirror is in the namespace that belongs to the
 source's, has its name, both our labels (this management cluster's origin, that source's uid), and has ended, too.
-The delete carries the mirror's uid. Everything else stays, and is counted by reason.
+The delete carries the mirror's uid. Everything else stays, and is counted by reason. All kinds of the table are looked
+at, each by its own rules.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from dataclasses import dataclass, field
 
 from mirror.cli.worker.operations.checking.probing import connected
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster, Site
-from mirror.kinds.registry import JOB
+from mirror.kinds import registry
+from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.errors import Conflict, NotFound
 from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
 from mirror.kube.objects import Object
-from mirror.kube.resources import JOBS
 from mirror.model import names
+from mirror.model.keys import SourceKey
 from mirror.workers.inventory import Entry
 from mirror.workers.spec import BadSecret, read_spec
 
@@ -84,7 +86,7 @@ async def delete_finished(home: ManagementCluster, worker: Site, name: str, *, o
 
     Args:
         home: where the sources are; they are read first, so that no end is taken for stored that is not.
-        worker: the cluster, with any account that may list and delete Jobs there.
+        worker: the cluster, with any account that may list and delete mirrors there.
         name: of the worker.
         origin: the manager's setting; empty for its default.
 
@@ -96,46 +98,46 @@ async def delete_finished(home: ManagementCluster, worker: Site, name: str, *, o
     scope = Scope(name, origin or await home.site.uid(), entry.namespace_prefix)
     stored = await _stored_ends(home, scope.worker)
     outcome = Outcome()
-    for namespace in sorted({namespace for namespace, _ in stored}):
-        there = scope.prefix + namespace
-        async for mirror in worker.each(JOBS, namespace=there, labels=names.SOURCE_UID):
-            uid = stored.get((namespace, mirror.metadata.name))
-            why_kept = _why_kept(mirror, uid, scope)
+    for kind_name, namespace in sorted({(key.kind, key.namespace) for key in stored}):
+        kind, there = registry.BUILT_IN[kind_name], scope.prefix + namespace
+        async for mirror in worker.each(kind.resource, namespace=there, labels=names.SOURCE_UID):
+            uid = stored.get(SourceKey(kind_name, namespace, mirror.metadata.name))
+            why_kept = _why_kept(kind, mirror, uid, scope)
             if why_kept is None:
-                outcome.deleted += await _delete(worker, mirror)
+                outcome.deleted += await _delete(worker, kind, mirror)
             elif why_kept:
                 outcome.kept[why_kept] += 1
     return outcome
 
 
-async def _stored_ends(home: ManagementCluster, worker: str) -> dict[tuple[str, str], str]:
-    """The uids of sources that ended on this worker, with their terminal status stored, by namespace and name."""
+async def _stored_ends(home: ManagementCluster, worker: str) -> dict[SourceKey, str]:
+    """The uids of sources that ended on this worker, with their terminal status stored."""
     found = {}
-    async for source in home.jobs():
-        summary, meta = JOB.summary(source), source.metadata
+    async for kind, source in home.jobs():
+        summary, meta = kind.summary(source), source.metadata
         if summary.placed == worker and summary.is_finished:
-            found[meta.namespace, meta.name] = meta.uid
+            found[SourceKey(kind.name, meta.namespace, meta.name)] = meta.uid
     return found
 
 
-def _why_kept(mirror: Object, source_uid: str | None, scope: Scope) -> str | None:
+def _why_kept(kind: Kind, mirror: Object, source_uid: str | None, scope: Scope) -> str | None:
     """Why a mirror stays; None if it goes, empty if it is none of ours to count."""
     if mirror.labels.get(names.ORIGIN) != scope.origin:
         is_of_source = source_uid is not None and mirror.labels.get(names.SOURCE_UID) == source_uid
         return f"label {names.ORIGIN} is not {scope.origin} (see --origin)" if is_of_source else ""
-    if not JOB.summary(mirror).is_finished:
+    if not kind.summary(mirror).is_finished:
         return ""
     if source_uid is None or mirror.labels.get(names.SOURCE_UID) != source_uid:
         return "no source on the management cluster has its terminal status stored"
     return None
 
 
-async def _delete(worker: Site, mirror: Object) -> int:
+async def _delete(worker: Site, kind: Kind, mirror: Object) -> int:
     """1 if it was deleted, 0 if it was gone or is another by now."""
     meta = mirror.metadata
-    wanted = requests.delete(JOBS, meta.name, namespace=meta.namespace, uid=meta.uid)
+    wanted = requests.delete(kind.resource, meta.name, namespace=meta.namespace, uid=meta.uid)
     try:
-        await worker.send(wanted, JOBS, name=meta.name, namespace=meta.namespace)
+        await worker.send(wanted, kind.resource, name=meta.name, namespace=meta.namespace)
     except NotFound:
         return 0
     except ClusterError as trouble:

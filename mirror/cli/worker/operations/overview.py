@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mirror.cli.worker.operations.sites import ManagementCluster
-from mirror.kinds.registry import JOB
+from mirror.kinds import registry
+from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean
@@ -52,21 +53,22 @@ class Tally:
     unfinished: dict[str, int] = field(default_factory=dict)
     """By the worker that is recorded on them."""
     examples: dict[str, list[str]] = field(default_factory=dict)
-    namespaces: set[str] = field(default_factory=set)
-    """Where Jobs of ours are, placed or not."""
+    namespaces: dict[str, set[str]] = field(default_factory=dict)
+    """Where Jobs of ours are, placed or not, and the names of their kinds there."""
 
-    def count(self, found: Object) -> None:
-        """Take one Job into account."""
-        summary, meta = JOB.summary(found), found.metadata
-        if not summary.placed and JOB.managed_by(found) != self.managed_by:
+    def count(self, kind: Kind, found: Object) -> None:
+        """Take one Job of this kind into account."""
+        summary, meta = kind.summary(found), found.metadata
+        if not summary.placed and kind.managed_by(found) != self.managed_by:
             return
-        self.namespaces.add(meta.namespace)
+        self.namespaces.setdefault(meta.namespace, set()).add(kind.name)
         if not summary.placed or summary.is_finished:
             return
         self.unfinished[summary.placed] = self.unfinished.get(summary.placed, 0) + 1
         named = self.examples.setdefault(summary.placed, [])
         if len(named) < MOST_NAMED:
-            named.append(f"{meta.namespace}/{meta.name}")
+            what = "" if kind is registry.BUILT_IN.default else f"{kind.name} "
+            named.append(f"{what}{meta.namespace}/{meta.name}")
 
     def on(self, worker: str) -> int:
         return self.unfinished.get(worker, 0)
@@ -78,10 +80,10 @@ class Tally:
 
 
 async def tally(home: ManagementCluster, managed_by: str = names.DEFAULT_MANAGED_BY) -> Tally:
-    """Count all Jobs once; raises ClusterError."""
+    """Count all Jobs of all kinds once; raises ClusterError."""
     counted = Tally(managed_by)
-    async for found in home.jobs():
-        counted.count(found)
+    async for kind, found in home.jobs():
+        counted.count(kind, found)
     return counted
 
 

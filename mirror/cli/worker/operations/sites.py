@@ -7,17 +7,21 @@ Used by ``registration``, ``overview``, ``draining`` and ``checking``. Not here:
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from mirror.kinds import registry
+from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import ApiError, Forbidden, Invalid, KubeError, NotFound, Unauthorized, describe
+from mirror.kube.discovery import is_served
+from mirror.kube.errors import ApiError, Forbidden, Invalid, KubeError, NotFound, NotServed, Unauthorized, describe
 from mirror.kube.kubeconfig import Cluster
 from mirror.kube.objects import JUNK, Object, decode_object
 from mirror.kube.requests import Request
-from mirror.kube.resources import CONFIGMAPS, JOBS, NAMESPACES, SECRETS, Resource
+from mirror.kube.resources import CONFIGMAPS, NAMESPACES, SECRETS, Resource
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.workers.inventory import WorkerInventory
@@ -82,7 +86,11 @@ class Site:
     async def each(
         self, resource: Resource, *, namespace: str | None = None, labels: str = ""
     ) -> AsyncIterator[Object]:
-        """A collection, page by page; raises ClusterError."""
+        """A collection, page by page; nothing where the cluster does not serve its kind.
+
+        Raises:
+            ClusterError: it may not be listed, or the cluster cannot be asked.
+        """
         token = ""
         for _ in range(MOST_PAGES):
             wanted = requests.list_page(resource, namespace=namespace, label_selector=labels, continue_token=token)
@@ -90,6 +98,10 @@ class Site:
                 page = _decode_page(await self.send(wanted, resource, namespace=namespace or ""))
             except NotFound:
                 return
+            except ClusterError as trouble:
+                if await self._lacks(resource, trouble):
+                    return
+                raise
             except JUNK:
                 raise ClusterError(f"{self.title} sent a response that cannot be decoded") from None
             for found in page.items:
@@ -98,6 +110,16 @@ class Site:
             if not token:
                 return
         raise ClusterError(f"{self.title} does not end the list of {resource.plural}")
+
+    async def _lacks(self, resource: Resource, trouble: ClusterError) -> bool:
+        """Whether a kind is not served, which who has no permission is not told by the refusal itself."""
+        match trouble.__cause__:
+            case NotServed():
+                return True
+            case Forbidden():
+                with suppress(KubeError):
+                    return not await is_served(self.client, resource)
+        return False
 
     async def uid(self) -> str:
         """Which cluster it is (D19); raises ClusterError."""
@@ -155,10 +177,11 @@ class ManagementCluster:
         """What the manager has written down of workers."""
         return WorkerInventory.of(await self.site.find(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self.namespace))
 
-    async def jobs(self) -> AsyncIterator[Object]:
-        """All Jobs of all namespaces."""
-        async for found in self.site.each(JOBS):
-            yield found
+    async def jobs(self) -> AsyncIterator[tuple[Kind, Object]]:
+        """All Jobs of all namespaces, of every kind of the table, whoever runs them; raises ClusterError."""
+        for kind in registry.BUILT_IN:
+            async for found in self.site.each(kind.resource):
+                yield kind, found
 
     async def annotate(self, secret: Object, annotations: dict[str, str | None]) -> None:
         """Change annotations of a worker's Secret; None removes one. Raises ClusterError."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -22,16 +22,18 @@ from mirror.cli.worker.operations.checking.judging import Finding, fail, ok, war
 from mirror.cli.worker.operations.enrolment import describe_refusal
 from mirror.cli.worker.operations.roles import Permission
 from mirror.cli.worker.operations.sites import dry_run
+from mirror.kinds import registry
+from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.auth import worker_credentials
 from mirror.kube.client import Client
 from mirror.kube.credentials import Endpoint
-from mirror.kube.errors import ApiError, BadAnswer, Forbidden, KubeError, NotFound, Unauthorized, describe
+from mirror.kube.errors import ApiError, BadAnswer, Forbidden, KubeError, NotFound, NotServed, Unauthorized, describe
 from mirror.kube.handshake import NoTls, certificate_end
 from mirror.kube.kubeconfig import Kubeconfig, KubeconfigRefused, check_kubeconfig
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import JUNK, Object
-from mirror.kube.resources import ACCESS_REVIEWS, JOBS
+from mirror.kube.resources import ACCESS_REVIEWS
 from mirror.workers.inventory import IdentityRejected, WorkerInventory
 from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version, cluster_uid
 from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
@@ -50,8 +52,8 @@ class Context:
     """The manager's."""
     management_uid: str
     inventory: WorkerInventory
-    source_namespaces: frozenset[str] = frozenset()
-    """Where Jobs of ours are."""
+    sources: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Namespaces where Jobs of ours are, and the names of their kinds there."""
     accepts: Callable[[WorkerSpec, str], bool] = lambda spec, namespace: True
     """Whether placement gives a worker Jobs of this namespace (D18)."""
     allow: Mapping[str, bool] = field(default_factory=dict)
@@ -138,7 +140,7 @@ async def _examine_live(
     findings += [judging.judge_optional(what, allowed) for what, allowed in optional.items()]
     if rights.verdict == "fail":
         return findings  # a Job would be refused everywhere, for that reason
-    tried = {one: await _try_job(client, one) for one in _namespaces(spec, context)}
+    tried = {there: await _try_kinds(client, there, kinds) for there, kinds in _namespaces(spec, context).items()}
     return [*findings, judging.judge_namespaces(spec.name, tried, may_create=creation, kubectl=" --context CONTEXT")]
 
 
@@ -263,30 +265,33 @@ async def _may_one(client: Client, right: Permission) -> bool:
     return answer.status.get("allowed") is True
 
 
-def _namespaces(spec: WorkerSpec, context: Context) -> list[str]:
-    """Where this worker would get Jobs of the sources that there are, as they are called there."""
-    accepted = sorted(one for one in context.source_namespaces if context.accepts(spec, one))
-    return [spec.namespace_prefix + one for one in accepted[:MOST_NAMESPACES]]
+def _namespaces(spec: WorkerSpec, context: Context) -> dict[str, Collection[str]]:
+    """Where this worker would get Jobs of the sources that there are, as it is called there, and of which kinds."""
+    accepted = sorted(one for one in context.sources if context.accepts(spec, one))
+    return {spec.namespace_prefix + one: context.sources[one] for one in accepted[:MOST_NAMESPACES]}
 
 
-async def _try_job(client: Client, namespace: str) -> str:
-    """What is in the way of a Job there; empty for nothing. None is made."""
-    body = {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
-        "metadata": {"generateName": "jobmirror-check-"},
-        "spec": {
-            "suspend": True,
-            "template": {
-                "spec": {"restartPolicy": "Never", "containers": [{"name": "none", "image": "registry.invalid/none"}]}
-            },
-        },
-    }
-    request = replace(dry_run(requests.create(JOBS, body, namespace=namespace)), deadline_seconds=DEADLINE_SECONDS)
+async def _try_kinds(client: Client, namespace: str, names: Collection[str]) -> str:
+    """What is in the way of the first of these kinds that would be rejected there; empty for nothing."""
+    for kind in registry.BUILT_IN:
+        why = await _try(client, kind, namespace) if kind.name in names else ""
+        if why:
+            is_plain = why == judging.MISSING or kind is registry.BUILT_IN.default
+            return why if is_plain else f"{kind.name}: {why}"
+    return ""
+
+
+async def _try(client: Client, kind: Kind, namespace: str) -> str:
+    """What is in the way of an object of this kind there; empty for nothing. None is made."""
+    body = {**kind.dry_run_body(), "metadata": {"generateName": "jobmirror-check-"}}
+    request = dry_run(requests.create(kind.resource, body, namespace=namespace))
+    request = replace(request, deadline_seconds=DEADLINE_SECONDS)
     try:
         await client.send(request)
     except NotFound:
         return judging.MISSING
+    except NotServed:
+        return f"{registry.resource_name(kind)} is not served"
     except ApiError as error:
         return error.brief or error.reason
     except KubeError as error:
