@@ -19,6 +19,7 @@ from e2e.controlplane.assets import MissingBinaries
 from e2e.controlplane.components import MANAGEMENT, WORKER
 from e2e.controlplane.provider import Binaries, Planes, control_planes
 from e2e.manager import Identity, ManagerProcess
+from mirror.kinds.registry import JOB
 from mirror.model import names
 from mirror.model.views import JobView
 from mirror.planes.samples import expected, sample_jobs
@@ -35,7 +36,7 @@ async def watch_until_all_ended(planes: Planes, console: Console) -> list[JobVie
         live = stack.enter_context(Live(console=console, refresh_per_second=8))
         async with asyncio.timeout(SECONDS):
             while True:
-                jobs = [view_of(job) for job in (await client.get(JOBS_PATH))["items"]]
+                jobs = [view_of(JOB, job) for job in (await client.get(JOBS_PATH))["items"]]
                 live.update(table_of(jobs, datetime.now(UTC)))
                 if jobs and all(job.is_finished for job in jobs):
                     return jobs

@@ -327,13 +327,14 @@ class _Typed(msgspec.Struct, rename="camel"):
 
 def _draft(kinds: Kinds, body: bytes) -> tuple[Kind, Object]:
     """The object in a request's body, and of which kind it is."""
-    known = {(kind.resource.api_version, kind.resource.kind): kind for kind in kinds}
-    wanted = " or ".join(" ".join(names) for names in known)
     try:
         typed = msgspec.json.decode(body, type=_Typed)
-        kind = known[typed.api_version, typed.kind]
-    except (*JUNK, KeyError):
-        raise StatusError(400, f"this is no {wanted}") from None
+    except JUNK:
+        typed = _Typed()
+    kind = kinds.of_type(typed.api_version, typed.kind)
+    if kind is None:
+        wanted = " or ".join(f"{one.resource.api_version} {one.resource.kind}" for one in kinds)
+        raise StatusError(400, f"this is no {wanted}")
     try:
         draft = kind.draft(body)
     except BadDraft as error:

@@ -26,6 +26,11 @@ def on_management(kind: Kind) -> frozenset[Right]:
     return frozenset(rights if kind.keeps_metadata_in_status else {*rights, (resource.group, resource.plural, "patch")})
 
 
+def of_webhook(kind: Kind) -> frozenset[Right]:
+    """What the manager needs beside ``on_management`` where the webhook holds sources, to release them (D16)."""
+    return frozenset(_rights(kind, kind.resource.plural, ("patch",)))
+
+
 def on_worker(kind: Kind) -> frozenset[Right]:
     """Mirrors are followed, made, changed and deleted; their status is only read, with them."""
     return frozenset(_rights(kind, kind.resource.plural, MIRROR_VERBS))

@@ -54,6 +54,11 @@ class Kinds:
         is_first = next(one for one in self if one.resource.plural == plural) is kind
         return plural if is_first else resource_name(kind)
 
+    def of_type(self, api_version: object, kind: object) -> Kind | None:
+        """The kind of an object that says these of itself; None where it is none of them."""
+        wanted = (api_version, kind)
+        return next((one for one in self if wanted == (one.resource.api_version, one.resource.kind)), None)
+
     def by_path_name(self, text: str) -> Kind:
         """The kind whose resource an address names as ``jobs`` or ``jobs.batch``.
 

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from mirror.kinds import registry
 from mirror.model.durations import human_duration
 from mirror.model.text import clean
 from mirror.model.views import STATES, JobView
@@ -51,9 +52,27 @@ def late(job: JobView) -> Markup | None:
 
 
 def job_path(job: JobView) -> str:
-    """Address of a Job's page, relative to the list's; the parts are DNS names, and quoted if they are not."""
+    """Address of a Job's page, relative to the list's; the parts are DNS names, and quoted if they are not.
+
+    A kind that is not the table's first is in it, so that two of one name have two pages.
+    """
     path = f"jobs/{quote(job.namespace, safe='')}/{quote(job.name, safe='')}"
-    return path if job.kind == "Job" else f"{path}?kind={quote(job.kind, safe='')}"
+    return path if is_default(job.kind) else f"{path}?kind={quote(job.kind, safe='')}"
+
+
+def default_kind() -> str:
+    """The name of the kind that is meant where none is named: the table's first."""
+    return registry.BUILT_IN.default.name
+
+
+def is_default(kind: str) -> bool:
+    """Whether a kind need not be named."""
+    return kind == default_kind()
+
+
+def kind_chip(kind: str) -> Markup | None:
+    """Of which kind something is; nothing for the kind that is meant where none is named."""
+    return None if is_default(kind) else chip(kind, kind="plain", title="Kind")
 
 
 def identifier(kind: str, *parts: str) -> str:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from mirror.model.keys import SourceKey
 from mirror.model.views import JobView, Moment
 from mirror.page import listing
-from mirror.page.badges import badge, identifier, late, pods
+from mirror.page.badges import badge, identifier, kind_chip, late, pods
 from mirror.page.markup import join, tag
 from mirror.page.times import lasting, when
 from mirror.page.view import Fragment, View
@@ -63,12 +63,12 @@ def _head(key: SourceKey, job: JobView | None) -> Markup:
     place, name = tag("span", key.namespace, "/", class_="namespace"), tag("span", key.name, class_="name")
     title = tag("h1", place, name)
     if job is None:
-        gone = tag("p", "Job not found; it may have been deleted.", class_="because")
+        gone = tag("p", f"{key.kind} not found; it may have been deleted.", class_="because")
         return tag("div", tag("div", title, class_="title"), gone, id="head", class_="head")
     where = tag("span", "on ", tag("strong", job.worker), class_="place") if job.worker else None
     return tag(
         "div",
-        tag("div", title, badge(job.state), where, late(job), class_="title"),
+        tag("div", title, kind_chip(job.kind), badge(job.state), where, late(job), class_="title"),
         tag("p", job.because, class_="because") if job.because else None,
         id="head",
         class_="head",

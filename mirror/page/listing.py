@@ -9,7 +9,7 @@ import msgspec
 from markupsafe import Markup
 
 from mirror.model.views import STATES, JobView, WorkerView
-from mirror.page.badges import badge, chip, identifier, job_path, late, number, pods
+from mirror.page.badges import badge, chip, identifier, is_default, job_path, kind_chip, late, number, pods
 from mirror.page.markup import join, tag
 from mirror.page.query import NOWHERE, Query
 from mirror.page.table import PAGE_JOBS, Selection
@@ -214,7 +214,7 @@ def _nothing(is_empty: bool, is_unfiltered: bool) -> Markup:
 
 
 def _row_part(job: JobView, now: datetime) -> Fragment:
-    name = identifier("j", *(() if job.kind == "Job" else (job.kind,)), job.namespace, job.name)
+    name = identifier("j", *(() if is_default(job.kind) else (job.kind,)), job.namespace, job.name)
     return Fragment(name, job, lambda: _row(name, job, now))
 
 
@@ -228,7 +228,7 @@ def _row(element: str, job: JobView, now: datetime) -> Markup:
     )
     return tag(
         "tr",
-        tag("th", link, scope="row", role="rowheader", class_="job"),
+        tag("th", link, kind_chip(job.kind), scope="row", role="rowheader", class_="job"),
         _cell("is", badge(job.state)),
         _cell("worker", job.worker or "–"),
         _cell("pods", pods(job)),

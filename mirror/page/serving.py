@@ -19,6 +19,7 @@ from mirror.model.keys import SourceKey
 from mirror.model.version import version
 from mirror.model.views import Known
 from mirror.page import hosts
+from mirror.page.badges import default_kind
 from mirror.page.board import Board, NotReady
 from mirror.page.query import LONGEST, Query, parse
 from mirror.page.skeleton import About, error_page, job_page, list_page
@@ -194,8 +195,12 @@ class _Site:
 
 
 def _key(request: web.Request, namespace: str, name: str) -> SourceKey:
-    """``?kind=`` says of which kind it is, where it is no Job."""
-    kind = request.query.get("kind", "Job")
+    """The key of what an address names; ``?kind=`` says of which kind it is, where it is no Job.
+
+    Raises:
+        HTTPNotFound: no object can have this name.
+    """
+    kind = request.query.get("kind") or default_kind()
     if not namespace or not name or max(len(kind), len(namespace), len(name)) > LONGEST:
         raise web.HTTPNotFound
     return SourceKey(kind, namespace, name)

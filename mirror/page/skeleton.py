@@ -9,6 +9,7 @@ import msgspec
 from markupsafe import Markup
 
 from mirror.model.keys import SourceKey
+from mirror.page.badges import is_default
 from mirror.page.markup import join, tag
 from mirror.page.query import LONGEST, Query
 
@@ -49,7 +50,7 @@ def list_page(parts: Mapping[str, Markup], query: Query, about: About, now: date
 
 
 def job_page(parts: Mapping[str, Markup], key: SourceKey, about: About, now: datetime) -> Markup:
-    """``/jobs/NAMESPACE/NAME``"""
+    """``/jobs/NAMESPACE/NAME``, and ``?kind=KIND`` for another kind than a Job."""
     main = (
         tag("nav", tag("a", "← All Jobs", href="../../."), aria_label="Back", class_="back"),
         parts["head"],
@@ -77,7 +78,9 @@ def job_page(parts: Mapping[str, Markup], key: SourceKey, about: About, now: dat
             class_="columns",
         ),
     )
-    frame = _Frame(about=about, now=now, kind="job", base="../../", title=f"{key.namespace}/{key.name} – JobMirror")
+    what = "" if is_default(key.kind) else f"{key.kind} "
+    title = f"{what}{key.namespace}/{key.name} – JobMirror"
+    frame = _Frame(about=about, now=now, kind="job", base="../../", title=title)
     return _page(frame, main, parts)
 
 

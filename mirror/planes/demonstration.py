@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from rich.console import Console
 from rich.live import Live
 
+from mirror.kinds import registry
+from mirror.kinds.base import Kind
 from mirror.model.views import JobView
 from mirror.planes.fleet import Fleet
 from mirror.planes.samples import expected, sample_jobs
@@ -17,7 +19,7 @@ from mirror.telemetry.metrics import Metrics
 SECONDS = 60.0
 PACE_SECONDS = 0.1
 LOOK_SECONDS = 0.1
-JOBS = "/apis/batch/v1/namespaces/default/jobs"
+NAMESPACE = "default"
 _LATENCY = "jobmirror_create_to_copy_seconds"
 
 
@@ -28,13 +30,17 @@ async def play(fleet: Fleet, managed_by: str, console: Console) -> list[JobView]
         TimeoutError: they do not.
     """
     api = fleet.management.plane.api
+    kinds: dict[Kind, None] = {}  # in the order in which they come
     for body in sample_jobs(managed_by):
-        await api.create(JOBS, body)
+        kind = registry.BUILT_IN.of_type(body["apiVersion"], body["kind"])
+        assert kind is not None, "a sample is of a kind of the table"
+        kinds[kind] = None
+        await api.create(kind.resource.path(NAMESPACE), body)
         await asyncio.sleep(PACE_SECONDS)  # users come one by one, and three clusters share this one process
     with Live(console=console, refresh_per_second=8) as live:
         async with asyncio.timeout(SECONDS):
             while True:
-                jobs = [view_of(job) for job in await api.list(JOBS)]
+                jobs = [view_of(kind, job) for kind in kinds for job in await api.list(kind.resource.path(NAMESPACE))]
                 live.update(table_of(jobs, datetime.now(UTC)))
                 if all(job.is_finished for job in jobs):
                     break

@@ -11,8 +11,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import JustifyMethod
 from rich.table import Table
 
-from mirror.kinds import read_model
-from mirror.kinds.registry import JOB
+from mirror.kinds import read_model, registry
+from mirror.kinds.base import Kind
+from mirror.kinds.registry import object_name
 from mirror.kube.objects import decode_object
 from mirror.model.durations import human_duration
 from mirror.model.text import clean
@@ -30,14 +31,14 @@ _COLOURS = {
 }
 
 
-def view_of(job: Mapping[str, Any]) -> JobView:
+def view_of(kind: Kind, job: Mapping[str, Any]) -> JobView:
     """One Job of the management cluster, as its API server sends it."""
-    return read_model.view_of(JOB, decode_object(msgspec.json.encode(job)))
+    return read_model.view_of(kind, decode_object(msgspec.json.encode(job)))
 
 
 def table_of(jobs: Iterable[JobView], now: datetime) -> Table:
     """The live table. In a narrow terminal the last column gives way."""
-    ordered = sorted(jobs, key=lambda job: job.name)
+    ordered = sorted(jobs, key=lambda job: (job.name, job.kind))
     cells = [_cells(job, now) for job in ordered]
     title = "Jobs on the management cluster, run by workers"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
@@ -56,7 +57,9 @@ def _cells(job: JobView, now: datetime) -> list[str]:
     end = datetime.fromisoformat(job.finished) if job.finished else now
     age = human_duration((end - datetime.fromisoformat(job.created)).total_seconds())
     done = f"{job.succeeded}/{'?' if job.completions is None else job.completions}"
-    return [job.name, clean(job.worker) or "–", job.state, str(job.active), done, str(job.failed), age]
+    kinds = registry.BUILT_IN
+    name = job.name if job.kind == kinds.default.name else object_name(kinds[job.kind], job.name)
+    return [name, clean(job.worker) or "–", job.state, str(job.active), done, str(job.failed), age]
 
 
 def shares(jobs: Iterable[JobView]) -> str:

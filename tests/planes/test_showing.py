@@ -7,8 +7,11 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from doubles.drills import DRILL, KINDS
 from rich.console import Console
 
+from mirror.kinds import registry
+from mirror.kinds.registry import JOB
 from mirror.model import names
 from mirror.planes.fleet import worker_names
 from mirror.planes.samples import COPIES, EXPECTED, expected, sample_jobs
@@ -51,7 +54,7 @@ def test_jobs_are_read_from_the_management_cluster_alone(
     body: dict[str, Any], worker: str, state: str, why: str
 ) -> None:
     """By the read model that the page and commands have."""
-    seen = view_of(body)
+    seen = view_of(JOB, body)
     assert (seen.worker, seen.state, seen.because) == (worker, state, why)
     assert seen.is_finished is (state in ("Complete", "Failed"))
 
@@ -61,9 +64,9 @@ def test_the_table_is_readable_in_a_small_terminal(width: int) -> None:
     """Only the reason is cut."""
     ends = (PLACED, true("Complete", reason="CompletionsReached"))
     hostile = job(waiting="no worker\x1b[2J")
-    jobs = [view_of({**job(*ends), "metadata": {**job()["metadata"], "name": name}}) for name in ("b" * 20, "a")]
+    jobs = [view_of(JOB, {**job(*ends), "metadata": {**job()["metadata"], "name": name}}) for name in ("b" * 20, "a")]
     console = Console(file=StringIO(), width=width)
-    console.print(table_of([*jobs, view_of(hostile)], NOW))
+    console.print(table_of([*jobs, view_of(JOB, hostile)], NOW))
     console.print(table_of([], NOW))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert text.index(" a ") < text.index("b" * 20)
@@ -72,13 +75,24 @@ def test_the_table_is_readable_in_a_small_terminal(width: int) -> None:
     assert shares(jobs) == "2 on east"
 
 
+def test_a_second_kind_is_shown_as_kubectl_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one name there may be two; Jobs stay as they are."""
+    monkeypatch.setattr(registry, "BUILT_IN", KINDS)
+    body = {"metadata": job()["metadata"], "spec": {"run": {}}, "status": {"conditions": [PLACED]}}
+    console = Console(file=StringIO(), width=120)
+    console.print(table_of([view_of(DRILL, body), view_of(JOB, job())], NOW))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+
+    assert [line.split()[0] for line in lines if "train-1" in line] == ["drill.example.com/train-1", "train-1"]
+
+
 def test_samples_are_jobs_that_end_as_they_say() -> None:
     """Each is valid, is ours, and has a name that tells what it is."""
     bodies = list(sample_jobs("example.com/mine"))
     assert len(bodies) == COPIES * len(EXPECTED)
     for body in bodies:
         assert body["spec"]["managedBy"] == "example.com/mine"
-        assert expected(view_of({**job(), "metadata": {**job()["metadata"], **body["metadata"]}})) in (
+        assert expected(view_of(JOB, {**job(), "metadata": {**job()["metadata"], **body["metadata"]}})) in (
             "Complete",
             "Failed",
         )
