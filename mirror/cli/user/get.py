@@ -84,9 +84,9 @@ async def _listed(cluster: Cluster, wanted: Wanted) -> list[JobView]:
             seen += [view_of(kind, job) for job in found if wanted.wants(kind, job)]
     if len(left_out) == len(wanted.chosen.kinds):
         raise left_out[0]
-    for failure in left_out:
-        if isinstance(failure, NotAllowed):
-            printing.remark(failure.message)
+    for one in left_out:
+        if isinstance(one, NotAllowed):
+            printing.remark(one.message)
     return seen
 
 
