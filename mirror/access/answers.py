@@ -62,7 +62,7 @@ class StatusError(Exception):
 
 
 def whole(value: Any) -> Answer:
-    """A value that is told."""
+    """A 200 response with this value as JSON, every text in it cleaned."""
     return Answer(200, _encode(cleaned(msgspec.to_builtins(value))))
 
 
@@ -101,7 +101,7 @@ def no_pod(kind: Kind, name: str) -> StatusError:
 
 
 def cleaned(value: Any, depth: int = 0) -> Any:
-    """The same value, with every text in it on one line, printable and not too long."""
+    """Clean a value: every text in it becomes one printable line of at most ``LONGEST_TEXT`` characters."""
     match value:
         case str():
             return clean(value, longest=LONGEST_TEXT)

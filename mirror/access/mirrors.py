@@ -203,7 +203,12 @@ class Mirrors:
             raise StatusError(502, f"worker {mirror.worker.name} sent a response that cannot be decoded") from None
 
     async def _send(self, mirror: Mirror, request: Request, person: Person, doing: str) -> bytes:
-        """Raises StatusError, or NotFound."""
+        """Send one request to the mirror's worker, within all bounds.
+
+        Raises:
+            StatusError: it failed.
+            NotFound: as it is; what that means depends.
+        """
         bounds = self._bounds
         request = replace(request, deadline_seconds=bounds.answer_seconds, most_bytes=bounds.list_bytes)
         async with self.asking(mirror.worker, doing):

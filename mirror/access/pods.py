@@ -252,7 +252,7 @@ def read_list(raw: bytes, *, most: int) -> Listed:
 
 
 def read_pods(items: Iterable[msgspec.Raw | bytes], *, index: str = "") -> list[Pod]:
-    """Those of them that are pods.
+    """Decode pods; what is none is left out.
 
     Args:
         items: as a worker sent them.
@@ -267,12 +267,12 @@ def read_pods(items: Iterable[msgspec.Raw | bytes], *, index: str = "") -> list[
 
 
 def read_events(items: Iterable[msgspec.Raw | bytes]) -> list[Event]:
-    """Those of them that are events."""
+    """Decode events; what is none is left out."""
     return _readable(_event, items)
 
 
 def choose(pods: Sequence[Pod]) -> Pod | None:
-    """The pod that is meant where none is named: one that runs, else one that ran; the newest of them."""
+    """Choose the pod where none is named: one that runs, else one that ran; the newest of them."""
 
     def rank(pod: Pod) -> tuple[bool, bool, str, str]:
         phase, created = pod.status.phase, pod.metadata.creation_timestamp or ""

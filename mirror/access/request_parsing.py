@@ -210,21 +210,37 @@ class _Parameters:
             raise StatusError(400, "a parameter comes twice")
 
     def text(self, name: str) -> str:
+        """Take a parameter as it is; empty if it is missing."""
         return self._left.pop(name, "")
 
     def checked(self, name: str, problems: Callable[[str], list[str]]) -> str:
+        """Take a name.
+
+        Raises:
+            StatusError: 400, it is no valid one.
+        """
         text = self.text(name)
         if text and problems(text):
             raise StatusError(400, f"{name}: not a valid name")
         return text
 
     def flag(self, name: str) -> bool:
+        """Take a switch; False if it is missing.
+
+        Raises:
+            StatusError: 400, it is neither true nor false.
+        """
         text = self.text(name).lower()
         if text not in ("", "true", "1", "false", "0"):
             raise StatusError(400, f"{name}: true or false is wanted")
         return text in ("true", "1")
 
     def number(self, name: str, least: int, most: int) -> int | None:
+        """Take a whole number; None if it is missing.
+
+        Raises:
+            StatusError: 400, it is none, or out of bounds.
+        """
         text = self.text(name)
         if not text:
             return None
@@ -233,6 +249,11 @@ class _Parameters:
         return int(text)
 
     def time(self, name: str) -> str:
+        """Take an RFC 3339 time as it is; empty if it is missing.
+
+        Raises:
+            StatusError: 400, it is none.
+        """
         text = self.text(name)
         try:
             if text:
@@ -242,5 +263,10 @@ class _Parameters:
         return text
 
     def end(self) -> None:
+        """Look whether all parameters have been taken.
+
+        Raises:
+            StatusError: 400, one has not.
+        """
         if self._left:
             raise StatusError(400, f"there is no parameter {next(iter(self._left))[:64]!r} here")

@@ -78,12 +78,14 @@ class Remembered(Generic[K, V]):
         self._kept: OrderedDict[K, tuple[float, V]] = OrderedDict()
 
     def get(self, key: K) -> V | None:
+        """The value, unless it is too old."""
         found = self._kept.get(key)
         if found is None or found[0] <= self._now():
             return None
         return found[1]
 
     def put(self, key: K, value: V) -> V:
+        """Remember a value, and give it back."""
         self._kept.pop(key, None)
         self._kept[key] = (self._now() + self._seconds, value)
         if len(self._kept) > self._most:

@@ -64,10 +64,16 @@ class Reply(Out, Protocol):
     """Where an answer goes: one ``whole``, or ``begin`` and then ``write``; and where the request's body comes from."""
 
     async def body(self, most_bytes: int) -> bytes:
-        """Read it; only once it is known who sends it. Raises StatusError: it is too long."""
+        """Read the request's body; only once it is known who sends it.
+
+        Raises:
+            StatusError: it is longer than ``most_bytes``.
+        """
         ...
 
-    async def whole(self, answer: Answer) -> None: ...
+    async def whole(self, answer: Answer) -> None:
+        """Send a whole response."""
+        ...
 
 
 @dataclass(slots=True)
@@ -297,7 +303,7 @@ class Access:
 
 
 def _rights(kind: Kind, question: Question) -> list[ResourceAttributes]:
-    """What one has to be allowed on the management cluster to be told."""
+    """The permissions on the management cluster that a request needs."""
     namespace = question.namespace or ""
     if not question.name:
         return [_right("list", kind, namespace)]

@@ -139,7 +139,7 @@ class Board:
             taking.cancel()
 
     async def _take(self, changes: AsyncIterator[frozenset[SourceKey]]) -> None:
-        """What is told."""
+        """Follow the changes that are reported."""
         async for changed in changes:
             await self._read(changed)
             await self._read_workers()
@@ -147,7 +147,7 @@ class Board:
             await asyncio.sleep(GATHER_SECONDS)
 
     async def _look_again(self) -> None:
-        """What nobody tells of, for as long as somebody wants to know."""
+        """Look for changes that nobody reports (lag, leadership) while somebody has the page open."""
         while self._lookers or self._clock.monotonic() - self._looked_at < LINGER_SECONDS:
             await asyncio.sleep(LOOK_SECONDS)
             late, leads = list(islice(self._late, MOST_LATE)), self._is_leading()

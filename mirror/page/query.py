@@ -38,6 +38,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, state=state, page=1)
 
     def with_page(self, page: int) -> Query:
+        """The same query on another page of the list."""
         return msgspec.structs.replace(self, page=page)
 
     def address(self) -> str:

@@ -56,7 +56,7 @@ class Streams:
         return self._open
 
     def end(self) -> None:
-        """End all of them, now."""
+        """End all streams now."""
         self._is_ending = True
         self._board.release()
 
@@ -78,12 +78,7 @@ class Streams:
         return response
 
     async def send_to(self, write: Write, view: Callable[[], View]) -> None:
-        """The same to any writer.
-
-        Raises:
-            TimeoutError: it takes nothing.
-            ConnectionError: it is gone.
-        """
+        """Serve one stream to any writer."""
         loop, sent = asyncio.get_running_loop(), Sent()
         end = loop.time() + LONGEST_SECONDS
         with self._board.looking():

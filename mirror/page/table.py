@@ -45,6 +45,7 @@ class Table:
         return len(self._jobs)
 
     def get(self, key: SourceKey) -> JobView | None:
+        """The Job of this key, as it was put last."""
         return self._jobs.get(key)
 
     def put(self, key: SourceKey, job: JobView | None) -> None:

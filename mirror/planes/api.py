@@ -42,10 +42,16 @@ class Api:
     def call_nowait(
         self, method: str, path: str, body: Any = None, *, content_type: str = JSON_TYPE, **query: str | int
     ) -> Json:
-        """The same at once; only where no webhook has to be asked."""
+        """Send any request that is answered with one object, without a loop; only where no webhook has to be asked.
+
+        Raises:
+            StatusError: it is refused.
+            RuntimeError: it has to wait.
+        """
         return _object(finished(self.server.handle(self._request(method, path, body, content_type, query))))
 
     async def get(self, path: str) -> Json:
+        """Read one object."""
         return await self.call("GET", path)
 
     async def list(self, path: str, **query: str | int) -> list[Json]:
@@ -60,6 +66,7 @@ class Api:
         return await self.call("POST", path, body)
 
     async def replace(self, path: str, body: Json) -> Json:
+        """Replace one object (PUT)."""
         return await self.call("PUT", path, body)
 
     async def merge(self, path: str, patch: Json) -> Json:
@@ -67,6 +74,7 @@ class Api:
         return await self.call("PATCH", path, patch, content_type=MERGE_PATCH)
 
     async def delete(self, path: str, *, propagation: str = "Background") -> Json:
+        """Delete one object."""
         return await self.call("DELETE", path, {"propagationPolicy": propagation})
 
     def _request(self, method: str, path: str, body: Any, content_type: str, query: Mapping[str, str | int]) -> Request:

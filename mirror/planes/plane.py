@@ -93,6 +93,7 @@ class ControlPlane:
 
     @property
     def is_running(self) -> bool:
+        """Whether it has been started and not killed."""
         return self._server is not None
 
     @property

@@ -50,7 +50,11 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """A file that outlives the process; None: everything is in memory."""
 
     def __post_init__(self) -> None:
-        """Raises UnknownController."""
+        """Look whether all controllers exist.
+
+        Raises:
+            UnknownController: one does not.
+        """
         for name in self.controllers:
             if name not in ALL:
                 raise UnknownController(f"there is no controller {name!r}; there are {', '.join(ALL)}")

@@ -32,12 +32,12 @@ _COLOURS = {
 
 
 def view_of(kind: Kind, job: Mapping[str, Any]) -> JobView:
-    """One Job of the management cluster, as its API server sends it."""
+    """Read one Job of the management cluster, as its API server sends it, as people see it."""
     return read_model.view_of(kind, decode_object(msgspec.json.encode(job)))
 
 
 def table_of(jobs: Iterable[JobView], now: datetime) -> Table:
-    """The live table. In a narrow terminal the last column gives way."""
+    """Draw the live table; in a narrow terminal the last column gives way."""
     ordered = sorted(jobs, key=lambda job: (job.name, job.kind))
     cells = [_cells(job, now) for job in ordered]
     title = "Jobs on the management cluster, run by workers"
@@ -63,6 +63,6 @@ def _cells(job: JobView, now: datetime) -> list[str]:
 
 
 def shares(jobs: Iterable[JobView]) -> str:
-    """``7 on east, 8 on west``."""
+    """Count Jobs by worker: ``7 on east, 8 on west``."""
     listed = [job.worker for job in jobs]
     return ", ".join(f"{listed.count(worker)} on {worker}" for worker in sorted(set(listed)))

@@ -63,6 +63,7 @@ class Doing:
 
     @property
     def where(self) -> str:
+        """In which namespaces, in words."""
         return f"in namespace {self.namespace}" if self.namespace else "in all namespaces"
 
 

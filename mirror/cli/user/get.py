@@ -1,7 +1,7 @@
 """``mirror get``: where Jobs are, how they are, and for how long. The right to list them is enough.
 
-All kinds of the table are listed. As long as only Jobs are shown nothing says so; else names are as in ``kubectl get
-all``: ``drill.example.com/train``.
+All kinds of the table are listed. As long as only Jobs are shown nothing says so; else names are those of ``kubectl get
+all``, with kind and group.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Wanted:
 
 
 async def get(where: Where, wanted: Wanted) -> None:
-    """List them once.
+    """Print Jobs and their workers once.
 
     Raises:
         Failure: they may not be listed, or one of the names is not there; what is there is printed before.
@@ -102,7 +102,7 @@ def _missing(seen: Iterable[JobView], wanted: Wanted, namespace: str) -> list[st
 
 
 async def with_lags(where: Where, cluster: Cluster, wanted: Wanted, seen: list[JobView]) -> list[JobView]:
-    """The same with what only the manager knows, where it can be asked: never a reason to fail, or to wait long."""
+    """Add what only the manager knows, where it answers in time: never a reason to fail."""
     under_way = {view.kind for view in seen if view.worker and not view.is_finished}
     if not under_way:
         return seen

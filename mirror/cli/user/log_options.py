@@ -54,5 +54,5 @@ _OPTIONS = (
 
 
 def log_options() -> Decorator:
-    """All of them; the command gets ``options``."""
+    """Add all of them; the command gets ``options``."""
     return gathered("options", LogOptions, _OPTIONS)

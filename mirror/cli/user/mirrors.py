@@ -110,7 +110,11 @@ class Mirror(Protocol):
         ...
 
     def log(self, wanted: LogRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Text as it comes; raises ``NotYet`` while the container has not begun."""
+        """Open a container's log; it is handed out as it comes.
+
+        Raises:
+            NotYet: the container has not begun.
+        """
         ...
 
 

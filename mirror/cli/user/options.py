@@ -41,7 +41,11 @@ class Duration(click.ParamType[int]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Raises BadParameter: it is no duration."""
+        """Read a duration as whole seconds, rounded up.
+
+        Raises:
+            BadParameter: it is none.
+        """
         if isinstance(value, int):
             return value
         try:
@@ -106,12 +110,12 @@ _worker_context = click.option(
 
 
 def where_options(*, worker: bool) -> Decorator:
-    """The options that say where; the command gets ``where``. With ``worker``, ``--worker-context`` is among them."""
+    """Add the options that say where; the command gets ``where``, with ``worker`` its ``--worker-context``, too."""
     return gathered("where", Where, (*_WHERE, *((_worker_context,) if worker else ())))
 
 
 def gathered(parameter: str, form: Callable[..., object], options: Iterable[Decorator]) -> Decorator:
-    """These options; the command gets them as one value.
+    """Add options that the command gets as one value.
 
     Args:
         parameter: of the command.

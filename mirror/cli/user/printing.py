@@ -86,7 +86,7 @@ def lasted(since: str, until: str, now: datetime) -> str:
 
 
 def seconds_between(since: str, until: str, now: datetime) -> float | None:
-    """The same in seconds; None where a text is no time: it may be a worker's."""
+    """Seconds between two RFC 3339 times, an empty second one being now; None where a text is no time."""
     try:
         begin = times.seconds(since)
         return (times.seconds(until) if until else now.timestamp()) - begin

@@ -311,5 +311,5 @@ def refusal(error: KubeError, doing: Doing) -> Failure:
 
 
 def doing_of_manager(doing: Doing) -> Doing:
-    """The same, asked of the manager."""
+    """The same request as asked of the manager, for texts of failures."""
     return Doing(doing.verb, doing.resource, doing.namespace, doing.name, MANAGER)

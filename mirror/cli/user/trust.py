@@ -66,7 +66,11 @@ def _path() -> Path:
 
 
 def _read() -> dict[str, Known]:
-    """Raises Failure: what was remembered cannot be read, so that nobody gets past it by breaking it."""
+    """Read which managers were trusted before.
+
+    Raises:
+        Failure: it cannot be read, so that nobody gets past it by breaking it.
+    """
     try:
         raw = _path().read_bytes()
         return msgspec.json.decode(raw[:_MOST_BYTES], type=dict[str, Known])

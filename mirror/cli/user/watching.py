@@ -33,7 +33,7 @@ Tell = Callable[[Kind, Jobs], None]
 
 
 async def watch(where: Where, wanted: Wanted) -> None:
-    """Show them, and go on until cancelled.
+    """Print Jobs and each change of them until cancelled.
 
     Raises:
         Failure: they may not be listed or watched.

@@ -53,7 +53,11 @@ class Asked:
     where: Where = field(default_factory=Where)
 
     def enrolment(self) -> Enrolment:
-        """What is wanted; raises UsageError."""
+        """Put together what is wanted of the new worker.
+
+        Raises:
+            UsageError: an option cannot be understood.
+        """
         namespaces = _parts([self.namespaces])
         annotations = {
             "capacity": "" if self.capacity is None else str(self.capacity),
@@ -161,7 +165,11 @@ def _print_result(form: str, added: Added, findings: list[Finding]) -> None:
 
 
 def allowed(said: Iterable[str]) -> dict[str, bool]:
-    """``--allow`` as the setting; raises BadParameter."""
+    """Read ``--allow`` as the setting ``workers.allow``.
+
+    Raises:
+        BadParameter: a name is unknown.
+    """
     for name in said:
         if name not in ALLOW_NAMES:
             raise click.BadParameter(f"{name}: expected one of {', '.join(ALLOW_NAMES)}", param_hint="--allow")

@@ -104,7 +104,11 @@ async def _site(file: str, context: str, title: str, *, may_be_pod: bool = False
 
 
 def with_authorities(cluster: Cluster) -> Cluster:
-    """The same with the content of the file that it names: a Secret has no files beside it."""
+    """Read the CA file that a cluster names into it: a Secret has no files beside it.
+
+    Raises:
+        ClusterError: the file cannot be read.
+    """
     if not cluster.ca_file:
         return cluster
     try:

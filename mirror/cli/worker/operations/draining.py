@@ -23,7 +23,11 @@ Progress = Callable[[Tally], None]
 
 
 async def cordon(home: ManagementCluster, name: str) -> bool:
-    """No new Jobs from now on; False if that was so already."""
+    """Mark a worker so that it gets no new Jobs; False if it was marked already.
+
+    Raises:
+        ClusterError: there is no such worker, or its Secret may not be changed.
+    """
     secret = await home.worker_secret(name)
     if secret.annotations.get(names.CORDONED) == "true":
         return False
@@ -32,7 +36,11 @@ async def cordon(home: ManagementCluster, name: str) -> bool:
 
 
 async def uncordon(home: ManagementCluster, name: str) -> bool:
-    """New Jobs again, and no drain; False if nothing was in the way."""
+    """Let a worker get new Jobs again, and end its drain; False if nothing was in the way.
+
+    Raises:
+        ClusterError: there is no such worker, or its Secret may not be changed.
+    """
     secret = await home.worker_secret(name)
     marks = [key for key in (names.CORDONED, names.DRAIN) if secret.annotations.get(key)]
     if marks:
@@ -94,7 +102,11 @@ def jobs(count: int) -> str:
 
 
 async def remove(home: ManagementCluster, secret: Object) -> None:
-    """Delete the worker's Secret, if it is still the one that was looked at; raises ClusterError."""
+    """Delete the worker's Secret, if it is still the one that was looked at.
+
+    Raises:
+        ClusterError: it may not be deleted.
+    """
     name = secret.metadata.name
     wanted = requests.delete(SECRETS, name, namespace=home.namespace, uid=secret.metadata.uid)
     try:
@@ -104,7 +116,11 @@ async def remove(home: ManagementCluster, secret: Object) -> None:
 
 
 async def clean_up(home: ManagementCluster, worker: Site, namespace: str, report: Callable[[str], None]) -> None:
-    """Delete on a worker what ``mirror worker add`` created there; its namespace stays, as others may use it."""
+    """Delete on a worker what ``mirror worker add`` created there; its namespace stays, as others may use it.
+
+    Raises:
+        ClusterError: something may not be listed or deleted.
+    """
     is_home = await worker.uid() == await home.site.uid()
     for kind in reversed(list(KINDS.values())):
         # Where the manager itself lives, the account is its own.

@@ -71,16 +71,21 @@ class Tally:
             named.append(f"{what}{meta.namespace}/{meta.name}")
 
     def on(self, worker: str) -> int:
+        """How many unfinished Jobs are recorded on a worker."""
         return self.unfinished.get(worker, 0)
 
     def some_on(self, worker: str) -> str:
-        """A few of them by name."""
+        """Name a few of the unfinished Jobs on a worker, for people."""
         named = ", ".join(self.examples.get(worker, ()))
         return named + (", …" if self.on(worker) > MOST_NAMED else "")
 
 
 async def tally(home: ManagementCluster, managed_by: str = names.DEFAULT_MANAGED_BY) -> Tally:
-    """Count all Jobs of all kinds once; raises ClusterError."""
+    """Count all Jobs of all kinds once.
+
+    Raises:
+        ClusterError: they may not be listed.
+    """
     counted = Tally(managed_by)
     async for kind, found in home.jobs():
         counted.count(kind, found)
@@ -88,7 +93,11 @@ async def tally(home: ManagementCluster, managed_by: str = names.DEFAULT_MANAGED
 
 
 async def overview(home: ManagementCluster) -> list[Row]:
-    """All workers, by name; raises ClusterError."""
+    """Read all workers, by name.
+
+    Raises:
+        ClusterError: Secrets, the record or Jobs may not be read.
+    """
     secrets, inventory, counted = await home.worker_secrets(), await home.inventory(), await tally(home)
     return rows(secrets, inventory, counted)
 

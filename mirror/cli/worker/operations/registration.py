@@ -177,7 +177,11 @@ async def _take_back(worker: Site, wanted: Enrolment, kept: set[str], report: Re
 
 
 async def remove_object(worker: Site, found: Object, kind_name: str) -> None:
-    """Delete one object that was made here; raises ClusterError."""
+    """Delete one object that was made here.
+
+    Raises:
+        ClusterError: it may not be deleted.
+    """
     kind, meta = KINDS[kind_name], found.metadata
     namespace = meta.namespace or None
     wanted = requests.delete(kind, meta.name, namespace=namespace, uid=meta.uid)

@@ -76,7 +76,11 @@ class Site:
             raise self.trouble(error, request.verb, resource, name=name, namespace=namespace) from error
 
     async def find(self, resource: Resource, name: str, *, namespace: str | None = None) -> Object | None:
-        """One object, if it is there; raises ClusterError."""
+        """Read one object; None if it is not there.
+
+        Raises:
+            ClusterError: it may not be read, or the cluster cannot be asked.
+        """
         try:
             wanted = requests.get(resource, name, namespace=namespace)
             return decode_object(await self.send(wanted, resource, name=name, namespace=namespace or ""))
@@ -112,7 +116,7 @@ class Site:
         raise ClusterError(f"{self.title} does not end the list of {resource.plural}")
 
     async def _lacks(self, resource: Resource, trouble: ClusterError) -> bool:
-        """Whether a kind is not served, which who has no permission is not told by the refusal itself."""
+        """Whether a kind is not served; a refusal (403) does not say it, so discovery is asked."""
         match trouble.__cause__:
             case NotServed():
                 return True
@@ -122,7 +126,11 @@ class Site:
         return False
 
     async def uid(self) -> str:
-        """Which cluster it is (D19); raises ClusterError."""
+        """Read which cluster this is: the uid of its ``kube-system`` (D19).
+
+        Raises:
+            ClusterError: it may not be read, or the cluster cannot be asked.
+        """
         found = await self.find(NAMESPACES, "kube-system")
         if found is None:
             raise ClusterError(f"{self.title} has no namespace kube-system")
@@ -131,7 +139,7 @@ class Site:
     def trouble(
         self, error: KubeError, verb: str, resource: Resource, *, name: str = "", namespace: str = ""
     ) -> ClusterError:
-        """A failure in words."""
+        """Say in words why a request failed."""
         what = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
         where = f" in namespace {namespace}" if namespace else ""
         match error:
@@ -158,33 +166,61 @@ class ManagementCluster:
     namespace: str
 
     async def secret(self, name: str) -> Object | None:
-        """The Secret of this name, whoever's it is."""
+        """Read the Secret of this name, whoever's it is; None if it is not there.
+
+        Raises:
+            ClusterError: it may not be read, or the cluster cannot be asked.
+        """
         return await self.site.find(SECRETS, name, namespace=self.namespace)
 
     async def worker_secret(self, name: str) -> Object:
-        """The Secret that registers a worker; raises ClusterError if there is none."""
+        """Read the Secret that registers a worker.
+
+        Raises:
+            ClusterError: there is none, or it may not be read.
+        """
         found = await self.secret(name)
         if found is None or found.labels.get(names.WORKER) != "true":
             raise ClusterError(f"worker {name} not found in namespace {self.namespace}; see: mirror worker list")
         return found
 
     async def worker_secrets(self) -> list[Object]:
-        """All of them, by name."""
+        """Read the Secrets of all workers, by name.
+
+        Raises:
+            ClusterError: it may not be read, or the cluster cannot be asked.
+        """
         found = [one async for one in self.site.each(SECRETS, namespace=self.namespace, labels=SECRET_SELECTOR)]
         return sorted(found, key=lambda one: one.metadata.name)
 
     async def inventory(self) -> WorkerInventory:
-        """What the manager has written down of workers."""
+        """Read what the manager has recorded of workers.
+
+        Raises:
+            ClusterError: it may not be read, or the cluster cannot be asked.
+        """
         return WorkerInventory.of(await self.site.find(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self.namespace))
 
     async def jobs(self) -> AsyncIterator[tuple[Kind, Object]]:
-        """All Jobs of all namespaces, of every kind of the table, whoever runs them; raises ClusterError."""
+        """All Jobs of all namespaces, of every kind of the table, whoever runs them.
+
+        Raises:
+            ClusterError: one kind is served and may not be listed, or the cluster cannot be asked.
+        """
         for kind in registry.BUILT_IN:
             async for found in self.site.each(kind.resource):
                 yield kind, found
 
     async def annotate(self, secret: Object, annotations: dict[str, str | None]) -> None:
-        """Change annotations of a worker's Secret; None removes one. Raises ClusterError."""
+        """Change annotations of a worker's Secret.
+
+        Args:
+            secret: as it was read; another one of its name is left alone.
+            annotations: new values by key; None removes one.
+
+        Raises:
+            ClusterError: the Secret is gone, or may not be changed.
+        """
         meta = secret.metadata
         body = {"metadata": {"uid": meta.uid, "annotations": annotations}}
         wanted = requests.merge_patch(SECRETS, meta.name, body, namespace=self.namespace)
@@ -195,5 +231,5 @@ class ManagementCluster:
 
 
 def dry_run(request: Request) -> Request:
-    """The same request, after which nothing is different."""
+    """The same request with ``dryRun``: the server checks it, and stores nothing."""
     return replace(request, query=(*request.query, ("dryRun", "All")))

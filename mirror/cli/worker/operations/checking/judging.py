@@ -34,18 +34,22 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def ok(what: str, text: str) -> Finding:
+    """A finding that is as it should be."""
     return Finding(what, "ok", clean(text))
 
 
 def warn(what: str, text: str, fix: str) -> Finding:
+    """A finding that keeps nothing from working yet."""
     return Finding(what, "warn", clean(text), fix)
 
 
 def fail(what: str, text: str, fix: str) -> Finding:
+    """A finding that keeps Jobs from running there."""
     return Finding(what, "fail", clean(text), fix)
 
 
 def has_failed(findings: Sequence[Finding]) -> bool:
+    """Whether any finding keeps Jobs from running there."""
     return any(one.verdict == "fail" for one in findings)
 
 
@@ -133,7 +137,7 @@ def judge_needed(worker: str, allowed: Mapping[Permission, bool], namespaces: Se
 
 
 def judge_optional(what: str, allowed: Mapping[Permission, bool]) -> Finding:
-    """What only some settings need: its absence is told, not blamed."""
+    """Judge permissions that only some settings need: missing ones are reported, and no failure."""
     missing = [str(right) for right, is_allowed in allowed.items() if not is_allowed]
     if not missing:
         return ok(f"optional: {what}", "allowed")

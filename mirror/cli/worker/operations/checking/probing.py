@@ -95,7 +95,11 @@ async def examine(secret: Object, context: Context) -> list[Finding]:
 async def connected(
     name: str, kubeconfig: Kubeconfig, allow: Mapping[str, bool]
 ) -> AsyncIterator[tuple[Client, Endpoint]]:
-    """The worker as the manager asks it, for one command; raises ``KubeconfigRefused``."""
+    """Connect to the worker as the manager does, for one command.
+
+    Raises:
+        KubeconfigRefused: the kubeconfig holds what is not allowed.
+    """
     credentials = await worker_credentials(kubeconfig, allow)
     client = Client(name, credentials, Limiter(0, 1, asyncio.get_running_loop().time), _Nobody())
     try:
