@@ -14,13 +14,15 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from mirror.cli.embedded import manager
+from mirror.kinds.registry import JOB
 from mirror.model import names
-from mirror.planes.demonstration import JOBS
 from mirror.planes.fleet import fleet
 from mirror.planes.samples import sample_jobs
 from mirror.planes.shape import Shape
 from mirror.settings.schema import Tracing
 from mirror.telemetry.metrics import Metrics
+
+JOBS = JOB.resource.path("default")
 
 
 @pytest.fixture(autouse=True)
