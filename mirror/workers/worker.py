@@ -27,7 +27,7 @@ from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers.connection import Connection, State
 from mirror.workers.inventory import IdentityRejected
-from mirror.workers.mirrors import MirrorStore
+from mirror.workers.mirrors import MirrorHooks, MirrorStore
 from mirror.workers.probes import Unsupported, cluster_uid
 from mirror.workers.session import ClientSession
 from mirror.workers.spec import Problem, WorkerSpec
@@ -118,10 +118,12 @@ class Worker:
                 kind,
                 host.clock,
                 origin=host.origin,
-                on_change=partial(listener.on_mirror_change, self, kind),
-                source_size=partial(listener.source_size, self, kind),
-                on_unknown_dropped=partial(host.on_unknown_dropped, self),
-                on_too_large=partial(host.on_too_large, self),
+                hooks=MirrorHooks(
+                    on_change=partial(listener.on_mirror_change, self, kind),
+                    source_size=partial(listener.source_size, self, kind),
+                    on_unknown_dropped=partial(host.on_unknown_dropped, self),
+                    on_too_large=partial(host.on_too_large, self),
+                ),
             )
             for kind in host.kinds
         }
