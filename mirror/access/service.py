@@ -19,7 +19,7 @@ from mirror.access.comparing import Comparing
 from mirror.access.logs import Cut, Logs, Out
 from mirror.access.mirrors import Mirrors
 from mirror.access.request_parsing import Asked, Question
-from mirror.access.reviews import Person, ResourceAttributes, Reviews
+from mirror.access.reviews import Person, Reviews
 from mirror.batch.syntax import label_problems
 from mirror.kinds.base import BadDraft, Kind, MirrorTransform
 from mirror.kinds.report import Report
@@ -27,6 +27,7 @@ from mirror.kube.client import Client
 from mirror.kube.errors import KubeError, describe
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import Object, Partial, size_of
+from mirror.kube.permissions import Permission
 from mirror.model.keys import SourceKey
 from mirror.model.views import Known
 from mirror.runtime.store import Store
@@ -159,7 +160,7 @@ class Access:
             self._reviews.bound("list", person.name, LISTS_A_SECOND_OF_ONE, LISTS_AT_ONCE_OF_ONE)
         return person, question
 
-    async def _require(self, person: Person, rights: list[ResourceAttributes]) -> None:
+    async def _require(self, person: Person, rights: list[Permission]) -> None:
         for right in rights:
             await self._reviews.require(person, right)
 
@@ -225,7 +226,7 @@ class Access:
         body = await reply.body(self._bounds.draft_bytes)
         draft = await self._comparing.run(lambda: _draft(self._around.kind, body), len(body))
         line.fields |= {"namespace": draft.metadata.namespace, "job": draft.metadata.name}
-        await self._require(person, [ResourceAttributes("create", "jobs", draft.metadata.namespace, "batch")])
+        await self._require(person, [Permission("create", "batch", "jobs", namespace=draft.metadata.namespace)])
         self._take_turn()
         around = self._around
         report = await self._comparing.run(lambda: self._before(draft), size_of(draft))
@@ -289,19 +290,19 @@ class Access:
         self._log.bind(**fields).info("access")
 
 
-def _rights(question: Question) -> list[ResourceAttributes]:
+def _rights(question: Question) -> list[Permission]:
     """What one has to be allowed on the management cluster to be told."""
     namespace = question.namespace or ""
     if not question.name:
-        return [ResourceAttributes("list", "jobs", namespace, "batch")]
-    rights = [ResourceAttributes("get", "jobs", namespace, "batch", name=question.name)]
+        return [Permission("list", "batch", "jobs", namespace=namespace)]
+    rights = [Permission("get", "batch", "jobs", name=question.name, namespace=namespace)]
     match question.what:
         case "log":
-            rights.append(ResourceAttributes("get", "pods", namespace, subresource="log"))
+            rights.append(Permission("get", "", "pods", "log", namespace=namespace))
         case "pods":
-            rights.append(ResourceAttributes("list", "pods", namespace))
+            rights.append(Permission("list", "", "pods", namespace=namespace))
         case "events":
-            rights.append(ResourceAttributes("list", "events", namespace))
+            rights.append(Permission("list", "", "events", namespace=namespace))
     return rights
 
 
