@@ -263,7 +263,11 @@ class Registry:
     # -- what workers need (``worker.WorkerHost``) -------------------------------------------------------------
 
     async def connect(self, spec: WorkerSpec) -> Client:
-        return await self._connector(spec.name, spec.kubeconfig)
+        return await self.connect_with(spec.name, spec.kubeconfig)
+
+    async def connect_with(self, worker: str, kubeconfig: bytes) -> Client:
+        """A client of a worker by this kubeconfig, which need not be the one in use; raises as ``Connector``."""
+        return await self._connector(worker, kubeconfig)
 
     async def accept_identity(self, worker: Worker, uid: str) -> None:
         renamed = await self._renamed_from(worker.name, uid)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Protocol
@@ -84,17 +83,6 @@ class WorkerListener(Protocol):
     ) -> None: ...
 
     def on_worker_transition(self, worker: Worker) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """A snapshot for health pages and tests."""
-
-    name: str
-    state: str
-    because: str
-    mirrors: int
-    is_synced: bool
 
 
 class Worker:
@@ -206,10 +194,6 @@ class Worker:
         # One that is lost is probed anyway, at its own pace: what its watches meet meanwhile must not hurry it.
         if self.connection.is_connected:
             self._poke.set()
-
-    def describe(self) -> Described:
-        connection = self.connection
-        return Described(self.name, connection.state.value, connection.because, self.watches.count(), self.is_synced)
 
     async def run(self) -> None:
         """Keep the connection and the watches, until cancelled."""
