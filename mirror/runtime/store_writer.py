@@ -119,7 +119,6 @@ class StoreWriter:
                 and (went_back or known.version <= listed_at or not listed_at)
             ):
                 self._on_change(self._store.remove(name), None, Change.MISSING)
-        self._store.mark_synced(self._scope.name)
         self._listed = set()
 
     def take_deleted_while_listing(self, event: WatchEvent) -> None:
