@@ -69,7 +69,8 @@ class NoSources:
 @asynccontextmanager
 async def renewer_of(manager: ManagerProcess, tell: Callable[[Object, str, str], None]) -> AsyncIterator[Renewer]:
     """Who renews the tokens of that manager's workers, by its rights."""
-    metrics, log, clock = Metrics(), get_log("renewer"), Ahead()
+    metrics = Metrics()
+    environment = Environment(Ahead(), get_log("renewer"), metrics)
     account = yaml.safe_load(manager.config.read_text())["kubeconfig"]
     client = await connect_management(account, limits=Limits(), observer=metrics)
 
@@ -85,7 +86,7 @@ async def renewer_of(manager: ManagerProcess, tell: Callable[[Object, str, str],
         {},
         hooks=RegistryHooks(nobody, nobody.wait_until_sources_known, lambda *_: None),
         connector=connect,
-        environment=Environment(clock, log, metrics),
+        environment=environment,
     )
     try:
         async with asyncio.TaskGroup() as scope:
@@ -96,13 +97,10 @@ async def renewer_of(manager: ManagerProcess, tell: Callable[[Object, str, str],
             yield Renewer(
                 client,
                 registry,
-                connector=connect,
                 is_enabled=True,
                 is_leading=lambda: True,
-                tell=tell,
-                clock=clock,
-                log=log,
-                metrics=metrics,
+                warn=tell,
+                environment=environment,
             )
             running.cancel()
     finally:

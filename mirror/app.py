@@ -40,7 +40,7 @@ from mirror.telemetry.looplag import measure_loop_lag
 from mirror.telemetry.metrics import Metrics
 from mirror.wiring import build_mirroring, mirroring_settings
 from mirror.workers.probes import Unsupported, check_version
-from mirror.workers.registry import Connector, Registry
+from mirror.workers.registry import Registry
 from mirror.workers.renewing import Renewer
 
 if TYPE_CHECKING:
@@ -66,8 +66,9 @@ async def run(
     """
     log = get_log("mirror")
     tune_garbage_collection()
+    clock = SystemClock()
     # Without a Lease nothing is held back.
-    permit = WritePermit(SystemClock().boottime) if settings.leader_election.enabled else None
+    permit = WritePermit(clock.boottime) if settings.leader_election.enabled else None
     try:
         management = await connect_management(
             settings.kubeconfig, limits=settings.management, observer=metrics, permit=permit
@@ -76,9 +77,8 @@ async def run(
         raise CannotStart(f"kubeconfig: {error}") from error
     try:
         async with _tracing(settings) as traces, _job_controller(settings, metrics=metrics) as jobs:
-            manager = await _build(
-                settings, management, permit=permit, jobs=jobs, metrics=metrics, log=log, traces=traces
-            )
+            environment = Environment(clock, log, metrics)
+            manager = await _build(settings, management, environment, permit=permit, jobs=jobs, traces=traces)
             health, readiness = manager.checks()
             async with (
                 serve(settings.listen_address, metrics=metrics, health=health, readiness=readiness) as port,
@@ -201,7 +201,11 @@ async def _job_controller(settings: Settings, *, metrics: Metrics) -> AsyncItera
         # The mirror counts Jobs of external controllers already.
         counted = JobMetrics(metrics, counts_external=False)
         yield JobControllerComponent(
-            client, wanted, metrics=counted, process=metrics, clock=clock, log=get_log("jobs"), permit=permit
+            client,
+            wanted,
+            environment=Environment(clock, get_log("jobs"), metrics),
+            metrics=counted,
+            permit=permit,
         )
     finally:
         await client.close()
@@ -248,14 +252,13 @@ async def _tracing(settings: Settings) -> AsyncIterator[Traces | None]:
 async def _build(
     settings: Settings,
     management: Client,
+    environment: Environment,
     *,
-    metrics: Metrics,
-    log: Log,
     permit: WritePermit | None = None,
     jobs: JobControllerComponent | None = None,
     traces: Traces | None = None,
 ) -> Manager:
-    clock = SystemClock()
+    clock, log, metrics = environment.clock, environment.log, environment.metrics
     uid = await _management_uid(management)
     await _check_namespace(management, settings.namespace)
     knows_names = await knows_rule_names(management, log=log)
@@ -268,7 +271,6 @@ async def _build(
         )
 
     wanted = mirroring_settings(settings, management_uid=uid, server_knows_rule_names=knows_names)
-    environment = Environment(clock, log, metrics)
     mirroring = build_mirroring(management, wanted, connector=connect, environment=environment, traces=traces)
     registry, origin = mirroring.registry, wanted.transform.origin
     election = settings.leader_election
@@ -282,26 +284,17 @@ async def _build(
     )
     leadership = Leadership(management, lease, clock=clock, log=log, permit=permit) if election.enabled else None
     manager = Manager(settings, origin, registry, mirroring, leadership, jobs, metrics, log)
-    _renew_tokens(manager, management, connect, clock)
-    metrics.before_scrape(Gauges(mirroring, registry, cluster=management.name, metrics=metrics, clock=clock).refresh)
-    return manager
-
-
-def _renew_tokens(manager: Manager, management: Client, connector: Connector, clock: SystemClock) -> None:
-    """Tokens of workers are looked at by whoever leads."""
-    mirroring = manager.mirroring
     renewer = Renewer(
         management,
-        manager.registry,
-        connector=connector,
-        is_enabled=manager.settings.workers.renew_tokens,
+        registry,
+        is_enabled=settings.workers.renew_tokens,
         is_leading=lambda: manager.is_working,
-        tell=mirroring.warn_about_secret,
-        clock=clock,
-        log=manager.log,
-        metrics=manager.metrics,
+        warn=mirroring.warn_about_secret,
+        environment=environment,
     )
     manager.kept.append(("renew tokens", renewer.run))
+    metrics.before_scrape(Gauges(mirroring, registry, cluster=management.name, metrics=metrics, clock=clock).refresh)
+    return manager
 
 
 async def _management_uid(management: Client) -> str:

@@ -35,7 +35,7 @@ from mirror.kube.client import Client
 from mirror.model.keys import Key
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.environment import Environment
-from mirror.runtime.informer import Informer, Scope
+from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers
 from mirror.runtime.queue import WorkQueue
 from mirror.settings.schema import Settings
@@ -178,9 +178,8 @@ def _source_informers(
                 Scope(kind.resource, namespace),
                 state.sources.of(kind),
                 client=lambda: management,
-                on_change=partial(routes.on_source, kind),
-                accept=partial(routes.is_ours, kind),
-                on_event=partial(routes.on_event, kind),
+                hooks=InformerHooks(partial(routes.on_source, kind), partial(routes.on_event, kind)),
+                wanted=Filter(accept=partial(routes.is_ours, kind)),
                 relist=RELIST_SOURCES,
             )
             for kind in settings.kinds

@@ -20,6 +20,8 @@ from mirror.jobcontroller.controller_conflict import ControllerConflict
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings
 from mirror.model.endings import CannotStart
+from mirror.runtime.clock import SystemClock
+from mirror.runtime.environment import Environment
 from mirror.runtime.leadership import LeadershipLost
 from mirror.settings.schema import LeaderElection, Settings, Tracing
 from mirror.telemetry.logs import get_log
@@ -37,7 +39,7 @@ def thawed() -> Iterator[None]:
 
 async def manager_on(wire: Wire, **changes: object) -> Manager:
     settings = Settings(**changes)  # type: ignore[arg-type]
-    return await _build(settings, client_of(wire), metrics=Metrics(), log=get_log("test"))
+    return await _build(settings, client_of(wire), Environment(SystemClock(), get_log("test"), Metrics()))
 
 
 def holder(wire: Wire) -> str:
@@ -123,10 +125,8 @@ def with_jobs(manager: Manager, wire: Wire) -> JobControllerComponent:
     jobs = JobControllerComponent(
         client_of(wire),
         JobControllerSettings(),
+        environment=Environment(LoopClock(), get_log("jobs"), manager.metrics),
         metrics=JobMetrics(manager.metrics, counts_external=False),
-        process=manager.metrics,
-        clock=LoopClock(),
-        log=get_log("jobs"),
     )
     manager.jobs = jobs
     return jobs

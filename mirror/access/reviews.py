@@ -22,6 +22,7 @@ from mirror.kube.client import Client
 from mirror.kube.errors import ApiError, Forbidden, KubeError
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import JUNK
+from mirror.kube.permissions import Permission
 from mirror.kube.requests import Rank, Request
 from mirror.kube.resources import Resource
 
@@ -49,23 +50,6 @@ class Person:
     uid: str = ""
     groups: tuple[str, ...] = ()
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceAttributes:
-    """One thing that somebody may do on the management cluster; ``namespace`` empty: in all of them."""
-
-    verb: str
-    resource: str
-    namespace: str
-    group: str = ""
-    subresource: str = ""
-    name: str = ""
-
-    def __str__(self) -> str:
-        what = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
-        what += f".{self.group}" if self.group else ""
-        return f"{self.verb} {what}{f' {self.name}' if self.name else ''}"
 
 
 class Remembered(Generic[K, V]):
@@ -131,7 +115,7 @@ class Reviews:
         self._persons: Remembered[bytes, Person | bool] = Remembered(
             now, seconds=REMEMBERED_SECONDS, most=MOST_REMEMBERED
         )
-        self._rights: Remembered[tuple[Person, ResourceAttributes], bool] = Remembered(
+        self._rights: Remembered[tuple[Person, Permission], bool] = Remembered(
             now, seconds=REMEMBERED_SECONDS, most=MOST_REMEMBERED
         )
         self._looked_at: Counter[str] = Counter()
@@ -170,7 +154,7 @@ class Reviews:
         self.bound("person", found.name, REQUESTS_A_SECOND_OF_ONE, REQUESTS_AT_ONCE_OF_ONE)
         return found
 
-    async def require(self, person: Person, right: ResourceAttributes) -> None:
+    async def require(self, person: Person, right: Permission) -> None:
         """Go on only with this right.
 
         Raises:
@@ -181,7 +165,7 @@ class Reviews:
             allowed = self._rights.put((person, right), await self._review_access(person, right))
         if not allowed:
             where = f"in namespace {right.namespace}" if right.namespace else "in all namespaces"
-            missing = f"missing permission: user {person.name} cannot {right} {where} of the management cluster"
+            missing = f"missing permission: user {person.name} cannot {_words(right)} {where} of the management cluster"
             details = {"group": right.group, "kind": right.resource, "name": right.name}
             raise StatusError(403, missing, details={key: value for key, value in details.items() if value})
 
@@ -194,21 +178,13 @@ class Reviews:
         extra = tuple(sorted((key, tuple(values)) for key, values in (user.extra or {}).items()))
         return Person(user.username, user.uid, tuple(user.groups or ()), extra)
 
-    async def _review_access(self, person: Person, right: ResourceAttributes) -> bool:
-        attributes = {
-            "namespace": right.namespace,
-            "verb": right.verb,
-            "group": right.group,
-            "resource": right.resource,
-            "subresource": right.subresource,
-            "name": right.name,
-        }
+    async def _review_access(self, person: Person, right: Permission) -> bool:
         spec = {
             "user": person.name,
             "uid": person.uid,
             "groups": list(person.groups),
             "extra": {key: list(values) for key, values in person.extra},
-            "resourceAttributes": {key: value for key, value in attributes.items() if value},
+            "resourceAttributes": right.attributes,
         }
         body = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": ACCESS_REVIEWS.kind, "spec": spec}
         status = (await self._ask(requests.create(ACCESS_REVIEWS, body), _access_review)).status
@@ -245,3 +221,9 @@ class Reviews:
 
 def _too_many(what: str) -> StatusError:
     return StatusError(429, f"too many {what}; try again in a second", retry_after_seconds=1)
+
+
+def _words(right: Permission) -> str:
+    what = f"{right.resource}/{right.subresource}" if right.subresource else right.resource
+    what += f".{right.group}" if right.group else ""
+    return f"{right.verb} {what} {right.name}".rstrip()

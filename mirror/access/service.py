@@ -21,7 +21,7 @@ from mirror.access.comparing import Comparing
 from mirror.access.logs import Cut, Logs, Out
 from mirror.access.mirrors import Mirror, Mirrors
 from mirror.access.request_parsing import Asked, Question
-from mirror.access.reviews import Person, ResourceAttributes, Reviews
+from mirror.access.reviews import Person, Reviews
 from mirror.batch.syntax import label_problems
 from mirror.kinds.base import BadDraft, Kind, MirrorTransform
 from mirror.kinds.registry import Kinds
@@ -30,6 +30,7 @@ from mirror.kube.client import Client
 from mirror.kube.errors import KubeError, describe
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import JUNK, Object, Partial, size_of
+from mirror.kube.permissions import Permission
 from mirror.model.keys import SourceKey
 from mirror.model.views import Known
 from mirror.serving.peers import peer_of
@@ -164,7 +165,7 @@ class Access:
             self._reviews.bound("list", person.name, LISTS_A_SECOND_OF_ONE, LISTS_AT_ONCE_OF_ONE)
         return person, question
 
-    async def _require(self, person: Person, rights: list[ResourceAttributes]) -> None:
+    async def _require(self, person: Person, rights: list[Permission]) -> None:
         for right in rights:
             await self._reviews.require(person, right)
 
@@ -302,7 +303,7 @@ class Access:
         self._log.bind(**fields).info("access")
 
 
-def _rights(kind: Kind, question: Question) -> list[ResourceAttributes]:
+def _rights(kind: Kind, question: Question) -> list[Permission]:
     """The permissions on the management cluster that a request needs."""
     namespace = question.namespace or ""
     if not question.name:
@@ -310,16 +311,16 @@ def _rights(kind: Kind, question: Question) -> list[ResourceAttributes]:
     rights = [_right("get", kind, namespace, question.name)]
     match question.what:
         case "log":
-            rights.append(ResourceAttributes("get", "pods", namespace, subresource="log"))
+            rights.append(Permission("get", "", "pods", "log", namespace=namespace))
         case "pods":
-            rights.append(ResourceAttributes("list", "pods", namespace))
+            rights.append(Permission("list", "", "pods", namespace=namespace))
         case "events":
-            rights.append(ResourceAttributes("list", "events", namespace))
+            rights.append(Permission("list", "", "events", namespace=namespace))
     return rights
 
 
-def _right(verb: str, kind: Kind, namespace: str, name: str = "") -> ResourceAttributes:
-    return ResourceAttributes(verb, kind.resource.plural, namespace, kind.resource.group, name=name)
+def _right(verb: str, kind: Kind, namespace: str, name: str = "") -> Permission:
+    return Permission(verb, kind.resource.group, kind.resource.plural, name=name, namespace=namespace)
 
 
 def _sending(answer: Answer) -> Callable[[Reply], Awaitable[None]]:

@@ -8,7 +8,6 @@ from typing import Any, assert_never
 from msgspec.structs import replace
 
 from mirror.controllers.refusing import is_refusal, refusal_text
-from mirror.controllers.releasing import release
 from mirror.controllers.requesting import waiter_of
 from mirror.controllers.rereading import STALE, reread_source
 from mirror.controllers.write_context import WriteContext
@@ -27,11 +26,13 @@ from mirror.decide.plan import (
     WriteSource,
 )
 from mirror.decide.snapshot import Snapshot
-from mirror.kinds.base import Kind
+from mirror.kinds.base import Kind, release_operations
 from mirror.kube import requests
 from mirror.kube.errors import (
     ApiError,
     BadAnswer,
+    BadRequest,
+    Forbidden,
     Invalid,
     NotFound,
     OutcomeUnknown,
@@ -64,7 +65,7 @@ class Applier:
                 case WriteSource():
                     await self._write_source(seen, action)
                 case ReleaseSource():
-                    await release(seen, self._t)
+                    await self._release(seen)
                 case RequestAssignment():
                     self._request_assignment(seen, action)
                 case CreateMirror():
@@ -173,6 +174,35 @@ class Applier:
             if self._pending.end_write(uid, written.version if written is not None else None):
                 t.state.intake.add(seen.key)
         self._take_answer(seen, write, written)
+
+    async def _release(self, seen: Snapshot) -> None:
+        """Unsuspend a source that our webhook holds, once its worker is recorded (D16).
+
+        It happens once: the write is guarded by the version that was looked at, since a user may have suspended it
+        meanwhile, and takes the mark ``held`` away with it.
+
+        Raises:
+            KubeError: it did not go well, and is to be tried again.
+        """
+        uid, key, kind = seen.source.uid, seen.key, seen.source.kind
+        t, state = self._t, self._t.state
+        operations = release_operations(kind, seen.source.found)
+        patch = requests.json_patch(kind.resource, key.name, operations, namespace=key.namespace)
+        try:
+            released = await t.management.send_object(patch)
+        except NotFound:
+            return  # deleted meanwhile: the watch shows it
+        except STALE as error:
+            await reread_source(seen, t, error)
+        except (Forbidden, Invalid, BadRequest) as error:
+            text = f"held by our webhook, and may not be unsuspended: {refusal_text(error)}"
+            state.memories.set(uid, release_refused=text, release_refused_at=state.environment.clock.monotonic())
+        else:
+            state.memories.set(uid, release_refused="")
+            state.sources.of(kind).read_own_write(released)
+            state.history.on_released(seen)
+            self._log.info("released", source=key, worker=seen.source.placed)
+        state.intake.add(key)
 
     def _give_up_assignment(self, seen: Snapshot, worker: str, error: ApiError) -> None:
         """The worker cannot be recorded, whichever it is: others are assigned instead, and it is tried again later."""

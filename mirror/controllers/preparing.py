@@ -28,14 +28,14 @@ class Preparer:
         source = state.sources.get(key)
         if source is None:
             return
-        recorded = kind.summary(source).placed
+        recorded = state.sources.worker_of(key)
         worker = state.workers.get(recorded) if recorded else None
         if worker is not None and (partial := self._partial_mirror(kind, source, worker)) is not None:
             await worker.read_whole(kind, partial.metadata.namespace, partial.metadata.name)
             source = state.sources.get(key)
             if source is None:
                 return
-            recorded = kind.summary(source).placed
+            recorded = state.sources.worker_of(key)
         uid = source.metadata.uid
         state.memories.forget_old_foreign_writes(uid, state.environment.clock.monotonic())
         state.assigner.release_unusable(key, uid)

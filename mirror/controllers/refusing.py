@@ -1,6 +1,6 @@
 """What a failed write to a cluster means: in words for people, and whether it may have happened.
 
-Called by ``writing_mirrors`` and ``releasing``. Not here: what is done about it.
+Called by ``writing_mirrors`` and ``applying``. Not here: what is done about it.
 """
 
 from __future__ import annotations

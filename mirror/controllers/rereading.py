@@ -1,7 +1,7 @@
 """After a conflict, or a write whose outcome is unknown: one live read of that object, which goes into the cache.
 
 A watch that is slow or cut would otherwise let the same stale write be rejected again and again. Called by whoever
-writes: ``applying``, ``releasing`` and ``writing_mirrors``.
+writes: ``applying`` and ``writing_mirrors``.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 from mirror.decide.identity import Identity
 from mirror.decide.plan import Action, EmitEvent, FindMirror, PatchMirror, Plan, RestoreLabels
 from mirror.decide.snapshot import MemoryChange, Snapshot
-from mirror.decide.writing import shown_obstruction, source_write
+from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kube.objects import Object
 from mirror.model.reasons import Obstruction, Reason
 
@@ -45,15 +45,8 @@ def follow(seen: Snapshot) -> Plan | None:
     events: tuple[Action, ...] = ()
     if seen.memory.create_unanswered:
         events = (EmitEvent("Mirrored", f"Mirrored to worker {worker.name}", is_warning=False),)
-    write, later = source_write(
-        seen,
-        status=following.status,
-        waiting=waiting,
-        mirror_uid=mirror.metadata.uid,
-        records_mirror=seen.identity is not Identity.OURS,
-        more=following.more,
-        cut=following.cut,
-    )
+    brought = FromMirror(mirror.metadata.uid, following, is_recorded_at_once=seen.identity is not Identity.OURS)
+    write, later = source_write(seen, waiting=waiting, mirror=brought)
     remember: MemoryChange = {"create_unanswered": False} if events else {}
     overridden = seen.changes.overridden if seen.changes is not None else ()
     if overridden and overridden != seen.memory.overridden:

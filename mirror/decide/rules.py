@@ -21,7 +21,7 @@ from mirror.decide.plan import (
     RequestAssignment,
 )
 from mirror.decide.snapshot import Look, Snapshot
-from mirror.decide.writing import shown_obstruction, source_write
+from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kinds import own_annotations
 from mirror.model import names
 from mirror.model.reasons import Obstruction, Reason
@@ -209,8 +209,7 @@ def store_seen_end(seen: Snapshot) -> Plan | None:
         settled=is_gone or ended_for >= SETTLED_SECONDS,
     )
     if following.status is not None:
-        uid = ended.metadata.uid
-        write, later = source_write(seen, status=following.status, mirror_uid=uid, more=following.more)
+        write, later = source_write(seen, mirror=FromMirror(ended.metadata.uid, following))
         return Plan("its mirror was seen to end", write, later)
     if worker.is_reachable or not following.waits_for_pods:
         return None

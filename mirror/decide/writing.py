@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -10,11 +11,23 @@ import msgspec
 from mirror.batch.syntax import LONGEST_ANNOTATIONS
 from mirror.decide.plan import Action, EmitEvent, WriteSource
 from mirror.decide.snapshot import Snapshot
+from mirror.kinds.base import NextStatus
 from mirror.model import names
 from mirror.model.reasons import UNWRITABLE, Obstruction
 
 WAITING_WRITE_SECONDS = 10.0
 MOST_BYTES_OF_A_CHARACTER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FromMirror:
+    """What a mirror brings to its source."""
+
+    uid: str
+    """Recorded with a status that is written anyway, and at once where another uid is recorded."""
+    following: NextStatus
+    is_recorded_at_once: bool = False
+    """Whether the uid alone is reason enough to write."""
 
 
 def source_write(
@@ -24,16 +37,13 @@ def source_write(
     waiting: Obstruction | None = None,
     records: str | None = None,
     clears: bool = False,
-    mirror_uid: str | None = None,
-    records_mirror: bool = False,
-    more: bool = False,
-    cut: int = 0,
+    mirror: FromMirror | None = None,
 ) -> tuple[tuple[Action, ...], float | None]:
     """The write that brings the source to this state, if it is not there yet.
 
     Returns it (or nothing), with the event about a new reason, and after how many seconds to look again, because
-    ``waiting-because`` was written less than ten seconds ago and may only then be changed. ``mirror_uid`` is recorded
-    with a status that is written anyway, and at once where another uid is recorded or with ``records_mirror``.
+    ``waiting-because`` was written less than ten seconds ago and may only then be changed. ``status`` is for what no
+    mirror brings; ``clears``: the recorded worker is forgotten.
     """
     stored = seen.source.found.annotations
     placed = records or (None if clears else seen.source.placed)
@@ -42,13 +52,15 @@ def source_write(
         changes.append((names.ASSIGNED_WORKER, placed))
     if names.HELD in stored and not seen.source.is_suspended:
         changes.append((names.HELD, None))  # somebody released it before us; the next suspension is a user's
-    is_mirrored_status = mirror_uid is not None and status is not None
-    known = seen.source.stored.mirror_uid
-    if mirror_uid is not None and known != mirror_uid and (status is not None or known or records_mirror):
-        status = seen.source.stored.mirrored_status(status, mirror_uid, seen.now)
+    if mirror is not None:
+        status = mirror.following.status
+    is_mirrored_status = mirror is not None and status is not None
+    uid, known = mirror.uid if mirror is not None else None, seen.source.stored.mirror_uid
+    if mirror is not None and known != uid and (status is not None or known or mirror.is_recorded_at_once):
+        status = seen.source.stored.mirrored_status(status, mirror.uid, seen.now)
     recorded = stored.get(names.MIRROR_UID)
-    if mirror_uid is not None and recorded != mirror_uid and (status is not None or recorded is not None):
-        changes.append((names.MIRROR_UID, mirror_uid))
+    if uid is not None and recorded != uid and (status is not None or recorded is not None):
+        changes.append((names.MIRROR_UID, uid))
     told = _explanation(seen, waiting, status, is_placed=placed is not None)
     status = told.status
     if told.is_due and stored.get(names.WAITING_BECAUSE) != told.text:
@@ -65,8 +77,8 @@ def source_write(
         clears=clears,
         shows_waiting=told.is_due,
         is_mirrored_status=is_mirrored_status,
-        more=more,
-        cut=cut,
+        more=mirror is not None and mirror.following.more,
+        cut=mirror.following.cut if mirror is not None else 0,
     )
     return (write, *told.events), told.later
 

@@ -29,7 +29,7 @@ from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS, PODS
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock
-from mirror.runtime.informer import Change, Informer, Listener, Scope
+from mirror.runtime.informer import Change, Filter, Informer, InformerHooks, Listener, Scope
 from mirror.runtime.informers import Informers
 from mirror.runtime.loop import consume, is_unreachable
 from mirror.runtime.queue import WorkQueue
@@ -150,17 +150,16 @@ class JobController:
             Scope(JOBS, namespace),
             self.jobs.store,
             client=lambda: client,
-            on_change=self._on_job,
-            keep=keep_job,
+            hooks=InformerHooks(self._on_job),
+            wanted=Filter(keep=keep_job),
             relist=RELIST,
         )
         pods = Informer(
             Scope(PODS, namespace),
             self.pods,
             client=lambda: client,
-            on_change=self._handlers.on_pod,
-            accept=may_matter,
-            keep=keep_pod,
+            hooks=InformerHooks(self._handlers.on_pod),
+            wanted=Filter(accept=may_matter, keep=keep_pod),
             relist=RELIST,
         )
         gangs = self.gangs.make_informers(namespace) if self.gangs is not None else {}

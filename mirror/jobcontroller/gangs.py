@@ -28,7 +28,7 @@ from mirror.kube.requests import Rank
 from mirror.kube.resources import JOBS, POD_GROUPS, WORKLOADS, Resource
 from mirror.kube.watch import list_pages
 from mirror.runtime.events import Regarding
-from mirror.runtime.informer import Change, Informer, Scope
+from mirror.runtime.informer import Change, Filter, Informer, InformerHooks, Scope
 from mirror.runtime.store import Store
 from mirror.telemetry.logs import Log
 
@@ -177,10 +177,12 @@ class Gangs:
             Scope(resource, namespace),
             store,
             client=lambda: self._client,
-            on_change=_ignore,
-            keep=keep,
-            on_trouble=lambda error: self.api.on_trouble(resource, error),
-            on_healthy=lambda: self.api.on_healthy(resource),
+            hooks=InformerHooks(
+                _ignore,
+                on_trouble=lambda error: self.api.on_trouble(resource, error),
+                on_healthy=lambda: self.api.on_healthy(resource),
+            ),
+            wanted=Filter(keep=keep),
         )
 
     async def group_of(self, job: CachedJob, memory: JobMemory, snapshot: Snapshot) -> str:

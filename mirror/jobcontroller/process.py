@@ -37,6 +37,7 @@ from mirror.model import names
 from mirror.model.endings import CannotStart
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.clock import Clock, SystemClock
+from mirror.runtime.environment import Environment
 from mirror.runtime.informer import Change
 from mirror.runtime.leadership import Leadership, LeaseSettings
 from mirror.runtime.supervise import supervise
@@ -126,9 +127,9 @@ async def run(
     permit = permit_of(settings, clock)
     client = await connect(settings, metrics=metrics, permit=permit)
     try:
-        counted = JobMetrics(metrics)
+        environment = Environment(clock, log, metrics)
         part = JobControllerComponent(
-            client, settings, metrics=counted, process=metrics, clock=clock, log=log, permit=permit
+            client, settings, environment=environment, metrics=JobMetrics(metrics), permit=permit
         )
         _refresh_on_scrape(part, metrics, client.name)
         health: dict[str, Check] = {"loop": lambda: (True, "alive")}
@@ -172,18 +173,17 @@ class JobControllerComponent:
         client: Client,
         settings: JobControllerSettings,
         *,
+        environment: Environment,
         metrics: JobMetrics,
-        process: Metrics,
-        clock: Clock,
-        log: Log,
         permit: WritePermit | None = None,
     ) -> None:
         """``permit``: what ``client`` looks at before each write."""
+        clock, log = environment.clock, environment.log
         self._log = log
         self._client = client
         self._heeds_rule_names = settings.gates.pod_failure_policy_name
         self._metrics = metrics
-        self._process = process
+        self._process = environment.metrics
         self._events = job_event_recorder(client, clock=clock, log=log)
         self._rivals = Rivals(client, clock=clock, log=log)
         self.controller = JobController(

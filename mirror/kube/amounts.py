@@ -7,8 +7,6 @@ most; nothing here is ever met by one that is what it says it is, but for object
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mirror.kube.errors import TooLarge
@@ -61,14 +59,9 @@ class InFlight:
         self._most = most
         self.held = 0
 
-    @contextmanager
-    def share(self) -> Iterator[Share]:
-        """For one answer or watch; what it holds is given back at the end."""
-        share = Share(self)
-        try:
-            yield share
-        finally:
-            share.hold(0)
+    def share(self) -> Share:
+        """For one answer or watch: a context at whose end what it holds is given back."""
+        return Share(self)
 
     def change(self, by: int) -> None:
         """Raises TooLarge: it would be more than may be held."""
@@ -85,6 +78,12 @@ class Share:
     def __init__(self, among: InFlight) -> None:
         self._among = among
         self.held = 0
+
+    def __enter__(self) -> Share:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.hold(0)
 
     def hold(self, size: int) -> None:
         """Hold so many bytes from now on. Raises TooLarge."""

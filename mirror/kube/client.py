@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Protocol
 
@@ -194,11 +193,9 @@ class Client:
     async def _exchange(self, request: Request) -> Answer:
         usual = amounts.MOST_PAGE_BYTES if request.verb == "list" else amounts.MOST_OBJECT_BYTES
         most = request.most_bytes or usual
-        if self._permit is not None and request.needs_permit:
-            request = _ending_with_lease(request, self._permit)
-        sent = False
+        deadline_seconds, sent = self._deadline_seconds(request), False
         try:
-            async with asyncio.timeout(request.deadline_seconds):
+            async with asyncio.timeout(deadline_seconds):
                 identity, headers = await self._prepare(request)
                 self._check_permit(request)
                 sent = True
@@ -211,7 +208,18 @@ class Client:
                     answer = await self._transport.exchange(request, headers, most)
                 return answer
         except TimeoutError as error:
-            raise self._too_late(request.deadline_seconds, sent=sent, is_connected=not was_connecting(error)) from error
+            raise self._too_late(deadline_seconds, sent=sent, is_connected=not was_connecting(error)) from error
+
+    def _deadline_seconds(self, request: Request) -> float:
+        """For how long its answer may be waited for: a write's not when the Lease may be another's (D28).
+
+        Raises:
+            NotLeading: it must not be sent.
+        """
+        if self._permit is None or not request.needs_permit:
+            return request.deadline_seconds
+        self._permit.check()
+        return min(request.deadline_seconds, self._permit.seconds_left())
 
     def _check_permit(self, request: Request) -> None:
         """Whoever waited for credentials may have lost the Lease meanwhile (``transport`` looks once more).
@@ -271,10 +279,10 @@ class Client:
 
     def _too_late(self, seconds: float, *, sent: bool, is_connected: bool) -> KubeError:
         if not sent:
-            return Unreachable(f"no credentials within {seconds:g} s")
+            return Unreachable(f"no credentials within {seconds:.3g} s")
         if not is_connected:
-            return Unreachable(f"no connection within {seconds:g} s")
-        return OutcomeUnknown(f"no response within {seconds:g} s")
+            return Unreachable(f"no connection within {seconds:.3g} s")
+        return OutcomeUnknown(f"no response within {seconds:.3g} s")
 
     def _compare_clocks(self, date: str) -> None:
         """Look at a Date header; once per second of the server's, as reading one is not cheap."""
@@ -284,20 +292,6 @@ class Client:
         with contextlib.suppress(ValueError, OverflowError):
             # The header is cut to whole seconds: on average it was half a second later than it says.
             self._clock_offset = parsedate_to_datetime(date).timestamp() + 0.5 - self._wall()
-
-
-def _ending_with_lease(request: Request, permit: WritePermit) -> Request:
-    """The same write, not waited for when the Lease may be another's (D28).
-
-    Raises:
-        NotLeading: it must not be sent.
-    """
-    permit.check()
-    left = permit.seconds_left()
-    if left >= request.deadline_seconds:
-        return request
-    # In steps, since a transport keeps something for each different deadline.
-    return replace(request, deadline_seconds=math.floor(left * 2) / 2 or left)
 
 
 class _Counted:

@@ -1,12 +1,14 @@
-"""What is queued: names of things to look at, never what happened to them."""
+"""What is queued: names of things to look at, never what happened to them.
+
+Structs, since keys are hashed all the time, and those that are dataclasses are hashed in Python.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class SourceKey:
+class SourceKey(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """A source on the management cluster, with its mirror on the worker it is placed on."""
 
     kind: str
@@ -17,8 +19,7 @@ class SourceKey:
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorKey:
+class MirrorKey(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """An object on a worker that carries our labels: has it still a right to be there?"""
 
     worker: str

@@ -33,6 +33,7 @@ from mirror.kube.client import Client
 from mirror.planes.api import Api
 from mirror.planes.shape import JOB, Shape
 from mirror.runtime.clock import Clock, SystemClock
+from mirror.runtime.environment import Environment
 from mirror.runtime.supervise import supervise
 from mirror.settings.schema import LeaderElection
 from mirror.telemetry.logs import get_log
@@ -217,10 +218,8 @@ class ControlPlane:
         part = JobControllerComponent(
             client,
             settings,
+            environment=Environment(self.clock, get_log("jobs", cluster=self.name), self.metrics),
             metrics=JobMetrics(self.metrics),
-            process=self.metrics,
-            clock=self.clock,
-            log=get_log("jobs", cluster=self.name),
         )
         try:
             await part.run(asyncio.Event())

@@ -18,14 +18,13 @@ from typing import assert_never
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import BadRequest, Expired, Forbidden, Invalid, KubeError, Unauthorized
-from mirror.kube.objects import Object, Partial
 from mirror.kube.resources import Resource
 from mirror.kube.watch import WatchEvent, list_pages, watch
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.store import Store
 from mirror.runtime.store_writer import Change, Filter, Listener, Scope, StoreWriter
 
-__all__ = ["Change", "Described", "Informer", "Listener", "Phase", "Scope"]
+__all__ = ["Change", "Described", "Filter", "Informer", "Listener", "Phase", "Scope"]
 
 RELIST = Backoff(first=0.8, most=30.0, jitter=0.3)
 QUIET_SECONDS = 120.0
@@ -90,6 +89,21 @@ class Described:
     silent_for_seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class InformerHooks:
+    """Who is told what."""
+
+    on_change: Listener
+    on_event: Callable[[WatchEvent], None] = lambda _: None
+    """Called with each event of the watch, before what it changes is reported."""
+    on_trouble: Callable[[KubeError], None] = lambda _: None
+    on_healthy: Callable[[], None] = lambda: None
+    """Called after each list that was whole."""
+
+
+EVERYTHING = Filter()
+
+
 class Informer:
     """One list+watch that fills one scope of a store."""
 
@@ -99,22 +113,14 @@ class Informer:
         store: Store,
         *,
         client: Callable[[], Client],
-        on_change: Listener,
-        accept: Callable[[Object], bool] = lambda _: True,
-        keep: Callable[[Object], Object] = lambda found: found,
-        keep_partial: Callable[[Partial], bool] | None = None,
-        on_event: Callable[[WatchEvent], None] = lambda _: None,
-        on_trouble: Callable[[KubeError], None] = lambda _: None,
-        on_healthy: Callable[[], None] = lambda: None,
+        hooks: InformerHooks,
+        wanted: Filter = EVERYTHING,
         relist: Backoff = RELIST,
     ) -> None:
-        """``accept``, ``keep`` and ``keep_partial``: see ``store_writer.Filter``."""
         self._scope = scope
         self._client = client
-        self._writer = StoreWriter(scope, store, Filter(accept, keep, keep_partial), on_change=on_change)
-        self._on_event = on_event
-        self._on_trouble = on_trouble
-        self._on_healthy = on_healthy
+        self._writer = StoreWriter(scope, store, wanted, on_change=hooks.on_change)
+        self._hooks = hooks
         self._relist = relist
         self._chance = random.Random()
         self._version = ""
@@ -178,10 +184,10 @@ class Informer:
             return AttemptEnd.EXPIRED
         except (Unauthorized, Forbidden) as error:
             self._version = ""
-            self._on_trouble(error)
+            self._hooks.on_trouble(error)
             return AttemptEnd.REFUSED
         except KubeError as error:
-            self._on_trouble(error)
+            self._hooks.on_trouble(error)
             return AttemptEnd.BROKEN
         return AttemptEnd.CLOSED
 
@@ -273,14 +279,14 @@ class Informer:
         if event.type in ("ADDED", "MODIFIED"):
             self._writer.take_listed(event.object)
         elif event.type == "DELETED":
-            self._on_event(event)
+            self._hooks.on_event(event)
             self._writer.take_deleted_while_listing(event)
 
     def _finish_list(self, version: str) -> None:
         self._version = version
         self._writer.finish_list(version)
         self._synced.set()
-        self._on_healthy()
+        self._hooks.on_healthy()
 
     async def _follow(self, events: AsyncGenerator[WatchEvent, None]) -> None:
         count = 0
@@ -288,7 +294,7 @@ class Informer:
             self._heard_at = self._now()
             self._version = event.object.metadata.resource_version or self._version
             if event.type != "BOOKMARK":
-                self._on_event(event)
+                self._hooks.on_event(event)
             self._writer.take_event(event)
             count += 1
             if count % BREATH_EVERY == 0:

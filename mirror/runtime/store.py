@@ -6,7 +6,6 @@ Filled by ``informer``; read by the controllers. Objects in it are immutable by 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from mirror.kube.objects import Object
 
@@ -20,14 +19,6 @@ EVERYWHERE = ""
 
 def name_of(found: Object) -> Name:
     return found.metadata.namespace, found.metadata.name
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """A snapshot for health pages, logs and tests."""
-
-    objects: int
-    synced: bool
 
 
 class Store:
@@ -54,7 +45,6 @@ class Store:
         self._progress: dict[str, int] = {}
         self.turned_back = 0
         """How often a stream has begun anew before where it was: a backup was restored."""
-        self._synced: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -78,12 +68,6 @@ class Store:
     def names_in(self, scope: str) -> list[Name]:
         """All names of a scope: one namespace, or everywhere."""
         return [name for name in self._objects if scope in (EVERYWHERE, name[0])]
-
-    def is_synced(self, scope: str = EVERYWHERE) -> bool:
-        return scope in self._synced
-
-    def mark_synced(self, scope: str) -> None:
-        self._synced.add(scope)
 
     def put(self, found: Object) -> Object | None:
         """Store an object; return the one it replaces."""
@@ -147,6 +131,3 @@ class Store:
             return False
         self.put(written)
         return True
-
-    def describe(self) -> Described:
-        return Described(objects=len(self._objects), synced=bool(self._synced))

@@ -47,14 +47,14 @@ class Scope:
         return self.namespace or EVERYWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """Which objects are stored, and what of them."""
 
-    accept: Callable[[Object], bool]
-    keep: Callable[[Object], Object]
+    accept: Callable[[Object], bool] = lambda _: True
+    keep: Callable[[Object], Object] = lambda found: found
     """What of an accepted object is stored and reported: a smaller one, say, or one that is decoded already."""
-    keep_partial: Callable[[Partial], bool] | None
+    keep_partial: Callable[[Partial], bool] | None = None
     """Whether to store an object that is too large to be read where nothing is known of it yet: its metadata alone."""
 
 
@@ -119,7 +119,6 @@ class StoreWriter:
                 and (went_back or known.version <= listed_at or not listed_at)
             ):
                 self._on_change(self._store.remove(name), None, Change.MISSING)
-        self._store.mark_synced(self._scope.name)
         self._listed = set()
 
     def take_deleted_while_listing(self, event: WatchEvent) -> None:

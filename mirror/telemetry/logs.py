@@ -19,12 +19,21 @@ from collections.abc import Callable, MutableMapping
 from functools import lru_cache
 from typing import Any, Protocol, TextIO, TypeAlias
 
-import structlog
-from structlog.typing import FilteringBoundLogger
-
 from mirror.model.failures import failure_words
 from mirror.model.text import LONGEST, clean
 from mirror.settings.schema import Logging
+
+# Structlog imports rich where it finds it, for consoles: 3 MiB and three quarters of structlog's own start. It does
+# without on an ImportError, which None here gives it; who wants rich can still import it later.
+_has_rich = "rich" in sys.modules
+if not _has_rich:
+    sys.modules["rich"] = None  # type: ignore[assignment]
+
+import structlog  # noqa: E402
+from structlog.typing import FilteringBoundLogger  # noqa: E402
+
+if not _has_rich:
+    del sys.modules["rich"]
 
 Log: TypeAlias = FilteringBoundLogger
 """A logger with fields bound to it. Values are formatted only if the line is written.

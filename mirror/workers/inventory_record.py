@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import tenacity
+
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import Conflict, KubeError, NotFound
@@ -16,8 +18,7 @@ from mirror.model import names
 from mirror.telemetry.logs import Log
 from mirror.workers.inventory import WorkerInventory, encode
 
-READ_AGAIN_SECONDS = 1.0
-WRITE_AGAIN_SECONDS = 1.0
+RETRY_SECONDS = 1.0
 
 
 class InventoryRecord:
@@ -44,27 +45,31 @@ class InventoryRecord:
 
     async def read(self) -> None:
         """Know what is written, and nothing else; tries until it can be read."""
-        while True:
-            try:
-                self.known = self._written = await self._read()
-            except KubeError as error:
-                self._log.warning("workers not read", error=error)
-                await asyncio.sleep(READ_AGAIN_SECONDS)
-            else:
-                return
+        self.known = self._written = await self._retrying("workers not read")(self._read)
 
     async def keep(self, *, is_leading: Callable[[], bool]) -> None:
         """Write whatever changes, until cancelled."""
+
+        async def write_if_leading() -> None:
+            if is_leading():
+                await self.write()
+
         while True:
             await self._changed.wait()
             self._changed.clear()
-            if is_leading():
-                try:
-                    await self.write()
-                except KubeError as error:
-                    self._log.warning("workers not written", error=error)
-                    self._changed.set()
-                    await asyncio.sleep(WRITE_AGAIN_SECONDS)
+            await self._retrying("workers not written")(write_if_leading)
+
+    def _retrying(self, failure: str) -> tenacity.AsyncRetrying:
+        """Logs a failure of the cluster, or of the way to it, and tries again, without an end."""
+
+        def report(state: tenacity.RetryCallState) -> None:
+            self._log.warning(failure, error=state.outcome.exception() if state.outcome else None)
+
+        return tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(KubeError),
+            wait=tenacity.wait_fixed(RETRY_SECONDS),
+            before_sleep=report,
+        )
 
     async def write(self) -> None:
         """Write what is known now.

@@ -8,6 +8,7 @@ that does is kept whole within bounds, and as a ``Partial`` beyond them. Nothing
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from mirror.kinds.base import Kind, state
 from mirror.kube.errors import TooLarge
@@ -26,6 +27,20 @@ MOST_SURPLUS_BYTES = 64 * 2**20
 _LABELS = (names.ORIGIN, names.SOURCE_UID)
 
 
+@dataclass(frozen=True, slots=True)
+class MirrorHooks:
+    """What a store asks, and whom it tells what."""
+
+    on_change: Listener
+    """Called with what requests have shown, and with what the watch shows."""
+    source_size: Callable[[Object], int | None]
+    """About how many bytes the source takes that an object belongs to; None: it belongs to none."""
+    on_unknown_dropped: Callable[[], None]
+    """Called for each object that is left out because there are too many without a source."""
+    on_too_large: Callable[[], None]
+    """Called each time that of an object with a source only what identifies it is kept."""
+
+
 class MirrorStore(Store):
     """A worker's objects of one kind with our labels.
 
@@ -33,35 +48,13 @@ class MirrorStore(Store):
     allowance, ``MOST_SURPLUS_BYTES`` together; ``_too_large`` holds names that are stored.
     """
 
-    def __init__(
-        self,
-        kind: Kind,
-        clock: Clock,
-        *,
-        origin: str,
-        on_change: Listener,
-        source_size: Callable[[Object], int | None],
-        on_unknown_dropped: Callable[[], None],
-        on_too_large: Callable[[], None],
-    ) -> None:
-        """Make an empty one.
-
-        Args:
-            kind: of its objects.
-            clock: of this machine.
-            origin: the management cluster's, by which mirrors are watched.
-            on_change: called with what requests have shown, and with what the watch shows.
-            source_size: about how many bytes the source takes that an object belongs to; None: it belongs to none.
-            on_unknown_dropped: called for each object that is left out because there are too many without a source.
-            on_too_large: called each time that of an object with a source only what identifies it is kept.
-        """
+    def __init__(self, kind: Kind, clock: Clock, *, origin: str, hooks: MirrorHooks) -> None:
+        """``origin``: the management cluster's, by which mirrors are watched."""
         super().__init__({BY_STATE: lambda found: (state(kind, found),)})
         self._clock = clock
         self._origin = origin
-        self.on_change = on_change
-        self._source_size = source_size
-        self._on_unknown_dropped = on_unknown_dropped
-        self._on_too_large = on_too_large
+        self.on_change = hooks.on_change
+        self._hooks = hooks
         self._unknown: set[Name] = set()
         self._pruned_at = float("-inf")
         self._surplus: dict[Name, int] = {}
@@ -76,19 +69,19 @@ class MirrorStore(Store):
     def accepts(self, found: Object) -> bool:
         """Whether to store an object: objects that belong to no source are stored to a bounded number (D12)."""
         name = name_of(found)
-        if self.get(*name) is not None or self._source_size(found) is not None:
+        if self.get(*name) is not None or self._hooks.source_size(found) is not None:
             return True
         if len(self._unknown) >= MOST_UNKNOWN:
             self._forget_known()
         if len(self._unknown) >= MOST_UNKNOWN:
-            self._on_unknown_dropped()
+            self._hooks.on_unknown_dropped()
             return False
         self._unknown.add(name)
         return True
 
     def accepts_partial(self, found: Partial) -> bool:
         """The same for an object that was too large to be read."""
-        if self._source_size(found) is not None:
+        if self._hooks.source_size(found) is not None:
             self._mark_too_large(name_of(found))
         return self.accepts(found)
 
@@ -156,12 +149,12 @@ class MirrorStore(Store):
     def shrink(self) -> None:
         """Keep only what identifies them of objects whose source is gone, in case the worker never deletes them."""
         for found in self:
-            if not isinstance(found, Partial) and self._source_size(found) is None:
+            if not isinstance(found, Partial) and self._hooks.source_size(found) is None:
                 self._unknown.add(name_of(found))
                 self.put(found)
 
     def _kept(self, found: Object) -> Object:
-        name, source_size = name_of(found), self._source_size(found)
+        name, source_size = name_of(found), self._hooks.source_size(found)
         before = self._surplus.pop(name, 0)
         self._surplus_bytes -= before
         if isinstance(found, Partial) or source_size is None:
@@ -178,7 +171,7 @@ class MirrorStore(Store):
 
     def _mark_too_large(self, name: Name) -> None:
         self._too_large.add(name)
-        self._on_too_large()
+        self._hooks.on_too_large()
 
     def _forget_known(self) -> None:
         """Those that were unknown and have a source by now; looked for once a second at most."""
@@ -186,5 +179,7 @@ class MirrorStore(Store):
         if now - self._pruned_at < 1.0:
             return
         self._pruned_at = now
-        known = {name for name in self._unknown if (found := self.get(*name)) and self._source_size(found) is not None}
+        known = {
+            name for name in self._unknown if (found := self.get(*name)) and self._hooks.source_size(found) is not None
+        }
         self._unknown -= known

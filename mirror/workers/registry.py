@@ -17,7 +17,7 @@ from mirror.kube.objects import Object
 from mirror.kube.resources import SECRETS
 from mirror.model import names
 from mirror.runtime.environment import Environment
-from mirror.runtime.informer import Change, Informer, Scope
+from mirror.runtime.informer import Change, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers
 from mirror.runtime.store import Store
 from mirror.runtime.supervise import supervise
@@ -101,9 +101,9 @@ class Registry:
             Scope(SECRETS, settings.namespace, SECRET_SELECTOR),
             self._secrets,
             client=lambda: management,
-            on_change=self._on_secret,
-            on_trouble=self._on_secrets_refused,
-            on_healthy=self._on_secrets_listed,
+            hooks=InformerHooks(
+                self._on_secret, on_trouble=self._on_secrets_refused, on_healthy=self._on_secrets_listed
+            ),
         )
         self._informers = Informers({"secrets": secrets}, log=environment.log)
         self.secrets_refused_because = ""
@@ -263,7 +263,11 @@ class Registry:
     # -- what workers need (``worker.WorkerHost``) -------------------------------------------------------------
 
     async def connect(self, spec: WorkerSpec) -> Client:
-        return await self._connector(spec.name, spec.kubeconfig)
+        return await self.connect_with(spec.name, spec.kubeconfig)
+
+    async def connect_with(self, worker: str, kubeconfig: bytes) -> Client:
+        """A client of a worker by this kubeconfig, which need not be the one in use; raises as ``Connector``."""
+        return await self._connector(worker, kubeconfig)
 
     async def accept_identity(self, worker: Worker, uid: str) -> None:
         renamed = await self._renamed_from(worker.name, uid)

@@ -25,11 +25,9 @@ from mirror.kube.resources import SECRETS, SERVICE_ACCOUNTS
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.runtime.backoff import Backoff
-from mirror.runtime.clock import Clock
-from mirror.telemetry.logs import Log
-from mirror.telemetry.metrics import Metrics
+from mirror.runtime.environment import Environment
 from mirror.workers.probes import cluster_uid
-from mirror.workers.registry import Connector, Registry
+from mirror.workers.registry import Registry
 from mirror.workers.spec import BadSecret, read_kubeconfig
 from mirror.workers.tokens import (
     Token,
@@ -85,23 +83,20 @@ class Renewer:
         management: Client,
         registry: Registry,
         *,
-        connector: Connector,
         is_enabled: bool,
         is_leading: Callable[[], bool],
-        tell: Callable[[Object, str, str], None],
-        clock: Clock,
-        log: Log,
-        metrics: Metrics,
+        warn: Callable[[Object, str, str], None],
+        environment: Environment,
     ) -> None:
+        """``warn``: called with a worker's Secret, a reason and a message."""
         self._management = management
         self._registry = registry
-        self._connector = connector
         self._is_enabled = is_enabled
         self._is_leading = is_leading
-        self._tell = tell
-        self._clock = clock
-        self._log = log
-        self._metrics = metrics
+        self._warn = warn
+        self._clock = environment.clock
+        self._log = environment.log
+        self._metrics = environment.metrics
         self._chance = random.Random()
         self._troubles: dict[str, _Trouble] = {}
         self._told: dict[str, datetime | None] = {}
@@ -169,7 +164,7 @@ class Renewer:
 
     async def _try(self, worker: Worker, kubeconfig: bytes) -> None:
         """The worker must take it before anybody depends on it."""
-        client = await self._connector(worker.name, kubeconfig)
+        client = await self._registry.connect_with(worker.name, kubeconfig)
         try:
             if await cluster_uid(client) != worker.uid:
                 raise UselessToken("the new token leads to another cluster")
@@ -210,7 +205,7 @@ class Renewer:
         self._told[worker.name] = token.expires
         expires = "expired" if token.has_ended(now) else "expires"
         text = f"the token {expires} at {token.expires:%Y-%m-%dT%H:%M:%SZ}, and was not renewed: {why}"
-        self._tell(secret, REASON, f"{text}. A new one: mirror worker add {worker.name} --context CONTEXT")
+        self._warn(secret, REASON, f"{text}. A new one: mirror worker add {worker.name} --context CONTEXT")
 
     def _why_not(self, worker: Worker, now: datetime) -> str:
         """Why it cannot be renewed; empty while it can, or has not been tried."""

@@ -14,7 +14,7 @@ from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.model import names
-from mirror.runtime.informer import Informer, Scope
+from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers
 from mirror.runtime.store import EVERYWHERE
 from mirror.telemetry.logs import Log
@@ -124,11 +124,8 @@ class MirrorWatches:
                     Scope(kind.resource, namespace, settings.selector),
                     self.of(kind),
                     client=client,
-                    on_change=self.of(kind).on_change,
-                    accept=self.of(kind).accepts,
-                    keep_partial=self.of(kind).accepts_partial,
-                    on_trouble=on_trouble,
-                    on_healthy=on_healthy,
+                    hooks=InformerHooks(self.of(kind).on_change, on_trouble=on_trouble, on_healthy=on_healthy),
+                    wanted=Filter(accept=self.of(kind).accepts, keep_partial=self.of(kind).accepts_partial),
                 )
                 for kind in settings.kinds
                 for namespace in namespaces

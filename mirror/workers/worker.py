@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Protocol
@@ -27,7 +26,7 @@ from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers.connection import Connection, State
 from mirror.workers.inventory import IdentityRejected
-from mirror.workers.mirrors import MirrorStore
+from mirror.workers.mirrors import MirrorHooks, MirrorStore
 from mirror.workers.probes import Unsupported, cluster_uid
 from mirror.workers.session import ClientSession
 from mirror.workers.spec import Problem, WorkerSpec
@@ -86,17 +85,6 @@ class WorkerListener(Protocol):
     def on_worker_transition(self, worker: Worker) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
-    """A snapshot for health pages and tests."""
-
-    name: str
-    state: str
-    because: str
-    mirrors: int
-    is_synced: bool
-
-
 class Worker:
     """A worker cluster by its name, whether it is connected or not."""
 
@@ -118,10 +106,12 @@ class Worker:
                 kind,
                 host.clock,
                 origin=host.origin,
-                on_change=partial(listener.on_mirror_change, self, kind),
-                source_size=partial(listener.source_size, self, kind),
-                on_unknown_dropped=partial(host.on_unknown_dropped, self),
-                on_too_large=partial(host.on_too_large, self),
+                hooks=MirrorHooks(
+                    on_change=partial(listener.on_mirror_change, self, kind),
+                    source_size=partial(listener.source_size, self, kind),
+                    on_unknown_dropped=partial(host.on_unknown_dropped, self),
+                    on_too_large=partial(host.on_too_large, self),
+                ),
             )
             for kind in host.kinds
         }
@@ -204,10 +194,6 @@ class Worker:
         # One that is lost is probed anyway, at its own pace: what its watches meet meanwhile must not hurry it.
         if self.connection.is_connected:
             self._poke.set()
-
-    def describe(self) -> Described:
-        connection = self.connection
-        return Described(self.name, connection.state.value, connection.because, self.watches.count(), self.is_synced)
 
     async def run(self) -> None:
         """Keep the connection and the watches, until cancelled."""

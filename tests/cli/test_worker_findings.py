@@ -17,7 +17,7 @@ from mirror.cli.worker.operations.checking.judging import (
     judge_token,
     ok,
 )
-from mirror.cli.worker.operations.roles import Permission
+from mirror.kube.permissions import Permission
 from mirror.workers.inventory import Entry
 from mirror.workers.tokens import Token
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from mirror.cli.worker.operations.roles import NAMESPACE, Grant, Permission, needed, objects, optional
+from mirror.cli.worker.operations.roles import NAMESPACE, Grant, needed, objects, optional
+from mirror.kube.permissions import Permission
 from mirror.model import names
 
 RBAC = Path(__file__).parents[2] / "config" / "rbac"

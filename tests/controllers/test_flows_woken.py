@@ -17,6 +17,7 @@ from doubles.world import HOME, World
 
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings, permit_of
+from mirror.runtime.environment import Environment
 from mirror.runtime.leadership import LeadershipLost
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
@@ -117,8 +118,8 @@ async def test_a_job_controller_that_wakes_up_writes_nothing(step: int) -> None:
     settings = JobControllerSettings()
     permit = permit_of(settings, clock)
     client = client_of(wire, permit=permit)
-    parts = {"metrics": JobMetrics(process), "process": process, "clock": clock, "log": get_log("test")}
-    part = JobControllerComponent(client, settings, permit=permit, **parts)  # type: ignore[arg-type]
+    environment = Environment(clock, get_log("test"), process)
+    part = JobControllerComponent(client, settings, environment=environment, metrics=JobMetrics(process), permit=permit)
     running = asyncio.create_task(part.run(asyncio.Event()))
     await asyncio.sleep(1)
     wire.server.put("jobs", job("runs", managed_by=None, parallelism=3, completions=3))

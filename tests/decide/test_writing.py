@@ -8,7 +8,8 @@ from worlds import MONOTONIC, ON_EAST, seen, source
 
 from mirror.decide.plan import EmitEvent, WriteSource
 from mirror.decide.snapshot import Memory, Snapshot
-from mirror.decide.writing import source_write
+from mirror.decide.writing import FromMirror, source_write
+from mirror.kinds.base import NextStatus
 from mirror.model import names
 from mirror.model.reasons import Obstruction, Reason
 
@@ -24,6 +25,11 @@ def found(waiting: str | None = None, *, written_ago: float = 1e9) -> Snapshot:
 def untold(text: str) -> Obstruction:
     """A reason that no condition shows."""
     return Obstruction("", text)
+
+
+def from_mirror(status: dict[str, object] | None) -> FromMirror:
+    """What mirror m brings."""
+    return FromMirror("m", NextStatus(status, "it changed"))
 
 
 def test_nothing_to_change_is_no_write() -> None:
@@ -74,8 +80,8 @@ def test_the_assigned_worker_is_restored(annotations: dict[str, str], changes: d
 
 def test_the_mirrors_uid_goes_only_with_a_status() -> None:
     """§4: one write fewer for a mirror that has no status yet."""
-    assert source_write(found(), mirror_uid="m") == ((), None)
-    (write,), _ = source_write(found(), status={}, mirror_uid="m")
+    assert source_write(found(), mirror=from_mirror(None)) == ((), None)
+    (write,), _ = source_write(found(), mirror=from_mirror({}))
     assert dict(write.annotations) == {names.MIRROR_UID: "m"}
     assert write.is_mirrored_status
 
@@ -87,7 +93,7 @@ def full_of_annotations(status: dict[str, object] | None = None) -> Snapshot:
 
 def test_what_is_for_people_is_left_out_where_it_does_not_fit() -> None:
     """D5: the API server takes 256 KiB of annotations; the status is written whatever the user has in them."""
-    (write,), later = source_write(full_of_annotations(), status={"active": 1}, mirror_uid="m")
+    (write,), later = source_write(full_of_annotations(), mirror=from_mirror({"active": 1}))
     assert write.status is not None
     assert (write.status["active"], write.annotations, later) == (1, (), None)
     assert [one["message"] for one in write.status["conditions"]] == ["m"]

@@ -6,43 +6,31 @@ For flows: `async with manager_of(world)` runs what the app runs, without leader
 from __future__ import annotations
 
 import asyncio
-import base64
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeVar
 
+from doubles import managers
 from doubles.clock import LoopClock
 from doubles.jobs import Body, JobController
+from doubles.managers import HOME, settings_of, worker_secret
 from doubles.transport import Wire, client_of, wire_to
 from mirror.controllers.mirroring import Mirroring
 from mirror.controllers.tracing import Traces
-from mirror.decide.snapshot import Policy
-from mirror.kinds.base import MirrorTransform
 from mirror.kube.client import Client
 from mirror.kube.errors import Unreachable
 from mirror.model import names
 from mirror.runtime.environment import Environment
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
-from mirror.wiring import MirroringSettings, build_mirroring
+from mirror.wiring import build_mirroring
 from mirror.workers.registry import Registry
 
-HOME = "jobmirror-system"
+T = TypeVar("T")
 WAITING, ASSIGNED = names.WAITING_BECAUSE, names.ASSIGNED_WORKER
-
-
-def settings_of(origin: str, **changes: Any) -> MirroringSettings:
-    """Default settings for a management cluster."""
-    plain = MirroringSettings(
-        namespace=HOME,
-        management_uid=origin,
-        managed_by=names.DEFAULT_MANAGED_BY,
-        transform=MirrorTransform(origin),
-        policy=Policy(),
-        closed_namespaces=("kube-*", HOME),
-    )
-    return replace(plain, **changes)
 
 
 @dataclass
@@ -66,11 +54,8 @@ class World:
         self, name: str, *, annotations: Mapping[str, str] | None = None, leads_to: str = "", labels: Any = None
     ) -> None:
         """Write a worker's Secret."""
-        kubeconfig = base64.b64encode((leads_to or name).encode()).decode()
-        plain = {names.PREFIX + key: value for key, value in (annotations or {}).items()}
-        metadata: Body = {"name": name, "namespace": HOME, "annotations": plain, "labels": {names.WORKER: "true"}}
-        metadata["labels"] |= labels or {}
-        self.management.server.put("secrets", {"metadata": metadata, "data": {"kubeconfig": kubeconfig}})
+        secret = worker_secret(name, leads_to or name, annotations or {}, labels)
+        self.management.server.put("secrets", secret)
 
     def annotate_worker(self, name: str, **annotations: str | None) -> None:
         def change(body: Body) -> None:
@@ -118,12 +103,10 @@ class World:
 
     def conditions(self, name: str = "train", namespace: str = "default") -> dict[str, str]:
         """Type → reason of the True conditions."""
-        listed = self.source(name, namespace)["status"].get("conditions") or ()
-        return {one["type"]: one.get("reason", "") for one in listed if one["status"] == "True"}
+        return managers.conditions(self.source(name, namespace))
 
     def placed(self, name: str = "train", namespace: str = "default") -> str | None:
-        listed = self.source(name, namespace)["status"].get("conditions") or ()
-        return next((one["message"] for one in listed if (one["type"], one["status"]) == (names.PLACED, "True")), None)
+        return managers.placed(self.source(name, namespace))
 
     def events(self) -> list[str]:
         """The reasons of all events."""
@@ -151,6 +134,20 @@ class RunningManager:
     registry: Registry
     mirroring: Mirroring
     metrics: Metrics
+    management: Client
+    _scope: asyncio.TaskGroup
+    _tasks: list[asyncio.Task[Any]] = field(default_factory=list)
+
+    def start(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        """A task that ends with the manager."""
+        task = self._scope.create_task(work, name=name)
+        self._tasks.append(task)
+        return task
+
+    def end(self) -> None:
+        """As a crash would."""
+        for task in self._tasks:
+            task.cancel()
 
     async def settle(self, seconds: float = 1.0) -> None:
         """Let (virtual) time pass."""
@@ -169,23 +166,42 @@ async def one_error() -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def manager_of(world: World, *, traces: Traces | None = None, **changes: Any) -> AsyncIterator[RunningManager]:
-    """Run a manager; leaving kills it, as a crash would."""
-    clock, log, metrics, management = LoopClock(), get_log("mirror"), Metrics(), client_of(world.management)
-    settings = settings_of(world.origin, **changes)
-    environment = Environment(clock, log, metrics)
-    mirroring = build_mirroring(management, settings, connector=world.connect, environment=environment, traces=traces)
-    registry = mirroring.registry
+async def standby_of(
+    world: World,
+    clock: LoopClock,
+    *,
+    traces: Traces | None = None,
+    who: Mapping[str, Any] = MappingProxyType({}),
+    **changes: Any,
+) -> AsyncIterator[RunningManager]:
+    """A manager that watches; ``who``: as what its clients send their requests (``client_of``)."""
+    environment = Environment(clock, get_log("mirror"), Metrics())
+    management = client_of(world.management, **who)
+    mirroring = build_mirroring(
+        management,
+        settings_of(world.origin, **changes),
+        connector=partial(world.connect, **who),
+        environment=environment,
+        traces=traces,
+    )
     async with one_error(), asyncio.TaskGroup() as scope:
-        tasks = [scope.create_task(work(), name=work.__qualname__) for work in (mirroring.watch, registry.run)]
-        tasks.append(scope.create_task(mirroring.lead(), name="lead"))
+        manager = RunningManager(mirroring.registry, mirroring, environment.metrics, management, scope)
+        for work in (mirroring.watch, mirroring.registry.run):
+            manager.start(work(), work.__qualname__)
         try:
-            await asyncio.sleep(0.5)
-            yield RunningManager(registry, mirroring, metrics)
+            yield manager
         finally:
-            for task in tasks:
-                task.cancel()
+            manager.end()
     await management.close()
+
+
+@asynccontextmanager
+async def manager_of(world: World, **changes: Any) -> AsyncIterator[RunningManager]:
+    """Run a manager; leaving kills it, as a crash would."""
+    async with standby_of(world, LoopClock(), **changes) as manager:
+        manager.start(manager.mirroring.lead(), "lead")
+        await asyncio.sleep(0.5)
+        yield manager
 
 
 @asynccontextmanager

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
-from flow_world import MANAGER, FlowWorld, conditions, has_ended, placed
+from doubles.managers import conditions, placed
+from flow_world import MANAGER, FlowWorld, has_ended
 
 from mirror.batch import indexes
 from mirror.embedded.apiserver.messages import Answer, Request

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from doubles.managers import conditions, placed
 from flow_invariants import MANAGEMENT, Invariants, _not_stripped
 from flow_requests import Traffic, verdict_of
-from flow_world import MANAGER, conditions, has_ended, placed
+from flow_world import MANAGER, has_ended
 from replica_world import ReplicaWorld
 from replicas import identity_of
 

@@ -6,8 +6,9 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
+from doubles.managers import conditions, placed
 from flow_invariants import MANAGEMENT, Invariants
-from flow_world import MANAGER, FlowWorld, conditions, has_ended, placed, tolerant
+from flow_world import MANAGER, FlowWorld, has_ended, tolerant
 
 from mirror.model import names
 from mirror.planes.api import Json

@@ -10,9 +10,10 @@ import asyncio
 import itertools
 
 import msgspec
+from doubles.managers import conditions, placed
 from flow_ownership import OwnershipInvariants
 from flow_settled import _differences, wait_until_settled
-from flow_world import HOME, conditions, has_ended, path, placed, tolerant
+from flow_world import HOME, has_ended, path, tolerant
 from replica_world import MANAGEMENT_PREFIX, ReplicaWorld
 
 from mirror.embedded.faults.targets import INSIDER

@@ -8,23 +8,21 @@ what ``mirror.app`` runs, without leader election, metrics server and HTTP. User
 from __future__ import annotations
 
 import asyncio
-import base64
 import random
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import structlog
+from doubles.managers import HOME, conditions, settings_of, worker_secret
 
 from mirror.controllers.mirroring import Mirroring
 from mirror.decide.snapshot import Policy
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.clocks import LoopClock
 from mirror.embedded.controllers.settings import Settings
-from mirror.kinds.base import MirrorTransform
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError, Unreachable
 from mirror.model import names
@@ -38,7 +36,6 @@ from mirror.telemetry.metrics import Metrics
 from mirror.wiring import MirroringSettings, build_mirroring
 from mirror.workers.registry import Registry
 
-HOME = "jobmirror-system"
 MANAGER = "manager"
 """What faults and invariants know the manager's requests by."""
 SIMULATED = "e2e.jobmirror.io/"
@@ -120,15 +117,7 @@ class FlowWorld:
             await management.close()
 
     def _mirroring_settings(self) -> MirroringSettings:
-        plain = MirroringSettings(
-            namespace=HOME,
-            management_uid=self.origin,
-            managed_by=names.DEFAULT_MANAGED_BY,
-            transform=MirrorTransform(self.origin),
-            policy=Policy(lost_after_seconds=LOST_AFTER_SECONDS),
-            closed_namespaces=("kube-*", HOME),
-        )
-        return replace(plain, **self._settings)
+        return settings_of(self.origin, **{"policy": Policy(lost_after_seconds=LOST_AFTER_SECONDS), **self._settings})
 
     async def _connect(self, name: str, kubeconfig: bytes) -> Client:
         """``workers.registry.Connector``: a kubeconfig is the name of the cluster that it leads to."""
@@ -144,10 +133,7 @@ class FlowWorld:
         await self._write_secret(name, name, annotations)
 
     async def _write_secret(self, name: str, leads_to: str, annotations: Mapping[str, str]) -> None:
-        metadata: Json = {"name": name, "namespace": HOME, "labels": {names.WORKER: "true"}}
-        metadata["annotations"] = {names.PREFIX + key: value for key, value in annotations.items()}
-        kubeconfig = base64.b64encode(leads_to.encode()).decode()
-        body = {"metadata": metadata, "data": {"kubeconfig": kubeconfig}}
+        body = worker_secret(name, leads_to, annotations)
         secrets, api = f"/api/v1/namespaces/{HOME}/secrets", self.management.api
         try:
             await api.replace(f"{secrets}/{name}", body)
@@ -264,18 +250,6 @@ def job(
     if managed_by is not None:
         body["spec"]["managedBy"] = managed_by
     return body
-
-
-def conditions(body: Json | None) -> dict[str, str]:
-    """Type → reason of the True conditions of a Job."""
-    listed = ((body or {}).get("status") or {}).get("conditions") or ()
-    return {one["type"]: one.get("reason", "") for one in listed if one["status"] == "True"}
-
-
-def placed(body: Json | None) -> str | None:
-    """The worker that is recorded on a source."""
-    listed = ((body or {}).get("status") or {}).get("conditions") or ()
-    return next((one["message"] for one in listed if (one["type"], one["status"]) == (names.PLACED, "True")), None)
 
 
 def has_ended(body: Json | None) -> bool:

@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 from admission import AdmittingPlane
-from flow_world import HOME, MANAGER, FlowWorld, has_ended, path, placed, tolerant
+from doubles.managers import placed
+from flow_world import HOME, MANAGER, FlowWorld, has_ended, path, tolerant
 from replicas import Observer, Replica, Way, context_of
 
 from mirror.embedded.apiserver.messages import Answer, Request

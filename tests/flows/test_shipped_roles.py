@@ -31,6 +31,7 @@ from mirror.kube.resources import NAMESPACES
 from mirror.planes.api import Json
 from mirror.planes.plane import ControlPlane, control_plane
 from mirror.planes.shape import Shape
+from mirror.runtime.environment import Environment
 from mirror.runtime.leadership import Leadership, LeaseSettings
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
@@ -284,8 +285,10 @@ async def lived_by_jobs(*, is_old: bool) -> tuple[set[Attributes], list[Attribut
         apply(plane, RBAC / "job-controller.yaml")
         refused = record(plane, used, is_old=is_old)
         client, stop = plane.client(user=ACCOUNT), asyncio.Event()
-        parts: dict[str, Any] = {"clock": plane.clock, "log": get_log("test"), "process": metrics}
-        part = JobControllerComponent(client, JobControllerSettings(), metrics=JobMetrics(metrics), **parts)
+        environment = Environment(plane.clock, get_log("test"), metrics)
+        part = JobControllerComponent(
+            client, JobControllerSettings(), environment=environment, metrics=JobMetrics(metrics)
+        )
         scope.create_task(part.run(stop), name="jobs")
         await life_of_jobs(plane)
         stop.set()

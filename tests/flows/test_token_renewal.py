@@ -27,8 +27,10 @@ from mirror.kube.client import Client
 from mirror.kube.kubeconfig import check_kubeconfig
 from mirror.model import names
 from mirror.planes.api import Api, Json
+from mirror.runtime.environment import Environment
 from mirror.telemetry.logs import get_log
 from mirror.workers import renewing
+from mirror.workers.connection import State
 from mirror.workers.renewing import Renewer
 from mirror.workers.tokens import Token, bearer_of, read_token
 from mirror.workers.worker import Worker
@@ -115,13 +117,10 @@ class TokenWorld(FlowWorld):
         self.renewer = Renewer(
             management,
             self.registry,
-            connector=self._connect,
             is_enabled=self.is_enabled,
             is_leading=lambda: True,
-            tell=self.mirroring.warn_about_secret,
-            clock=self.clock,
-            log=get_log("mirror"),
-            metrics=self.metrics,
+            warn=self.mirroring.warn_about_secret,
+            environment=Environment(self.clock, get_log("mirror"), self.metrics),
         )
         try:
             await self.renewer.run()
@@ -200,7 +199,7 @@ async def test_a_token_is_renewed_and_nobody_notices(world: TokenWorld) -> None:
     first, since, note = await world.token(), worker.connection.since, registry.on_transition
 
     def noted(changed: Worker) -> None:
-        states.add(changed.describe().state)
+        states.add(changed.connection.state.value)
         note(changed)
 
     registry.on_transition = noted  # type: ignore[method-assign]
@@ -285,7 +284,7 @@ async def test_an_expired_token_is_a_loss_that_a_new_one_ends(world: TokenWorld)
     world.renewer._is_enabled = False
     await asyncio.sleep(1.1 * HOUR)
     assert world.registry is not None
-    assert world.registry.workers["east"].describe().state == "Lost"
+    assert world.registry.workers["east"].connection.state is State.LOST
     world.renewer._is_enabled = True
     await asyncio.sleep(300)
     await world.issue(HOUR)

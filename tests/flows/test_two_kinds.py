@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from doubles.drills import DRILLS, drill
+from doubles.managers import placed
 from doubles.refusals import Refused
 from flow_drills import DrillInvariants, DrillWorld
 from flow_settled import settle
-from flow_world import MANAGER, FlowWorld, flow_world, has_ended, placed
+from flow_world import MANAGER, FlowWorld, flow_world, has_ended
 
 from mirror.embedded import virtual
 from mirror.embedded.faults.kinds import Expiry, conflict

@@ -7,17 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from doubles.managers import conditions, placed
 from flow_invariants import Invariants
 from flow_settled import settle
-from flow_world import (
-    LOST_AFTER_SECONDS,
-    MANAGER,
-    FlowWorld,
-    conditions,
-    flow_world,
-    has_ended,
-    placed,
-)
+from flow_world import LOST_AFTER_SECONDS, MANAGER, FlowWorld, flow_world, has_ended
 
 from mirror.embedded import virtual
 from mirror.embedded.faults.kinds import Loss

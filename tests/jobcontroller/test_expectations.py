@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mirror.jobcontroller.consistency import CacheWaiters, Written
-from mirror.jobcontroller.expectations import Expectations
-from mirror.jobcontroller.memory import Memories
+from mirror.jobcontroller.memory import Expectations, Memories
 from mirror.kube.resources import JOBS, PODS
 from mirror.runtime.store import EVERYWHERE, Store
 

@@ -22,6 +22,7 @@ from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings, _ask_who_is_there, settings_of
 from mirror.kube.client import Client
 from mirror.model.endings import CannotStart
+from mirror.runtime.environment import Environment
 from mirror.runtime.leadership import LeadershipLost
 from mirror.settings.schema import JobController, LeaderElection, Limits, Settings
 from mirror.telemetry.logs import Log, get_log
@@ -34,7 +35,10 @@ def part_on(wire: Wire, **changes: Any) -> JobControllerComponent:
     process = Metrics()
     settings = JobControllerSettings(**changes)
     return JobControllerComponent(
-        client_of(wire), settings, metrics=JobMetrics(process), process=process, clock=LoopClock(), log=get_log("test")
+        client_of(wire),
+        settings,
+        environment=Environment(LoopClock(), get_log("test"), process),
+        metrics=JobMetrics(process),
     )
 
 

@@ -20,7 +20,7 @@ from mirror.kube.requests import Request
 from mirror.kube.resources import JOBS
 from mirror.kube.streaming import Silence
 from mirror.kube.watch import WatchEvent
-from mirror.runtime.informer import LISTING_SILENT_SECONDS, Change, Informer, Phase, Scope
+from mirror.runtime.informer import LISTING_SILENT_SECONDS, Change, Filter, Informer, InformerHooks, Phase, Scope
 from mirror.runtime.store import Store
 
 pytestmark = pytest.mark.looptime
@@ -41,10 +41,7 @@ class Watched:
             Scope(JOBS, namespace, selector),
             self.store,
             client=lambda: client,
-            on_change=self._on_change,
-            on_event=self.events.append,
-            on_trouble=self.troubles.append,
-            on_healthy=self._on_healthy,
+            hooks=InformerHooks(self._on_change, self.events.append, self.troubles.append, self._on_healthy),
             **more,
         )
 
@@ -118,15 +115,13 @@ async def test_a_long_list_comes_in_pages() -> None:
 
 
 async def test_only_one_namespace_or_certain_labels_are_watched() -> None:
-    """A scope bounds it, and names what is synced."""
+    """A scope bounds it."""
     wire = wire_to("c")
     wire.server.put("namespaces", {"metadata": {"name": "other"}})
     wire.server.put("jobs", job("there", namespace="other", labels={"app": "x"}))
     wire.server.put("jobs", job("unlabelled", namespace="other"))
     async with watching(wire, "here", namespace="other", selector="app=x") as watched:
         assert watched.names() == {"there"}
-        assert watched.store.is_synced("other")
-        assert not watched.store.is_synced()
         wire.server.edit("jobs", "there", lambda body: body["metadata"].update(labels={}), "other")
         await asyncio.sleep(0.1)
         assert watched.names() == set()
@@ -226,7 +221,7 @@ async def test_an_object_that_is_not_accepted_any_more_leaves_the_store() -> Non
     def accept(found: Object) -> bool:
         return "no" not in found.labels
 
-    async with watching(None, "a", accept=accept) as watched:
+    async with watching(None, "a", wanted=Filter(accept=accept)) as watched:
         watched.news()
         watched.wire.server.edit("jobs", "a", lambda body: body["metadata"]["labels"].update(no="1"))
         await asyncio.sleep(1)
@@ -307,7 +302,7 @@ async def test_a_list_that_breaks_in_the_middle_begins_anew() -> None:
 
 async def test_everything_that_passes_is_shown_before_it_is_judged() -> None:
     """``on_event`` sees objects that are not accepted, too (they are counted)."""
-    async with watching(None, accept=lambda _: False) as watched:
+    async with watching(None, wanted=Filter(accept=lambda _: False)) as watched:
         watched.wire.server.put("jobs", job("not-ours"))
         await asyncio.sleep(0.1)
         assert [event.object.metadata.name for event in watched.events] == ["not-ours"]
@@ -324,7 +319,8 @@ async def test_what_is_kept_of_an_object_is_what_is_stored_and_told() -> None:
         return Slim(found.metadata)
 
     wire = wire_to("c")
-    async with watching(wire, "listed", keep=keep, accept=lambda found: found.metadata.name != "no") as watched:
+    wanted = Filter(keep=keep, accept=lambda found: found.metadata.name != "no")
+    async with watching(wire, "listed", wanted=wanted) as watched:
         wire.server.put("jobs", job("watched"))
         wire.server.put("jobs", job("no"))
         wire.server.edit("jobs", "listed", lambda body: body["spec"].update(parallelism=2))
@@ -420,7 +416,7 @@ async def test_a_bug_that_one_object_brings_to_light_does_not_end_the_watch() ->
             raise OverflowError("date value out of range")
         return True
 
-    async with watching(None, "a", "odd", "b", accept=accept) as watched:
+    async with watching(None, "a", "odd", "b", wanted=Filter(accept=accept)) as watched:
         assert (watched.informer.is_synced, watched.names()) == (True, {"a", "b"})
         wire = watched.wire
         wire.server.edit("jobs", "odd", lambda body: body["spec"].update(parallelism=2))

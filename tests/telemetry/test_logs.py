@@ -3,6 +3,8 @@
 import io
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -227,3 +229,10 @@ def test_libraries_are_heard_from_warnings_on_and_cleaned(stream: io.StringIO) -
     logging.getLogger("aiohttp.client").warning("closing %s", "x\ny")
 
     assert written(stream) == "WARNING aiohttp.client: closing x\\ny"
+
+
+def test_who_logs_need_not_load_what_draws_on_consoles() -> None:
+    """Structlog alone would import rich, which costs the manager memory and every command time; it stays importable."""
+    probe = "import sys, mirror.telemetry.logs; print('rich' in sys.modules); import rich.console"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -10,7 +10,7 @@ from mirror.kube.client import Client
 from mirror.kube.objects import Meta, Object
 from mirror.kube.resources import Resource
 from mirror.runtime.backoff import Backoff
-from mirror.runtime.informer import Informer, Listener, Scope
+from mirror.runtime.informer import Filter, Informer, InformerHooks, Listener, Scope
 from mirror.runtime.loop import consume
 from mirror.runtime.queue import WorkQueue
 from mirror.runtime.store import Store
@@ -49,9 +49,8 @@ def informer(
     keep: Callable[[Object], Object] = lambda found: found,
 ) -> Informer:
     """One that keeps ``store`` like a whole collection."""
-    return Informer(
-        Scope(resource), store, client=lambda: client, on_change=on_change, accept=accept, keep=keep, relist=RELIST
-    )
+    hooks, wanted = InformerHooks(on_change), Filter(accept=accept, keep=keep)
+    return Informer(Scope(resource), store, client=lambda: client, hooks=hooks, wanted=wanted, relist=RELIST)
 
 
 async def watch_all(informers: Sequence[Informer], *, log: Log, then: Sequence[Task] = ()) -> None:

@@ -13,13 +13,23 @@ import msgspec
 
 from mirror.batch import conditions, indexes, times, views
 from mirror.batch.conditions import COMPLETE, FAILED, FAILURE_TARGET, SUSPENDED, Verdict
-from mirror.jobcontroller.decide import events, indexed, success_policy
+from mirror.jobcontroller.decide import indexed, success_policy
 from mirror.jobcontroller.decide.drafts import Draft
 from mirror.jobcontroller.decide.ending import by_completions, is_by_failure_policy
 from mirror.jobcontroller.decide.facts import Facts
 from mirror.jobcontroller.decide.failure_policy import FAIL_JOB, reason_of
 from mirror.jobcontroller.decide.jobs import Job
 from mirror.jobcontroller.decide.values import Assessment, Done, Ending, Event, Pod, Settled, Snapshot, Tracking
+from mirror.model import names
+
+NORMAL, WARNING = "Normal", "Warning"
+# What people are told by events (4.15), as far as it follows from decisions.
+SUSPENDED_EVENT = Event(NORMAL, "Suspended", "Job suspended")
+RESUMED_EVENT = Event(NORMAL, "Resumed", "Job resumed")
+COMPLETED = Event(NORMAL, "Completed", "Job completed")
+TOO_MANY_SUCCEEDED = Event(
+    WARNING, "TooManySucceededPods", "Too many succeeded pods running after completion count reached"
+)
 
 
 class _Pending(msgspec.Struct, frozen=True):
@@ -66,10 +76,10 @@ def settle(tracking: Tracking, removed: Collection[str], now: datetime) -> Settl
 
 def _told_at_the_end(job: Job, ending: Ending, verdict: Verdict, draft: Draft) -> tuple[Event, ...]:
     if verdict == FAILED:
-        return (events.failed(ending.reason, ending.message),)
+        return (Event(WARNING, ending.reason, ending.message),)
     if not job.is_indexed and job.completions is not None and draft.succeeded > job.completions:
-        return events.TOO_MANY_SUCCEEDED, events.COMPLETED
-    return (events.COMPLETED,)
+        return TOO_MANY_SUCCEEDED, COMPLETED
+    return (COMPLETED,)
 
 
 class _Sync:
@@ -120,14 +130,14 @@ class _Sync:
         if self._facts.job.is_suspended:
             if draft.upsert(SUSPENDED, conditions.JOB_SUSPENDED, "Job suspended", at=self._at):
                 self._flush = True
-                self._events.append(events.SUSPENDED)
+                self._events.append(SUSPENDED_EVENT)
                 if self._snapshot.gates.mutable_scheduling_directives_for_suspended_jobs:
                     draft.start = None
         elif conditions.find(draft.conditions, SUSPENDED) is not None and draft.upsert(
             SUSPENDED, conditions.JOB_RESUMED, "Job resumed", at=self._at, status=conditions.FALSE
         ):
             self._flush = True
-            self._events.append(events.RESUMED)
+            self._events.append(RESUMED_EVENT)
             draft.start = self._at
 
     def write_gone_pods(self) -> None:
@@ -227,7 +237,7 @@ class _Sync:
             self._flush |= draft.upsert(ending.condition, ending.reason, ending.message, at=self._at)
             problem = reason_of(self._snapshot, ending.message)[1] if is_by_failure_policy(ending) else ""
             if problem:
-                self._events.append(events.unusable_rule_names(problem))
+                self._events.append(Event(WARNING, "InvalidRuleNames", f"annotation {names.RULE_NAMES} {problem}"))
         if draft.start is None and not self._facts.job.ends_without_start:
             # A suspension has cleared it, and no Job may finish without (V21, Q13).
             draft.start = self._interim_time(ending)

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from mirror.kube.permissions import Permission
 from mirror.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -59,25 +60,6 @@ class Grant:
     create_namespaces: bool = False
     logs: bool = False
     renewal: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Permission:
-    """One thing that the account may do, as an access review asks for it."""
-
-    verb: str
-    group: str
-    resource: str
-    subresource: str = ""
-    name: str = ""
-    namespace: str = ""
-    """Empty: all."""
-
-    def __str__(self) -> str:
-        what = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
-        named = f" {self.name}" if self.name else ""
-        where = f" in {self.namespace}" if self.namespace and self.namespace != self.name else ""
-        return f"{self.verb} {what}{named}{where}"
 
 
 def objects(grant: Grant) -> list[Json]:

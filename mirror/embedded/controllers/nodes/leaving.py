@@ -1,6 +1,6 @@
 """What is written about pods that have to leave because of their nodes, or for want of one.
 
-Used by ``lifecycle`` and ``unbound``, which decide who leaves. A conflict is an error here: the key is tried again.
+Used by ``lifecycle``, which decides who leaves. A conflict is an error here: the key is tried again.
 """
 
 from __future__ import annotations

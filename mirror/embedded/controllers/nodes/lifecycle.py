@@ -2,7 +2,7 @@
 
 As kube-controller-manager's node lifecycle, taint eviction and pod garbage collection: a node of which nothing is heard
 is not ready and is tainted, its pods are not ready, and leave when their tolerations are over. Pods on a node that does
-not exist are ended; those that never had one are the business of ``unbound``. One thing is different on purpose: where
+not exist are ended, and so are those that are to go and never had one. One thing is different on purpose: where
 no node at all is ready, upstream takes itself for cut off and evicts nobody; here the only node may be lost, and its
 pods leave.
 """
@@ -15,12 +15,12 @@ import msgspec
 
 from mirror.batch import times
 from mirror.embedded.controllers.client import NODES, Api, Json
+from mirror.embedded.controllers.kubelet.podspec import FINAL, pod_of
 from mirror.embedded.controllers.nodes import taints
 from mirror.embedded.controllers.nodes.leaving import Leaving
-from mirror.embedded.controllers.nodes.unbound import Unbound
 from mirror.embedded.controllers.recording import event_recorder, regarding
 from mirror.embedded.controllers.settings import Settings
-from mirror.embedded.controllers.working import AT_ONCE, RETRY, informer, watch_all, work_on
+from mirror.embedded.controllers.working import AT_ONCE, RETRY, Key, informer, watch_all, work_on
 from mirror.kube.client import Client
 from mirror.kube.errors import NotFound
 from mirror.kube.objects import JUNK, Object
@@ -29,12 +29,14 @@ from mirror.runtime.clock import Clock
 from mirror.runtime.events import NORMAL, WARNING, Regarding
 from mirror.runtime.informer import Change
 from mirror.runtime.queue import WorkQueue
-from mirror.runtime.store import Store
+from mirror.runtime.store import Store, name_of
 from mirror.telemetry.logs import Log
 
 LEASE_NAMESPACE = "kube-node-lease"
 _LOOK_SECONDS = 10.0
 """How often pods of a tainted node are looked at: others may come."""
+_UNBOUND_KEPT_SECONDS = 20.0
+"""The least time that pods without a node are kept: who deletes them usually ends them, too."""
 _EVICTED = ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
 _ORPHANED = ("DeletionByPodGC", "PodGC: node no longer exists")
 
@@ -57,7 +59,7 @@ class NodeLifecycle:
         self._recorder = event_recorder(self._api, "node-controller", clock=clock)
         self._evictions = event_recorder(self._api, "taint-eviction-controller", clock=clock)
         self._leaving = Leaving(self._api, clock=clock)
-        self._unbound = Unbound(self._leaving, clock=clock)
+        self._unbound = _Unbound(self._leaving, clock=clock)
         self._nodes = Store()
         self._heard: dict[str, float] = {}
         """When something was last heard of a node, by the monotonic clock."""
@@ -217,3 +219,34 @@ def _body(found: Object) -> Json:
 async def run(client: Client, *, clock: Clock, log: Log, settings: Settings) -> None:
     """Look after nodes until cancelled."""
     await NodeLifecycle(client, clock=clock, settings=settings).run(log)
+
+
+class _Unbound:
+    """Pods that are to go and have no node: no kubelet will ever end them.
+
+    A Job whose pods are replaced only once they have failed (``podReplacementPolicy: Failed``) waits for it.
+    """
+
+    def __init__(self, leaving: Leaving, *, clock: Clock) -> None:
+        self._leaving = leaving
+        self.pods = Store()
+        self._queue: WorkQueue[Key] = WorkQueue(lambda _: "", clock=clock, lane_limit=AT_ONCE, backoff=RETRY)
+
+    async def run(self, log: Log) -> None:
+        """End them until cancelled."""
+        await work_on(self._queue, self._sync, log=log)
+
+    def on_pod(self, old: Object | None, new: Object | None, change: Change) -> None:
+        """One of them came or changed."""
+        if new is not None:
+            self._queue.add_after(name_of(new), _UNBOUND_KEPT_SECONDS)
+
+    async def _sync(self, key: Key) -> None:
+        found = self.pods.get(*key)
+        if found is None:
+            return
+        pod = pod_of(found)
+        if pod["metadata"].get("deletionGracePeriodSeconds") == 0 and pod["status"].get("phase") in FINAL:
+            return  # something else holds it
+        await self._leaving.fail(pod)
+        await self._leaving.delete(pod, grace_seconds=0)

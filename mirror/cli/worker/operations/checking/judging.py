@@ -8,8 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from mirror.cli.worker.operations.roles import Permission
 from mirror.kube.errors import KubeError, describe
+from mirror.kube.permissions import Permission
 from mirror.model.durations import format_duration
 from mirror.model.text import clean
 from mirror.workers.connection import State

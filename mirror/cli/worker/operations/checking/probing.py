@@ -20,7 +20,6 @@ from mirror.cli.worker.operations import roles
 from mirror.cli.worker.operations.checking import judging
 from mirror.cli.worker.operations.checking.judging import Finding, fail, ok, warn
 from mirror.cli.worker.operations.enrolment import describe_refusal
-from mirror.cli.worker.operations.roles import Permission
 from mirror.cli.worker.operations.sites import dry_run
 from mirror.kinds import registry
 from mirror.kinds.base import Kind
@@ -33,6 +32,7 @@ from mirror.kube.handshake import NoTls, certificate_end
 from mirror.kube.kubeconfig import Kubeconfig, KubeconfigRefused, check_kubeconfig
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import JUNK, Object
+from mirror.kube.permissions import Permission
 from mirror.kube.resources import ACCESS_REVIEWS
 from mirror.workers.inventory import IdentityRejected, WorkerInventory
 from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version, cluster_uid
@@ -248,18 +248,10 @@ async def _may(client: Client, rights: Sequence[Permission]) -> dict[Permission,
 
 
 async def _may_one(client: Client, right: Permission) -> bool:
-    wanted = {
-        "verb": right.verb,
-        "group": right.group,
-        "resource": right.resource,
-        "subresource": right.subresource,
-        "name": right.name,
-        "namespace": right.namespace,
-    }
     body = {
         "apiVersion": ACCESS_REVIEWS.api_version,
         "kind": ACCESS_REVIEWS.kind,
-        "spec": {"resourceAttributes": {key: value for key, value in wanted.items() if value}},
+        "spec": {"resourceAttributes": right.attributes},
     }
     request = replace(requests.create(ACCESS_REVIEWS, body), deadline_seconds=DEADLINE_SECONDS)
     try:
