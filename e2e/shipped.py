@@ -77,6 +77,7 @@ def on_worker(settings: Json) -> list[str]:
     return [
         "worker-namespaced" if settings.get("namespaces") else "worker",
         *(["worker-tokens"] if _renews_tokens(settings) else []),
+        *(["worker-pods"] if settings.get("workers", {}).get("watchPods") == "labelled" else []),
         *(["worker-logs"] if settings.get("access", {}).get("enabled") else []),
     ]
 

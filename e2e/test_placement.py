@@ -49,8 +49,8 @@ class TestSelection:
                 assert wanted[names[source["metadata"]["name"]]] == placed_on(source)
             waiting = await scene.source_until("nowhere", waits_because("east"))
             assert (
-                annotation(waiting, "waiting-because")
-                == "east: labels do not match worker-selector; west: labels do not match worker-selector"
+                annotation(waiting, "waiting-because") == "east: labels do not match worker-selector (region is eu); "
+                "west: labels do not match worker-selector (region is us)"
             )
             bad = await scene.source_until("bad", waits_because("worker-selector"))
             assert "annotation jobmirror.io/worker-selector: " in annotation(bad, "waiting-because")

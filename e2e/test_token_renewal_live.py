@@ -60,6 +60,8 @@ class NoSources:
 
     def on_worker_transition(self, worker: Worker) -> None: ...
 
+    def on_pods_change(self, source_uid: str) -> None: ...
+
     def has_sources_on(self, worker: str) -> bool:
         return False
 

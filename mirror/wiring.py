@@ -82,6 +82,7 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
             strip_annotations=mirrors.strip.annotations,
             set_labels=tuple(mirrors.set.labels.items()),
             set_annotations=tuple(mirrors.set.annotations.items()),
+            label_pods=settings.workers.watch_pods == "labelled",
             server_knows_rule_names=server_knows_rule_names,
         ),
         policy=Policy(settings.workers.lost_after_seconds, mirrors.retention_seconds),
@@ -118,6 +119,7 @@ def build_mirroring(
             settings.management_uid,
             settings.kinds,
             settings.namespaces,
+            watch_pods=settings.transform.label_pods,
         ),
         workers,
         hooks=RegistryHooks(routes, informers.wait_until_synced, partial(warn_about_secret, recorder)),
@@ -145,7 +147,7 @@ def build_mirroring(
 def _state(settings: MirroringSettings, workers: dict[str, Worker], environment: Environment) -> MirroringState:
     """What is known, of nothing so far."""
     clock = environment.clock
-    sources = Sources(settings.kinds)
+    sources = Sources(settings.kinds, by_uid=settings.transform.label_pods)
     queue: WorkQueue[Key] = WorkQueue(sources.lane_of, clock=clock)
     intake = Intake(queue)
     candidates = Candidates(sources, workers, settings.closed_namespaces)

@@ -71,6 +71,7 @@ class Observer:
             identity=identity,
             is_watched=mirror is None or mirror.labels.get(names.ORIGIN) == self._origin,
             changes=state.comparison.changes(source, mirror) if not is_stale else None,
+            pods=_pods_of(source, worker, mirror) if not is_stale else None,
             refused_now=_refused_now(source, memory),
             assignment=self._assignment_of(key, source, memory, monotonic),
         )
@@ -120,6 +121,18 @@ class Observer:
 def _refused_now(source: Source, memory: Memory) -> str:
     """The worker a source is recorded on, if it definitely refused the very first create (D1)."""
     return memory.refused_on if memory.refused_on and memory.refused_on == source.placed else ""
+
+
+def _pods_of(source: Source, worker: Worker | None, mirror: Object | None) -> Obstruction | None:
+    """What keeps the pods of a mirror that goes on from running, where they are watched."""
+    if worker is None or worker.pods is None or mirror is None:
+        return None
+    kind = source.kind
+    if kind.is_suspended(mirror) or kind.summary(mirror).is_finished:
+        return None
+    progress = kind.progress(mirror)
+    is_stalled = not progress.succeeded and (progress.failed > 1 or kind.has_unready_pods(mirror))
+    return worker.pods.obstruction_of(source.uid, is_stalled=is_stalled)
 
 
 def _sight(name: str, worker: Worker | None, now: datetime) -> WorkerSight:

@@ -170,6 +170,11 @@ class Routes:
         else:
             self._memories.set(uid, ended=mirror)
 
+    def on_pods_change(self, source_uid: str) -> None:
+        """The pods of a source on its worker have another trouble than before."""
+        if (key := self._sources.key_of_uid(source_uid)) is not None:
+            self._intake.add(key)
+
     # -- workers --------------------------------------------------------------------------------------------------
 
     def on_worker_transition(self, worker: Worker) -> None:

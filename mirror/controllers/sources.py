@@ -16,15 +16,19 @@ BY_WORKER = "worker"
 UNSTARTED = "unstarted"
 # The index of sources that wait or make no progress, by the reason that their conditions give (D22).
 BY_REASON = "reason"
+# The index of sources by uid, where somebody knows no more of one: pods on workers do not.
+BY_UID = "uid"
 
 
 class Sources:
     """All of them; a key says of which kind one is."""
 
-    def __init__(self, kinds: Kinds) -> None:
+    def __init__(self, kinds: Kinds, *, by_uid: bool = False) -> None:
+        """``by_uid``: whether ``key_of_uid`` is asked."""
         self.kinds = kinds
         self._on_load: Callable[[str, int], None] = lambda worker, load: None
-        self._stores = {kind.name: Store(indexes_of(kind), on_count=self._on_count) for kind in kinds}
+        more: dict[str, IndexFunction] = {BY_UID: lambda found: (found.metadata.uid,)} if by_uid else {}
+        self._stores = {kind.name: Store(indexes_of(kind) | more, on_count=self._on_count) for kind in kinds}
 
     def __len__(self) -> int:
         return sum(map(len, self._stores.values()))
@@ -49,6 +53,13 @@ class Sources:
 
     def get(self, key: SourceKey) -> Object | None:
         return self._stores[key.kind].get(key.namespace, key.name)
+
+    def key_of_uid(self, uid: str) -> SourceKey | None:
+        """The source that has this uid."""
+        for kind, store in self._stores.items():
+            for namespace, name in store.names(BY_UID, uid):
+                return SourceKey(kind, namespace, name)
+        return None
 
     def worker_of(self, key: SourceKey) -> str:
         """Where it is recorded, over or not; empty when it is not, or does not exist."""

@@ -20,6 +20,8 @@ RELABEL_AGAIN_SECONDS = (10.0, 600.0)
 """After the first attempt to put labels back, doubled for each further one, and at most."""
 READ_UNWATCHED_SECONDS = 15.0
 """Between two reads of a mirror that has lost the label by which it is watched."""
+UNREADY_SHOWN_AFTER_SECONDS = 60.0
+"""Pulling an image or finding a node may take a while."""
 SETTLED_SECONDS = 120.0
 """So long after its end a mirror counts down no more pods: workers before 1.31 may end a Job that still has some."""
 
@@ -39,7 +41,8 @@ def follow(seen: Snapshot) -> Plan | None:
     )
     unlabeled, labels, labels_again = _keep_labels(seen)
     problem, patch = _problem_and_patch(seen)
-    problem = problem or unlabeled
+    unready, remember, unready_again = _unready(seen)
+    problem = problem or unlabeled or seen.pods or unready
     # A patch on its way may yet be refused for the reason that is shown: it goes away once the mirror is as it should.
     waiting = problem or (shown_obstruction(seen) if patch else None)
     events: tuple[Action, ...] = ()
@@ -47,7 +50,8 @@ def follow(seen: Snapshot) -> Plan | None:
         events = (EmitEvent("Mirrored", f"Mirrored to worker {worker.name}", is_warning=False),)
     brought = FromMirror(mirror.metadata.uid, following, is_recorded_at_once=seen.identity is not Identity.OURS)
     write, later = source_write(seen, waiting=waiting, mirror=brought)
-    remember: MemoryChange = {"create_unanswered": False} if events else {}
+    if events:
+        remember["create_unanswered"] = False
     overridden = seen.changes.overridden if seen.changes is not None else ()
     if overridden and overridden != seen.memory.overridden:
         fields = ", ".join(overridden)[:MOST_FIELDS]
@@ -56,11 +60,29 @@ def follow(seen: Snapshot) -> Plan | None:
         remember["overridden"] = overridden
     if seen.identity is Identity.REPLACED:
         remember["mirror_uid"] = mirror.metadata.uid  # nothing had run: this one is its mirror now
-    waits = [later, labels_again, PATCH_AGAIN_SECONDS if problem else None]
+    waits = [later, labels_again, unready_again, PATCH_AGAIN_SECONDS if problem else None]
     if following.waits_for_pods:
         waits.append(max(1.0, SETTLED_SECONDS - ended_for))
     again = min((seconds for seconds in waits if seconds is not None), default=None)
     return Plan("follows its mirror", (*events, *write, *labels, *patch), again, remember)
+
+
+def _unready(seen: Snapshot) -> tuple[Obstruction | None, MemoryChange, float | None]:
+    """Pods that stay unready are told, with no permission but that to see the mirror (D22).
+
+    Returns what to say, what to remember, and after how many seconds to look again.
+    """
+    worker, mirror, since = seen.worker, seen.mirror, seen.memory.unready_since
+    kind = seen.source.kind
+    if worker is None or mirror is None or not kind.has_unready_pods(mirror) or kind.is_suspended(mirror):
+        return None, {} if since is None else {"unready_since": None}, None
+    why = Obstruction(Reason.PODS_NOT_READY, f"pods on worker {worker.name} are not ready")
+    if seen.source.stored.obstruction_reason == why.reason:
+        return why, {}, None  # it was told before this process began
+    if since is None:
+        return None, {"unready_since": seen.monotonic}, UNREADY_SHOWN_AFTER_SECONDS
+    left = since + UNREADY_SHOWN_AFTER_SECONDS - seen.monotonic
+    return (why, {}, None) if left <= 0 else (None, {}, left)
 
 
 def _keep_labels(seen: Snapshot) -> tuple[Obstruction | None, tuple[Action, ...], float | None]:

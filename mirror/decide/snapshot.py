@@ -71,6 +71,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     release_refused: str = ""
     """Why a held source could not be unsuspended."""
     release_refused_at: float = float("-inf")
+    unready_since: float | None = None
+    """Since when some of its pods are not ready."""
     waiting_written_at: float = float("-inf")
     foreign_status_writes: int = 0
     foreign_written_at: float = float("-inf")
@@ -110,6 +112,7 @@ class MemoryChange(TypedDict, total=False):
     patch_refused_at: float
     release_refused: str
     release_refused_at: float
+    unready_since: float | None
     waiting_written_at: float
     foreign_status_writes: int
     foreign_written_at: float
@@ -189,6 +192,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     is_watched: bool = True
     """Whether the worker's watch shows the mirror: one without our ``origin`` label is read from time to time."""
     changes: Changes | None = None
+    pods: Obstruction | None = None
+    """What keeps the mirror's pods from running, where pods are watched."""
     assignment: AssignmentState = AssignmentState()
     refused_now: str = ""
     """The worker it is recorded on has definitely refused it."""

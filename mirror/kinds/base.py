@@ -43,6 +43,8 @@ class MirrorTransform(msgspec.Struct, frozen=True):
     strip_annotations: tuple[str, ...] = ()
     set_labels: tuple[tuple[str, str], ...] = ()
     set_annotations: tuple[tuple[str, str], ...] = ()
+    label_pods: bool = False
+    """Pods of mirrors get our labels, so that they can be watched (setting ``workers.watchPods``)."""
     server_knows_rule_names: bool = False
     """The management cluster's stores names of podFailurePolicy rules (D17)."""
 
@@ -240,6 +242,10 @@ class Kind(Protocol):
 
     def progress(self, found: Object) -> Progress:
         """How far it is; whatever cannot be read is left out."""
+        ...
+
+    def has_unready_pods(self, found: Object) -> bool:
+        """Whether some of its pods should run and are not ready; False where its status does not tell."""
         ...
 
     def check(self, found: Object) -> None:

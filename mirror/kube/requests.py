@@ -103,6 +103,7 @@ def watch(
     *,
     namespace: str | None = None,
     label_selector: str = "",
+    field_selector: str = "",
     resource_version: str = "",
     timeout_seconds: int,
     initial_events: bool = False,
@@ -111,6 +112,8 @@ def watch(
     query = [("watch", "1"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(timeout_seconds))]
     if label_selector:
         query.append(("labelSelector", label_selector))
+    if field_selector:
+        query.append(("fieldSelector", field_selector))
     if initial_events:
         query += [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
     if resource_version:

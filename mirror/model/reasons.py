@@ -33,6 +33,24 @@ class Reason(StrEnum):
     CHANGE_REVERTED = "ChangeReverted"
     LABELS_REMOVED = "LabelsRemoved"
 
+    # On a worker, of its pods: with ``workers.watchPods``, but for the first.
+    PODS_NOT_READY = "PodsNotReady"
+    UNSCHEDULABLE = "Unschedulable"
+    SCHEDULING_GATED = "SchedulingGated"
+    IMAGE_PULL_BACK_OFF = "ImagePullBackOff"
+    INVALID_IMAGE = "InvalidImage"
+    CREATE_CONTAINER_CONFIG_ERROR = "CreateContainerConfigError"
+    CREATE_CONTAINER_ERROR = "CreateContainerError"
+    CRASH_LOOP_BACK_OFF = "CrashLoopBackOff"
+    FAILED_MOUNT = "FailedMount"
+    FAILED_CREATE_POD_SANDBOX = "FailedCreatePodSandBox"
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    PODS_FORBIDDEN = "PodsForbidden"
+    OOM_KILLED = "OOMKilled"
+    EVICTED = "Evicted"
+    POD_REJECTED = "PodRejected"
+    PODS_FAILING = "PodsFailing"
+
     # Of events only.
     UNKNOWN_ANNOTATION = "UnknownAnnotation"
 

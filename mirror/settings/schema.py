@@ -31,6 +31,8 @@ class Workers(Limits, frozen=True):
 
     lost_after_seconds: Annotated[float, rules.DURATION] = msgspec.field(name="lostAfter", default=900.0)
     create_namespaces: Annotated[bool, rules.SWITCH] = False
+    watch_pods: Annotated[str, rules.WATCH_PODS] = "none"
+    """``labelled``: pods of mirrors get our labels and are watched for trouble (D22)."""
     allow: Annotated[dict[str, bool], rules.ALLOW] = {}
     renew_tokens: Annotated[bool, rules.SWITCH] = True
     """Ask a worker for a new token, and store it in the worker's Secret, before the one we have ends."""

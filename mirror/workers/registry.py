@@ -41,6 +41,7 @@ class RegistrySettings:
     management_uid: str
     kinds: Kinds
     source_namespaces: tuple[str, ...] = ()
+    watch_pods: bool = False
 
 
 class RegistryListener(WorkerListener, Protocol):
@@ -84,6 +85,7 @@ class Registry:
         self.log = environment.log
         self.kinds = settings.kinds
         self.origin = settings.origin
+        self.watches_pods = settings.watch_pods
         self.mirror_selector = f"{names.ORIGIN}={settings.origin}"
         self._settings = settings
         self._hooks = hooks

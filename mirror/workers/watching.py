@@ -94,6 +94,11 @@ class MirrorWatches:
                     mirrors.remove(name)
             self._prefix_changed.set()
 
+    @property
+    def namespaces(self) -> tuple[str | None, ...]:
+        """Where mirrors are; None: everywhere, by one watch."""
+        return tuple(map(self.namespace_of, self._settings.source_namespaces)) or (None,)
+
     # -- watches ------------------------------------------------------------------------------------------------------
 
     @property
@@ -117,7 +122,7 @@ class MirrorWatches:
         self._prefix = prefix
         self._prefix_changed.clear()
         settings = self._settings
-        namespaces = tuple(map(self.namespace_of, settings.source_namespaces)) or (None,)
+        namespaces = self.namespaces
         self._informers = Informers(
             {
                 f"{kind.resource.plural} of {settings.worker} in {namespace or '*'}": Informer(

@@ -27,6 +27,7 @@ from mirror.telemetry.logs import Log
 from mirror.workers.connection import Connection, State
 from mirror.workers.inventory import IdentityRejected
 from mirror.workers.mirrors import MirrorHooks, MirrorStore
+from mirror.workers.pods import PodHost, PodWatches
 from mirror.workers.probes import Unsupported, cluster_uid
 from mirror.workers.session import ClientSession
 from mirror.workers.spec import Problem, WorkerSpec
@@ -49,6 +50,7 @@ class WorkerHost(Protocol):
     kinds: Kinds
     mirror_selector: str
     origin: str
+    watches_pods: bool
 
     async def connect(self, spec: WorkerSpec) -> Client: ...
 
@@ -84,6 +86,10 @@ class WorkerListener(Protocol):
 
     def on_worker_transition(self, worker: Worker) -> None: ...
 
+    def on_pods_change(self, source_uid: str) -> None:
+        """The pods of a source have another trouble than before."""
+        ...
+
 
 class Worker:
     """A worker cluster by its name, whether it is connected or not."""
@@ -117,6 +123,11 @@ class Worker:
         }
         watched = WatchSettings(name, host.kinds, host.mirror_selector, namespaces)
         self.watches = MirrorWatches(watched, stores, log=self._log)
+        self.pods: PodWatches | None = None
+        """What keeps pods of mirrors from running; None where pods are not watched."""
+        if host.watches_pods:
+            pod_host = PodHost(name, host.clock, host.origin, listener.on_pods_change, self._source_of_mirror)
+            self.pods = PodWatches(pod_host, log=self._log)
         self.uid = ""
         self.token: Token = NO_TOKEN
         """What the token of its kubeconfig says."""
@@ -224,10 +235,20 @@ class Worker:
                 scope.create_task(self.watches.run(), name=f"watch {self.name}")
                 name = f"connect {self.name}"
                 scope.create_task(supervise(name, self._keep_connected, log=self._log), name=name)
+                if self.pods is not None:
+                    pods = partial(self.pods.run, lambda: self.client, self.watches.namespaces)
+                    name = f"pods {self.name}"
+                    scope.create_task(supervise(name, pods, log=self._log), name=name)
                 await self.watches.wait_until_prefix_changed()
                 raise _PrefixChanged
         except* _PrefixChanged:
             self._log.debug("watching other namespaces", prefix=self.watches.prefix)
+
+    def _source_of_mirror(self, kind: str, namespace: str, name: str, uid: str) -> str | None:
+        if (known := self._host.kinds.by_name.get(kind)) is None:
+            return None
+        mirror = self.mirrors_of(known).get(namespace, name)
+        return mirror.labels.get(names.SOURCE_UID) if mirror is not None and mirror.metadata.uid == uid else None
 
     def use_prefix(self, prefix: str) -> None:
         """Look for mirrors under this prefix from now on."""

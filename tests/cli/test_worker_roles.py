@@ -29,8 +29,8 @@ def named(grant: Grant) -> set[str]:
 
 def test_everything_granted_is_what_the_files_say() -> None:
     """Word for word: an operator who applies the files gets the same."""
-    grant = Grant(create_namespaces=True, logs=True)
-    files = ("worker.yaml", "worker-logs.yaml", "worker-tokens.yaml")
+    grant = Grant(create_namespaces=True, logs=True, watch_pods=True)
+    files = ("worker.yaml", "worker-logs.yaml", "worker-pods.yaml", "worker-tokens.yaml")
 
     assert list(map(without_label, objects(grant))) == [one for file in files for one in shipped(file)]
 
@@ -47,11 +47,12 @@ def test_what_is_not_asked_for_is_not_given() -> None:
 
 def test_chosen_namespaces_get_roles_only() -> None:
     """The same rights, in each of them, and nothing for the whole cluster."""
-    found = named(Grant(namespaces=("a", "b"), logs=True))
+    found = named(Grant(namespaces=("a", "b"), logs=True, watch_pods=True))
 
     assert not [one for one in found if one.startswith("ClusterRole")]
     for namespace in ("a", "b"):
         assert {f"Role {namespace}/jobmirror-worker", f"RoleBinding {namespace}/jobmirror-worker-logs"} <= found
+        assert {f"Role {namespace}/jobmirror-worker-pods", f"RoleBinding {namespace}/jobmirror-worker-pods"} <= found
     assert "Role kube-system/jobmirror-identity" in found
 
 
@@ -93,10 +94,10 @@ def test_what_is_asked_for_is_what_is_given(namespaces: tuple[str, ...]) -> None
 
 def test_optional_rights_are_told_apart_by_what_they_are_for() -> None:
     """One group for each setting."""
-    creating, logs, renewal = optional("elsewhere", ("a",)).values()
+    creating, pods, logs, renewal = optional("elsewhere", ("a",)).values()
 
     assert creating == [Permission("create", "", "namespaces")]
-    assert {right.namespace for right in logs} == {"a"}
+    assert {right.namespace for right in (*logs, *pods)} == {"a"}
     token = Permission("create", "", "serviceaccounts", "token", "jobmirror", "elsewhere")
     assert renewal == [token]
     assert str(token) == "create serviceaccounts/token jobmirror in elsewhere"

@@ -38,6 +38,7 @@ PROVED: dict[str, str] = {
     "mirror run --config FILE": f"{_RESTART}::test_a_manager_that_is_told_to_stop_in_a_wave_ends_cleanly_and_soon",
     "mirror --version": "tests/cli/test_cli_commands.py::test_version_is_printed",
     "pipx install jobmirror": "tests/deploy/test_distribution.py::test_the_wheel_is_installed_with_all_of_its_commands",
+    "mirror worker add --watch-pods": "tests/cli/test_worker_roles.py::test_everything_granted_is_what_the_files_say",
     "mirror worker add --logs": "e2e/test_worker_commands.py::test_a_worker_from_the_first_command_to_the_last",
     "python -m e2e.api_differential": _DIFFERENTIAL,
     "python -m e2e.api_sequences --paths --seed N --count N": (

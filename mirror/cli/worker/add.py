@@ -41,6 +41,7 @@ class Asked:
     namespaces: str = ""
     namespace_prefix: str = ""
     logs: bool = False
+    watch_pods: bool = False
     create_namespaces: bool = False
     no_renewal: bool = False
     token_duration: int = 24 * 3600
@@ -70,6 +71,7 @@ class Asked:
             namespaces=tuple(self.namespace_prefix + one for one in namespaces),
             create_namespaces=self.create_namespaces,
             logs=self.logs,
+            watch_pods=self.watch_pods,
             renewal=not self.no_renewal,
         )
         return Enrolment(

@@ -121,6 +121,9 @@ def worker() -> None:
 @click.option("--namespace-prefix", default="", metavar="TEXT", help="Create mirrors in namespace TEXT + namespace.")
 @click.option("--logs", is_flag=True, help="Also grant the permissions for logs, pods and events (access.enabled).")
 @click.option(
+    "--watch-pods", is_flag=True, help="Also grant permission to watch pods and warnings (workers.watchPods)."
+)
+@click.option(
     "--create-namespaces", is_flag=True, help="Also grant permission to create namespaces (workers.createNamespaces)."
 )
 @click.option("--no-renewal", is_flag=True, help="Do not grant permission to renew its token (workers.renewTokens).")

@@ -52,6 +52,8 @@ def mirror_body(source: Object, *, namespace: str, transform: MirrorTransform) -
         spec.pop(key, None)
     template_metadata = read(spec, ("template", "metadata")) or {}
     labels = without(template_metadata.get("labels"), lambda key: key in GENERATED_LABELS - keep)
+    if transform.label_pods:
+        labels |= {names.ORIGIN: transform.origin, names.SOURCE_UID: source.metadata.uid}
     spec["template"] = {
         **(spec.get("template") or {}),
         "metadata": {key: template_metadata[key] for key in ("annotations",) if template_metadata.get(key)}
@@ -93,6 +95,9 @@ def part_values(body: Json, parts: tuple[Part, ...]) -> dict[str, Json]:
     for name, metadata in (("labels", "metadata"), ("annotations", "metadata")):
         found = read(body, (metadata, name)) or {}
         values[name] = {key: value for key, value in found.items() if not key.startswith(names.PREFIX) or key in _KEPT}
+    if labels := values["templateLabels"]:
+        # Ours are there only on mirrors that were created while pods are watched.
+        values["templateLabels"] = without(labels, lambda key: key in (names.ORIGIN, names.SOURCE_UID)) or None
     return values
 
 

@@ -107,6 +107,9 @@ class BatchJob:
     def progress(self, found: Object) -> Progress:
         return reading.progress(found)
 
+    def has_unready_pods(self, found: Object) -> bool:
+        return reading.has_unready_pods(found)
+
     def check(self, found: Object) -> None:
         try:
             rule_names.check(found)

@@ -40,6 +40,7 @@ class _Counts(msgspec.Struct, gc=False, rename="camel"):
     conditions: list[_DatedCondition] | None = None
     start_time: str | None = None
     active: int | None = None
+    ready: int | None = None
     succeeded: int | None = None
     failed: int | None = None
 
@@ -121,6 +122,12 @@ def progress(found: Object) -> Progress:
         failed=status.failed or 0,
         completions=spec.completions,
     )
+
+
+def has_unready_pods(found: Object) -> bool:
+    """Whether fewer of its pods are ready than are active."""
+    status = _skim(_counts, found.status)
+    return status is not None and status.ready is not None and (status.active or 0) > status.ready
 
 
 def managed_by(found: Object) -> str | None:

@@ -34,7 +34,8 @@ _IN_TREE = Path(__file__).parents[4] / "config" / "rbac"
 NAMESPACE, ACCOUNT = "jobmirror-system", "jobmirror"
 """As the files have them."""
 _SAMPLE_NAMESPACE = "team-a"
-_WIDE, _NARROW, _TOKENS, _LOGS = "worker.yaml", "worker-namespaced.yaml", "worker-tokens.yaml", "worker-logs.yaml"
+_WIDE, _NARROW, _TOKENS = "worker.yaml", "worker-namespaced.yaml", "worker-tokens.yaml"
+_LOGS, _PODS = "worker-logs.yaml", "worker-pods.yaml"
 
 KINDS: Mapping[str, Resource] = {
     kind.kind: kind
@@ -52,6 +53,7 @@ class Grant:
         namespaces: the worker's namespaces that mirrors may be in; empty: all, by a ClusterRole.
         create_namespaces: setting ``workers.createNamespaces``.
         logs: setting ``access.enabled``.
+        watch_pods: setting ``workers.watchPods``.
         renewal: setting ``workers.renewTokens``.
     """
 
@@ -59,6 +61,7 @@ class Grant:
     namespaces: tuple[str, ...] = ()
     create_namespaces: bool = False
     logs: bool = False
+    watch_pods: bool = False
     renewal: bool = True
 
 
@@ -82,6 +85,7 @@ def optional(namespace: str = NAMESPACE, namespaces: Sequence[str] = ()) -> dict
     create = [rule for one in _documents(_WIDE) for rule in one.get("rules", ()) if _creates_namespaces(rule)]
     return {
         "creating namespaces (workers.createNamespaces)": list(_rights([{"kind": "ClusterRole", "rules": create}])),
+        "pods' trouble (workers.watchPods)": list(_rights(_in_namespaces(_documents(_PODS), where))),
         "logs, pods and events (access.enabled)": list(_rights(_in_namespaces(_documents(_LOGS), where))),
         "token renewal (workers.renewTokens)": list(
             _rights(_settled(one, Grant(namespace)) for one in _documents(_TOKENS))
@@ -95,7 +99,7 @@ def _cluster_wide(grant: Grant) -> list[Json]:
         for one in found:
             if "rules" in one:
                 one["rules"] = [rule for rule in one["rules"] if not _creates_namespaces(rule)]
-    return found + (_documents(_LOGS) if grant.logs else [])
+    return found + [one for file in _optional_files(grant) for one in _documents(file)]
 
 
 def _namespaced(grant: Grant) -> list[Json]:
@@ -111,7 +115,13 @@ def _namespaced(grant: Grant) -> list[Json]:
             for one in _documents(_WIDE)
             if one["kind"].startswith("ClusterRole")
         ]
-    return found + (_in_namespaces(_documents(_LOGS), grant.namespaces) if grant.logs else [])
+    return found + [
+        one for file in _optional_files(grant) for one in _in_namespaces(_documents(file), grant.namespaces)
+    ]
+
+
+def _optional_files(grant: Grant) -> tuple[str, ...]:
+    return (*((_LOGS,) if grant.logs else ()), *((_PODS,) if grant.watch_pods else ()))
 
 
 def _in_namespaces(documents: Sequence[Json], namespaces: Sequence[str]) -> list[Json]:

@@ -1,0 +1,196 @@
+"""What keeps one pod of a mirror from running, from its status or an event about it (D22). Pure.
+
+Only pods that are in trouble are kept, and of them a few hundred bytes (D29). Used by ``pods``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeVar
+
+import msgspec
+
+from mirror.kube.objects import JUNK, Meta, Object
+from mirror.model import names
+from mirror.model.reasons import Reason
+from mirror.model.text import clean
+
+T = TypeVar("T")
+
+LONGEST_TEXT = 200
+LONGEST_NAME = 100
+"""Characters of a container's name, or of an image."""
+
+_WAITS: dict[str, Reason] = {
+    "ErrImagePull": Reason.IMAGE_PULL_BACK_OFF,
+    "ImagePullBackOff": Reason.IMAGE_PULL_BACK_OFF,
+    "RegistryUnavailable": Reason.IMAGE_PULL_BACK_OFF,
+    "SignatureValidationFailed": Reason.IMAGE_PULL_BACK_OFF,
+    "ImageInspectError": Reason.INVALID_IMAGE,
+    "ErrImageNeverPull": Reason.INVALID_IMAGE,
+    "InvalidImageName": Reason.INVALID_IMAGE,
+    "CreateContainerConfigError": Reason.CREATE_CONTAINER_CONFIG_ERROR,
+    "CreateContainerError": Reason.CREATE_CONTAINER_ERROR,
+    "RunContainerError": Reason.CREATE_CONTAINER_ERROR,
+    "PreStartHookError": Reason.CREATE_CONTAINER_ERROR,
+    "PostStartHookError": Reason.CREATE_CONTAINER_ERROR,
+    "CrashLoopBackOff": Reason.CRASH_LOOP_BACK_OFF,
+}
+"""Reasons of a container that waits, as kubelets write them; others are on the way to running."""
+_ENDED: dict[str, Reason] = {
+    "Evicted": Reason.EVICTED,
+    "Preempting": Reason.EVICTED,
+    "NodeLost": Reason.EVICTED,
+    "NodeShutdown": Reason.EVICTED,
+    "Terminated": Reason.EVICTED,
+    "UnexpectedAdmissionError": Reason.POD_REJECTED,
+    "NodeAffinity": Reason.POD_REJECTED,
+    "OutOfcpu": Reason.POD_REJECTED,
+    "OutOfmemory": Reason.POD_REJECTED,
+    "OutOfpods": Reason.POD_REJECTED,
+}
+"""Reasons of a pod that has failed, as kubelets and the node controllers write them."""
+EVENTS: dict[str, Reason] = {
+    "FailedMount": Reason.FAILED_MOUNT,
+    "FailedAttachVolume": Reason.FAILED_MOUNT,
+    "FailedMapVolume": Reason.FAILED_MOUNT,
+    "FailedCreatePodSandBox": Reason.FAILED_CREATE_POD_SANDBOX,
+}
+"""Events about pods that tell what no status does."""
+_MARKS = (b'"waiting"', b'"Failed"', b'"Unschedulable"', b'"SchedulingGated"')
+"""One of them is in the status of a pod in trouble."""
+_IMAGE_ERROR = re.compile(r"^Back-off pulling image \"[^\"]*\"(?:: Err\w+: (?P<why>.*))?", re.DOTALL)
+
+
+class Trouble(msgspec.Struct, frozen=True, gc=False):
+    """Why a pod does not run; stored as the status of what is kept of it."""
+
+    reason: str
+    text: str
+    has_failed: bool = False
+    """The pod is over; its Job may have another one by now."""
+
+
+class _Waiting(msgspec.Struct, gc=False):
+    reason: str | None = None
+    message: str | None = None
+
+
+class _Terminated(_Waiting, gc=False, rename="camel"):
+    exit_code: int | None = None
+
+
+class _State(msgspec.Struct, gc=False):
+    waiting: _Waiting | None = None
+    terminated: _Terminated | None = None
+
+
+class _Container(msgspec.Struct, gc=False, rename="camel"):
+    name: str = ""
+    image: str | None = None
+    state: _State | None = None
+    last_state: _State | None = None
+
+
+class _Condition(msgspec.Struct, gc=False):
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+
+
+class _Status(msgspec.Struct, gc=False, rename="camel"):
+    phase: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    conditions: list[_Condition] | None = None
+    init_container_statuses: list[_Container] | None = None
+    container_statuses: list[_Container] | None = None
+
+
+_status = msgspec.json.Decoder(_Status | None)
+_trouble = msgspec.json.Decoder(Trouble)
+
+
+def condensed(pod: Object) -> Object | None:
+    """What is kept of a pod in trouble; None for one that is not, or not of ours."""
+    if names.SOURCE_UID not in pod.labels or pod.metadata.deletion_timestamp is not None:
+        return None
+    trouble = trouble_of(bytes(pod.status))
+    if trouble is None:
+        return None
+    metadata = pod.metadata
+    return Object(
+        Meta(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            uid=metadata.uid,
+            resource_version=metadata.resource_version,
+            labels={names.SOURCE_UID: pod.labels[names.SOURCE_UID]},
+        ),
+        status=msgspec.Raw(msgspec.json.encode(trouble)),
+    )
+
+
+def stored_trouble(kept: Object) -> Trouble:
+    """What ``condensed`` has kept."""
+    return _trouble.decode(kept.status)
+
+
+def trouble_of(status: bytes) -> Trouble | None:
+    """Why a pod with this status does not run; None where it runs, is on its way, or has succeeded."""
+    if not any(mark in status for mark in _MARKS):
+        return None
+    try:
+        found = _status.decode(status)
+    except JUNK:
+        return None
+    if found is None or found.phase == "Succeeded":
+        return None
+    if found.phase == "Failed":
+        return _failed(found)
+    for container in (*(found.init_container_statuses or ()), *(found.container_statuses or ())):
+        waits = container.state.waiting if container.state is not None else None
+        reason = _WAITS.get(waits.reason or "") if waits is not None else None
+        if waits is not None and reason is not None:
+            return Trouble(reason, _text_of(container, waits, reason))
+    for one in found.conditions or ():
+        if (one.type, one.status) == ("PodScheduled", "False"):
+            reason = Reason.SCHEDULING_GATED if one.reason == "SchedulingGated" else Reason.UNSCHEDULABLE
+            return Trouble(reason, _cut(one.message or "no node takes it"))
+    return None
+
+
+def _text_of(container: _Container, waits: _Waiting, reason: Reason) -> str:
+    name, message = clean(container.name, longest=LONGEST_NAME), waits.message or ""
+    if reason in (Reason.IMAGE_PULL_BACK_OFF, Reason.INVALID_IMAGE):
+        # The kubelet alternates between two reasons: what they have in common is told, so that the text stays.
+        if known := _IMAGE_ERROR.match(message):
+            message = known["why"] or ""
+        image = clean(container.image or "", longest=LONGEST_NAME)
+        return _cut(f"container {name}: image {image}{': ' if message else ''}{message}")
+    last = container.last_state.terminated if container.last_state is not None else None
+    if reason is Reason.CRASH_LOOP_BACK_OFF and last is not None:
+        return _cut(f"container {name}: {_ended(last)}")
+    return _cut(f"container {name}: {message or waits.reason}")
+
+
+def _failed(found: _Status) -> Trouble:
+    if (reason := _ENDED.get(found.reason or "")) is not None:
+        return Trouble(reason, _cut(found.message or found.reason or ""), has_failed=True)
+    for container in (*(found.init_container_statuses or ()), *(found.container_statuses or ())):
+        ended = container.state.terminated if container.state is not None else None
+        if ended is not None and ended.exit_code != 0:
+            name = clean(container.name, longest=LONGEST_NAME)
+            kind = Reason.OOM_KILLED if ended.reason == "OOMKilled" else Reason.PODS_FAILING
+            return Trouble(kind, _cut(f"container {name}: {_ended(ended)}"), has_failed=True)
+    return Trouble(Reason.PODS_FAILING, _cut(found.message or found.reason or "it failed"), has_failed=True)
+
+
+def _ended(ended: _Terminated) -> str:
+    code = f"exit code {ended.exit_code}" if ended.exit_code is not None else "ended"
+    return f"{ended.reason}, {code}" if ended.reason not in (None, "", "Error") else code
+
+
+def _cut(text: str) -> str:
+    return clean(" ".join(text.split()), longest=LONGEST_TEXT)

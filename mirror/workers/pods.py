@@ -1,0 +1,269 @@
+"""The trouble of our mirrors' pods on one worker, as watched there (D22, setting ``workers.watchPods``).
+
+Two watches: of pods with our labels, and of warnings. Pods that run are not kept. Bounded in number (D29); that the
+worker does not allow it is logged and makes it no lost worker. What is shown of it: ``obstruction_of``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+
+from mirror.kube import requests
+from mirror.kube.client import Client
+from mirror.kube.errors import KubeError, NotFound
+from mirror.kube.objects import Object
+from mirror.kube.resources import PODS
+from mirror.kube.watch import WatchEvent
+from mirror.model import names
+from mirror.model.reasons import Obstruction, Reason
+from mirror.model.text import clean
+from mirror.runtime.clock import Clock
+from mirror.runtime.informer import Change, Informer, InformerHooks, Scope
+from mirror.runtime.informers import Informers
+from mirror.runtime.store import Store
+from mirror.runtime.store_writer import Filter
+from mirror.runtime.supervise import supervise
+from mirror.telemetry.logs import Log
+from mirror.workers import pod_events, pod_trouble
+from mirror.workers.pod_events import Warned
+from mirror.workers.pod_trouble import LONGEST_TEXT, Trouble
+
+MOST_PODS = 5_000
+"""Of pods in trouble so many are kept for each worker."""
+MOST_WARNINGS = 5_000
+MOST_COMPARED = 50
+"""Pods of one Job that are looked at, by name."""
+NEWEST_SECONDS = 600.0
+"""A warning that has not been repeated for so long is over: controllers and kubelets repeat theirs more often."""
+LOOKS_WAITING = 100
+"""So many pods wait to be asked for whose they are; more warnings about unknown ones are left out."""
+BY_SOURCE = "source"
+
+
+@dataclass(frozen=True, slots=True)
+class PodHost:
+    """What the watches of pods need of their worker."""
+
+    worker: str
+    clock: Clock
+    origin: str
+    """The management cluster's, by whose label pods of mirrors are found."""
+    on_change: Callable[[str], None]
+    """Called with the uid of a source whose pods have another trouble than before."""
+    source_of_mirror: Callable[[str, str, str, str], str | None]
+    """The uid of the source whose mirror has this kind, namespace, name and uid."""
+
+
+class _Note(msgspec.Struct, frozen=True, gc=False):
+    """A warning: about one pod, or (``pod`` empty) about pods that cannot be created."""
+
+    source: str
+    pod: str
+    trouble: Trouble
+    noted_at: float
+
+
+class PodWatches:
+    """Which pods of which source are in trouble.
+
+    Invariants: ``_store`` holds pods in trouble only, ``MOST_PODS`` at most; ``_notes`` holds warnings by the uid of
+    what they are about, ``MOST_WARNINGS`` at most, and ``_noted`` the same uids by source.
+    """
+
+    def __init__(self, host: PodHost, *, log: Log) -> None:
+        self._host = host
+        self._log = log
+        self._store = Store({BY_SOURCE: lambda pod: (pod.labels[names.SOURCE_UID],)})
+        self._notes: OrderedDict[str, _Note] = OrderedDict()
+        self._noted: dict[str, set[str]] = {}
+        self._condensed: tuple[Object | None, Object | None] = (None, None)
+        self._unknown: asyncio.Queue[Warned] = asyncio.Queue(LOOKS_WAITING)
+        self._refused = ""
+
+    @property
+    def refused(self) -> str:
+        """Why the worker does not let us watch pods; empty while it does."""
+        return self._refused
+
+    # -- watching -----------------------------------------------------------------------------------------------------
+
+    async def run(self, client: Callable[[], Client], namespaces: Iterable[str | None]) -> None:
+        """Keep what is known, until cancelled."""
+        where = tuple(namespaces)
+        informers = Informers(
+            {
+                f"pods of {self._host.worker} in {namespace or '*'}": Informer(
+                    Scope(PODS, namespace, f"{names.ORIGIN}={self._host.origin}"),
+                    self._store,
+                    client=client,
+                    hooks=InformerHooks(self._on_pod, self._on_event, self._on_refused, self._on_healthy),
+                    wanted=Filter(accept=self._accepts, keep=self._kept),
+                )
+                for namespace in where
+            },
+            log=self._log,
+        )
+        async with asyncio.TaskGroup() as scope:
+            scope.create_task(informers.run(), name=f"pods {self._host.worker}")
+            for namespace in where:
+                follow = partial(
+                    pod_events.follow, client, namespace, take=self._on_warning, on_trouble=self._on_refused
+                )
+                name = f"warnings {self._host.worker} in {namespace or '*'}"
+                scope.create_task(supervise(name, follow, log=self._log), name=name)
+            scope.create_task(self._look_up(client), name=f"owners of pods {self._host.worker}")
+
+    def _accepts(self, pod: Object) -> bool:
+        kept = self._condense(pod)
+        if kept is None:
+            return False
+        return len(self._store) < MOST_PODS or self._store.get(pod.metadata.namespace, pod.metadata.name) is not None
+
+    def _kept(self, pod: Object) -> Object:
+        kept = self._condense(pod)
+        assert kept is not None
+        return kept
+
+    def _condense(self, pod: Object) -> Object | None:
+        """Once for each object: it is asked for twice."""
+        if self._condensed[0] is not pod:
+            self._condensed = (pod, pod_trouble.condensed(pod))
+        return self._condensed[1]
+
+    def _on_pod(self, old: Object | None, new: Object | None, change: Change) -> None:
+        found = new or old
+        if found is not None and (old is None or new is None or bytes(old.status) != bytes(new.status)):
+            self._host.on_change(found.labels[names.SOURCE_UID])
+
+    def _on_event(self, event: WatchEvent) -> None:
+        """What was warned of is over once the pod runs or has gone, and that none can be created with a new one."""
+        pod = event.object
+        if not self._notes:
+            return
+        is_waiting = event.type != "DELETED" and b'"phase":"Pending"' in bytes(pod.status)
+        if pod.metadata.uid in self._notes and not is_waiting:
+            self._forget(pod.metadata.uid)
+        source = pod.labels.get(names.SOURCE_UID, "")
+        for uid in tuple(self._noted.get(source, ())):
+            if not self._notes[uid].pod and event.type == "ADDED":
+                self._forget(uid)
+
+    # -- warnings -----------------------------------------------------------------------------------------------------
+
+    def _on_warning(self, warned: Warned) -> None:
+        if warned.seconds_ago(self._host.clock.now()) > NEWEST_SECONDS:
+            return
+        about = warned.about
+        if about.kind == "Pod" and warned.reason in pod_trouble.EVENTS:
+            known = self._notes.get(about.uid)
+            if known is not None:
+                self._note_pod(known.source, warned)
+            elif not self._unknown.full():
+                self._unknown.put_nowait(warned)
+        elif warned.reason == "FailedCreate":
+            source = self._host.source_of_mirror(about.kind, about.namespace, about.name, about.uid)
+            if source is not None:
+                text = " ".join((warned.message or "").split()).removeprefix("Error creating: ")
+                reason = Reason.QUOTA_EXCEEDED if "exceeded quota" in text else Reason.PODS_FORBIDDEN
+                self._note(about.uid, _Note(source, "", Trouble(reason, _shortened(text)), self._now()))
+
+    def _note_pod(self, source: str, warned: Warned) -> None:
+        reason = pod_trouble.EVENTS[warned.reason or ""]
+        text = clean(" ".join((warned.message or "").split()), longest=LONGEST_TEXT)
+        self._note(warned.about.uid, _Note(source, warned.about.name, Trouble(reason, text), self._now()))
+
+    async def _look_up(self, client: Callable[[], Client]) -> None:
+        """Find out whose the pods are that warnings are about: no event carries labels."""
+        while True:
+            warned = await self._unknown.get()
+            about = warned.about
+            try:
+                pod = await client().send_object(requests.get(PODS, about.name, namespace=about.namespace))
+            except NotFound:
+                continue
+            except KubeError as error:
+                self._log.debug("pod not read", error=error)
+                await asyncio.sleep(1.0)
+                continue
+            is_ours = pod.metadata.uid == about.uid and pod.labels.get(names.ORIGIN) == self._host.origin
+            source = pod.labels.get(names.SOURCE_UID) if is_ours else None
+            if source and b'"phase":"Pending"' in bytes(pod.status):
+                self._note_pod(source, warned)
+
+    def _note(self, uid: str, note: _Note) -> None:
+        before = self._notes.pop(uid, None)
+        self._notes[uid] = note
+        self._noted.setdefault(note.source, set()).add(uid)
+        if len(self._notes) > MOST_WARNINGS:
+            self._forget(next(iter(self._notes)))
+        if before is None or before.trouble != note.trouble:
+            self._host.on_change(note.source)
+
+    def _forget(self, uid: str) -> None:
+        note = self._notes.pop(uid, None)
+        if note is None:
+            return
+        left = self._noted[note.source]
+        left.discard(uid)
+        if not left:
+            del self._noted[note.source]
+        self._host.on_change(note.source)
+
+    def forget_source(self, uid: str) -> None:
+        """A source is over, or gone: warnings about it are, too."""
+        for about in tuple(self._noted.get(uid, ())):
+            self._forget(about)
+
+    # -- what is shown ------------------------------------------------------------------------------------------------
+
+    def obstruction_of(self, source: str, *, is_stalled: bool) -> Obstruction | None:
+        """What keeps the pods of a source from running, the worst first; None: nothing that is known.
+
+        Args:
+            source: its uid.
+            is_stalled: none of its pods has succeeded yet, or runs: pods that have failed are worth telling.
+        """
+        waiting: list[tuple[str, Trouble]] = []
+        failed: list[tuple[str, Trouble]] = []
+        for namespace, name in sorted(self._store.names(BY_SOURCE, source))[:MOST_COMPARED]:
+            if (kept := self._store.get(namespace, name)) is not None:
+                trouble = pod_trouble.stored_trouble(kept)
+                (failed if trouble.has_failed else waiting).append((name, trouble))
+        for uid in sorted(self._noted.get(source, ())):
+            note = self._notes[uid]
+            if self._now() - note.noted_at <= NEWEST_SECONDS:
+                waiting.append((note.pod, note.trouble))
+        if waiting:
+            return self._told(*waiting[0])
+        if failed and is_stalled:
+            return self._told(*failed[-1])
+        return None
+
+    def _told(self, pod: str, trouble: Trouble) -> Obstruction:
+        worker = self._host.worker
+        what = f"pod {clean(pod)}" if pod else "pods cannot be created"
+        return Obstruction(trouble.reason, f"worker {worker}: {what}: {trouble.text}")
+
+    def _now(self) -> float:
+        return self._host.clock.monotonic()
+
+    def _on_refused(self, error: KubeError) -> None:
+        text = str(error)
+        if text != self._refused:
+            self._refused = text
+            self._log.warning("pods are not watched", worker=self._host.worker, error=error)
+
+    def _on_healthy(self) -> None:
+        self._refused = ""
+
+
+def _shortened(text: str) -> str:
+    """What was refused, without the name that a pod would have had: each attempt has another one."""
+    head, marker, rest = text.partition(" is forbidden: ")
+    return clean(rest if marker and head.startswith("pods ") else text, longest=LONGEST_TEXT)

@@ -1,0 +1,192 @@
+"""What keeps the pods of a mirror from running is told on its source, and goes with the trouble (D22)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from doubles.jobs import Body, job
+from doubles.refusals import forbidden
+from doubles.world import WAITING, RunningManager, World, manager_of, two_workers
+
+from mirror.kinds.base import MirrorTransform
+from mirror.model import names
+
+pytestmark = pytest.mark.looptime
+
+SPEC = {"containers": [{"name": "main", "image": "nope:1"}]}
+IMAGE = {"name": "main", "image": "nope:1", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}
+PULLING = {"phase": "Pending", "containerStatuses": [IMAGE]}
+RUNS = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
+CREATING = {
+    "phase": "Pending",
+    "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}],
+}
+
+
+def watching(world_origin: str) -> dict[str, Any]:
+    return {"transform": MirrorTransform(world_origin, label_pods=True)}
+
+
+@asynccontextmanager
+async def watched() -> AsyncIterator[tuple[World, RunningManager]]:
+    world = World()
+    world.add_worker("east")
+    async with manager_of(world, **watching(world.origin)) as manager:
+        world.create(job())
+        await manager.settle()
+        world.controller("east").start("train")
+        await manager.settle()
+        yield world, manager
+
+
+def pod(world: World, name: str, status: Body, **metadata: Any) -> Body:
+    """A pod of the mirror, as its controller makes it: with the labels of the template."""
+    mirror = world.mirror("east")
+    assert mirror is not None
+    labels = mirror["spec"]["template"]["metadata"]["labels"]
+    metadata = {"name": name, "namespace": "default", "labels": labels, **metadata}
+    made = world.workers["east"].server.put("pods", {"metadata": metadata, "spec": SPEC})
+    set_status(world, name, status)
+    return made
+
+
+def set_status(world: World, name: str, status: Body) -> None:
+    world.workers["east"].server.edit("pods", name, lambda body: body.update(status=status), "default")
+
+
+def warn(world: World, about: Body, kind: str, reason: str, message: str, *, at: datetime | None = None) -> None:
+    metadata = about["metadata"]
+    event = {
+        "metadata": {"name": f"{metadata['name']}.{reason}", "namespace": "default"},
+        "involvedObject": {"kind": kind, "namespace": "default", "name": metadata["name"], "uid": metadata["uid"]},
+        "type": "Warning",
+        "reason": reason,
+        "message": message,
+        "lastTimestamp": (at or world.workers["east"].clock.now()).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    world.workers["east"].server.put("events", event)
+
+
+def told(world: World) -> tuple[str, str] | None:
+    """The reason and the message of the condition."""
+    listed = world.source()["status"]["conditions"]
+    found = next((one for one in listed if one["type"] == names.PROGRESSING), None)
+    return (found["reason"], found["message"]) if found else None
+
+
+async def test_an_image_that_cannot_be_pulled_is_told_until_it_can() -> None:
+    """By condition, annotation and one event; the kubelet's two reasons for one trouble are one."""
+    async with watched() as (world, manager):
+        pod(world, "train-a", PULLING)
+        await manager.settle(1)
+        text = "worker east: pod train-a: container main: image nope:1: not found"
+        assert told(world) == ("ImagePullBackOff", text)
+        assert world.annotation(WAITING) == text
+        assert world.texts("ImagePullBackOff") == [text]
+        writes = world.writes()
+        waiting = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "nope:1": ErrImagePull: not found'}
+        set_status(
+            world, "train-a", {"phase": "Pending", "containerStatuses": [IMAGE | {"state": {"waiting": waiting}}]}
+        )
+        await manager.settle(30)
+        assert world.writes() == writes
+        set_status(world, "train-a", RUNS)
+        await manager.settle(1)
+        assert told(world) is None
+        assert world.annotation(WAITING) is None
+
+
+async def test_a_volume_that_cannot_be_mounted_is_told_by_events_alone() -> None:
+    """Its pod says ContainerCreating; whose it is, is read from the pod."""
+    async with watched() as (world, manager):
+        made = pod(world, "train-a", CREATING)
+        await manager.settle(1)
+        assert told(world) is None
+        warn(world, made, "Pod", "FailedMount", 'MountVolume.SetUp failed for volume "c": configmap "cfg" not found')
+        await manager.settle(1)
+        found = told(world)
+        assert found is not None
+        assert found[0] == "FailedMount"
+        assert 'configmap "cfg" not found' in found[1]
+        set_status(world, "train-a", RUNS)
+        await manager.settle(1)
+        assert told(world) is None
+
+
+async def test_pods_that_may_not_be_created_are_told_until_one_is() -> None:
+    """A quota or an admission policy on pods; only the Job's own events say so."""
+    async with watched() as (world, manager):
+        mirror = world.mirror("east")
+        assert mirror is not None
+        text = 'Error creating: pods "train-x7k2p" is forbidden: exceeded quota: few, requested: pods=1, used: pods=3'
+        warn(world, mirror, "Job", "FailedCreate", text)
+        await manager.settle(1)
+        message = "worker east: pods cannot be created: exceeded quota: few, requested: pods=1, used: pods=3"
+        assert told(world) == ("QuotaExceeded", message)
+        pod(world, "train-a", CREATING)
+        await manager.settle(1)
+        assert told(world) is None
+
+
+async def test_warnings_of_long_ago_and_of_others_are_none_of_ours() -> None:
+    async with watched() as (world, manager):
+        mirror = world.mirror("east")
+        assert mirror is not None
+        warn(world, mirror, "Job", "FailedCreate", "no", at=datetime(2020, 1, 1, tzinfo=UTC))
+        other = world.workers["east"].server.put(
+            "pods", {"metadata": {"name": "o", "namespace": "default"}, "spec": SPEC}
+        )
+        warn(world, other, "Pod", "FailedMount", "no")
+        stranger = world.workers["east"].server.put("jobs", job("stranger"))
+        warn(world, stranger, "Job", "FailedCreate", "no")
+        await manager.settle(5)
+        assert told(world) is None
+
+
+async def test_a_job_whose_pods_fail_and_none_runs_is_told() -> None:
+    async with watched() as (world, manager):
+        ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+        pod(world, "train-a", {"phase": "Failed", "containerStatuses": [{"name": "main", "state": ended}]})
+        await manager.settle(1)
+        assert told(world) is None  # another one runs
+        world.workers["east"].server.edit("jobs", "train", lambda body: body["status"].update(failed=2), "default")
+        await manager.settle(1)
+        assert told(world) == ("OOMKilled", "worker east: pod train-a: container main: OOMKilled, exit code 137")
+
+
+async def test_without_watching_pods_that_stay_unready_are_told_after_a_minute() -> None:
+    """No permission is needed, nothing is on the template, and no pod or event is asked for."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle()
+        worker = world.placed()
+        assert worker is not None
+        world.controller(worker).start("train")
+        body = world.mirror(worker)
+        assert body is not None
+        assert names.ORIGIN not in (body["spec"]["template"]["metadata"].get("labels") or {})
+        world.workers[worker].server.edit("jobs", "train", lambda body: body["status"].update(ready=0), "default")
+        await manager.settle(50)
+        assert told(world) is None
+        await manager.settle(15)
+        assert told(world) == ("PodsNotReady", f"pods on worker {worker} are not ready")
+        world.workers[worker].server.edit("jobs", "train", lambda body: body["status"].update(ready=1), "default")
+        await manager.settle(1)
+        assert told(world) is None
+        assert not [sent for sent in world.workers[worker].sent if "pods" in sent.path or "events" in sent.path]
+
+
+async def test_a_refusal_to_watch_pods_loses_no_worker() -> None:
+    """D12: the rest goes on."""
+    world = World()
+    east = world.add_worker("east")
+    for verb in ("watch", "list"):
+        east.arrange(verb, "pods", forbidden(), times=99)
+    async with manager_of(world, **watching(world.origin)) as manager:
+        world.create(job())
+        await manager.settle(30)
+        assert world.mirrors() == ["east"]
