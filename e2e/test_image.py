@@ -92,7 +92,7 @@ def test_it_reads_the_configuration_that_is_mounted(installed: Path, tmp_path: P
     """The command of the Deployment gets as far as looking for its cluster, says what is missing, and ends."""
     deployment = yaml.safe_load((TOP / "deploy/kustomize/base/deployment.yaml").read_text())
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    file = Path("/tmp") / f"{tmp_path.name}.yaml"
+    file = Path("/tmp") / f"{tmp_path.parent.name}-{tmp_path.name}.yaml"
     file.write_text((TOP / "deploy/kustomize/base/mirror.yaml").read_text() + "kubeconfig: /nowhere\n")
     try:
         arguments = [str(file) if part.startswith("/etc/") else part for part in container["args"]]

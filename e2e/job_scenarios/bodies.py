@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from e2e.controlplane.client import Json
@@ -108,7 +108,13 @@ def running(pod: Json, *, is_ready: bool = True) -> Json:
 
 
 def ended(
-    pod: Json, phase: str, *, exit_code: int, container: str | None = None, conditions: Mapping[str, str] | None = None
+    pod: Json,
+    phase: str,
+    *,
+    exit_code: int,
+    container: str | None = None,
+    conditions: Mapping[str, str] | None = None,
+    seconds_ago: float = 0.0,
 ) -> Json:
     """The status of a pod that has ended.
 
@@ -118,11 +124,13 @@ def ended(
         exit_code: of its containers.
         container: the only one with this code, be it an init container; others ended with 0.
         conditions: more conditions, type → status.
+        seconds_ago: since it ended.
     """
+    at = _now(seconds_ago)
 
     def entry(name: str) -> Json:
         code = exit_code if container in (None, name) else 0
-        return _container(name, {"terminated": {"exitCode": code, "startedAt": _now(), "finishedAt": _now()}})
+        return _container(name, {"terminated": {"exitCode": code, "startedAt": at, "finishedAt": at}})
 
     more = [_condition(kind, status) for kind, status in (conditions or {}).items()]
     status: Json = {"phase": phase, "conditions": [_condition("Ready", "False"), *more]}
@@ -153,5 +161,5 @@ def _condition(kind: str, status: str) -> Json:
     return {"type": kind, "status": status, "lastTransitionTime": _now()}
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _now(seconds_ago: float = 0.0) -> str:
+    return (datetime.now(UTC) - timedelta(seconds=seconds_ago)).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -231,12 +231,24 @@ class Stage:
         await self._report("succeed", pods, lambda pod: bodies.ended(pod, "Succeeded", exit_code=0))
 
     async def fail(
-        self, *pods: str, exit_code: int = 1, container: str | None = None, conditions: Mapping[str, str] | None = None
+        self,
+        *pods: str,
+        exit_code: int = 1,
+        container: str | None = None,
+        conditions: Mapping[str, str] | None = None,
+        seconds_ago: float = 0.0,
     ) -> None:
         """They end badly; see ``bodies.ended``."""
 
         def status(pod: Json) -> Json:
-            return bodies.ended(pod, "Failed", exit_code=exit_code, container=container, conditions=conditions)
+            return bodies.ended(
+                pod,
+                "Failed",
+                exit_code=exit_code,
+                container=container,
+                conditions=conditions,
+                seconds_ago=seconds_ago,
+            )
 
         await self._report(f"fail with {exit_code}", pods, status)
 

@@ -135,8 +135,7 @@ class Both:
             if self.uids[about.key] == about.uid:
                 assert ask(real, about) == model.given[about.key]
                 return
-            del model.given[about.key]
-            model.serve()
+            del model.given[about.key]  # served in the next turn, when it waits itself
         self.uids[about.key] = about.uid
         model.waiting[about.key] = about
         model.serve()

@@ -166,6 +166,9 @@ class Drill:
         stored = self.stored(found)
         return StatusSummary(stored.placed_worker, stored.is_finished, stored.mirror_uid)
 
+    def has_unready_pods(self, found: Object) -> bool:
+        return False
+
     def progress(self, found: Object) -> Progress:
         stored = self.stored(found)
         end = next(filter(None, (_of(stored.status, one) for one in _ENDS)), None)

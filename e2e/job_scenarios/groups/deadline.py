@@ -22,7 +22,7 @@ async def a_deadline_ends_running_pods(stage: Stage) -> None:
 @scenario("B3; activeDeadlineSeconds times-out before any pod starts", is_for_kills=False)
 async def a_deadline_ends_unscheduled_pods(stage: Stage) -> None:
     """Unscheduled pods go at once, and the Job fails in the same sync or soon after."""
-    await stage.create(job(node=None, activeDeadlineSeconds=5))
+    await stage.create(job(node=None, activeDeadlineSeconds=20))  # long enough for a slow machine to see the pod
     await stage.pods(1)
     await stage.until(has("Failed"))
 
