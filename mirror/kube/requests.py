@@ -49,7 +49,6 @@ class Request:
     query: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     content_type: str | None = None
-    accept: str = JSON
     deadline_seconds: float = DEADLINE_SECONDS
     urgent: bool = False
     """Leases and probes: do not wait for the client-side rate limit."""
@@ -60,6 +59,7 @@ class Request:
     """The longest answer that is taken; None: what is usual for its verb."""
     any_replica: bool = False
     """A write that a replica without the Lease may send, too: a review, or what all replicas keep."""
+    accept: str = JSON
 
     @property
     def needs_permit(self) -> bool:
