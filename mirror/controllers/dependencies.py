@@ -8,7 +8,8 @@ contents are kept, and none get into a text or a log.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -55,8 +56,12 @@ class KnownCopy:
     """Of its original (``Contents.version``)."""
 
 
-Sent = tuple[Name, ...]
-"""The copies of ours that a mirror is to own."""
+Sent = Mapping[Name, Contents]
+"""The copies of ours that a mirror is to own, with their originals."""
+PREFETCH_SECONDS = 1.0
+MOST_PREFETCHED = 64
+MOST_PREFETCHED_BYTES = 64 * 1024
+"""Of one source; what is larger is read when it is needed."""
 
 
 class Dependencies:
@@ -68,6 +73,8 @@ class Dependencies:
         self._log = context.environment.log
         # Spares a look at copies that sources share; of copies that exist, as the last round has seen.
         self.known: dict[Place, KnownCopy] = {}
+        # Originals that were read while a worker was recorded, until the mirror is created: by the source's uid.
+        self._prefetched: OrderedDict[str, tuple[float, Sent]] = OrderedDict()
         # Held while a copy is written; of places that are written or waited for.
         self._locks: dict[Place, tuple[asyncio.Lock, int]] = {}
 
@@ -84,6 +91,39 @@ class Dependencies:
         kinds = requested_kinds(source.annotations) & self._policy.allowed(source.metadata.namespace)
         return deciding.requested(kind.references(source), kinds) if kinds else {}
 
+    async def prefetch(self, seen: Snapshot) -> None:
+        """Read what goes along with a source while its worker is recorded; what cannot be read is left for later."""
+        try:
+            wanted = self.wanted_by(seen.source.kind, seen.source.found)
+        except BadCarry:
+            return
+        if not wanted or deciding.too_many(len(wanted)) is not None:
+            return
+        try:
+            async with asyncio.timeout(PREFETCH_SECONDS):
+                found = await self._originals(seen.source.found.metadata.namespace, wanted)
+        except (KubeError, TimeoutError):
+            return
+        if isinstance(found, Obstruction) or sum(one.size for one in found.values()) > MOST_PREFETCHED_BYTES:
+            return
+        self._prefetched[seen.source.uid] = self._t.environment.clock.monotonic(), found
+        if len(self._prefetched) > MOST_PREFETCHED:
+            self._prefetched.popitem(last=False)
+
+    def forget_prefetched(self, uid: str) -> None:
+        """No mirror is created now."""
+        self._prefetched.pop(uid, None)
+
+    def forget_old_prefetched(self) -> None:
+        """Of sources that went before their mirrors were made."""
+        oldest = self._t.environment.clock.monotonic() - PREFETCH_SECONDS
+        for uid in [uid for uid, (read_at, _) in self._prefetched.items() if read_at < oldest]:
+            del self._prefetched[uid]
+
+    def _take_prefetched(self, uid: str) -> Sent | None:
+        read_at, found = self._prefetched.pop(uid, (float("-inf"), None))
+        return found if self._t.environment.clock.monotonic() - read_at < PREFETCH_SECONDS else None
+
     # -- before a mirror is created ------------------------------------------------------------------------------------
 
     async def send(self, seen: Snapshot, worker: Worker) -> Sent | Obstruction | WorkerRefusal:
@@ -99,29 +139,37 @@ class Dependencies:
             return Obstruction(Reason.INVALID_ANNOTATION, f"annotation {names.CARRY}: {error}")
         self._tell_what_stays(seen)
         if not wanted:
-            return ()
+            return {}
         if (why := deciding.too_many(len(wanted))) is not None:
             return why
-        originals = await self._originals(source.metadata.namespace, wanted)
+        originals: Sent | Obstruction | None = self._take_prefetched(source.metadata.uid)
+        if originals is None:
+            originals = await self._originals(source.metadata.namespace, wanted)
         if isinstance(originals, Obstruction):
             return originals
         namespace = worker.namespace_of(source.metadata.namespace)
         notes = {deciding.note_of(source.metadata.uid): f"{kind.name}/{source.metadata.name}"}
         places = {name: Place(worker.name, namespace, name) for name in originals}
+        # One that is known to be there gets no note: the mirror soon owns it, and if it goes before, it is made again.
+        lacking = [name for name, place in places.items() if not self._is_known(place, originals[name])]
         async with asyncio.TaskGroup() as scope:
             tasks = {
-                name: scope.create_task(self._put_or_error(worker, place, originals[name], notes), name="copy")
-                for name, place in places.items()
+                name: scope.create_task(self._put_or_error(worker, places[name], originals[name], notes), name="copy")
+                for name in lacking
             }
         results = {name: task.result() for name, task in tasks.items()}
-        refusals = [one for one in results.values() if isinstance(one, WorkerRefusal)]
-        if refusals:
-            return refusals[0]
+        for result in results.values():
+            if isinstance(result, WorkerRefusal):
+                return result
         for result in results.values():
             if isinstance(result, KubeError):
                 worker.suspect(result)
                 raise result
-        return tuple(name for name, result in results.items() if result is True)
+        return {name: original for name, original in originals.items() if results.get(name, True) is True}
+
+    def _is_known(self, place: Place, original: Contents) -> bool:
+        known = self.known.get(place)
+        return known is not None and known.version == original.version
 
     def _tell_what_stays(self, seen: Snapshot) -> None:
         """The user has asked for something to go along that the settings keep here: an event, and nothing more."""
@@ -205,24 +253,10 @@ class Dependencies:
         """
         async with self.writing(place):
             try:
-                if await self._note(worker, place, original, notes):
-                    return True
                 return await self._create(worker, place, original, notes)
             except (Forbidden, NotFound, Invalid, BadRequest) as error:
                 text = f"{place.name}: {refusal_text(error)}"
                 return WorkerRefusal(text, Reason.DEPENDENCY_REFUSED, error)
-
-    async def _note(self, worker: Worker, place: Place, original: Contents, notes: Mapping[str, str]) -> bool:
-        """Note further sources on a copy that is known to be like its original; False: it is not known to be."""
-        known = self.known.get(place)
-        if known is None or known.version != original.version:
-            return False
-        try:
-            await self._patch(worker, place, {"metadata": {"uid": known.uid, "annotations": dict(notes)}})
-        except (NotFound, Conflict):
-            self.known.pop(place, None)
-            return False
-        return True
 
     async def _create(
         self, worker: Worker, place: Place, original: Contents, notes: Mapping[str, str]
@@ -294,21 +328,31 @@ class Dependencies:
         mirror_uid = self._t.state.memories.of(seen.source.uid).mirror_uid
         if not mirror_uid:
             return
-        places = [Place(worker.name, worker.namespace_of(seen.key.namespace), name) for name in copies]
-        await self.add_owner(worker, places, seen.source.kind, seen.source.found, mirror_uid)
-
-    async def add_owner(
-        self, worker: Worker, places: Iterable[Place], kind: Kind, source: Object, mirror_uid: str
-    ) -> None:
-        """Make a mirror an owner of copies, which are held for its source no more."""
+        kind, source, namespace = seen.source.kind, seen.source.found, worker.namespace_of(seen.key.namespace)
         async with asyncio.TaskGroup() as scope:
-            for place in places:
-                scope.create_task(self._add_one_owner(worker, place, kind, source, mirror_uid), name="own a copy")
+            for name, original in copies.items():
+                owning = self._own_or_copy(
+                    worker, Place(worker.name, namespace, name), original, kind, source, mirror_uid
+                )
+                scope.create_task(owning, name="own a copy")
 
-    async def _add_one_owner(self, worker: Worker, place: Place, kind: Kind, source: Object, mirror_uid: str) -> None:
-        known, resource = self.known.get(place), kind.resource
-        if known is None:
+    async def _own_or_copy(
+        self, worker: Worker, place: Place, original: Contents, kind: Kind, source: Object, mirror_uid: str
+    ) -> None:
+        """The last owner of a copy that sources share may have gone meanwhile, and the copy with it."""
+        if await self.add_owner(worker, place, kind, source, mirror_uid):
             return
+        try:
+            if await self.put(worker, place, original, {}) is not True:
+                return
+        except KubeError as error:
+            self._log.warning("copy not made again", worker=worker.name, object=place.name, error=error)
+            return
+        await self.add_owner(worker, place, kind, source, mirror_uid)
+
+    async def add_owner(self, worker: Worker, place: Place, kind: Kind, source: Object, mirror_uid: str) -> bool:
+        """Make a mirror an owner of a copy, which is held for its source no more; False: the copy is not there."""
+        resource = kind.resource
         owner = {
             "apiVersion": resource.api_version,
             "kind": resource.kind,
@@ -316,10 +360,17 @@ class Dependencies:
             "uid": mirror_uid,
         }
         async with self.writing(place):
+            known = self.known.get(place)
+            if known is None:
+                return False
             try:
                 await self._patch(worker, place, deciding.own_patch(known.uid, source.metadata.uid, owner))
+            except (NotFound, Conflict):
+                self.known.pop(place, None)
+                return False
             except KubeError as error:
                 self._log.warning("copy has no owner yet", worker=worker.name, object=place.name, error=error)
+        return True
 
     @asynccontextmanager
     async def writing(self, place: Place) -> AsyncIterator[None]:

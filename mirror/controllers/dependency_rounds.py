@@ -94,6 +94,7 @@ class DependencyRounds:
                         self._busy.add(worker.name)
                         scope.create_task(self._go_round(worker), name=f"copies on {worker.name}")
                 self._forget_unregistered()
+                self._dependencies.forget_old_prefetched()
 
     def _forget_unregistered(self) -> None:
         for place in [place for place in self._dependencies.known if place.worker not in self._registry.workers]:
@@ -203,7 +204,7 @@ class DependencyRounds:
             if need.mirror_uid not in owners and len(owners) < deciding.MOST_OWNERS:
                 if copy is not None and place not in self._dependencies.known:
                     self._know(place, copy)
-                await self._dependencies.add_owner(worker, [place], need.kind, need.source, need.mirror_uid)
+                await self._dependencies.add_owner(worker, place, need.kind, need.source, need.mirror_uid)
 
     async def _version_of(self, namespace: str, name: Name, found: Round) -> str | None:
         """An original's version, asked for once a round."""

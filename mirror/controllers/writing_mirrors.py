@@ -5,6 +5,8 @@ What a worker answers becomes a fact in ``memory``; what follows from that is de
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from mirror.controllers.refusing import WorkerRefusal, is_same_text, refusal_text, was_certainly_not_done
@@ -74,6 +76,26 @@ class MirrorWriter:
                 await self._create_after(self._dependencies, seen, worker)
         finally:
             self._creating.discard(key)
+
+    async def record(self, seen: Snapshot, recording: Awaitable[Object | None]) -> Object | None:
+        """Have a worker recorded and, meanwhile, what goes along read: the mirror then waits for copies alone."""
+        if self._dependencies is None or names.CARRY not in seen.source.found.annotations:
+            return await recording
+        written: Object | None = None
+        refused: KubeError | None = None
+        async with asyncio.TaskGroup() as scope:
+            reading = scope.create_task(self._dependencies.prefetch(seen), name="read what goes along")
+            try:
+                written = await recording
+            except KubeError as error:
+                refused = error  # raised outside of the group, which would wrap it
+            if written is None:
+                reading.cancel()
+        if written is None:
+            self._dependencies.forget_prefetched(seen.source.uid)
+        if refused is not None:
+            raise refused
+        return written
 
     async def _create_after(self, dependencies: Dependencies, seen: Snapshot, worker: Worker) -> None:
         """Create the mirror once everything that goes along is there; that is then owned by it (D27)."""

@@ -217,11 +217,6 @@ def update_operations(name: Name, there: Contents, original: Contents) -> list[M
     return [version, *operations]
 
 
-def hold_patch(copy_uid: str, source_uid: str, source: str) -> dict[str, Any]:
-    """The strategic merge patch that notes a source on a copy, if it is still this one."""
-    return {"metadata": {"uid": copy_uid, "annotations": {note_of(source_uid): source}}}
-
-
 def own_patch(copy_uid: str, source_uid: str, owner: Mapping[str, str]) -> dict[str, Any]:
     """The strategic merge patch that makes a mirror an owner of a copy, in place of the note; others stay owners."""
     annotations = {note_of(source_uid): None}

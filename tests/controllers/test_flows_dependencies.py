@@ -479,3 +479,71 @@ async def test_a_server_failure_while_copying_is_tried_again() -> None:
         assert world.mirrors() == ["east"]
         assert world.placed() == "east"
         assert all(owners(copy) == {"train"} for copy in copies(world).values())
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(Refused(409, "Conflict"), id="a conflict"),
+        pytest.param(Refused(503, "ServiceUnavailable"), id="a failing server"),
+        pytest.param(Fault.LOSE_ANSWER, id="a lost answer"),
+    ],
+)
+async def test_a_record_that_does_not_go_well_is_tried_again(fault: Refused | Fault) -> None:
+    """What goes along is read meanwhile, and hides no error of the write."""
+    async with one_worker() as (world, manager):
+        world.management.arrange("patch", "jobs", fault)
+        world.create(training())
+        await manager.settle(40)
+        assert world.mirrors() == ["east"]
+        assert all(owners(copy) == {"train"} for copy in copies(world).values())
+        assert len(copies(world)) == 3
+
+
+async def test_a_shared_copy_costs_a_read_here_and_one_write_there() -> None:
+    """§4: what is read is read while the worker is recorded; a copy that is there gets another owner."""
+    async with one_worker() as (world, manager):
+        world.create(training("one"))
+        await manager.settle()
+        here, there = len(world.management.sent), len(world.workers["east"].sent)
+        world.create(training("two"))
+        await manager.settle()
+        read = [one for one in world.management.sent[here:] if one.verb == "get"]
+        written = [
+            one.verb for one in world.workers["east"].sent[there:] if one.verb != "get" or "/default/" in one.path
+        ]
+        assert len(read) == 3
+        assert written == ["create", "patch", "patch", "patch"]
+
+
+async def test_a_shared_copy_that_goes_at_the_last_moment_is_made_again() -> None:
+    """Its last owner went, and the collector with it, before the next mirror owned it."""
+    async with one_worker() as (world, manager):
+        world.create(training("one"))
+        await manager.settle()
+        world.delete("one")
+        await manager.settle()
+        collect(world)
+        assert copies(world) == {}
+        world.create(training("two"))
+        await manager.settle()
+        assert sorted(copies(world)) == ["builder", "settings", "token"]
+        assert all(owners(copy) == {"two"} for copy in copies(world).values())
+
+
+async def test_nothing_is_kept_of_sources_that_are_gone() -> None:
+    """D29: what was read for them, and what is known of their copies."""
+    async with one_worker() as (world, manager):
+        for number in range(5):
+            world.create(training(f"j{number}"))
+            await manager.settle(0.005)
+            world.delete(f"j{number}")
+        await manager.settle(10)
+        collect(world)
+        await manager.settle(130)
+        dependencies = manager.mirroring._parts.applier._mirrors._dependencies
+        assert dependencies is not None
+        assert copies(world) == {}
+        assert dependencies.known == {}
+        assert not dependencies._locks
+        assert not dependencies._prefetched
