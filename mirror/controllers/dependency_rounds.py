@@ -22,8 +22,8 @@ from mirror.decide.mirror_verdict import is_too_many
 from mirror.kinds.base import Kind
 from mirror.kinds.dependencies import RESOURCES, BadCarry, DependencyPolicy
 from mirror.kube import requests
-from mirror.kube.errors import Conflict, Forbidden, KubeError, NotFound
-from mirror.kube.objects import Meta, Object
+from mirror.kube.errors import Conflict, Forbidden, KubeError, NotFound, TooLarge
+from mirror.kube.objects import Meta, Object, size_of
 from mirror.kube.requests import Rank
 from mirror.kube.watch import list_pages
 from mirror.model import names
@@ -32,6 +32,8 @@ from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
 _AT_A_TURN = 50
+MOST_LISTED_BYTES = 64 * 2**20
+"""Of the metadata of a worker's copies: more is no worker's that we filled (D29)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Round:
     """What one round over a worker has found."""
 
     copies: dict[Place, Meta] = field(default_factory=dict)
+    bytes_listed: int = 0
     is_whole: bool = True
     """Everything could be listed: what is not among the copies is not there."""
     needs: dict[Place, list[Need]] = field(default_factory=dict)
@@ -155,6 +158,9 @@ class DependencyRounds:
             )
             async for page in pages:
                 for one in page.objects:
+                    found.bytes_listed += size_of(one)
+                    if found.bytes_listed > MOST_LISTED_BYTES:
+                        raise TooLarge("its copies take more bytes than are looked at")
                     if deciding.is_copy(one.metadata, origin=origin):
                         place = Place(worker.name, one.metadata.namespace, Name(kind_name, one.metadata.name))
                         found.copies[place] = one.metadata

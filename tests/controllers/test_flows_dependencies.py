@@ -13,6 +13,7 @@ from doubles.refusals import Refused, forbidden
 from doubles.transport import Fault
 from doubles.world import WAITING, RunningManager, World, manager_of
 
+from mirror.controllers import dependency_rounds
 from mirror.kinds.base import MirrorTransform
 from mirror.kinds.dependencies import DependencyPolicy
 from mirror.model import names
@@ -456,6 +457,23 @@ async def test_a_sweep_that_would_delete_too_much_halts() -> None:
         await manager.settle(130)
         assert len(copies(world)) == 25
         assert world.events() == ["SweepHalted"]
+
+
+async def test_a_worker_that_lists_too_much_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D29: what it says it has is bounded, and nothing is concluded from a part of it."""
+    monkeypatch.setattr(dependency_rounds, "MOST_LISTED_BYTES", 4000)
+    async with one_worker() as (world, manager):
+        world.create(training())
+        await manager.settle()
+        for number in range(9):
+            metadata = {"name": f"c{number}", "namespace": "default", "annotations": {names.COPY_OF: "u/1"}}
+            world.workers["east"].server.put(
+                "configmaps", {"metadata": metadata | {"labels": {names.ORIGIN: world.origin}}}
+            )
+        writes = world.writes()
+        await manager.settle(130)
+        assert world.writes() == writes
+        assert len(copies(world)) == 12
 
 
 async def test_another_managements_copy_is_foreign() -> None:
