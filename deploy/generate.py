@@ -26,6 +26,7 @@ WHEN = {
     "management": "",
     "management-tokens": ".Values.config.workers.renewTokens",
     "management-create-namespaces": '(dig "createNamespaces" false .Values.config.workers)',
+    "management-dependencies": '(dig "dependencies" dict .Values.config)',
     "https": '(and (include "jobmirror.https" .) (not .Values.certManager.enabled))',
     "webhook": ".Values.config.webhook.enabled",
     "access": ".Values.config.access.enabled",
@@ -41,13 +42,17 @@ UNLESS = {
     "jobmirror-manager": ".Values.config.namespaces",
     "jobmirror-webhook": ".Values.config.namespaces",
     "jobmirror-webhook-authority": ".Values.certManager.enabled",
+    "jobmirror-manager-copies-configmaps": '(not (dig "dependencies" "configMaps" false .Values.config))',
+    "jobmirror-manager-copies-secrets": '(not (dig "dependencies" "secrets" false .Values.config))',
+    "jobmirror-manager-copies-serviceaccounts": '(not (dig "dependencies" "serviceAccounts" false .Values.config))',
 }
-"""ClusterRoles that something else takes the place of: namespaced Roles, or cert-manager."""
+"""ClusterRoles that something else takes the place of (namespaced Roles, or cert-manager), or that are not needed."""
 
 COPIES = {
     "management": "base/rbac.yaml",
     "management-tokens": "base/tokens.yaml",
     "management-create-namespaces": "components/create-namespaces/rbac.yaml",
+    "management-dependencies": "components/dependencies/rbac.yaml",
     "https": "components/own-certificates/rbac.yaml",
     "webhook": "components/webhook/rbac.yaml",
     "access": "components/access/rbac.yaml",

@@ -64,6 +64,7 @@ def on_management(settings: Json) -> list[str]:
     enabled = {part for part in _RIGHTS_OF if settings.get(part, {}).get("enabled")}
     files = ["management", *(["management-tokens"] if _renews_tokens(settings) else [])]
     files += ["management-create-namespaces"] if settings.get("workers", {}).get("createNamespaces") else []
+    files += ["management-dependencies"] if settings.get("dependencies") else []
     files += [file for part, file in _RIGHTS_OF.items() if part in enabled]
     if enabled & {"webhook", "access"}:
         files.append("https")
@@ -78,6 +79,7 @@ def on_worker(settings: Json) -> list[str]:
         "worker-namespaced" if settings.get("namespaces") else "worker",
         *(["worker-tokens"] if _renews_tokens(settings) else []),
         *(["worker-pods"] if settings.get("workers", {}).get("watchPods") == "labelled" else []),
+        *(["worker-dependencies"] if settings.get("dependencies") else []),
         *(["worker-logs"] if settings.get("access", {}).get("enabled") else []),
     ]
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import aiohttp
 
-from e2e.controlplane.client import JSON_PATCH, Client, Json
+from e2e.controlplane.client import JSON_PATCH, Client, Json, StatusError
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import JOB_CONTROLLERS, MANAGEMENT, WORKER
 from e2e.controlplane.kubeconfigs import read_kubeconfig
@@ -34,6 +35,11 @@ _ACCESS = {"access": {"enabled": True, "url": "https://jobmirror.example"}}
 _HTTPS = {"webhook": {"enabled": True}, "https": {"listen": "127.0.0.1:0"}}
 SERVING: Json = {**_HTTPS, **_ACCESS, "workers": {"createNamespaces": True}}
 """Settings with which rights on whom to trust, users and pods come in."""
+COPYING: Json = {
+    "dependencies": {"configMaps": True, "secrets": True, "serviceAccounts": True, "interval": "2s"},
+    "sweep": {"interval": "2s"},
+}
+"""Settings with which what pods refer to goes along."""
 
 
 def chosen_settings(namespace: str) -> Json:
@@ -127,6 +133,66 @@ async def serving_life(manager: ManagerProcess, scene: Scene) -> None:
         assert await _ask(manager, one + what, headers) == 200, what
     # A log takes a kubelet. That it was asked for is seen by who looks at the worker's audit log.
     await _ask(manager, f"{one}/log?pod={pod['metadata']['name']}", headers)
+
+
+NEEDED: Mapping[str, Json] = {
+    "configmaps": {"metadata": {"name": "settings"}, "data": {"level": "1"}},
+    "secrets": {"metadata": {"name": "token"}, "stringData": {"key": "first"}},
+    "serviceaccounts": {"metadata": {"name": "builder"}, "automountServiceAccountToken": False},
+}
+"""What the pods of ``needing`` need, by resource."""
+
+
+def needing(name: str, managed_by: str, *, run_for: str = "300ms") -> Json:
+    """A Job whose pods refer to one object of each kind that goes along."""
+    body = job(name, managed_by, annotations={"carry": ",".join(NEEDED)}, run_for=run_for)
+    pod = body["spec"]["template"]["spec"]
+    pod["serviceAccountName"] = "builder"
+    pod["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "token"}}]
+    return body
+
+
+async def copying_life(manager: ManagerProcess, scene: Scene) -> None:
+    """Copies that are made, shared, changed, and never owned, of which each kind's are deleted by the sweep."""
+    (worker,) = scene.workers
+    here, there = scene.client, scene.client_of(worker)
+    core = f"/api/v1/namespaces/{scene.namespace}"
+    for plural, body in NEEDED.items():
+        await here.create(f"{core}/{plural}", body)
+    await scene.create(needing("one", manager.managed_by, run_for="never"))
+    await scene.source_until("one", runs())
+    changes: Mapping[str, Json] = {
+        "configmaps": {"data": {"level": "2"}},
+        "secrets": {"data": {"key": "c2Vjb25k"}},
+        "serviceaccounts": {"automountServiceAccountToken": True},
+    }
+    for plural, change in changes.items():
+        path = f"{core}/{plural}/{NEEDED[plural]['metadata']['name']}"
+        await here.merge(path, change)
+        await until(partial(there.get, path), partial(_has, change))
+    # A second Job shares them; after a restart nobody remembers that they are there.
+    await manager.restart()
+    await scene.create(needing("two", manager.managed_by, run_for="never"))
+    await scene.source_until("two", runs())
+    # Copies that were made for a Job which went before it had a mirror.
+    for plural in NEEDED:
+        marks = {names.COPY_OF: "u/1", f"{names.COPIED_FOR}u": "Job/gone"}
+        metadata = {"name": "left", "labels": {names.ORIGIN: manager.identity.origin}, "annotations": marks}
+        await there.create(f"{core}/{plural}", {"metadata": metadata})
+    for plural in NEEDED:
+        await until(partial(_is_gone, there, f"{core}/{plural}/left"), bool)
+
+
+def _has(change: Json, found: Json) -> bool:
+    return change.items() <= found.items()
+
+
+async def _is_gone(client: Client, path: str) -> bool:
+    try:
+        await client.get(path)
+    except StatusError as error:
+        return error.status == 404
+    return False
 
 
 async def make_user(scene: Scene) -> Path:

@@ -14,7 +14,7 @@ from e2e.controlplane.client import Json
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import BARE
 from e2e.controlplane.plane import KubectlFailed
-from e2e.manifests import NAMESPACE, OVERLAYS, Key, by_key, charted, kustomized, one_of, settings_text
+from e2e.manifests import NAMESPACE, OVERLAYS, Key, by_key, charted, key, kustomized, one_of, settings_text
 from mirror.model import names
 from mirror.settings.load import parse
 from mirror.settings.schema import Settings
@@ -178,6 +178,20 @@ def test_the_chart_passes_settings_on() -> None:
 
 
 _GANGS = {"GenericWorkload": True, "WorkloadWithJob": True}
+
+
+@pytest.mark.parametrize(
+    ("setting", "plural"),
+    [("configMaps", "configmaps"), ("secrets", "secrets"), ("serviceAccounts", "serviceaccounts")],
+)
+def test_rights_on_what_goes_along_come_kind_by_kind(setting: str, plural: str) -> None:
+    """Whoever lets ConfigMaps go along lets nobody read Secrets (D27)."""
+    found = [key(one) for one in charted({"config": {"dependencies": {setting: True}}})]
+    about = f"jobmirror-manager-copies-{plural}"
+    assert [one for one in found if "copies" in one[2]] == [
+        ("ClusterRole", "", about),
+        ("ClusterRoleBinding", "", about),
+    ]
 
 
 @pytest.mark.parametrize(

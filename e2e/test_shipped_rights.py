@@ -84,6 +84,28 @@ async def test_webhook_and_access_use_every_right_that_comes_with_them() -> None
     assert shipped.spare(given_east, on_east, user) == set()
 
 
+async def test_what_goes_along_uses_every_right_that_comes_with_it() -> None:
+    """Each kind is read, copied, changed, owned, listed and swept."""
+    async with shipped_life.old_clusters() as (management, east):
+        scene = Scene(management, {"east": east}, f"team-{uuid.uuid4().hex[:6]}")
+        await scene.make_namespace()
+        await scene.make_namespace("east")
+        async with ManagerProcess.start(management, {"east": east}, settings=shipped_life.COPYING) as manager:
+            await shipped_life.copying_life(manager, scene)
+            given = set(granted("management-dependencies", manager=manager))
+            given_east = set(granted("worker-dependencies", manager=manager))
+            await manager.stop()
+            user = user_of(manager.namespace)
+            entries, on_east = await management.audit_entries(), await east.audit_entries()
+        await scene.close()
+
+    assert (len(given), len(given_east)) == (3, 15)
+    assert shipped.refused(entries) == []
+    assert shipped.refused(on_east) == []
+    assert shipped.spare(given, entries, user) == set()
+    assert shipped.spare(given_east, on_east, user) == set()
+
+
 async def test_the_job_controller_uses_every_right_and_lacks_none() -> None:
     """``update jobs/finalizers`` looks unused, and is what some distributions want before pods get a Job as owner."""
     async with shipped_life.strict_cluster() as cluster:

@@ -33,9 +33,11 @@ from e2e.jobs import Scene
 from e2e.manager import Identity, ManagerProcess
 from e2e.shipped import Permission
 from e2e.shipped_life import (
+    COPYING,
     SERVING,
     USER,
     chosen_settings,
+    copying_life,
     held_life,
     life,
     life_of_gangs,
@@ -232,6 +234,11 @@ WAYS = (
         {"https": _MANAGEMENT, "webhook": _MANAGEMENT, "access": _MANAGEMENT, "worker-logs": _WORKER},
         old_clusters,
         _managed(lambda _: dict(SERVING), serving_life),
+    ),
+    Way(
+        {"management-dependencies": _MANAGEMENT, "worker-dependencies": _WORKER},
+        old_clusters,
+        _managed(lambda _: dict(COPYING), copying_life),
     ),
     Way(
         {"management-tokens": _MANAGEMENT, "worker-tokens": _WORKER},

@@ -30,8 +30,10 @@ from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.snapshot import Policy
 from mirror.kinds import registry
 from mirror.kinds.base import MirrorTransform
+from mirror.kinds.dependencies import DependencyPolicy
 from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
+from mirror.kube.resources import CONFIGMAPS, SECRETS, SERVICE_ACCOUNTS
 from mirror.model.keys import Key
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.environment import Environment
@@ -43,6 +45,8 @@ from mirror.workers.registry import Connector, Registry, RegistryHooks, Registry
 from mirror.workers.worker import Worker
 
 if TYPE_CHECKING:
+    from mirror.controllers.dependencies import Dependencies
+    from mirror.controllers.dependency_rounds import DependencyRounds
     from mirror.controllers.tracing import Traces  # only where traces are wanted
 
 # Workers are probed and their watches nudged; nobody does that for the management cluster, so its watch asks often.
@@ -65,6 +69,7 @@ class MirroringSettings:
     namespaces: tuple[str, ...] = ()
     create_namespaces: bool = False
     sweep_interval_seconds: float = 60.0
+    dependency_interval_seconds: float = 60.0
     keep_history: bool = False
     """Whether anybody can ask what happened to a Job."""
 
@@ -84,14 +89,28 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
             set_annotations=tuple(mirrors.set.annotations.items()),
             label_pods=settings.workers.watch_pods == "labelled",
             server_knows_rule_names=server_knows_rule_names,
+            dependencies=_dependency_policy(settings),
         ),
         policy=Policy(settings.workers.lost_after_seconds, mirrors.retention_seconds),
         closed_namespaces=("kube-*", settings.namespace),
         namespaces=settings.namespaces,
         create_namespaces=settings.workers.create_namespaces,
         sweep_interval_seconds=settings.sweep.interval_seconds,
+        dependency_interval_seconds=settings.dependencies.interval_seconds,
         keep_history=settings.access.enabled or settings.page.enabled,
     )
+
+
+def _dependency_policy(settings: Settings) -> DependencyPolicy:
+    """What goes along; never from our own namespace, where the workers' kubeconfigs are."""
+    chosen = settings.dependencies
+    allowed = {
+        CONFIGMAPS.kind: chosen.config_maps,
+        SECRETS.kind: chosen.secrets,
+        SERVICE_ACCOUNTS.kind: chosen.service_accounts,
+    }
+    kinds = frozenset(kind for kind, is_on in allowed.items() if is_on)
+    return DependencyPolicy(kinds, chosen.namespaces, closed=(settings.namespace,))
 
 
 def build_mirroring(
@@ -127,7 +146,23 @@ def build_mirroring(
         environment=environment,
     )
     writes = WriteContext(state, management, recorder, routes.take_source, settings.create_namespaces, traces)
-    mirrors = MirrorWriter(writes)
+    policy = settings.transform.dependencies
+    dependencies: Dependencies | None = None
+    rounds: DependencyRounds | None = None
+    if policy is not None and policy.kinds:
+        from mirror.controllers.dependencies import Dependencies  # only where something goes along
+        from mirror.controllers.dependency_rounds import DependencyRounds
+
+        dependencies = Dependencies(writes, policy)
+        rounds = DependencyRounds(
+            writes,
+            dependencies,
+            registry,
+            policy=policy,
+            namespaces=settings.namespaces,
+            interval_seconds=settings.dependency_interval_seconds,
+        )
+    mirrors = MirrorWriter(writes, dependencies)
     return Mirroring(
         MirroringParts(
             state=state,
@@ -140,6 +175,7 @@ def build_mirroring(
             applier=Applier(writes, mirrors),
             sweeper=Sweeper(state, management, registry, due=due, mirrors=mirrors, recorder=recorder),
             sweep_interval_seconds=settings.sweep_interval_seconds,
+            dependency_rounds=rounds,
         )
     )
 

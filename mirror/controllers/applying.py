@@ -104,7 +104,8 @@ class Applier:
         found = seen.source.found
         if counting is not None:
             try:
-                written = await self._send(seen, counting)
+                sending = self._send(seen, counting)
+                written = await (self._mirrors.record(seen, sending) if counting.records is not None else sending)
             except STALE as error:
                 await reread_source(seen, self._t, error)
             if written is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mirror.controllers.applying import Applier
 from mirror.controllers.assigning import Assigner
@@ -35,6 +36,9 @@ from mirror.runtime.queue import WorkQueue
 from mirror.runtime.supervise import supervise
 from mirror.workers.registry import Registry
 
+if TYPE_CHECKING:
+    from mirror.controllers.dependency_rounds import DependencyRounds  # only where something goes along
+
 FLUSH_SECONDS = 2.0
 """Less than what lies between the renew deadline and the end of a lease: who leads next must not meet us."""
 COMPARE_WORKERS_SECONDS = 60.0
@@ -55,6 +59,8 @@ class MirroringParts:
     applier: Applier
     sweeper: Sweeper
     sweep_interval_seconds: float
+    dependency_rounds: DependencyRounds | None = None
+    """Where something goes along (D27)."""
 
 
 class Mirroring:
@@ -175,6 +181,9 @@ class Mirroring:
             scope.create_task(sweep, name="sweep")
             work = consume(self.queue, self._work_on, log=self._log, observer=self._metrics)
             scope.create_task(work, name="work")
+            if (rounds := self._parts.dependency_rounds) is not None:
+                keep = supervise("copies", rounds.run, log=self._log, on_restart=self._metrics.on_task_restart)
+                scope.create_task(keep, name="copies")
             compare = supervise("compare workers", self._compare_workers, log=self._log)
             scope.create_task(compare, name="compare workers")
 

@@ -6,6 +6,7 @@ Called by ``writing_mirrors`` and ``applying``. Not here: what is done about it.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from mirror.kube.errors import (
     ApiError,
@@ -16,7 +17,18 @@ from mirror.kube.errors import (
     Unauthorized,
     Unreachable,
 )
+from mirror.model.reasons import Reason
 from mirror.model.text import clean
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRefusal:
+    """A worker does not take what goes along with a mirror, or has something else under its name (D27)."""
+
+    text: str
+    reason: Reason
+    error: ApiError | None = None
+
 
 LONGEST_PART = 120
 """Characters of a name, or of what a policy says, in a text for people."""

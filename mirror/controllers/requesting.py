@@ -9,6 +9,7 @@ from mirror.controllers.assigning import Assigner
 from mirror.controllers.sources import Sources
 from mirror.decide.snapshot import Memory, Snapshot
 from mirror.kinds.base import BadAnnotation, Kind
+from mirror.kinds.dependencies import BadCarry, requested_kinds
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.placement.candidates import Candidate, NamespaceRules, PlacementRequest, reserved_namespaces
@@ -28,6 +29,10 @@ def placement_request_of(kind: Kind, found: Object, memory: Memory, now: float) 
         selector = parse_selector(text) if text else EVERY
     except BadSelector as error:
         raise BadAnnotation(f"annotation {names.WORKER_SELECTOR}: {error}") from error
+    try:
+        requested_kinds(found.annotations)
+    except BadCarry as error:
+        raise BadAnnotation(f"annotation {names.CARRY}: {error}") from error
     kind.check(found)
     refused = frozenset(worker for worker, refusal in memory.refusals if refusal.until > now)
     return PlacementRequest(found.metadata.namespace, selector, refused)

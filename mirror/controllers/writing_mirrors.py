@@ -5,7 +5,11 @@ What a worker answers becomes a fact in ``memory``; what follows from that is de
 
 from __future__ import annotations
 
-from mirror.controllers.refusing import is_same_text, refusal_text, was_certainly_not_done
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from mirror.controllers.refusing import WorkerRefusal, is_same_text, refusal_text, was_certainly_not_done
 from mirror.controllers.rereading import STALE, reread_mirror
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.following import MOST_FIELDS, RESENDS
@@ -27,10 +31,13 @@ from mirror.kube.objects import Object
 from mirror.kube.resources import NAMESPACES
 from mirror.model import names
 from mirror.model.keys import MirrorKey
-from mirror.model.reasons import Obstruction, Reason
+from mirror.model.reasons import DEPENDENCIES, Obstruction, Reason
 from mirror.runtime.backoff import Backoff
 from mirror.workers.mirrors import MirrorStore
 from mirror.workers.worker import Worker
+
+if TYPE_CHECKING:
+    from mirror.controllers.dependencies import Dependencies  # only where something goes along
 
 REFUSED = Backoff(first=5.0, most=600.0)
 LABELS_LASTED_SECONDS = 1200.0
@@ -41,8 +48,10 @@ POD_SECURITY = "pod-security.kubernetes.io/"
 class MirrorWriter:
     """One write after the other; an error ends the plan and is retried by the loop."""
 
-    def __init__(self, context: WriteContext) -> None:
+    def __init__(self, context: WriteContext, dependencies: Dependencies | None = None) -> None:
+        """``dependencies``: without it nothing goes along (D27)."""
         self._t = context
+        self._dependencies = dependencies
         self._log = context.environment.log
         # Creates whose answer is not there yet: the watch may show the object before.
         self._creating: set[MirrorKey] = set()
@@ -61,9 +70,62 @@ class MirrorWriter:
         key = _key(seen, worker)
         self._creating.add(key)
         try:
-            await self._create(seen, worker)
+            if self._dependencies is None or names.CARRY not in seen.source.found.annotations:
+                await self._create(seen, worker)
+            else:
+                await self._create_after(self._dependencies, seen, worker)
         finally:
             self._creating.discard(key)
+
+    async def record(self, seen: Snapshot, recording: Awaitable[Object | None]) -> Object | None:
+        """Have a worker recorded and, meanwhile, what goes along read: the mirror then waits for copies alone."""
+        if self._dependencies is None or names.CARRY not in seen.source.found.annotations:
+            return await recording
+        written: Object | None = None
+        refused: KubeError | None = None
+        async with asyncio.TaskGroup() as scope:
+            reading = scope.create_task(self._dependencies.prefetch(seen), name="read what goes along")
+            try:
+                written = await recording
+            except KubeError as error:
+                refused = error  # raised outside of the group, which would wrap it
+            if written is None:
+                reading.cancel()
+        if written is None:
+            self._dependencies.forget_prefetched(seen.source.uid)
+        if refused is not None:
+            raise refused
+        return written
+
+    async def _create_after(self, dependencies: Dependencies, seen: Snapshot, worker: Worker) -> None:
+        """Create the mirror once everything that goes along is there; that is then owned by it (D27)."""
+        t, uid = self._t, seen.source.uid
+        sent = await dependencies.send(seen, worker)
+        if isinstance(sent, Obstruction):
+            self._obstructed(seen, sent)
+        elif isinstance(sent, WorkerRefusal):
+            namespace = worker.namespace_of(seen.key.namespace)
+            lacks_namespace = isinstance(sent.error, NotFound) and t.create_namespaces
+            if lacks_namespace and await self._create_namespace(worker, namespace, seen.key.namespace):
+                t.state.intake.add(seen.key)
+                return
+            was_first = t.state.memories.of(uid).first_create
+            self._refused(seen, worker, sent.text, reason=sent.reason, was_first=was_first)
+        else:
+            before = t.state.memories.of(uid).in_the_way
+            if before is not None and before.reason in DEPENDENCIES:
+                t.state.memories.set(uid, in_the_way=None)
+            await self._create(seen, worker)
+            await dependencies.own(seen, worker, sent)
+
+    def _obstructed(self, seen: Snapshot, why: Obstruction) -> None:
+        """Nothing was sent that could have made a mirror: the source keeps its worker, and says why."""
+        t, uid = self._t, seen.source.uid
+        if t.state.memories.of(uid).in_the_way == why:
+            return  # the same as before: the plan says when to try again
+        self._log.info("mirror not created", source=seen.key, because=why.text)
+        t.state.memories.set(uid, in_the_way=why)
+        t.state.intake.add(seen.key)
 
     async def _create(self, seen: Snapshot, worker: Worker) -> None:
         source, kind, t = seen.source, seen.source.kind, self._t
@@ -172,8 +234,8 @@ class MirrorWriter:
             refusals[worker.name] = Refusal(because, until, times)
             t.state.memories.set(uid, refusals=tuple(refusals.items()), refused_on=worker.name, first_create=False)
         else:
-            is_conflict = reason == Reason.MIRROR_CONFLICT
-            obstruction = Obstruction(Reason.MIRROR_CONFLICT if is_conflict else Reason.MIRROR_REFUSED, text)
+            is_known = reason == Reason.MIRROR_CONFLICT or reason in DEPENDENCIES
+            obstruction = Obstruction(reason if is_known else Reason.MIRROR_REFUSED, text)
             if t.state.memories.of(uid).in_the_way == obstruction:
                 return  # the same as before: the plan says when to try again
             t.state.memories.set(uid, in_the_way=obstruction)

@@ -24,12 +24,13 @@ from mirror.decide.snapshot import Look, Snapshot
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kinds import own_annotations
 from mirror.model import names
-from mirror.model.reasons import Obstruction, Reason
+from mirror.model.reasons import DEPENDENCIES, Obstruction, Reason
 
 FOREIGN_WRITES_TOLERATED = 3
 FOREIGN_LOOK_SECONDS = 61.0
 UNREACHABLE_SHOWN_AFTER_SECONDS = 60.0
 CONFLICT_RETRY_SECONDS = 30.0
+DEPENDENCY_RETRY_SECONDS = 15.0
 WAITING_LOOK_SECONDS = 60.0
 SOONEST_LOOK_SECONDS = 0.001
 """What rounding leaves of a time that is over may be less than a clock shows."""
@@ -272,10 +273,9 @@ def care_for_missing_mirror(seen: Snapshot) -> Plan | None:
         return _show_suspended(seen, "suspended, not created yet")
     if memory.in_the_way is not None:
         write, later = source_write(seen, waiting=memory.in_the_way)
-        retry = CreateMirror(worker.name)
-        return Plan(
-            memory.in_the_way.text, (*write, retry), min(CONFLICT_RETRY_SECONDS, later or CONFLICT_RETRY_SECONDS)
-        )
+        is_dependency = memory.in_the_way.reason in DEPENDENCIES
+        again = DEPENDENCY_RETRY_SECONDS if is_dependency else CONFLICT_RETRY_SECONDS
+        return Plan(memory.in_the_way.text, (*write, CreateMirror(worker.name)), min(again, later or again))
     return Plan("recorded, to be created", (CreateMirror(worker.name),))
 
 

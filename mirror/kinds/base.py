@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
+from mirror.kinds.dependencies import DependencyPolicy, Reference
 from mirror.kinds.report import Report
 from mirror.kube.objects import Object
 from mirror.kube.resources import Resource
@@ -47,6 +48,8 @@ class MirrorTransform(msgspec.Struct, frozen=True):
     """Pods of mirrors get our labels, so that they can be watched (setting ``workers.watchPods``)."""
     server_knows_rule_names: bool = False
     """The management cluster's stores names of podFailurePolicy rules (D17)."""
+    dependencies: DependencyPolicy | None = None
+    """What goes along (D27); None: nobody knows, since the manager's settings are not at hand."""
 
 
 class StatusSummary(msgspec.Struct, frozen=True):
@@ -284,6 +287,10 @@ class Kind(Protocol):
 
     def dry_run_body(self) -> dict[str, Json]:
         """The least object that a worker which takes this kind would take; it is tried, and never made."""
+        ...
+
+    def references(self, source: Object) -> tuple[Reference, ...]:
+        """What the pod templates of a source refer to in its namespace (D27)."""
         ...
 
     def claim_operations(self, found: Object, managed_by: str) -> Sequence[Mapping[str, Any]]:

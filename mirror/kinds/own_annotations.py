@@ -8,7 +8,7 @@ from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean, nearest
 
-OF_USERS = (names.WORKER_SELECTOR, names.ON_WORKER_LOSS, names.ON_MIRROR_LOSS)
+OF_USERS = (names.WORKER_SELECTOR, names.ON_WORKER_LOSS, names.ON_MIRROR_LOSS, names.CARRY)
 OF_OURS = (names.HELD, names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID)
 MOST = 5
 LONGEST_SHOWN = 100

@@ -89,9 +89,9 @@ class Client:
         )
         self._wall = wall
         self._user_agent = f"jobmirror/{version()}"
-        # The headers by content type, valid as long as the credentials hand out this very object.
+        # The headers by content type and what is accepted, valid as long as the credentials hand out this very object.
         self._identity: CIMultiDict[str] | None = None
-        self._headers: dict[str | None, CIMultiDict[str]] = {}
+        self._headers: dict[tuple[str | None, str], CIMultiDict[str]] = {}
         self._certificate_generation = credentials.certificate_generation
         self._last_date = ""
         self._clock_offset: float | None = None
@@ -259,13 +259,16 @@ class Client:
         if self._certificate_generation != self._credentials.certificate_generation:
             self._certificate_generation = self._credentials.certificate_generation
             await self._transport.reconnect()
-        headers = self._headers.get(request.content_type)
+        wanted = request.content_type, request.accept
+        headers = self._headers.get(wanted)
         if headers is None:
-            headers = CIMultiDict({"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": self._user_agent})
+            headers = CIMultiDict(
+                {"Accept": request.accept, "Accept-Encoding": "identity", "User-Agent": self._user_agent}
+            )
             if request.content_type is not None:
                 headers["Content-Type"] = request.content_type
             headers.extend(identity)
-            self._headers[request.content_type] = headers
+            self._headers[wanted] = headers
         return identity, headers
 
     def _refusal(self, answer: Answer) -> KubeError:

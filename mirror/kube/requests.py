@@ -19,6 +19,8 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 DEADLINE_SECONDS = 15.0
 
 _AS_US = (("fieldManager", names.FIELD_MANAGER), ("fieldValidation", "Ignore"))
@@ -57,6 +59,7 @@ class Request:
     """The longest answer that is taken; None: what is usual for its verb."""
     any_replica: bool = False
     """A write that a replica without the Lease may send, too: a review, or what all replicas keep."""
+    accept: str = JSON
 
     @property
     def needs_permit(self) -> bool:
@@ -66,6 +69,10 @@ class Request:
     def by_any_replica(self) -> Request:
         """The same request, to be sent whoever leads."""
         return replace(self, any_replica=True)
+
+    def metadata_only(self) -> Request:
+        """The same get or list, whose answer has nothing but metadata."""
+        return replace(self, accept=METADATA_LIST if self.verb == "list" else METADATA)
 
     def in_line(self, rank: Rank, flow: str = "") -> Request:
         """The same request with another place among those that wait."""
@@ -192,11 +199,18 @@ def apply(resource: Resource, name: str, body: Mapping[str, Any], *, namespace: 
 
 
 def delete(
-    resource: Resource, name: str, *, namespace: str | None = None, uid: str = "", propagation: str = "Background"
+    resource: Resource,
+    name: str,
+    *,
+    namespace: str | None = None,
+    uid: str = "",
+    resource_version: str = "",
+    propagation: str = "Background",
 ) -> Request:
     options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
-    if uid:
-        options["preconditions"] = {"uid": uid}
+    preconditions = {"uid": uid, "resourceVersion": resource_version}
+    if wanted := {key: value for key, value in preconditions.items() if value}:
+        options["preconditions"] = wanted
     return Request("delete", "DELETE", _path(resource, namespace, name), (), _encode(options), JSON)
 
 

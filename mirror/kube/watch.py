@@ -139,6 +139,7 @@ async def list_pages(
     field_selector: str = "",
     limit: int = 500,
     resource_version: str = "",
+    metadata_only: bool = False,
 ) -> AsyncGenerator[Page, None]:
     """The whole collection, some hundred objects at a time; the loop gets its turn in between.
 
@@ -159,6 +160,8 @@ async def list_pages(
             continue_token=token,
             resource_version=resource_version,
         )
+        if metadata_only:
+            request = request.metadata_only()
         try:
             found = _decode_page(await client.send(request))
         except TooLarge:

@@ -12,6 +12,7 @@ WORKER_SELECTOR = PREFIX + "worker-selector"
 ON_WORKER_LOSS = PREFIX + "on-worker-loss"
 ON_MIRROR_LOSS = PREFIX + "on-mirror-loss"
 ASSIGNED_WORKER = PREFIX + "assigned-worker"
+CARRY = PREFIX + "carry"
 HELD = PREFIX + "held"
 WAITING_BECAUSE = PREFIX + "waiting-because"
 MIRROR_UID = PREFIX + "mirror-uid"
@@ -28,6 +29,11 @@ PROGRESSING = PREFIX + "Progressing"
 ORIGIN = PREFIX + "origin"
 SOURCE_UID = PREFIX + "source-uid"
 CARRIED = PREFIX + "carried"
+
+# Annotations on copies of what mirrors refer to (D27).
+COPY_OF = PREFIX + "copy-of"
+# Followed by the uid of a source that has no mirror yet; its value is the source's kind and name.
+COPIED_FOR = PREFIX + "copied-for-"
 
 # On Secrets that register workers.
 WORKER = PREFIX + "worker"

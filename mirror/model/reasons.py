@@ -32,6 +32,9 @@ class Reason(StrEnum):
     CHANGE_REFUSED = "ChangeRefused"
     CHANGE_REVERTED = "ChangeReverted"
     LABELS_REMOVED = "LabelsRemoved"
+    DEPENDENCY_MISSING = "DependencyMissing"
+    DEPENDENCY_CONFLICT = "DependencyConflict"
+    DEPENDENCY_REFUSED = "DependencyRefused"
 
     # On a worker, of its pods: with ``workers.watchPods``, but for the first.
     PODS_NOT_READY = "PodsNotReady"
@@ -53,6 +56,7 @@ class Reason(StrEnum):
 
     # Of events only.
     UNKNOWN_ANNOTATION = "UnknownAnnotation"
+    DEPENDENCY_NOT_COPIED = "DependencyNotCopied"
 
     # Where no condition can be written: the annotation and the event say it alone.
     STATUS_CONFLICT = "StatusConflict"
@@ -62,8 +66,11 @@ class Reason(StrEnum):
 
 UNWRITABLE = frozenset((Reason.STATUS_CONFLICT, Reason.STATUS_REFUSED, Reason.RECORD_REFUSED))
 """Shown by annotation and event only: the status is another's, or the API server takes no write of it."""
-SHOWN = tuple(one for one in Reason if one not in UNWRITABLE and one is not Reason.UNKNOWN_ANNOTATION)
+_OF_EVENTS = frozenset((Reason.UNKNOWN_ANNOTATION, Reason.DEPENDENCY_NOT_COPIED))
+SHOWN = tuple(one for one in Reason if one not in UNWRITABLE | _OF_EVENTS)
 """Shown by a condition, so that Jobs can be counted by it."""
+DEPENDENCIES = frozenset((Reason.DEPENDENCY_MISSING, Reason.DEPENDENCY_CONFLICT, Reason.DEPENDENCY_REFUSED))
+"""About what a Job refers to, not about the Job itself (D27)."""
 UNKNOWN = frozenset((Reason.WORKER_UNREACHABLE, Reason.WORKER_LOST))
 """Nobody can tell whether the Job makes progress."""
 

@@ -54,6 +54,7 @@ _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _LABEL_VALUE = re.compile(rf"({_NAME})?")
 _KEY_NAME = re.compile(_NAME)
 _KEY_GLOB = re.compile(r"[-A-Za-z0-9_./*?\[\]!]{1,317}")
+_NAMESPACE_GLOB = re.compile(r"[-a-z0-9*?\[\]!]{1,63}")
 _MANAGED_BY_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%a-z]+\]|[^\[\]:\s/]*):(?P<port>[0-9]{1,5})")
 _ANNOTATIONS_BYTES = 256 * 1024
@@ -266,6 +267,13 @@ def _key_glob(value: object) -> str:
     return text
 
 
+def _namespace_glob(value: object) -> str:
+    text = _text(value)
+    if not _NAMESPACE_GLOB.fullmatch(text):
+        raise _Unexpected
+    return text
+
+
 def _list_of(item: Rule) -> Callable[[object], tuple[object, ...]]:
     """Each item obeys its rule and stands there once."""
 
@@ -364,6 +372,7 @@ MANAGED_BY = Rule("DOMAIN/PATH of at most 63 bytes, such as example.com/controll
 ORIGIN = Rule("a label value (at most 63 letters, digits, -, _ and .), or empty text", _label_value)
 NAMESPACE = Rule("the name of a namespace (at most 63 lower-case letters, digits and -)", _dns_label)
 NAMESPACES = Rule("a list of namespaces", _list_of(NAMESPACE))
+NAMESPACE_GLOBS = Rule("a list of namespaces", _list_of(Rule("a namespace such as team-a or team-*", _namespace_glob)))
 LISTEN = Rule("HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or :8080", _address)
 HOSTS = Rule("a list of DNS names and IP addresses", _list_of(Rule("a DNS name or an IP address", _host)))
 HTTPS_URL = Rule("an address such as https://jobs.example.com, or empty text", _https_url)

@@ -61,6 +61,18 @@ class Mirrors(Section, frozen=True):
     set: Additions = Additions()
 
 
+class Dependencies(Section, frozen=True):
+    """What goes along with a mirror where its source asks for it: the ConfigMaps and so on that its pods need (D27)."""
+
+    config_maps: Annotated[bool, rules.SWITCH] = False
+    secrets: Annotated[bool, rules.SWITCH] = False
+    service_accounts: Annotated[bool, rules.SWITCH] = False
+    namespaces: Annotated[tuple[str, ...], rules.NAMESPACE_GLOBS] = ()
+    """Of sources; empty: all."""
+    interval_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="interval", default=60.0)
+    """Between two looks at whether copies are like their originals."""
+
+
 class Sweep(Section, frozen=True):
     """The search for mirrors whose source is gone (D10)."""
 
@@ -168,6 +180,7 @@ class Settings(Section, frozen=True):
     management: Limits = Limits()
     workers: Workers = Workers()
     mirrors: Mirrors = Mirrors()
+    dependencies: Dependencies = Dependencies()
     sweep: Sweep = Sweep()
     leader_election: LeaderElection = LeaderElection()
     listen: Annotated[str, rules.LISTEN] = "127.0.0.1:8080"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from mirror.kinds.base import Kind, is_held
+from mirror.kinds.dependencies import BadCarry, requested_kinds
 from mirror.kinds.own_annotations import mistakes
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -64,6 +65,14 @@ def _selector(found: Object) -> str:
     return ""
 
 
+def _carry(found: Object) -> str:
+    try:
+        requested_kinds(found.annotations)
+    except BadCarry as error:
+        return str(error)
+    return ""
+
+
 def _one_of(name: str, *words: str) -> Callable[[Object], str]:
     def check(found: Object) -> str:
         value = found.annotations[name]
@@ -77,4 +86,5 @@ _CHECKS: Mapping[str, Callable[[Object], str]] = {
     names.WORKER_SELECTOR: _selector,
     names.ON_WORKER_LOSS: _one_of(names.ON_WORKER_LOSS, "Wait", "Reschedule"),
     names.ON_MIRROR_LOSS: _one_of(names.ON_MIRROR_LOSS, "Fail", "Recreate"),
+    names.CARRY: _carry,
 }

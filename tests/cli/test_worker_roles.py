@@ -81,6 +81,17 @@ def test_two_managers_on_one_worker_do_not_share_roles() -> None:
 
 
 @pytest.mark.parametrize("namespaces", [(), ("a",)], ids=["all namespaces", "one namespace"])
+def test_what_goes_along_is_granted_kind_by_kind(namespaces: tuple[str, ...]) -> None:
+    """Secrets only where they were asked for."""
+    made = objects(Grant(namespaces=namespaces, dependencies=("configmaps",), renewal=False))
+    (role,) = [one for one in made if one["metadata"]["name"] == "jobmirror-worker-dependencies" and "rules" in one]
+
+    assert role["kind"] == ("Role" if namespaces else "ClusterRole")
+    assert [rule["resources"] for rule in role["rules"]] == [["configmaps"]]
+    assert not [one for one in named(SPARSE) if "dependencies" in one]
+
+
+@pytest.mark.parametrize("namespaces", [(), ("a",)], ids=["all namespaces", "one namespace"])
 def test_what_is_asked_for_is_what_is_given(namespaces: tuple[str, ...]) -> None:
     """The check needs nothing that ``add`` does not give."""
     where = namespaces[0] if namespaces else ""
@@ -94,10 +105,15 @@ def test_what_is_asked_for_is_what_is_given(namespaces: tuple[str, ...]) -> None
 
 def test_optional_rights_are_told_apart_by_what_they_are_for() -> None:
     """One group for each setting."""
-    creating, pods, logs, renewal = optional("elsewhere", ("a",)).values()
+    creating, pods, logs, *dependencies, renewal = optional("elsewhere", ("a",)).values()
 
     assert creating == [Permission("create", "", "namespaces")]
     assert {right.namespace for right in (*logs, *pods)} == {"a"}
+    assert [{(right.resource, right.namespace) for right in rights} for rights in dependencies] == [
+        {("configmaps", "a")},
+        {("secrets", "a")},
+        {("serviceaccounts", "a")},
+    ]
     token = Permission("create", "", "serviceaccounts", "token", "jobmirror", "elsewhere")
     assert renewal == [token]
     assert str(token) == "create serviceaccounts/token jobmirror in elsewhere"

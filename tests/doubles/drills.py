@@ -22,6 +22,7 @@ from mirror.kinds.base import (
     Status,
     StatusSummary,
 )
+from mirror.kinds.dependencies import Reference
 from mirror.kinds.registry import JOB, Kinds
 from mirror.kinds.report import STRIPPED, Difference, Report
 from mirror.kube.errors import BadAnswer
@@ -210,6 +211,9 @@ class Drill:
 
     def pod_selector(self, mirror: Object) -> str:
         return f"{POD_LABEL}={mirror.metadata.uid}"
+
+    def references(self, source: Object) -> tuple[Reference, ...]:
+        return ()
 
     def claim_operations(self, found: Object, managed_by: str) -> list[Mapping[str, Any]]:
         return [

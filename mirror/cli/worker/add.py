@@ -18,7 +18,7 @@ from mirror.cli.worker.operations import registration
 from mirror.cli.worker.operations.checking.judging import Finding, has_failed
 from mirror.cli.worker.operations.enrolment import Enrolment
 from mirror.cli.worker.operations.registration import Added
-from mirror.cli.worker.operations.roles import Grant
+from mirror.cli.worker.operations.roles import DEPENDENCIES, Grant
 from mirror.cli.worker.operations.sites import ManagementCluster
 from mirror.kube.kubeconfig import Cluster
 from mirror.model import names
@@ -42,6 +42,7 @@ class Asked:
     namespace_prefix: str = ""
     logs: bool = False
     watch_pods: bool = False
+    dependencies: str = ""
     create_namespaces: bool = False
     no_renewal: bool = False
     token_duration: int = 24 * 3600
@@ -72,6 +73,7 @@ class Asked:
             create_namespaces=self.create_namespaces,
             logs=self.logs,
             watch_pods=self.watch_pods,
+            dependencies=_dependencies(self.dependencies),
             renewal=not self.no_renewal,
         )
         return Enrolment(
@@ -176,6 +178,15 @@ def allowed(said: Iterable[str]) -> dict[str, bool]:
         if name not in ALLOW_NAMES:
             raise click.BadParameter(f"{name}: expected one of {', '.join(ALLOW_NAMES)}", param_hint="--allow")
     return dict.fromkeys(said, True)
+
+
+def _dependencies(said: str) -> tuple[str, ...]:
+    """``--dependencies``; raises BadParameter."""
+    found = tuple(dict.fromkeys(_parts([said])))
+    for kind in found:
+        if kind not in DEPENDENCIES:
+            raise click.BadParameter(f"{kind}: expected some of {', '.join(DEPENDENCIES)}", param_hint="--dependencies")
+    return found
 
 
 def _parts(said: Iterable[str]) -> list[str]:

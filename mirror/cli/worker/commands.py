@@ -124,6 +124,12 @@ def worker() -> None:
     "--watch-pods", is_flag=True, help="Also grant permission to watch pods and warnings (workers.watchPods)."
 )
 @click.option(
+    "--dependencies",
+    default="",
+    metavar="KINDS",
+    help="Also grant the permissions to copy what Jobs refer to: configmaps,secrets,serviceaccounts or some of them.",
+)
+@click.option(
     "--create-namespaces", is_flag=True, help="Also grant permission to create namespaces (workers.createNamespaces)."
 )
 @click.option("--no-renewal", is_flag=True, help="Do not grant permission to renew its token (workers.renewTokens).")

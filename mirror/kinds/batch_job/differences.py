@@ -115,7 +115,7 @@ def before(source: Object, *, transform: MirrorTransform, managed_by: str = name
     """What will differ once this Job is mirrored; it need not exist yet."""
     body = mirror_body(source, namespace=source.metadata.namespace, transform=transform)
     body["spec"].setdefault("suspend", False)
-    return _report(source, body, body, transform, cautions(source, managed_by))
+    return _report(source, body, body, transform, cautions(source, managed_by, transform.dependencies))
 
 
 def between(
@@ -127,7 +127,7 @@ def between(
 ) -> Report:
     """What differs now between a source and its mirror."""
     expected = mirror_body(source, namespace=mirror.metadata.namespace, transform=transform)
-    return _report(source, expected, _tree(mirror), transform, cautions(source, managed_by))
+    return _report(source, expected, _tree(mirror), transform, cautions(source, managed_by, transform.dependencies))
 
 
 def _report(

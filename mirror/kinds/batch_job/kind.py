@@ -23,6 +23,7 @@ from mirror.kinds.batch_job import (
     changes,
     differences,
     manifests,
+    needs,
     pods,
     reading,
     rule_names,
@@ -32,6 +33,7 @@ from mirror.kinds.batch_job import (
 )
 from mirror.kinds.batch_job.status import next_status
 from mirror.kinds.batch_job.status_stored import StoredJob
+from mirror.kinds.dependencies import Reference
 from mirror.kinds.report import Report
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS, Resource
@@ -142,6 +144,9 @@ class BatchJob:
 
     def dry_run_body(self) -> dict[str, Json]:
         return manifests.dry_run_body()
+
+    def references(self, source: Object) -> tuple[Reference, ...]:
+        return needs.references(source)
 
     def claim_operations(self, found: Object, managed_by: str) -> Sequence[Mapping[str, Any]]:
         operations: list[Mapping[str, Any]] = [{"op": "add", "path": "/spec/managedBy", "value": managed_by}]

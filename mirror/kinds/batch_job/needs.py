@@ -1,32 +1,36 @@
-"""What a Job refers to and a worker has to have by itself, since only the Job is copied; and other cautions. Pure.
+"""What a Job refers to, which goes along or has to be on the worker by itself (D27); and other cautions. Pure.
 
-Used by ``differences``. Whether a worker has it is not asked: users' Jobs may not be a way to look around there.
+Used by ``differences``; ``references`` by the kind. Whether a worker has it is not asked: users' Jobs may not be a way
+to look around there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from mirror.batch.rule_names import BadRuleNames
 from mirror.batch.views import items, mapping, text
 from mirror.kinds.batch_job import rule_names
+from mirror.kinds.dependencies import RESOURCES, BadCarry, DependencyPolicy, Reference, requested_kinds
 from mirror.kinds.own_annotations import mistakes
+from mirror.kinds.pod_references import IMAGE_PULL_SECRETS, pod_references
 from mirror.kinds.report import Caution
 from mirror.kube.objects import Object
 from mirror.model import names
 
 MOST_CAUTIONS = 100
-_KINDS = ("initContainers", "containers", "ephemeralContainers")
 _POD = "spec.template.spec"
+_HAS_TO_EXIST = "it has to exist in the Job's namespace on the worker"
 
 Json = Mapping[str, object]
 
 
-def cautions(source: Object, managed_by: str) -> tuple[Caution, ...]:
-    """Everything to look after before this Job is sent, each thing once."""
+def cautions(source: Object, managed_by: str, policy: DependencyPolicy | None = None) -> tuple[Caution, ...]:
+    """Everything to look after before this Job is sent, each thing once. ``policy``: None where nobody knows it."""
     spec = source.spec_dict()
     pod = mapping(mapping(spec.get("template")).get("spec"))
-    found = dict.fromkeys((*_about_job(source, spec, managed_by), *_about_pods(pod), *_references(pod)))
+    about_job, along = _about_job(source, spec, managed_by), _dependencies(source, policy)
+    found = dict.fromkeys((*about_job, *_about_pods(pod), *along, *_volumes(pod)))
     return tuple(found)[:MOST_CAUTIONS]
 
 
@@ -50,11 +54,6 @@ def _about_job(source: Object, spec: Json, managed_by: str) -> Iterator[Caution]
 
 
 def _about_pods(pod: Json) -> Iterator[Caution]:
-    account = text(pod.get("serviceAccountName")) or text(pod.get("serviceAccount"))
-    if account not in ("", "default"):
-        yield _not_copied(f"{_POD}.serviceAccountName", "ServiceAccount", account)
-    for one in items(pod.get("imagePullSecrets")):
-        yield _not_copied(f"{_POD}.imagePullSecrets", "Secret", text(mapping(one).get("name")))
     for field, kind in (("priorityClassName", "PriorityClass"), ("runtimeClassName", "RuntimeClass")):
         name = text(pod.get(field))
         if name and not name.startswith("system-"):
@@ -70,50 +69,43 @@ def _about_pods(pod: Json) -> Iterator[Caution]:
         yield _not_copied(f"{_POD}.resourceClaims", "what it claims", name)
 
 
-def _references(pod: Json) -> Iterator[Caution]:
+def _dependencies(source: Object, policy: DependencyPolicy | None) -> Iterator[Caution]:
+    """What goes along, and what the worker has to have (D27)."""
+    try:
+        requested = requested_kinds(source.annotations)
+    except BadCarry as error:
+        requested = frozenset()
+        yield Caution(f"metadata.annotations[{names.CARRY}]", str(error))
+    allowed = policy.allowed(source.metadata.namespace) if policy is not None else frozenset(RESOURCES)
+    for reference in references(source):
+        kind, name = reference.kind, reference.name
+        if kind in requested & allowed:
+            by_settings = "" if policy is not None else ", if the manager's setting dependencies allows it"
+            if_there = " where it exists" if reference.is_optional else ""
+            yield Caution(reference.path, f"{kind} {name} goes along{if_there}{by_settings}")
+        elif kind in requested:
+            why = "the manager's setting dependencies does not allow it"
+            yield Caution(reference.path, f"{kind} {name} does not go along, since {why}: {_HAS_TO_EXIST}")
+        elif not reference.is_optional or reference.path.endswith(IMAGE_PULL_SECRETS):
+            yield _not_copied(reference.path, kind, name)
+
+
+def references(source: Object) -> tuple[Reference, ...]:
+    """What the pod template of a Job refers to."""
+    pod = mapping(mapping(source.spec_dict().get("template")).get("spec"))
+    return tuple(pod_references(pod, _POD))
+
+
+def _volumes(pod: Json) -> Iterator[Caution]:
     for one in items(pod.get("volumes")):
-        yield from _of_volume(mapping(one), f"{_POD}.volumes[{text(mapping(one).get('name'))}]")
-    for kind in _KINDS:
-        for one in items(pod.get(kind)):
-            container = mapping(one)
-            yield from _of_container(container, f"{_POD}.{kind}[{text(container.get('name'))}]")
-
-
-def _of_volume(volume: Json, path: str) -> Iterator[Caution]:
-    yield from _of_sources(volume, path)
-    claim = mapping(volume.get("persistentVolumeClaim"))
-    if claim:
-        yield _not_copied(f"{path}.persistentVolumeClaim", "PersistentVolumeClaim", text(claim.get("claimName")))
-    if "hostPath" in volume:
-        yield Caution(f"{path}.hostPath", "the path is one of the worker's node")
-    for one in items(mapping(volume.get("projected")).get("sources")):
-        yield from _of_sources(mapping(one), f"{path}.projected")
-
-
-def _of_sources(found: Json, path: str) -> Iterator[Caution]:
-    for field, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
-        source = mapping(found.get(field))
-        name = text(source.get("name")) or text(source.get("secretName"))
-        if name and source.get("optional") is not True:
-            yield _not_copied(f"{path}.{field}", kind, name)
-
-
-def _of_container(container: Json, path: str) -> Iterator[Caution]:
-    for one in items(container.get("env")):
-        variable = mapping(one)
-        where = f"{path}.env[{text(variable.get('name'))}]"
-        yield from _of_refs(mapping(variable.get("valueFrom")), where, ("configMapKeyRef", "secretKeyRef"))
-    for one in items(container.get("envFrom")):
-        yield from _of_refs(mapping(one), f"{path}.envFrom", ("configMapRef", "secretRef"))
-
-
-def _of_refs(found: Json, path: str, fields: Iterable[str]) -> Iterator[Caution]:
-    for field in fields:
-        ref = mapping(found.get(field))
-        if text(ref.get("name")) and ref.get("optional") is not True:
-            kind = "ConfigMap" if field.startswith("configMap") else "Secret"
-            yield _not_copied(path, kind, text(ref.get("name")))
+        volume = mapping(one)
+        path = f"{_POD}.volumes[{text(volume.get('name'))}]"
+        claim = mapping(volume.get("persistentVolumeClaim"))
+        if claim:
+            yield _not_copied(f"{path}.persistentVolumeClaim", "PersistentVolumeClaim", text(claim.get("claimName")))
+        if "hostPath" in volume:
+            yield Caution(f"{path}.hostPath", "the path is one of the worker's node")
 
 
 def _not_copied(path: str, kind: str, name: str) -> Caution:
-    return Caution(path, f"{kind} {name} is not copied: it has to exist in the Job's namespace on the worker")
+    return Caution(path, f"{kind} {name} is not copied: {_HAS_TO_EXIST}")

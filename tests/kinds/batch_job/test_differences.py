@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mirror.kinds.base import BadDraft, MirrorTransform
 from mirror.kinds.batch_job.body import mirror_body
 from mirror.kinds.batch_job.differences import MOST_DIFFERENCES, before, between, draft
+from mirror.kinds.dependencies import DependencyPolicy
 from mirror.kinds.report import Difference
 from mirror.kube.objects import Object, decode_object
 from mirror.model import names
@@ -119,6 +120,54 @@ def test_what_may_be_missing_is_no_caution() -> None:
     optional = {"name": "a", "envFrom": [{"secretRef": {"name": "s", "optional": True}}]}
     found = source(pod={"containers": [optional], "serviceAccountName": "default"})
     assert before(found, transform=TRANSFORM).cautions == ()
+
+
+BY_SETTINGS = ", if the manager's setting dependencies allows it"
+
+
+@pytest.mark.parametrize(
+    ("policy", "carry", "told"),
+    [
+        pytest.param(None, "secrets", {"Secret s goes along" + BY_SETTINGS}, id="settings unknown"),
+        pytest.param(DependencyPolicy(frozenset(("Secret",))), "secrets", {"Secret s goes along"}, id="allowed"),
+        pytest.param(
+            DependencyPolicy(frozenset(("ConfigMap",))),
+            "secrets,configmaps",
+            {
+                "ConfigMap c goes along where it exists",
+                "Secret s does not go along, since the manager's setting dependencies does not allow it: "
+                "it has to exist in the Job's namespace on the worker",
+            },
+            id="one kind is allowed",
+        ),
+        pytest.param(
+            DependencyPolicy(frozenset(("Secret",))),
+            None,
+            {"Secret s is not copied: it has to exist in the Job's namespace on the worker"},
+            id="not asked for",
+        ),
+        pytest.param(
+            DependencyPolicy(frozenset(("Secret",))),
+            "secret",
+            {
+                "secret is unknown; write some of configmaps, secrets, serviceaccounts, comma-separated",
+                "Secret s is not copied: it has to exist in the Job's namespace on the worker",
+            },
+            id="misspelt",
+        ),
+    ],
+)
+def test_what_goes_along_is_told_before_it_is_sent(
+    policy: DependencyPolicy | None, carry: str | None, told: set[str]
+) -> None:
+    """D27: what goes along, and what will be missing."""
+    volumes = [
+        {"name": "one", "secret": {"secretName": "s"}},
+        {"name": "two", "configMap": {"name": "c", "optional": True}},
+    ]
+    found = source(pod={"volumes": volumes}, annotations={names.CARRY: carry} if carry is not None else {})
+    transform = MirrorTransform(TRANSFORM.origin, dependencies=policy)
+    assert {one.text for one in before(found, transform=transform).cautions} == told
 
 
 def test_a_job_of_somebody_else_is_said_not_to_be_mirrored() -> None:

@@ -36,6 +36,9 @@ NAMESPACE, ACCOUNT = "jobmirror-system", "jobmirror"
 _SAMPLE_NAMESPACE = "team-a"
 _WIDE, _NARROW, _TOKENS = "worker.yaml", "worker-namespaced.yaml", "worker-tokens.yaml"
 _LOGS, _PODS = "worker-logs.yaml", "worker-pods.yaml"
+_DEPENDENCIES = "worker-dependencies.yaml"
+DEPENDENCIES = ("configmaps", "secrets", "serviceaccounts")
+"""What can go along, as ``Grant`` names it."""
 
 KINDS: Mapping[str, Resource] = {
     kind.kind: kind
@@ -54,6 +57,7 @@ class Grant:
         create_namespaces: setting ``workers.createNamespaces``.
         logs: setting ``access.enabled``.
         watch_pods: setting ``workers.watchPods``.
+        dependencies: of ``DEPENDENCIES``; settings ``dependencies``.
         renewal: setting ``workers.renewTokens``.
     """
 
@@ -62,6 +66,7 @@ class Grant:
     create_namespaces: bool = False
     logs: bool = False
     watch_pods: bool = False
+    dependencies: tuple[str, ...] = ()
     renewal: bool = True
 
 
@@ -87,6 +92,10 @@ def optional(namespace: str = NAMESPACE, namespaces: Sequence[str] = ()) -> dict
         "creating namespaces (workers.createNamespaces)": list(_rights([{"kind": "ClusterRole", "rules": create}])),
         "pods' trouble (workers.watchPods)": list(_rights(_in_namespaces(_documents(_PODS), where))),
         "logs, pods and events (access.enabled)": list(_rights(_in_namespaces(_documents(_LOGS), where))),
+        **{
+            f"{plural} that go along (dependencies)": list(_rights(_in_namespaces(_dependencies((plural,)), where)))
+            for plural in DEPENDENCIES
+        },
         "token renewal (workers.renewTokens)": list(
             _rights(_settled(one, Grant(namespace)) for one in _documents(_TOKENS))
         ),
@@ -99,7 +108,7 @@ def _cluster_wide(grant: Grant) -> list[Json]:
         for one in found:
             if "rules" in one:
                 one["rules"] = [rule for rule in one["rules"] if not _creates_namespaces(rule)]
-    return found + [one for file in _optional_files(grant) for one in _documents(file)]
+    return found + _optional_documents(grant)
 
 
 def _namespaced(grant: Grant) -> list[Json]:
@@ -115,13 +124,21 @@ def _namespaced(grant: Grant) -> list[Json]:
             for one in _documents(_WIDE)
             if one["kind"].startswith("ClusterRole")
         ]
-    return found + [
-        one for file in _optional_files(grant) for one in _in_namespaces(_documents(file), grant.namespaces)
-    ]
+    return found + _in_namespaces(_optional_documents(grant), grant.namespaces)
 
 
-def _optional_files(grant: Grant) -> tuple[str, ...]:
-    return (*((_LOGS,) if grant.logs else ()), *((_PODS,) if grant.watch_pods else ()))
+def _optional_documents(grant: Grant) -> list[Json]:
+    files = (*((_LOGS,) if grant.logs else ()), *((_PODS,) if grant.watch_pods else ()))
+    return [one for file in files for one in _documents(file)] + _dependencies(grant.dependencies)
+
+
+def _dependencies(plurals: Sequence[str]) -> list[Json]:
+    """The rights for these kinds; nothing for none."""
+    found = _documents(_DEPENDENCIES) if plurals else []
+    for one in found:
+        if "rules" in one:
+            one["rules"] = [rule for rule in one["rules"] if set(rule["resources"]) & set(plurals)]
+    return found
 
 
 def _in_namespaces(documents: Sequence[Json], namespaces: Sequence[str]) -> list[Json]:

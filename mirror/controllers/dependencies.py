@@ -1,0 +1,388 @@
+"""Copies what a source's pods refer to, before its mirror is made; the mirror owns the copies afterwards (D27).
+
+Called by ``writing_mirrors`` where the settings have ``dependencies``; ``dependency_rounds`` keeps copies in step.
+Nothing is watched: objects are read one by one when they are needed, which takes no right to list or watch them. No
+contents are kept, and none get into a text or a log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from mirror.controllers.refusing import WorkerRefusal, refusal_text
+from mirror.controllers.write_context import WriteContext
+from mirror.decide import dependencies as deciding
+from mirror.decide.dependencies import Contents, Found, Name
+from mirror.decide.snapshot import Snapshot
+from mirror.kinds.base import Kind
+from mirror.kinds.dependencies import RESOURCES, BadCarry, DependencyPolicy, requested_kinds
+from mirror.kube import requests
+from mirror.kube.errors import (
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotFound,
+    TooLarge,
+)
+from mirror.kube.objects import Object
+from mirror.model import names
+from mirror.model.reasons import Obstruction, Reason
+from mirror.workers.worker import Worker
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where a copy is, or would be."""
+
+    worker: str
+    namespace: str
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCopy:
+    """A copy as it was after our last write or look."""
+
+    uid: str
+    resource_version: str
+    version: str
+    """Of its original (``Contents.version``)."""
+
+
+Sent = Mapping[Name, Contents]
+"""The copies of ours that a mirror is to own, with their originals."""
+PREFETCH_SECONDS = 1.0
+MOST_PREFETCHED = 64
+MOST_PREFETCHED_BYTES = 64 * 1024
+"""Of one source; what is larger is read when it is needed."""
+
+
+class Dependencies:
+    """One write to one copy at a time."""
+
+    def __init__(self, context: WriteContext, policy: DependencyPolicy) -> None:
+        self._t = context
+        self._policy = policy
+        self._log = context.environment.log
+        # Spares a look at copies that sources share; of copies that exist, as the last round has seen.
+        self.known: dict[Place, KnownCopy] = {}
+        # Originals that were read while a worker was recorded, until the mirror is created: by the source's uid.
+        self._prefetched: OrderedDict[str, tuple[float, Sent]] = OrderedDict()
+        # Held while a copy is written; of places that are written or waited for.
+        self._locks: dict[Place, tuple[asyncio.Lock, int]] = {}
+
+    @property
+    def origin(self) -> str:
+        return self._t.state.transform.origin
+
+    def wanted_by(self, kind: Kind, source: Object) -> dict[Name, bool]:
+        """What goes along with a source, and whether its pods run without it; nothing where that is not allowed.
+
+        Raises:
+            BadCarry: its annotation cannot be understood.
+        """
+        kinds = requested_kinds(source.annotations) & self._policy.allowed(source.metadata.namespace)
+        return deciding.requested(kind.references(source), kinds) if kinds else {}
+
+    async def prefetch(self, seen: Snapshot) -> None:
+        """Read what goes along with a source while its worker is recorded; what cannot be read is left for later."""
+        try:
+            wanted = self.wanted_by(seen.source.kind, seen.source.found)
+        except BadCarry:
+            return
+        if not wanted or deciding.too_many(len(wanted)) is not None:
+            return
+        try:
+            async with asyncio.timeout(PREFETCH_SECONDS):
+                found = await self._originals(seen.source.found.metadata.namespace, wanted)
+        except (KubeError, TimeoutError):
+            return
+        if isinstance(found, Obstruction) or sum(one.size for one in found.values()) > MOST_PREFETCHED_BYTES:
+            return
+        self._prefetched[seen.source.uid] = self._t.environment.clock.monotonic(), found
+        if len(self._prefetched) > MOST_PREFETCHED:
+            self._prefetched.popitem(last=False)
+
+    def forget_prefetched(self, uid: str) -> None:
+        """No mirror is created now."""
+        self._prefetched.pop(uid, None)
+
+    def forget_old_prefetched(self) -> None:
+        """Of sources that went before their mirrors were made."""
+        oldest = self._t.environment.clock.monotonic() - PREFETCH_SECONDS
+        for uid in [uid for uid, (read_at, _) in self._prefetched.items() if read_at < oldest]:
+            del self._prefetched[uid]
+
+    def _take_prefetched(self, uid: str) -> Sent | None:
+        read_at, found = self._prefetched.pop(uid, (float("-inf"), None))
+        return found if self._t.environment.clock.monotonic() - read_at < PREFETCH_SECONDS else None
+
+    # -- before a mirror is created ------------------------------------------------------------------------------------
+
+    async def send(self, seen: Snapshot, worker: Worker) -> Sent | Obstruction | WorkerRefusal:
+        """Have everything on the worker that goes along with a source, or say why it cannot be.
+
+        Raises:
+            KubeError: a cluster did not answer as it should; to be tried again.
+        """
+        kind, source = seen.source.kind, seen.source.found
+        try:
+            wanted = self.wanted_by(kind, source)
+        except BadCarry as error:
+            return Obstruction(Reason.INVALID_ANNOTATION, f"annotation {names.CARRY}: {error}")
+        self._tell_what_stays(seen)
+        if not wanted:
+            return {}
+        if (why := deciding.too_many(len(wanted))) is not None:
+            return why
+        originals: Sent | Obstruction | None = self._take_prefetched(source.metadata.uid)
+        if originals is None:
+            originals = await self._originals(source.metadata.namespace, wanted)
+        if isinstance(originals, Obstruction):
+            return originals
+        namespace = worker.namespace_of(source.metadata.namespace)
+        notes = {deciding.note_of(source.metadata.uid): f"{kind.name}/{source.metadata.name}"}
+        places = {name: Place(worker.name, namespace, name) for name in originals}
+        # One that is known to be there gets no note: the mirror soon owns it, and if it goes before, it is made again.
+        lacking = [name for name, place in places.items() if not self._is_known(place, originals[name])]
+        async with asyncio.TaskGroup() as scope:
+            tasks = {
+                name: scope.create_task(self._put_or_error(worker, places[name], originals[name], notes), name="copy")
+                for name in lacking
+            }
+        results = {name: task.result() for name, task in tasks.items()}
+        for result in results.values():
+            if isinstance(result, WorkerRefusal):
+                return result
+        for result in results.values():
+            if isinstance(result, KubeError):
+                worker.suspect(result)
+                raise result
+        return {name: original for name, original in originals.items() if results.get(name, True) is True}
+
+    def _is_known(self, place: Place, original: Contents) -> bool:
+        known = self.known.get(place)
+        return known is not None and known.version == original.version
+
+    def _tell_what_stays(self, seen: Snapshot) -> None:
+        """The user has asked for something to go along that the settings keep here: an event, and nothing more."""
+        kind, source = seen.source.kind, seen.source.found
+        stays = requested_kinds(source.annotations) - self._policy.allowed(source.metadata.namespace)
+        named = (
+            sorted({f"{one.kind} {one.name}" for one in kind.references(source) if one.kind in stays}) if stays else []
+        )
+        if named:
+            text = f"{', '.join(named[: deciding.MOST_NAMED])}: not copied, since the settings (dependencies) forbid it"
+            self._t.record_event(seen, Reason.DEPENDENCY_NOT_COPIED, text)
+
+    async def _originals(self, namespace: str, wanted: Mapping[Name, bool]) -> dict[Name, Contents] | Obstruction:
+        found = await self.read_originals(namespace, wanted)
+        pull_secrets: dict[Name, bool] = {}
+        if not isinstance(found, Obstruction):
+            allowed = self._policy.allowed(namespace)
+            named = deciding.pull_secrets(found)
+            pull_secrets = {name: True for name in named if name.kind in allowed and name not in wanted}
+        if isinstance(found, Obstruction) or not pull_secrets:
+            return found if isinstance(found, Obstruction) else deciding.judge_originals(found) or found
+        if (why := deciding.too_many(len(wanted) + len(pull_secrets))) is not None:
+            return why
+        more = await self.read_originals(namespace, pull_secrets)
+        return (
+            more if isinstance(more, Obstruction) else deciding.judge_originals({**found, **more}) or {**found, **more}
+        )
+
+    async def read_originals(self, namespace: str, wanted: Mapping[Name, bool]) -> dict[Name, Contents] | Obstruction:
+        """Those that exist of what is wanted, or why it cannot go along.
+
+        Raises:
+            KubeError: it could not be asked.
+        """
+        async with asyncio.TaskGroup() as scope:
+            tasks = {
+                name: scope.create_task(self._read_original(namespace, name), name="read what goes along")
+                for name in wanted
+            }
+        found: dict[Name, Contents] = {}
+        lacking: list[Name] = []
+        for name, task in tasks.items():
+            match task.result():
+                case Contents() as original:
+                    found[name] = original
+                case NotFound():
+                    if not wanted[name]:
+                        lacking.append(name)
+                case TooLarge():
+                    return deciding.unreadable(name, "it is too large")
+                case Forbidden() as error:
+                    return deciding.unreadable(name, refusal_text(error))
+                case error:
+                    raise error
+        return deciding.missing(lacking) or found
+
+    async def _read_original(self, namespace: str, name: Name) -> Contents | KubeError:
+        try:
+            request = requests.get(RESOURCES[name.kind], name.name, namespace=namespace)
+            return deciding.read_contents(await self._t.management.send(request))
+        except KubeError as error:
+            return error
+
+    # -- copies --------------------------------------------------------------------------------------------------------
+
+    async def _put_or_error(
+        self, worker: Worker, place: Place, original: Contents, notes: Mapping[str, str]
+    ) -> bool | WorkerRefusal | KubeError:
+        try:
+            return await self.put(worker, place, original, notes)
+        except KubeError as error:
+            return error
+
+    async def put(
+        self, worker: Worker, place: Place, original: Contents, notes: Mapping[str, str]
+    ) -> bool | WorkerRefusal:
+        """Have a copy like its original, with these notes on it; return whether it is ours, or somebody else's.
+
+        Raises:
+            KubeError: the worker did not answer as it should.
+        """
+        async with self.writing(place):
+            try:
+                return await self._create(worker, place, original, notes)
+            except (Forbidden, NotFound, Invalid, BadRequest) as error:
+                text = f"{place.name}: {refusal_text(error)}"
+                return WorkerRefusal(text, Reason.DEPENDENCY_REFUSED, error)
+
+    async def _create(
+        self, worker: Worker, place: Place, original: Contents, notes: Mapping[str, str]
+    ) -> bool | WorkerRefusal:
+        name, resource = place.name, RESOURCES[place.name.kind]
+        body = deciding.copy_body(name, original, namespace=place.namespace, origin=self.origin, notes=notes)
+        try:
+            created = await worker.client.send_object(requests.create(resource, body, namespace=place.namespace))
+        except AlreadyExists:
+            return await self._take_existing(worker, place, original, notes)
+        self._remember(place, created, original.version)
+        self._log.info("copied", worker=worker.name, namespace=place.namespace, object=name)
+        return True
+
+    async def _take_existing(
+        self, worker: Worker, place: Place, original: Contents, notes: Mapping[str, str]
+    ) -> bool | WorkerRefusal:
+        there = await self._read_copy(worker, place)
+        match deciding.identify_copy(place.name, there, original, origin=self.origin):
+            case Found.SAME:
+                return False
+            case Found.FOREIGN:
+                text = f"{place.name} exists there with other contents, and is not ours"
+                return WorkerRefusal(text, Reason.DEPENDENCY_CONFLICT)
+        await self._bring_in_step(worker, place, there, original)
+        await self._patch(worker, place, {"metadata": {"uid": there.metadata.uid, "annotations": dict(notes)}})
+        return True
+
+    async def _read_copy(self, worker: Worker, place: Place) -> Contents:
+        request = requests.get(RESOURCES[place.name.kind], place.name.name, namespace=place.namespace)
+        return deciding.read_contents(await worker.client.send(request))
+
+    async def _bring_in_step(self, worker: Worker, place: Place, there: Contents, original: Contents) -> None:
+        operations = deciding.update_operations(place.name, there, original)
+        if not operations:
+            self.known[place] = KnownCopy(there.metadata.uid, there.metadata.resource_version, original.version)
+            return
+        resource, name = RESOURCES[place.name.kind], place.name.name
+        patch = requests.json_patch(resource, name, operations, namespace=place.namespace)
+        self._remember(place, await worker.client.send_object(patch), original.version)
+        self._log.info("copy updated", worker=worker.name, namespace=place.namespace, object=place.name)
+
+    async def refresh(self, worker: Worker, place: Place, original: Contents) -> None:
+        """Make a copy of ours like its original again, if it still is there.
+
+        Raises:
+            KubeError: it could not be done.
+        """
+        async with self.writing(place):
+            there = await self._read_copy(worker, place)
+            if deciding.is_copy(there.metadata, origin=self.origin):
+                await self._bring_in_step(worker, place, there, original)
+
+    async def _patch(self, worker: Worker, place: Place, body: Mapping[str, object]) -> None:
+        resource = RESOURCES[place.name.kind]
+        patch = requests.strategic_merge_patch(resource, place.name.name, body, namespace=place.namespace)
+        known = self.known.get(place)
+        patched = await worker.client.send_object(patch)
+        if known is not None and known.uid == patched.metadata.uid:
+            self._remember(place, patched, known.version)
+
+    def _remember(self, place: Place, stored: Object, version: str) -> None:
+        self.known[place] = KnownCopy(stored.metadata.uid, stored.metadata.resource_version, version)
+
+    # -- once there is a mirror ----------------------------------------------------------------------------------------
+
+    async def own(self, seen: Snapshot, worker: Worker, copies: Sent) -> None:
+        """Make a mirror that was just created an owner of its copies; what fails is left to the next round."""
+        mirror_uid = self._t.state.memories.of(seen.source.uid).mirror_uid
+        if not mirror_uid:
+            return
+        kind, source, namespace = seen.source.kind, seen.source.found, worker.namespace_of(seen.key.namespace)
+        async with asyncio.TaskGroup() as scope:
+            for name, original in copies.items():
+                owning = self._own_or_copy(
+                    worker, Place(worker.name, namespace, name), original, kind, source, mirror_uid
+                )
+                scope.create_task(owning, name="own a copy")
+
+    async def _own_or_copy(
+        self, worker: Worker, place: Place, original: Contents, kind: Kind, source: Object, mirror_uid: str
+    ) -> None:
+        """The last owner of a copy that sources share may have gone meanwhile, and the copy with it."""
+        if await self.add_owner(worker, place, kind, source, mirror_uid):
+            return
+        try:
+            if await self.put(worker, place, original, {}) is not True:
+                return
+        except KubeError as error:
+            self._log.warning("copy not made again", worker=worker.name, object=place.name, error=error)
+            return
+        await self.add_owner(worker, place, kind, source, mirror_uid)
+
+    async def add_owner(self, worker: Worker, place: Place, kind: Kind, source: Object, mirror_uid: str) -> bool:
+        """Make a mirror an owner of a copy, which is held for its source no more; False: the copy is not there."""
+        resource = kind.resource
+        owner = {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "name": source.metadata.name,
+            "uid": mirror_uid,
+        }
+        async with self.writing(place):
+            known = self.known.get(place)
+            if known is None:
+                return False
+            try:
+                await self._patch(worker, place, deciding.own_patch(known.uid, source.metadata.uid, owner))
+            except (NotFound, Conflict):
+                self.known.pop(place, None)
+                return False
+            except KubeError as error:
+                self._log.warning("copy has no owner yet", worker=worker.name, object=place.name, error=error)
+        return True
+
+    @asynccontextmanager
+    async def writing(self, place: Place) -> AsyncIterator[None]:
+        """One at a time for each copy: sources that share one are worked on side by side."""
+        lock, count = self._locks.get(place) or (asyncio.Lock(), 0)
+        self._locks[place] = lock, count + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, count = self._locks[place]
+            if count > 1:
+                self._locks[place] = lock, count - 1
+            else:
+                del self._locks[place]
