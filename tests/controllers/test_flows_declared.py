@@ -97,6 +97,8 @@ async def test_a_secret_of_cluster_api_is_a_worker_that_takes_jobs() -> None:
         await manager.settle(1)
         assert world.source()["status"]["active"] == 1
         assert entry(world, "prod")["declared"]["by"] == "Secret clusters/prod-kubeconfig"
+        # No Secret of ours registers it, so no token is ever written into one (``renewing``).
+        assert manager.registry.secret_of("prod") is None
 
 
 async def test_what_else_cluster_api_labels_declares_nothing() -> None:
