@@ -38,6 +38,14 @@ WHEN = {
 }
 """The files of rights on the management cluster, and when the chart has them."""
 
+NAMESPACED = {
+    "management-namespaced": ("team-a", ".Values.config.namespaces", ""),
+    "webhook-namespaced": ("team-a", ".Values.config.namespaces", WHEN["webhook"]),
+    "management-secret-sources": ("clusters", '(include "jobmirror.sourceNamespaces" . | fromJsonArray)', ""),
+    "management-cluster-profiles": ("fleet", '(include "jobmirror.profileNamespaces" . | fromJsonArray)', ""),
+}
+"""The files of rights in chosen namespaces: the one that they name, all of them in the chart, and when it has them."""
+
 UNLESS = {
     "jobmirror-manager": ".Values.config.namespaces",
     "jobmirror-webhook": ".Values.config.namespaces",
@@ -59,6 +67,8 @@ COPIES = {
     "job-controller": "components/job-controller/rbac.yaml",
     "job-controller-gang": "components/job-controller-gang/rbac.yaml",
     "management-namespaced": "components/namespaced/team-a.yaml",
+    "management-secret-sources": "components/secret-sources/clusters.yaml",
+    "management-cluster-profiles": "components/cluster-profiles/fleet.yaml",
 }
 """Where kustomize finds the same files."""
 
@@ -70,8 +80,8 @@ def generated() -> dict[Path, str]:
         files[KUSTOMIZE / place] = _marked(name, _without_account(name, (RBAC / f"{name}.yaml").read_text()))
     for name, condition in WHEN.items():
         files[CHART / "templates/rights" / f"{name}.yaml"] = _template(name, condition)
-    for name, condition in (("management-namespaced", ""), ("webhook-namespaced", WHEN["webhook"])):
-        files[CHART / f"templates/rights/{name}.yaml"] = _namespaced_template(name, condition)
+    for name in NAMESPACED:
+        files[CHART / f"templates/rights/{name}.yaml"] = _namespaced_template(name)
     files[KUSTOMIZE / "components/webhook/configurations.yaml"] = _mark("config/webhook.yaml") + WEBHOOKS.read_text()
     files[CHART / "templates/webhook.yaml"] = _webhooks_template()
     alerts = ALERTS.read_text()
@@ -170,15 +180,17 @@ def _webhooks_template() -> str:
     return f"{{{{- if .Values.config.webhook.enabled }}}}\n{body.rstrip()}\n{{{{- end }}}}\n"
 
 
-def _namespaced_template(name: str, condition: str) -> str:
+def _namespaced_template(name: str) -> str:
     """The Roles of one namespace, for each of those that are chosen, and the ones that there are once."""
+    example, chosen, condition = NAMESPACED[name]
+    head, here = f"namespace: {example}", "namespace: {{ . }}"
     documents = _documents(_without_account(name, (RBAC / f"{name}.yaml").read_text()))
-    each = [_in_release(part, "$").replace("namespace: team-a", "namespace: {{ . }}") for part in documents]
-    loop = "".join(f"---\n{part}" for part in each if "namespace: {{ . }}" in part)
-    once = "".join(f"---\n{_in_release(part)}" for part in documents if "namespace: team-a" not in part)
-    text = f"{{{{- range .Values.config.namespaces }}}}\n{loop.rstrip()}\n{{{{- end }}}}\n"
+    each = [_in_release(part, "$").replace(head, here) for part in documents]
+    loop = "".join(f"---\n{part}" for part in each if here in part)
+    once = "".join(f"---\n{_in_release(part)}" for part in documents if head not in part)
+    text = f"{{{{- range {chosen} }}}}\n{loop.rstrip()}\n{{{{- end }}}}\n"
     if once:
-        text += f"{{{{- if .Values.config.namespaces }}}}\n{once.rstrip()}\n{{{{- end }}}}\n"
+        text += f"{{{{- if {chosen} }}}}\n{once.rstrip()}\n{{{{- end }}}}\n"
     text = _marked(name, text)
     return f"{{{{- if {condition} }}}}\n{text.rstrip()}\n{{{{- end }}}}\n" if condition else text
 

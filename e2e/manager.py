@@ -171,7 +171,8 @@ class ManagerProcess:
         if not self._settings.get("kubeconfig"):
             chosen = self._settings.get("namespaces", [])
             files = shipped.on_management(self._settings)
-            granted = shipped.read(*files, namespace=self.namespace, chosen=chosen)
+            others = shipped.elsewhere(self._settings)
+            granted = shipped.read(*files, namespace=self.namespace, chosen=chosen, others=others)
             self._settings["kubeconfig"] = str(await self._account(self.management, granted))
         self.config.write_text(yaml.safe_dump(self._settings))
 
@@ -304,6 +305,10 @@ class ManagerProcess:
             if error.reason != "AlreadyExists":
                 raise
             await self.client.call("PUT", f"{self._secrets}/{name}", body)
+
+    async def kubeconfig_of(self, plane: ControlPlane) -> bytes:
+        """A kubeconfig with the rights that are shipped for a worker, for who registers it in another way."""
+        return (await self._account_on(plane, "")).read_bytes()
 
     async def annotate_worker(self, name: str, annotations: Mapping[str, str | None]) -> None:
         """Change annotations of a worker's Secret; None removes one. Prefixes as in ``register``."""

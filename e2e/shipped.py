@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -66,11 +66,25 @@ def on_management(settings: Json) -> list[str]:
     files += ["management-create-namespaces"] if settings.get("workers", {}).get("createNamespaces") else []
     files += ["management-dependencies"] if settings.get("dependencies") else []
     files += [file for part, file in _RIGHTS_OF.items() if part in enabled]
+    declared = elsewhere(settings)
+    files += ["management-secret-sources"] if declared["clusters"] else []
+    files += ["management-cluster-profiles"] if declared["fleet"] else []
     if enabled & {"webhook", "access"}:
         files.append("https")
     if settings.get("namespaces"):
         files += ["management-namespaced", *(["webhook-namespaced"] if "webhook" in enabled else [])]
     return files
+
+
+def elsewhere(settings: Json) -> dict[str, list[str]]:
+    """The namespaces that get what the files give in their examples, besides ``CHOSEN``."""
+    workers = settings.get("workers", {})
+    sources = [namespace for source in workers.get("secretSources", ()) for namespace in source["namespaces"]]
+    profiles = workers.get("clusterProfiles", {})
+    return {
+        "clusters": sorted(set(sources)),
+        "fleet": profiles.get("namespaces", []) if profiles.get("enabled") else [],
+    }
 
 
 def on_worker(settings: Json) -> list[str]:
@@ -84,7 +98,9 @@ def on_worker(settings: Json) -> list[str]:
     ]
 
 
-def read(*files: str, namespace: str, chosen: Iterable[str] = ()) -> list[Json]:
+def read(
+    *files: str, namespace: str, chosen: Iterable[str] = (), others: Mapping[str, list[str]] | None = None
+) -> list[Json]:
     """The Roles and bindings of these files, for an installation in this namespace.
 
     Args:
@@ -92,6 +108,7 @@ def read(*files: str, namespace: str, chosen: Iterable[str] = ()) -> list[Json]:
         namespace: of the installation; it becomes part of the names of what is not in it.
         chosen: the namespaces that get what the files give in ``team-a``; with some, nothing is given on the Jobs of
             the whole management cluster.
+        others: the same for other examples (``elsewhere``).
     """
     chosen, found = list(chosen), list[Json]()
     for file in files:
@@ -100,7 +117,8 @@ def read(*files: str, namespace: str, chosen: Iterable[str] = ()) -> list[Json]:
             gives_way = chosen and kind.startswith("ClusterRole") and name in _GIVE_WAY
             if kind in ("Namespace", "ServiceAccount") or gives_way:
                 continue
-            places = chosen if document["metadata"].get("namespace") == CHOSEN else [""]
+            examples = {CHOSEN: chosen, **(others or {})}
+            places = examples.get(document["metadata"].get("namespace"), [""])
             found += [_moved(document, namespace, place) for place in places]
     return found
 

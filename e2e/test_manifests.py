@@ -177,6 +177,25 @@ def test_the_chart_passes_settings_on() -> None:
     assert {subject["namespace"] for one in objects for subject in one.get("subjects", ())} == {"elsewhere"}
 
 
+def test_rights_on_declarations_of_workers_are_in_the_namespaces_of_the_settings() -> None:
+    """Each namespace once; nothing where nothing is asked for."""
+    sources = [{"labelSelector": "a", "namespaces": ["one", "two"]}, {"labelSelector": "b", "namespaces": ["two"]}]
+    profiles = {"enabled": True, "namespaces": ["fleet"]}
+    found = charted({"config": {"workers": {"secretSources": sources, "clusterProfiles": profiles}}})
+    roles = sorted((one["metadata"]["name"], one["metadata"]["namespace"]) for one in found if one["kind"] == "Role")
+    declared = ("jobmirror-cluster-profiles", "jobmirror-secret-sources")
+
+    assert [role for role in roles if role[0] in declared] == [
+        ("jobmirror-cluster-profiles", "fleet"),
+        ("jobmirror-cluster-profiles", NAMESPACE),
+        ("jobmirror-secret-sources", "one"),
+        ("jobmirror-secret-sources", "two"),
+    ]
+    assert len(settings_of(found).workers.secret_sources) == 2
+    switched_off = charted({"config": {"workers": {"clusterProfiles": {**profiles, "enabled": False}}}})
+    assert not [one for one in switched_off if one["metadata"]["name"] in declared]
+
+
 _GANGS = {"GenericWorkload": True, "WorkloadWithJob": True}
 
 

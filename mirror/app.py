@@ -177,7 +177,9 @@ class Manager:
             up = sum(worker.is_reachable for worker in self.registry.workers.values())
             # Who takes over looks at workers anew, and goes on serving meanwhile.
             self.has_settled = self.has_settled or self.registry.have_settled()
-            return self.has_settled, f"{up}/{len(self.registry.workers)} workers ready"
+            others = self.registry.others_refused_because
+            not_listed = f"; not listed: {others}" if others else ""
+            return self.has_settled, f"{up}/{len(self.registry.workers)} workers ready{not_listed}"
 
         def leader() -> tuple[bool, str]:
             if self.leadership is not None and not self.is_working and self.leadership.obstacle:

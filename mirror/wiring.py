@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mirror.controllers.applying import Applier
 from mirror.controllers.assigning import Assigner
 from mirror.controllers.comparing import Comparison
-from mirror.controllers.events import event_recorder, warn_about_secret
+from mirror.controllers.events import event_recorder, warn_about_worker
 from mirror.controllers.history import History
 from mirror.controllers.memory import Memories
 from mirror.controllers.mirroring import Mirroring, MirroringParts
@@ -40,7 +40,7 @@ from mirror.runtime.environment import Environment
 from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers
 from mirror.runtime.queue import WorkQueue
-from mirror.settings.schema import Settings
+from mirror.settings.schema import ClusterProfiles, SecretSource, Settings
 from mirror.workers.registry import Connector, Registry, RegistryHooks, RegistrySettings
 from mirror.workers.worker import Worker
 
@@ -72,6 +72,8 @@ class MirroringSettings:
     dependency_interval_seconds: float = 60.0
     keep_history: bool = False
     """Whether anybody can ask what happened to a Job."""
+    secret_sources: tuple[SecretSource, ...] = ()
+    cluster_profiles: ClusterProfiles = field(default_factory=ClusterProfiles)
 
 
 def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_rule_names: bool) -> MirroringSettings:
@@ -98,6 +100,8 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
         sweep_interval_seconds=settings.sweep.interval_seconds,
         dependency_interval_seconds=settings.dependencies.interval_seconds,
         keep_history=settings.access.enabled or settings.page.enabled,
+        secret_sources=settings.workers.secret_sources,
+        cluster_profiles=settings.workers.cluster_profiles,
     )
 
 
@@ -138,10 +142,12 @@ def build_mirroring(
             settings.management_uid,
             settings.kinds,
             settings.namespaces,
+            secret_sources=settings.secret_sources,
+            cluster_profiles=settings.cluster_profiles,
             watch_pods=settings.transform.label_pods,
         ),
         workers,
-        hooks=RegistryHooks(routes, informers.wait_until_synced, partial(warn_about_secret, recorder)),
+        hooks=RegistryHooks(routes, informers.wait_until_synced, partial(warn_about_worker, recorder)),
         connector=connector,
         environment=environment,
     )

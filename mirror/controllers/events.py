@@ -18,6 +18,7 @@ from mirror.runtime.correlation import RepeatFilter
 from mirror.runtime.event_recorder import EventRecorder, RecorderOptions
 from mirror.runtime.events import WARNING, Regarding
 from mirror.telemetry.logs import Log
+from mirror.workers.declarations import Origin
 
 COMPONENT = "jobmirror"
 REPEAT_AFTER_SECONDS = 600.0
@@ -44,3 +45,8 @@ def event_recorder(
 def warn_about_secret(recorder: EventRecorder, secret: Object, reason: str, message: str) -> None:
     """Record a warning about a worker on the Secret that registers it."""
     recorder.event(Regarding.of(SECRETS, secret), WARNING, reason, message)
+
+
+def warn_about_worker(recorder: EventRecorder, origin: Origin, reason: str, message: str) -> None:
+    """Record a warning about a worker on what declares it."""
+    recorder.event(Regarding.of(origin.resource, origin.found), WARNING, reason, message)

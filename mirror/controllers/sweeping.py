@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Set
 
-from mirror.controllers.events import warn_about_secret
+from mirror.controllers.events import warn_about_worker
 from mirror.controllers.state import MirroringState
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.identity import has_labels
@@ -190,8 +190,8 @@ class Sweeper:
             f"none was deleted. If their sources are really gone, delete them there (label {names.ORIGIN})"
         )
         self._log.error("sweep halted", worker=worker.name, count=count, mirrors=mirrors)
-        if (secret := self._registry.secret_of(worker.name)) is not None:
-            warn_about_secret(self._recorder, secret, "SweepHalted", text)
+        if (origin := self._registry.origin_of(worker.name)) is not None:
+            warn_about_worker(self._recorder, origin, "SweepHalted", text)
 
     async def _confirmed(self, worker: Worker, doubtful: list[tuple[Kind, Object]]) -> list[tuple[Kind, Object]]:
         """Those whose source the management cluster itself says is not there; never on a refusal to answer."""

@@ -221,7 +221,11 @@ class Informer:
         self._writer.begin_list()  # a watch may have shown some before
         version = ""
         pages = list_pages(
-            self._client(), scope.resource, namespace=scope.namespace, label_selector=scope.label_selector
+            self._client(),
+            scope.resource,
+            namespace=scope.namespace,
+            label_selector=scope.label_selector,
+            field_selector=scope.field_selector,
         )
         async with aclosing(pages) as stream:
             async for page in stream:
@@ -252,6 +256,7 @@ class Informer:
             scope.resource,
             namespace=scope.namespace,
             label_selector=scope.label_selector,
+            field_selector=scope.field_selector,
             resource_version="" if initial else self._version,
             timeout_seconds=self._chance.randrange(240, 480),
             initial_events=initial,

@@ -36,11 +36,12 @@ class Listener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is kept: a kind, in one namespace or everywhere, maybe only objects with certain labels."""
+    """What is kept: a kind, in one namespace or everywhere, maybe only objects with certain labels or fields."""
 
     resource: Resource
     namespace: str | None = None
     label_selector: str = ""
+    field_selector: str = ""
 
     @property
     def name(self) -> str:

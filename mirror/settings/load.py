@@ -8,17 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 
 from mirror.model.durations import format_duration
 from mirror.model.text import clean
 from mirror.settings.rules import Rule, Wrong, shown, suggestion
-from mirror.settings.schema import Https, JobController, LeaderElection, Section, Settings
+from mirror.settings.schema import ClusterProfiles, Https, JobController, LeaderElection, Section, Settings
 from mirror.settings.strict_yaml import read_yaml
 
 P = TypeVar("P", bound=Section)
+
+MOST_PARTS = 50
+"""In a list of mappings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ def _read_part(part: type[P], value: object, path: str, problems: list[Problem])
 def _read_value(kind: Any, raw: object, path: str, problems: list[Problem]) -> object:
     if isinstance(kind, type) and issubclass(kind, Section):
         return _read_part(kind, raw, path, problems)
+    if get_origin(kind) is tuple:
+        return _read_parts(get_args(kind)[0], raw, path, problems)
     rule: Rule = kind.__metadata__[0]
     try:
         return rule.apply(raw)
@@ -107,12 +112,31 @@ def _read_value(kind: Any, raw: object, path: str, problems: list[Problem]) -> o
         return None
 
 
+def _read_parts(part: type[P], value: object, path: str, problems: list[Problem]) -> tuple[P | None, ...]:
+    """A list of mappings; each names what it has to."""
+    if not isinstance(value, list):
+        problems.append(Problem(path, f"expected a list of mappings, got {shown(value)}"))
+        return ()
+    if len(value) > MOST_PARTS:
+        problems.append(Problem(path, f"expected at most {MOST_PARTS} mappings, got {len(value)}"))
+        return ()
+    found = []
+    for index, raw in enumerate(value):
+        at = f"{path}[{index}]"
+        found.append(_read_part(part, raw, at, problems))
+        if isinstance(raw, Mapping):
+            missing = [key for key in getattr(part, "REQUIRED", ()) if key not in raw]
+            problems += [Problem(f"{at}.{key}", "is missing") for key in missing]
+    return tuple(found)
+
+
 def _check_together(settings: Settings) -> list[Problem]:
     """Conditions over several keys."""
     return [
         *_check_lease(settings.leader_election),
         *_check_https(settings.https),
         *_check_job_controller(settings.job_controller),
+        *_check_cluster_profiles(settings.workers.cluster_profiles),
     ]
 
 
@@ -136,6 +160,13 @@ def _check_https(https: Https) -> list[Problem]:
         return []
     given, missing = ("certFile", "keyFile") if https.cert_file else ("keyFile", "certFile")
     return [Problem(f"https.{missing}", f"must be set together with {given}")]
+
+
+def _check_cluster_profiles(profiles: ClusterProfiles) -> list[Problem]:
+    """Where to look is said, so that rights can be given there and nowhere else."""
+    if profiles.namespaces or not profiles.enabled:
+        return []
+    return [Problem("workers.clusterProfiles.namespaces", "is missing; list the namespaces of ClusterProfiles")]
 
 
 def _check_job_controller(jobs: JobController) -> list[Problem]:

@@ -58,6 +58,16 @@ _NAMESPACE_GLOB = re.compile(r"[-a-z0-9*?\[\]!]{1,63}")
 _MANAGED_BY_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%a-z]+\]|[^\[\]:\s/]*):(?P<port>[0-9]{1,5})")
 _ANNOTATIONS_BYTES = 256 * 1024
+_DATA_KEY = re.compile(r"[-._A-Za-z0-9]{1,253}")
+_SECRET_TYPE = re.compile(r"[-._/A-Za-z0-9]{0,253}")
+_SELECTOR_KEY = rf"([a-z0-9][-a-z0-9.]{{0,252}}/)?{_NAME}"
+_REQUIREMENT = re.compile(
+    rf"!?\s*{_SELECTOR_KEY}|{_SELECTOR_KEY}\s*(=|==|!=)\s*({_NAME})?"
+    rf"|{_SELECTOR_KEY}\s+(in|notin)\s*\(\s*{_NAME}(\s*,\s*{_NAME})*\s*\)"
+)
+_REQUIREMENT_END = re.compile(r",(?![^()]*\))")
+"""A comma that is not within parentheses."""
+_LONGEST_SELECTOR = 1024
 _MOST = 1_000_000
 _MOST_PODS = 100_000
 
@@ -353,6 +363,50 @@ def _additions(item: Rule) -> Callable[[object], dict[str, str]]:
     return read
 
 
+def _selector(value: object) -> str:
+    """Not empty: that would be all Secrets of a namespace."""
+    text = _text(value).strip()
+    requirements = [part.strip() for part in _REQUIREMENT_END.split(text)]
+    if len(text) > _LONGEST_SELECTOR or not all(_REQUIREMENT.fullmatch(one) for one in requirements):
+        raise _Unexpected
+    return text
+
+
+def _data_key(value: object) -> str:
+    text = _text(value)
+    if not _DATA_KEY.fullmatch(text):
+        raise _Unexpected
+    return text
+
+
+def _label_key(value: object) -> str:
+    text = _text(value)
+    if text and not _is_key(text):
+        raise _Unexpected
+    return text
+
+
+def _secret_type(value: object) -> str:
+    text = _text(value)
+    if not _SECRET_TYPE.fullmatch(text):
+        raise _Unexpected
+    return text
+
+
+def _object_name(value: object) -> str:
+    text = _text(value)
+    if text and not _SUBDOMAIN.fullmatch(text):
+        raise _Unexpected
+    return text
+
+
+def _some_namespaces(value: object) -> tuple[object, ...]:
+    found = _list_of(NAMESPACE)(value)
+    if not found:
+        raise _Unexpected
+    return found
+
+
 def _is_key(key: str) -> bool:
     """What Kubernetes calls a qualified name, for keys of labels and annotations."""
     domain, slash, name = key.rpartition("/")
@@ -373,6 +427,12 @@ ORIGIN = Rule("a label value (at most 63 letters, digits, -, _ and .), or empty 
 NAMESPACE = Rule("the name of a namespace (at most 63 lower-case letters, digits and -)", _dns_label)
 NAMESPACES = Rule("a list of namespaces", _list_of(NAMESPACE))
 NAMESPACE_GLOBS = Rule("a list of namespaces", _list_of(Rule("a namespace such as team-a or team-*", _namespace_glob)))
+SOME_NAMESPACES = Rule("a list of at least one namespace", _some_namespaces)
+SELECTOR = Rule("a label selector such as cluster.x-k8s.io/cluster-name or team=a,gpu in (yes)", _selector)
+DATA_KEY = Rule("a key of a Secret's data such as kubeconfig", _data_key)
+LABEL_KEY = Rule("a label such as cluster.x-k8s.io/cluster-name, or empty text", _label_key)
+SECRET_TYPE = Rule("a Secret's type such as cluster.x-k8s.io/secret, or empty text", _secret_type)
+OBJECT_NAME = Rule("the name of an object, or empty text", _object_name)
 LISTEN = Rule("HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or :8080", _address)
 HOSTS = Rule("a list of DNS names and IP addresses", _list_of(Rule("a DNS name or an IP address", _host)))
 HTTPS_URL = Rule("an address such as https://jobs.example.com, or empty text", _https_url)

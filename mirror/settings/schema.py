@@ -7,7 +7,7 @@ new setting is one line here, one in ``config/mirror.yaml`` and one in ``docs/se
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -26,6 +26,30 @@ class Limits(Section, frozen=True):
     burst: Annotated[int, rules.BURST] = 400
 
 
+class SecretSource(Section, frozen=True):
+    """Secrets of others that declare workers, such as Cluster API's."""
+
+    label_selector: Annotated[str, rules.SELECTOR] = ""
+    namespaces: Annotated[tuple[str, ...], rules.SOME_NAMESPACES] = ()
+    key: Annotated[str, rules.DATA_KEY] = names.KUBECONFIG_KEY
+    """Of the Secret's data: where the kubeconfig is."""
+    name_from_label: Annotated[str, rules.LABEL_KEY] = ""
+    """The label whose value is the worker's name; empty: the Secret's name."""
+    type: Annotated[str, rules.SECRET_TYPE] = ""
+    """Of the Secret; empty: any."""
+
+    REQUIRED: ClassVar[tuple[str, ...]] = ("labelSelector", "namespaces")
+
+
+class ClusterProfiles(Section, frozen=True):
+    """Workers by ClusterProfiles of SIG-Multicluster."""
+
+    enabled: Annotated[bool, rules.SWITCH] = False
+    namespaces: Annotated[tuple[str, ...], rules.NAMESPACES] = ()
+    managed_service_account: Annotated[str, rules.OBJECT_NAME] = ""
+    """Of Open Cluster Management, whose Secrets are named CLUSTER-ACCOUNT; empty: the only one there is."""
+
+
 class Workers(Limits, frozen=True):
     """What holds for every worker; limits are per worker."""
 
@@ -36,6 +60,8 @@ class Workers(Limits, frozen=True):
     allow: Annotated[dict[str, bool], rules.ALLOW] = {}
     renew_tokens: Annotated[bool, rules.SWITCH] = True
     """Ask a worker for a new token, and store it in the worker's Secret, before the one we have ends."""
+    secret_sources: tuple[SecretSource, ...] = ()
+    cluster_profiles: ClusterProfiles = ClusterProfiles()
 
 
 class Globs(Section, frozen=True):

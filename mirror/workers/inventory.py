@@ -14,6 +14,17 @@ FORMER = "_former."
 MOST_FORMER = 100
 
 
+class Declared(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What declares a worker that no Secret in the manager's namespace registers, and what it says."""
+
+    by: str = ""
+    capacity: int | None = None
+    cordoned: bool = False
+    draining: bool = False
+    misconfigured: bool = False
+    token_expires: str = ""
+
+
 class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One worker: its cluster's uid, its state, and since when. Times are RFC 3339."""
 
@@ -25,6 +36,9 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     namespace_prefix: str = ""
     version: str = ""
     """Of its Kubernetes, at the last contact."""
+    declared: Declared | None = None
+    remark: str = ""
+    """What people should know of its declaration."""
 
 
 class IdentityRejected(ValueError):

@@ -1,10 +1,14 @@
-"""All workers: started by Secrets, kept while a source is on them, written down in a ConfigMap (D13, D15, D19)."""
+"""All workers: started by declarations, kept while a source is on them, written down in a ConfigMap (D13, D15, D19).
+
+Who declares them, ``declarations`` says: Secrets in the manager's namespace, and what the settings add to those.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -12,20 +16,19 @@ import msgspec
 
 from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
-from mirror.kube.errors import ApiError, KubeError, describe
 from mirror.kube.objects import Object
-from mirror.kube.resources import SECRETS
 from mirror.model import names
 from mirror.runtime.environment import Environment
-from mirror.runtime.informer import Change, Informer, InformerHooks, Scope
-from mirror.runtime.informers import Informers
-from mirror.runtime.store import Store
 from mirror.runtime.supervise import supervise
+from mirror.settings.schema import ClusterProfiles, SecretSource
 from mirror.telemetry.logs import Log
 from mirror.workers.connection import Connection, State
-from mirror.workers.inventory import FORMER
+from mirror.workers.declarations import Declaration, Declarations, Key, Origin, Provider
+from mirror.workers.inventory import FORMER, Declared
 from mirror.workers.inventory_record import InventoryRecord
-from mirror.workers.spec import SECRET_SELECTOR, BadSecret, WorkerSpec, read_spec
+from mirror.workers.profile_provider import ProfileProvider
+from mirror.workers.secret_provider import own_secrets, secrets_of_source
+from mirror.workers.spec import WorkerSpec
 from mirror.workers.worker import Worker, WorkerListener
 
 SETTLED_AFTER_SECONDS = 10.0
@@ -34,13 +37,15 @@ FORGET_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RegistrySettings:
-    """Where Secrets and the ConfigMap are, and what all workers share."""
+    """Where Secrets and the ConfigMap are, who else declares workers, and what all workers share."""
 
     namespace: str
     origin: str
     management_uid: str
     kinds: Kinds
     source_namespaces: tuple[str, ...] = ()
+    secret_sources: tuple[SecretSource, ...] = ()
+    cluster_profiles: ClusterProfiles = field(default_factory=ClusterProfiles)
     watch_pods: bool = False
 
 
@@ -56,8 +61,8 @@ class RegistryHooks:
 
     listener: RegistryListener
     wait_until_sources_known: Callable[[], Awaitable[None]]
-    warn_about_secret: Callable[[Object, str, str], None]
-    """Called with a worker's Secret that has a problem, a reason and a message."""
+    warn: Callable[[Origin, str, str], None]
+    """Called with what declares a worker and has a problem, a reason and a message."""
 
 
 class Connector(Protocol):
@@ -91,7 +96,7 @@ class Registry:
         self._hooks = hooks
         self._connector = connector
         self._metrics = environment.metrics
-        self._secrets = Store()
+        self._declarations = Declarations()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._to_start: asyncio.Queue[Worker] = asyncio.Queue()
         self._record = InventoryRecord(management, settings.namespace, log=environment.log)
@@ -99,17 +104,30 @@ class Registry:
         self._is_leading = False
         # Since when workers have their first chance: since the start, and again since we lead.
         self._settling_since = float("inf")
-        secrets = Informer(
-            Scope(SECRETS, settings.namespace, SECRET_SELECTOR),
-            self._secrets,
-            client=lambda: management,
-            hooks=InformerHooks(
-                self._on_secret, on_trouble=self._on_secrets_refused, on_healthy=self._on_secrets_listed
-            ),
-        )
-        self._informers = Informers({"secrets": secrets}, log=environment.log)
-        self.secrets_refused_because = ""
+        self._own = own_secrets(management, settings.namespace, rank=0, report=self._on_declared, log=environment.log)
+        self._others = self._other_providers(management)
+
+    def _other_providers(self, management: Client) -> tuple[Provider, ...]:
+        """Those that the settings want."""
+        settings, report, log = self._settings, self._on_declared, self.log
+        found: list[Provider] = [
+            secrets_of_source(management, source, rank=rank, report=report, log=log)
+            for rank, source in enumerate(settings.secret_sources, start=1)
+        ]
+        if (profiles := settings.cluster_profiles).enabled:
+            rank = len(found) + 1
+            found.append(ProfileProvider(management, profiles, settings.namespace, rank=rank, report=report, log=log))
+        return tuple(found)
+
+    @property
+    def secrets_refused_because(self) -> str:
         """Why the Secrets that register workers cannot be listed, where it is not an outage."""
+        return self._own.refused_because
+
+    @property
+    def others_refused_because(self) -> str:
+        """The same of what else declares workers."""
+        return "; ".join(f"{one.title}: {one.refused_because}" for one in self._others if one.refused_because)
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -122,7 +140,9 @@ class Registry:
             self._to_start.put_nowait(worker)
         async with asyncio.TaskGroup() as scope:
             scope.create_task(self._remember_lost(), name="remember lost workers")
-            scope.create_task(self._informers.run(), name="watch secrets")
+            for provider in (self._own, *self._others):
+                name = f"watch {provider.title}"
+                scope.create_task(supervise(name, provider.run, log=self.log), name=name)
             scope.create_task(self._forget_while_standing_by(), name="forget workers")
             scope.create_task(supervise("write workers", self._keep_record, log=self.log), name="write workers")
             while True:
@@ -131,8 +151,8 @@ class Registry:
                 self._tasks[worker.name] = task
 
     async def _remember_lost(self) -> None:
-        """Those that were lost before we started and have no Secret go on being lost (D13)."""
-        await self._informers.wait_until_synced()
+        """Those that were lost before we started and that nothing declares go on being lost (D13)."""
+        await self.wait_until_secrets_synced()
         self._add_lost()
 
     def _add_lost(self) -> None:
@@ -155,16 +175,30 @@ class Registry:
             worker.use_prefix(self.prefix_in_use(worker))
             worker.check_again(_parsed(self._record.known.entry(worker.name).lost_since))
         self._record.write_soon()
+        for name in self._declarations.names():
+            self._report_refused(name)
+        for declaration in self._declarations.without_name():
+            self._report_nameless(declaration)
 
     async def _keep_record(self) -> None:
         await self._record.keep(is_leading=lambda: self._is_leading)
 
     def list_secrets_anew(self) -> None:
         """See ``Informers.list_anew``."""
-        self._informers.list_anew()
+        for provider in (self._own, *self._others):
+            provider.list_anew()
 
     async def wait_until_secrets_synced(self) -> None:
-        await self._informers.wait_until_synced()
+        """Until the Secrets that register workers are known, and the other declarations, if they can be."""
+        await self._own.wait_until_synced()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLED_AFTER_SECONDS):
+                for provider in self._others:
+                    await provider.wait_until_tried()
+
+    @property
+    def _are_declarations_known(self) -> bool:
+        return all(provider.is_synced for provider in (self._own, *self._others))
 
     async def wait_until_settled(self) -> None:
         """Until ``have_settled``."""
@@ -182,7 +216,7 @@ class Registry:
         if self.clock.monotonic() - self._settling_since >= SETTLED_AFTER_SECONDS:
             return True
         workers = [worker for worker in self.workers.values() if worker.spec is not None]
-        return self._informers.is_synced and all(worker.has_settled for worker in workers)
+        return self._are_declarations_known and all(worker.has_settled for worker in workers)
 
     def ensure_registered(self, name: str) -> None:
         """A source is recorded on this worker: one that nobody knows is a lost one, from now on (D13)."""
@@ -192,10 +226,12 @@ class Registry:
             self._note(worker)
 
     def forget_unused(self) -> None:
-        """Drop workers whose Secret is gone and that no source is on (D15), and what is left of mirrors without one."""
+        """Drop workers whose declaration is gone and that no source is on (D15), and what is left of mirrors."""
         for name, worker in list(self.workers.items()):
             worker.watches.shrink()
-            if worker.spec is None and self.secret_of(name) is None and not self._hooks.listener.has_sources_on(name):
+            if self._is_declared(name) or worker.spec is not None:
+                continue
+            if not self._hooks.listener.has_sources_on(name):
                 del self.workers[name]
                 if task := self._tasks.pop(name, None):
                     task.cancel()
@@ -204,15 +240,21 @@ class Registry:
                 self._hooks.listener.on_worker_forgotten(name)
                 self.log.info("worker forgotten", worker=name)
 
+    def _is_declared(self, name: str) -> bool:
+        """Whether something declares a worker, or may do so as long as not all that could is known."""
+        if self._declarations.holder(name) is not None:
+            return True
+        return self._record.known.entry(name).declared is not None and not self._are_declarations_known
+
     async def _forget_while_standing_by(self) -> None:
         """The leader forgets with its sweeps; who stands by for weeks must not keep all that there ever were."""
         while True:
             await asyncio.sleep(FORGET_SECONDS)
-            if not self._is_leading and self._informers.is_synced:
+            if not self._is_leading and self._are_declarations_known:
                 await self.wait_until_sources_known()
                 self.forget_unused()
 
-    # -- Secrets --------------------------------------------------------------------------------------------------
+    # -- declarations ---------------------------------------------------------------------------------------------
 
     def _add(self, name: str) -> Worker:
         lost_since = _parsed(self._record.known.entry(name).lost_since)
@@ -227,40 +269,57 @@ class Registry:
         self._to_start.put_nowait(worker)
         return worker
 
-    def _on_secret(self, old: Object | None, new: Object | None, change: Change) -> None:
-        secret = new or old
-        if secret is None:
+    def _on_declared(self, key: Key, declaration: Declaration | None) -> None:
+        """Something declares a worker, or does no more: who counts for that name may be another one since."""
+        for name in self._declarations.put(key, declaration):
+            self._take(name)
+        if declaration is not None and not declaration.name:
+            self._report_nameless(declaration)
+
+    def _take(self, name: str) -> None:
+        """Let a worker be what is declared by its name now."""
+        holder, worker = self._declarations.holder(name), self.workers.get(name)
+        if holder is None and worker is None:
             return
-        name = secret.metadata.name
-        worker = self.workers.get(name) or self._add(name)
-        if new is None:
-            self.log.warning("worker Secret gone", worker=name)
-            worker.update(None)
+        worker = worker or self._add(name)
+        if holder is None:
+            # One that was refused until now would hold the name.
+            self.log.warning("worker declaration gone", worker=name)
+            worker.update(None, because=f"its {worker.declared_as} was deleted")
         else:
-            try:
-                worker.update(read_spec(new))
-            except BadSecret as error:
-                worker.update(None, because=str(error))
+            worker.declared_as = holder.origin.resource.kind
+            worker.update(holder.spec, because=holder.problem)
         token = worker.token
         ends = token.expires.timestamp() if token.expires is not None else None
         self._metrics.set_worker_token(name, expires=ends, lifetime_seconds=token.lifetime_seconds)
+        self._note(worker)
+        self._report_refused(name)
 
-    def _on_secrets_refused(self, error: KubeError) -> None:
-        because = describe(error) if isinstance(error, ApiError) and error.code < 500 else ""
-        if because and because != self.secrets_refused_because:
-            self.secrets_refused_because = because
-            self.log.warning("workers not listed", namespace=self._settings.namespace, because=because)
+    def _report_refused(self, name: str) -> None:
+        """Those who declare a name that is taken learn it where they look."""
+        holder = self._declarations.holder(name)
+        for refused in self._declarations.refused(name) if holder is not None and self._is_leading else ():
+            text = f"worker {name} is declared by {holder.origin} already; this one is ignored" if holder else ""
+            self._hooks.warn(refused.origin, "WorkerNameTaken", text)
 
-    def _on_secrets_listed(self) -> None:
-        self.secrets_refused_because = ""
+    def _report_nameless(self, declaration: Declaration) -> None:
+        if self._is_leading:
+            self._hooks.warn(declaration.origin, "WorkerNameInvalid", declaration.problem)
 
     def secret_of(self, worker: str) -> Object | None:
-        return self._secrets.get(self._settings.namespace, worker)
+        """The Secret of ours that registers a worker; None for one that something else declares."""
+        holder = self._declarations.holder(worker)
+        return holder.origin.found if holder is not None and holder.is_own else None
+
+    def origin_of(self, worker: str) -> Origin | None:
+        """What declares a worker."""
+        holder = self._declarations.holder(worker)
+        return None if holder is None else holder.origin
 
     def _warn(self, worker: Worker, reason: str, message: str) -> None:
-        secret = self.secret_of(worker.name)
-        if secret is not None and self._is_leading:
-            self._hooks.warn_about_secret(secret, reason, message)
+        origin = self.origin_of(worker.name)
+        if origin is not None and self._is_leading:
+            self._hooks.warn(origin, reason, message)
 
     # -- what workers need (``worker.WorkerHost``) -------------------------------------------------------------
 
@@ -349,8 +408,12 @@ class Registry:
         problems = "; ".join(map(str, worker.problems))
         reason = "; ".join(part for part in (connection.because, problems, worker.watches.excess) if part)
         lost_since = _written(connection.lost_since)
-        same = (before.state, before.lost_since, before.reason) == (connection.state.value, lost_since, reason)
-        if same or connection.state is State.CONNECTING:
+        declared, remark = self._declared(worker), self._declarations.remark(worker.name)
+        known = before.state, before.lost_since, before.reason, before.declared, before.remark
+        if (
+            known == (connection.state.value, lost_since, reason, declared, remark)
+            or connection.state is State.CONNECTING
+        ):
             return
         entry = msgspec.structs.replace(
             before,
@@ -359,11 +422,32 @@ class Registry:
             since=_written(connection.since),
             lost_since=lost_since,
             reason=reason,
+            declared=declared,
+            remark=remark,
         )
         self._record.change(self._record.known.with_entry(worker.name, entry))
         if reason and reason != before.reason:
             usual = "BadAnnotation" if problems else "MirrorsTooLarge"
             self._warn(worker, worker.refusal or "WorkerLost" if connection.state is State.LOST else usual, reason)
+
+    def _declared(self, worker: Worker) -> Declared | None:
+        """What `mirror worker list` shows of a worker whose declaration it does not look for."""
+        holder = self._declarations.holder(worker.name)
+        if holder is None:
+            return self._record.known.entry(worker.name).declared
+        if holder.is_own:
+            return None
+        spec, expires = holder.spec, worker.token.expires
+        if spec is None:
+            return Declared(by=str(holder.origin))
+        return Declared(
+            by=str(holder.origin),
+            capacity=spec.capacity,
+            cordoned=spec.cordoned,
+            draining=spec.draining,
+            misconfigured=bool(worker.problems),
+            token_expires=f"{expires:%Y-%m-%dT%H:%M:%SZ}" if expires else "",
+        )
 
 
 async def _contained(worker: Worker, log: Log) -> None:

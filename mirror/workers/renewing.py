@@ -127,6 +127,8 @@ class Renewer:
         due = renew_at(worker.name, worker.token)
         if not self._is_enabled or worker.spec is None or due is None or now < due:
             return False
+        if self._registry.secret_of(worker.name) is None:
+            return False  # what somebody else has declared is not ours to write
         renewed = self._renewed.get(worker.name)
         if renewed is not None and renewed <= now < renewed + LEAST_GAP:
             return False

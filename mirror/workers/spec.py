@@ -1,9 +1,12 @@
-"""What a Secret says about a worker: pure reading, every problem with its field (docs/workers.md)."""
+"""What a Secret, or another declaration, says about a worker: pure reading, every problem with its field.
+
+The Secrets that register workers are read here (docs/workers.md); ``declared_secrets`` and ``cluster_profiles`` read
+what else declares them, with the same annotations.
+"""
 
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -59,37 +62,47 @@ class BadSecret(ValueError):
         self.problem = problem
 
 
-def read_kubeconfig(secret: Object) -> bytes:
+def read_kubeconfig(secret: Object, key: str = names.KUBECONFIG_KEY) -> bytes:
     """The kubeconfig's bytes.
 
     Raises:
         BadSecret: the key is missing or is not base64.
     """
-    raw = secret.data_dict().get(names.KUBECONFIG_KEY)
+    raw = secret.data_dict().get(key)
     if not isinstance(raw, str) or not raw:
-        raise BadSecret(Problem(f"data.{names.KUBECONFIG_KEY}", "is missing; put the worker's kubeconfig there"))
+        raise BadSecret(Problem(f"data.{key}", "is missing; put the worker's kubeconfig there"))
     try:
         return base64.b64decode(raw, validate=True)
-    except binascii.Error:
-        raise BadSecret(Problem(f"data.{names.KUBECONFIG_KEY}", "is not base64")) from None
+    except ValueError:  # of other characters than ASCII, too
+        raise BadSecret(Problem(f"data.{key}", "is not base64")) from None
 
 
 def read_spec(secret: Object) -> WorkerSpec:
-    """Read a worker's Secret.
+    """Read a Secret that registers a worker.
 
     Raises:
         BadSecret: there is no kubeconfig in it.
     """
-    reading = _Reading(secret.annotations)
     name = secret.metadata.name
+    check_name(name)
+    return spec_of(secret, name=name, kubeconfig=read_kubeconfig(secret), labels=secret.labels)
+
+
+def check_name(name: str) -> None:
+    """Raises BadSecret for a name that no worker may have."""
     if name in RESERVED_NAMES:
         raise BadSecret(Problem("metadata.name", f"{name} means the management cluster everywhere; take another name"))
-    labels = {key: value for key, value in secret.labels.items() if not key.startswith(names.PREFIX)}
+
+
+def spec_of(found: Object, *, name: str, kubeconfig: bytes, labels: Mapping[str, str]) -> WorkerSpec:
+    """A worker as an object declares it: by its annotations and its uid, and by these labels without ours."""
+    reading = _Reading(found.annotations)
+    own = {key: value for key, value in labels.items() if not key.startswith(names.PREFIX)}
     return WorkerSpec(
         name=name,
-        uid=secret.metadata.uid,
-        kubeconfig=read_kubeconfig(secret),
-        labels=tuple(sorted((labels | {"name": name}).items())),
+        uid=found.metadata.uid,
+        kubeconfig=kubeconfig,
+        labels=tuple(sorted((own | {"name": name}).items())),
         cordoned=reading.boolean(names.CORDONED),
         draining=reading.choice(names.DRAIN, ("wait", "move")) != "",
         capacity=reading.whole_number(names.CAPACITY),

@@ -137,11 +137,13 @@ class Worker:
         self._refused: KubeError | None = None
         self._poke = asyncio.Event()
         self._no_spec_because = SECRET_GONE
+        self.declared_as = "Secret"
+        """The kind of what declares it."""
         self.refusal = ""
         """Why its Secret is at fault, as an event's reason; empty when it is not."""
         self._logged: State | None = None
         self._lost_by = ""
-        self._lost_with: WorkerSpec | None = None
+        self._lost_with: WorkerSpec | str | None = None
 
     @property
     def client(self) -> Client:
@@ -188,7 +190,7 @@ class Worker:
         return self.watches.source_namespace_of(namespace)
 
     def update(self, spec: WorkerSpec | None, *, because: str = SECRET_GONE) -> None:
-        """Take what its Secret says now; None: there is none, or none that is of use."""
+        """Take what its declaration says now; None: there is none, or none that is of use."""
         before, self.spec, self._no_spec_because = self.spec, spec, because
         if spec is None:
             self.token = NO_TOKEN
@@ -369,9 +371,10 @@ class Worker:
         mirrors.take_whole(found, whole)
 
     def _lose(self, because: str) -> None:
-        if self.connection.state is State.LOST and self._lost_by == self.refusal and self.spec is self._lost_with:
+        given = self.spec or self._no_spec_because
+        if self.connection.state is State.LOST and self._lost_by == self.refusal and given == self._lost_with:
             because = self.connection.because  # the same loss in other words is no news
-        self._lost_by, self._lost_with = self.refusal, self.spec
+        self._lost_by, self._lost_with = self.refusal, given
         self._move(self.connection.lost(self._host.clock.now(), because))
 
     def _move(self, connection: Connection) -> None:

@@ -83,9 +83,15 @@ def source(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
+def document_of(where: Where) -> dict[str, Any]:
+    """The kubeconfig with both clusters."""
+    found: dict[str, Any] = yaml.safe_load(Path(where.kubeconfig).read_text())
+    return found
+
+
 def authority_of(where: Where, name: str) -> str:
     """Who signed a cluster's certificate."""
-    document = yaml.safe_load(Path(where.kubeconfig).read_text())
+    document = document_of(where)
     return next(one["cluster"]["certificate-authority-data"] for one in document["clusters"] if one["name"] == name)
 
 
@@ -284,3 +290,86 @@ def test_without_a_kubeconfig_it_is_one_line_and_code_one(command: str, tmp_path
     assert result.exit_code == 1
     assert "no such file" in result.output
     assert len(result.output.strip().splitlines()) == 1
+
+
+async def test_a_worker_is_added_by_an_administrators_kubeconfig_in_a_secret(
+    clusters: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As Cluster API writes it: it makes our own small account, and is stored nowhere."""
+    document = document_of(clusters.where)
+    admin = {**document, "current-context": "east"}
+    encoded = base64.b64encode(yaml.safe_dump(admin).encode()).decode()
+    api = clusters.management.api
+    await api.create("/api/v1/namespaces", {"metadata": {"name": "clusters"}})
+    body = {"metadata": {"name": "east-kubeconfig", "namespace": "clusters"}, "data": {"value": encoded}}
+    await api.create("/api/v1/namespaces/clusters/secrets", body)
+
+    await add.add(clusters.asked(context="", from_secret="clusters/east-kubeconfig"))
+
+    assert "✓ clusterrole jobmirror-worker on the worker (secret clusters/east-kubeconfig)" in capsys.readouterr().out
+    secret = await api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
+    stored = yaml.safe_load(base64.b64decode(secret["data"]["kubeconfig"]))
+    user = next(one["user"] for one in document["users"] if one["name"] == "east")
+    (ours,) = stored["users"]
+    assert ours["name"] != "east"
+    assert ours["user"].keys() == {"token"}
+    assert ours["user"]["token"] != user.get("token")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        pytest.param({"from_secret": "east-kubeconfig"}, "expected NAMESPACE/NAME", id="no namespace"),
+        pytest.param({"from_secret": "default/none"}, "secret default/none not found", id="no Secret"),
+        pytest.param({"from_secret": "default/admin", "key": "other"}, "data.other: is missing", id="no key"),
+        pytest.param({"from_secret": "default/admin", "key": "exec"}, "runs a command", id="a command"),
+    ],
+)
+async def test_a_secret_that_is_of_no_use_is_refused_before_anything_is_made(
+    clusters: Clusters, asked: dict[str, str], told: str
+) -> None:
+    """The manager's policy of kubeconfigs holds for it, too."""
+    plugin = {"command": "sh", "apiVersion": "client.authentication.k8s.io/v1"}
+    document = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://east.example"}}],
+        "users": [{"name": "c", "user": {"exec": plugin}}],
+    }
+    data = {"exec": base64.b64encode(json.dumps(document).encode()).decode()}
+    body = {"metadata": {"name": "admin", "namespace": "default"}, "data": data}
+    await clusters.management.api.create("/api/v1/namespaces/default/secrets", body)
+
+    with pytest.raises(ClusterError, match=told):
+        await add.add(clusters.asked(context="", **asked))
+
+
+def test_where_the_rights_come_from_is_said_once() -> None:
+    """A context, or a Secret."""
+    for options in ((), ("--context", "a", "--from-secret", "b/c")):
+        result = CliRunner().invoke(main, ["worker", "add", "east", *options])
+        assert result.exit_code == 2
+        assert "specify either --context or --from-secret" in result.output
+
+
+async def test_a_worker_that_something_else_declares_is_listed_by_what_is_recorded(
+    clusters: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its Secret may be anywhere; commands that would write it say where it is."""
+    entry = {
+        "uid": "u",
+        "state": "Connected",
+        "declared": {"by": "Secret clusters/prod-kubeconfig", "capacity": 3, "cordoned": True},
+        "remark": "its name is also declared by Secret clusters/b, which is ignored",
+    }
+    body = {"metadata": {"name": names.WORKERS_CONFIGMAP, "namespace": HOME}, "data": {"prod": json.dumps(entry)}}
+    await clusters.management.api.create(f"/api/v1/namespaces/{HOME}/configmaps", body)
+
+    await listing.show(clusters.where, "text")  # type: ignore[arg-type]
+
+    output = capsys.readouterr().out
+    assert "declared by Secret clusters/prod-kubeconfig" in output
+    assert "no (cordoned)" in output
+    assert "also declared by Secret clusters/b" in output
+    with pytest.raises(ClusterError, match="is declared by Secret clusters/prod-kubeconfig"):
+        await check.check(check.Asked(workers=("prod",), where=clusters.where))

@@ -97,3 +97,20 @@ def test_who_serves_https_goes_on_until_nobody_is_led_to_it(component: str) -> N
     seconds = container["lifecycle"]["preStop"]["sleep"]["seconds"]
 
     assert 3 <= seconds <= base["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] - 15
+
+
+@pytest.mark.parametrize("name", ["management-secret-sources", "management-cluster-profiles"])
+def test_rights_on_others_declarations_are_roles_that_read(name: str) -> None:
+    """No ClusterRole, nothing but events is written, and both ways to install it have a copy."""
+    documents = list(yaml.safe_load_all((TOP / f"config/rbac/{name}.yaml").read_text()))
+    rules = [rule for one in documents for rule in one.get("rules", ())]
+    component = yaml.safe_load(
+        (DEPLOY / f"kustomize/components/{name.removeprefix('management-')}/kustomization.yaml").read_text()
+    )
+
+    assert {one["kind"] for one in documents} == {"Role", "RoleBinding"}
+    written = [rule["resources"] for rule in rules if not set(rule["verbs"]) <= {"get", "list", "watch"}]
+    assert written == [["events"]]
+    assert len(component["resources"]) == 1
+    chart = (DEPLOY / f"helm/jobmirror/templates/rights/{name}.yaml").read_text()
+    assert "{{- range (include" in chart

@@ -39,6 +39,15 @@ PROVED: dict[str, str] = {
     "mirror --version": "tests/cli/test_cli_commands.py::test_version_is_printed",
     "pipx install jobmirror": "tests/deploy/test_distribution.py::test_the_wheel_is_installed_with_all_of_its_commands",
     "mirror worker add --watch-pods": "tests/cli/test_worker_roles.py::test_everything_granted_is_what_the_files_say",
+    "mirror worker add --from-secret NAMESPACE/NAME": (
+        "tests/cli/test_cli_worker.py::test_a_worker_is_added_by_an_administrators_kubeconfig_in_a_secret"
+    ),
+    "mirror worker add --from-secret": (
+        "tests/cli/test_cli_worker.py::test_a_worker_is_added_by_an_administrators_kubeconfig_in_a_secret"
+    ),
+    "mirror worker add prod --from-secret clusters/prod-kubeconfig": (
+        "tests/cli/test_cli_worker.py::test_a_worker_is_added_by_an_administrators_kubeconfig_in_a_secret"
+    ),
     "mirror worker add --logs": "e2e/test_worker_commands.py::test_a_worker_from_the_first_command_to_the_last",
     "python -m e2e.api_differential": _DIFFERENTIAL,
     "python -m e2e.api_sequences --paths --seed N --count N": (

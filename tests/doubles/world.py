@@ -6,6 +6,7 @@ For flows: `async with manager_of(world)` runs what the app runs, without leader
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -39,14 +40,21 @@ class World:
 
     management: Wire = field(default_factory=lambda: wire_to("management"))
     workers: dict[str, Wire] = field(default_factory=dict)
+    users: dict[str, Body] = field(default_factory=dict)
+    """Of the kubeconfigs that were put together of profiles, by worker."""
 
     @property
     def origin(self) -> str:
         return self.management.server.uid
 
+    def add_cluster(self, name: str, **more: Any) -> Wire:
+        """A new cluster that nothing declares."""
+        wire = self.workers[name] = wire_to(name, **more)
+        return wire
+
     def add_worker(self, name: str, *, annotations: Mapping[str, str] | None = None, **more: Any) -> Wire:
         """A new cluster, registered."""
-        wire = self.workers[name] = wire_to(name, **more)
+        wire = self.add_cluster(name, **more)
         self.register(name, annotations=annotations)
         return wire
 
@@ -68,8 +76,12 @@ class World:
         self.management.server.edit("secrets", name, change, HOME)
 
     async def connect(self, name: str, kubeconfig: bytes, **who: Any) -> Client:
-        """``workers.registry.Connector``: a kubeconfig is the name of the cluster that it leads to."""
+        """``workers.registry.Connector``: a kubeconfig is the name of the cluster that it leads to, or a real one."""
         leads_to = kubeconfig.decode()
+        if leads_to.startswith("{"):
+            document = json.loads(leads_to)
+            self.users[name] = document["users"][0]["user"]
+            leads_to = document["clusters"][0]["cluster"]["server"].removeprefix("https://")
         if leads_to == "management":
             return client_of(self.management, name, **who)
         if leads_to not in self.workers:

@@ -363,3 +363,39 @@ def test_values_of_any_shape_are_settings_or_a_settings_error(content: dict[str,
     """Known keys with unsuitable values never raise anything but SettingsError."""
     with suppress(SettingsError):
         parse(yaml.dump(content, Dumper=yaml.CSafeDumper).encode(), "mirror.yaml")
+
+
+def test_sources_of_workers_are_read_and_mistakes_named_by_path() -> None:
+    """Each item of the list by its number."""
+    source = "labelSelector: 'team=a,gpu in (yes, no),!old', namespaces: [clusters]"
+    (found,) = read(f"workers: {{secretSources: [{{{source}}}]}}").workers.secret_sources
+    assert (found.key, found.name_from_label, found.type) == ("kubeconfig", "", "")
+    text = """
+        workers:
+          secretSources:
+          - {labelSelector: "", namespaces: []}
+          - {labelSelector: a=b, namespaces: ["*"], keys: x, nameFromLabel: "a b", type: "a b", key: a/b}
+          - {}
+          - 3
+          clusterProfiles: {managedServiceAccount: A B}
+        """
+    paths = [line.split(": ")[1] for line in complaints(text)]
+    assert paths == [
+        "workers.secretSources[0].labelSelector",
+        "workers.secretSources[0].namespaces",
+        "workers.secretSources[1].namespaces[0]",
+        "workers.secretSources[1].keys",
+        "workers.secretSources[1].nameFromLabel",
+        "workers.secretSources[1].type",
+        "workers.secretSources[1].key",
+        "workers.secretSources[2].labelSelector",
+        "workers.secretSources[2].namespaces",
+        "workers.secretSources[3]",
+        "workers.clusterProfiles.managedServiceAccount",
+    ]
+
+
+def test_cluster_profiles_are_looked_for_where_it_is_said() -> None:
+    """So that rights are given there, and nowhere else."""
+    told = complaint("workers: {clusterProfiles: {enabled: true}}")
+    assert told == "workers.clusterProfiles.namespaces: is missing; list the namespaces of ClusterProfiles"

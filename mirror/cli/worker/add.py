@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,7 +35,10 @@ class Asked:
     """The command line."""
 
     name: str
-    context: str
+    context: str = ""
+    from_secret: str = ""
+    """NAMESPACE/NAME of a Secret with an administrator's kubeconfig of the worker, in place of a context."""
+    key: str = "value"
     labels: tuple[str, ...] = ()
     capacity: int | None = None
     weight: float | None = None
@@ -94,18 +98,25 @@ async def add(asked: Asked) -> None:
         Failure: the worker is registered, but something is wrong with it.
     """
     wanted = asked.enrolment()
-    async with clusters.worker(asked.where, asked.context) as worker:
+    async with AsyncExitStack() as connections:
+        if asked.from_secret:
+            home = await connections.enter_async_context(clusters.home(asked.where))
+            by_secret = clusters.worker_by_secret(home.site, asked.from_secret, asked.key, wanted.allow)
+            worker = await connections.enter_async_context(by_secret)
+        else:
+            worker = await connections.enter_async_context(clusters.worker(asked.where, asked.context))
         reached_at = _reached_at(worker.cluster, asked.server)
         if asked.dry_run:
             _print_plan(wanted, reached_at, asked.form)
             return
-        async with clusters.home(asked.where) as home:
-            # Its steps are its progress.
-            added = await registration.add(home, worker, wanted, reached_at, lambda step: _say_step(asked.form, step))
-            findings: list[Finding] = []
-            if not asked.no_check:
-                with progress(f"checking worker {asked.name}"):
-                    findings = await _look(home, asked)
+        if not asked.from_secret:
+            home = await connections.enter_async_context(clusters.home(asked.where))
+        # Its steps are its progress.
+        added = await registration.add(home, worker, wanted, reached_at, lambda step: _say_step(asked.form, step))
+        findings: list[Finding] = []
+        if not asked.no_check:
+            with progress(f"checking worker {asked.name}"):
+                findings = await _look(home, asked)
     _print_result(asked.form, added, findings)
     if has_failed(findings):
         raise Failure(f"worker {asked.name} is registered, but checks failed: {asked.name}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -22,10 +22,11 @@ from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster, 
 from mirror.kube.auth import management_credentials, personal_credentials
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
-from mirror.kube.kubeconfig import Cluster, Policy, read_document
+from mirror.kube.kubeconfig import Cluster, KubeconfigRefused, Policy, check_kubeconfig, read_document
 from mirror.kube.limits import Limiter
+from mirror.kube.resources import SECRETS
 from mirror.model.failures import file_words
-from mirror.workers.spec import WorkerSpec
+from mirror.workers.spec import BadSecret, WorkerSpec, read_kubeconfig
 
 MANAGEMENT = "the management cluster"
 _QPS, _BURST = 50.0, 100
@@ -80,6 +81,34 @@ async def worker(where: Where, context: str) -> AsyncIterator[Site]:
     """A worker, with the operator's rights there."""
     async with _site(where.kubeconfig, context, f"the worker (context {context})" if context else "the worker") as site:
         yield site
+
+
+@asynccontextmanager
+async def worker_by_secret(management: Site, secret: str, key: str, allow: Mapping[str, bool]) -> AsyncIterator[Site]:
+    """A worker, with the rights of the kubeconfig in a Secret on the management cluster.
+
+    The manager's policy judges it as well: who writes that Secret may not have a command run on this machine.
+
+    Raises:
+        ClusterError: there is none, or none that may be used.
+    """
+    namespace, _, name = secret.partition("/")
+    if not namespace or not name or "/" in name:
+        raise ClusterError(f"--from-secret {secret}: expected NAMESPACE/NAME")
+    found = await management.find(SECRETS, name, namespace=namespace)
+    if found is None:
+        raise ClusterError(f"secret {secret} not found on {management.title}")
+    try:
+        checked = check_kubeconfig(read_kubeconfig(found, key), allow)
+    except (KubeconfigRefused, BadSecret) as error:
+        raise ClusterError(f"secret {secret} on {management.title}: {error}") from error
+    title = f"the worker (secret {secret})"
+    limiter = Limiter(_QPS, _BURST, asyncio.get_running_loop().time)
+    client = Client(title, personal_credentials(checked), limiter, _Nobody())
+    try:
+        yield Site(client, title, cluster=checked.cluster)
+    finally:
+        await client.close()
 
 
 @asynccontextmanager

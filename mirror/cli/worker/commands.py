@@ -102,10 +102,20 @@ def worker() -> None:
     "--context",
     "--worker-context",
     "context",
-    required=True,
+    default="",
     metavar="NAME",
     shell_complete=context_names,
     help="Context of the worker; needs permission to create roles there.",
+)
+@click.option(
+    "--from-secret",
+    default="",
+    metavar="NAMESPACE/NAME",
+    help="Instead of --context: a Secret on the management cluster with such a kubeconfig, as Cluster API writes it. "
+    "It is used once, and stored nowhere.",
+)
+@click.option(
+    "--key", default="value", show_default=True, metavar="KEY", help="Where in that Secret the kubeconfig is."
 )
 @click.option(
     "--labels", multiple=True, metavar="KEY=VALUE,…", help="Labels of the worker, for jobmirror.io/worker-selector."
@@ -165,6 +175,8 @@ def add(**values: Any) -> None:
 
     if values["token_duration"] < 600:
         raise click.BadParameter("an API server issues no token for less than 10m", param_hint="--token-duration")
+    if bool(values["context"]) == bool(values["from_secret"]):
+        raise click.UsageError("specify either --context or --from-secret")
     asked = Asked(**values)
     run(lambda: work(asked))
 

@@ -18,3 +18,21 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $_ := set $settings "namespace" .Release.Namespace }}
 {{- toYaml $settings }}
 {{- end }}
+
+{{/* The namespaces of workers.secretSources, each once, as JSON. */}}
+{{- define "jobmirror.sourceNamespaces" -}}
+{{- $all := list }}
+{{- range (dig "secretSources" (list) .Values.config.workers) }}
+{{- $all = concat $all .namespaces }}
+{{- end }}
+{{- $all | uniq | sortAlpha | toJson }}
+{{- end }}
+
+{{/* Those of workers.clusterProfiles, where it is enabled. */}}
+{{- define "jobmirror.profileNamespaces" -}}
+{{- if (dig "clusterProfiles" "enabled" false .Values.config.workers) }}
+{{- .Values.config.workers.clusterProfiles.namespaces | toJson }}
+{{- else }}
+{{- list | toJson }}
+{{- end }}
+{{- end }}

@@ -16,7 +16,7 @@ from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean
-from mirror.workers.inventory import Entry, WorkerInventory
+from mirror.workers.inventory import Declared, Entry, WorkerInventory
 from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
 from mirror.workers.tokens import token_of
 
@@ -103,27 +103,35 @@ async def overview(home: ManagementCluster) -> list[Row]:
 
 
 def rows(secrets: Iterable[Object], inventory: WorkerInventory, counted: Tally) -> list[Row]:
-    """Those with a Secret, and those that are lost without one while Jobs are recorded there (D15)."""
+    """Those with a Secret, those that something else declares, and those that are lost with Jobs recorded there (D15).
+
+    What declares them the command does not look for: the manager has recorded what it says.
+    """
     registered = {secret.metadata.name: secret for secret in secrets}
-    everybody = sorted({*registered, *counted.unfinished})
+    declared = {name for name, entry in inventory.entries.items() if entry.declared is not None}
+    everybody = sorted({*registered, *counted.unfinished, *declared})
     return [_row(name, registered.get(name), inventory.entry(name), counted.on(name)) for name in everybody]
 
 
 def _row(name: str, secret: Object | None, entry: Entry, jobs: int) -> Row:
-    spec, problem = _read(secret)
+    declared = entry.declared if secret is None else None
+    spec, problem = _read(secret) if declared is None else (None, f"declared by {declared.by}")
     expires = token_of(spec.kubeconfig).expires if spec is not None else None
-    reasons = [entry.reason, problem if problem not in entry.reason else ""]
+    reasons = [entry.reason, entry.remark, problem if problem not in entry.reason else ""]
+    said = spec or declared or Declared()
+    prefix_differs = spec is not None and bool(entry.uid) and entry.namespace_prefix != spec.namespace_prefix
+    problems = bool(spec.problems) if spec is not None else bool(declared and declared.misconfigured)
     return Row(
         name=name,
         state=clean(entry.state) or UNKNOWN,
         since=clean(entry.since),
         version=clean(entry.version),
         jobs=jobs,
-        capacity=spec.capacity if spec else None,
-        cordoned=bool(spec and spec.cordoned),
-        draining=bool(spec and spec.draining),
-        misconfigured=bool(spec and (spec.problems or (entry.uid and entry.namespace_prefix != spec.namespace_prefix))),
-        token_expires=f"{expires:%Y-%m-%dT%H:%M:%SZ}" if expires else "",
+        capacity=said.capacity,
+        cordoned=said.cordoned,
+        draining=said.draining,
+        misconfigured=problems or prefix_differs,
+        token_expires=f"{expires:%Y-%m-%dT%H:%M:%SZ}" if expires else clean(declared.token_expires if declared else ""),
         reason=clean("; ".join(filter(None, reasons))),
         uid=clean(entry.uid),
         labels=dict(spec.labels) if spec else {},

@@ -181,6 +181,8 @@ class ManagementCluster:
         """
         found = await self.secret(name)
         if found is None or found.labels.get(names.WORKER) != "true":
+            if (declared := (await self.inventory()).entry(name).declared) is not None:
+                raise ClusterError(f"worker {name} is declared by {declared.by}: use kubectl annotate there instead")
             raise ClusterError(f"worker {name} not found in namespace {self.namespace}; see: mirror worker list")
         return found
 
