@@ -32,11 +32,11 @@ check: $(READY) ## the quick proof, some minutes: format, lint, types, imports, 
 	$(call section,imports)
 	$(VENV)/bin/lint-imports --no-logo
 	$(call section,unit tests)
-	$(PY) -m pytest tests -q -m "not slow"
+	$(PY) -m pytest tests -q -m "not slow" -n auto
 
 test: programs check $(CONTROLPLANE) ## everything: check, long random flows, and the end-to-end tests on real control planes
 	$(call section,long random flows)
-	$(PY) -m pytest tests -q -m slow
+	$(PY) -m pytest tests -q -m slow -n auto
 	$(call section,end-to-end tests)
 	$(PY) -m pytest e2e -q
 

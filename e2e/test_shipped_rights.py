@@ -157,8 +157,8 @@ async def test_gang_scheduling_uses_every_right_that_comes_with_it() -> None:
     assert shipped.spare(gang, entries, user_of("robots")) == set()
 
 
-UNTRIED = {"management-secret-sources", "management-cluster-profiles"}
-"""Their verbs are used in ``test_declared_workers``; whether each is missed alone has not been tried."""
+UNTRIED = {"management-secret-sources", "management-cluster-profiles", "worker-pods"}
+"""Used in ``test_declared_workers`` and ``test_pod_trouble``; whether each verb is missed alone has not been tried."""
 
 
 async def failed_creates(scene: Scene) -> list[str]:
