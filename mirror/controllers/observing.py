@@ -132,7 +132,7 @@ def _pods_of(source: Source, worker: Worker | None, mirror: Object | None) -> Ob
         return None
     progress = kind.progress(mirror)
     is_stalled = not progress.succeeded and (progress.failed > 1 or kind.has_unready_pods(mirror))
-    return worker.pods.obstruction_of(source.uid, is_stalled=is_stalled)
+    return worker.pods.obstruction_of(source.uid, mirror.metadata.namespace, is_stalled=is_stalled)
 
 
 def _sight(name: str, worker: Worker | None, now: datetime) -> WorkerSight:

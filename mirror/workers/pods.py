@@ -11,12 +11,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 import msgspec
 
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import KubeError, NotFound
+from mirror.kube.errors import Forbidden, KubeError, NotFound
 from mirror.kube.objects import Object
 from mirror.kube.resources import PODS
 from mirror.kube.watch import WatchEvent
@@ -64,6 +65,7 @@ class _Note(msgspec.Struct, frozen=True, gc=False):
     """A warning: about one pod, or (``pod`` empty) about pods that cannot be created."""
 
     source: str
+    namespace: str
     pod: str
     trouble: Trouble
     noted_at: float
@@ -84,12 +86,7 @@ class PodWatches:
         self._noted: dict[str, set[str]] = {}
         self._condensed: tuple[Object | None, Object | None] = (None, None)
         self._unknown: asyncio.Queue[Warned] = asyncio.Queue(LOOKS_WAITING)
-        self._refused = ""
-
-    @property
-    def refused(self) -> str:
-        """Why the worker does not let us watch pods; empty while it does."""
-        return self._refused
+        self._is_refused = False
 
     # -- watching -----------------------------------------------------------------------------------------------------
 
@@ -171,12 +168,14 @@ class PodWatches:
             if source is not None:
                 text = " ".join((warned.message or "").split()).removeprefix("Error creating: ")
                 reason = Reason.QUOTA_EXCEEDED if "exceeded quota" in text else Reason.PODS_FORBIDDEN
-                self._note(about.uid, _Note(source, "", Trouble(reason, _shortened(text)), self._now()))
+                self._note(
+                    about.uid, _Note(source, about.namespace, "", Trouble(reason, _shortened(text)), self._now())
+                )
 
     def _note_pod(self, source: str, warned: Warned) -> None:
-        reason = pod_trouble.EVENTS[warned.reason or ""]
+        about, reason = warned.about, pod_trouble.EVENTS[warned.reason or ""]
         text = clean(" ".join((warned.message or "").split()), longest=LONGEST_TEXT)
-        self._note(warned.about.uid, _Note(source, warned.about.name, Trouble(reason, text), self._now()))
+        self._note(about.uid, _Note(source, about.namespace, about.name, Trouble(reason, text), self._now()))
 
     async def _look_up(self, client: Callable[[], Client]) -> None:
         """Find out whose the pods are that warnings are about: no event carries labels."""
@@ -200,8 +199,10 @@ class PodWatches:
         before = self._notes.pop(uid, None)
         self._notes[uid] = note
         self._noted.setdefault(note.source, set()).add(uid)
-        if len(self._notes) > MOST_WARNINGS:
-            self._forget(next(iter(self._notes)))
+        for oldest in list(islice(self._notes, 2)):
+            is_over = self._now() - self._notes[oldest].noted_at > NEWEST_SECONDS
+            if is_over or len(self._notes) > MOST_WARNINGS:
+                self._forget(oldest)
         if before is None or before.trouble != note.trouble:
             self._host.on_change(note.source)
 
@@ -215,29 +216,26 @@ class PodWatches:
             del self._noted[note.source]
         self._host.on_change(note.source)
 
-    def forget_source(self, uid: str) -> None:
-        """A source is over, or gone: warnings about it are, too."""
-        for about in tuple(self._noted.get(uid, ())):
-            self._forget(about)
-
     # -- what is shown ------------------------------------------------------------------------------------------------
 
-    def obstruction_of(self, source: str, *, is_stalled: bool) -> Obstruction | None:
+    def obstruction_of(self, source: str, namespace: str, *, is_stalled: bool) -> Obstruction | None:
         """What keeps the pods of a source from running, the worst first; None: nothing that is known.
 
         Args:
             source: its uid.
+            namespace: of its mirror: who makes pods in another one may label them as they like.
             is_stalled: none of its pods has succeeded yet, or runs: pods that have failed are worth telling.
         """
         waiting: list[tuple[str, Trouble]] = []
         failed: list[tuple[str, Trouble]] = []
-        for namespace, name in sorted(self._store.names(BY_SOURCE, source))[:MOST_COMPARED]:
+        pods = sorted(name for where, name in self._store.names(BY_SOURCE, source) if where == namespace)
+        for name in pods[:MOST_COMPARED]:
             if (kept := self._store.get(namespace, name)) is not None:
                 trouble = pod_trouble.stored_trouble(kept)
                 (failed if trouble.has_failed else waiting).append((name, trouble))
         for uid in sorted(self._noted.get(source, ())):
             note = self._notes[uid]
-            if self._now() - note.noted_at <= NEWEST_SECONDS:
+            if note.namespace == namespace and self._now() - note.noted_at <= NEWEST_SECONDS:
                 waiting.append((note.pod, note.trouble))
         if waiting:
             return self._told(*waiting[0])
@@ -254,13 +252,12 @@ class PodWatches:
         return self._host.clock.monotonic()
 
     def _on_refused(self, error: KubeError) -> None:
-        text = str(error)
-        if text != self._refused:
-            self._refused = text
+        if isinstance(error, Forbidden) and not self._is_refused:  # what else goes wrong is told of the worker itself
+            self._is_refused = True
             self._log.warning("pods are not watched", worker=self._host.worker, error=error)
 
     def _on_healthy(self) -> None:
-        self._refused = ""
+        self._is_refused = False
 
 
 def _shortened(text: str) -> str:

@@ -50,12 +50,12 @@ def pod(world: World, name: str, status: Body, **metadata: Any) -> Body:
     labels = mirror["spec"]["template"]["metadata"]["labels"]
     metadata = {"name": name, "namespace": "default", "labels": labels, **metadata}
     made = world.workers["east"].server.put("pods", {"metadata": metadata, "spec": SPEC})
-    set_status(world, name, status)
+    set_status(world, name, status, metadata["namespace"])
     return made
 
 
-def set_status(world: World, name: str, status: Body) -> None:
-    world.workers["east"].server.edit("pods", name, lambda body: body.update(status=status), "default")
+def set_status(world: World, name: str, status: Body, namespace: str = "default") -> None:
+    world.workers["east"].server.edit("pods", name, lambda body: body.update(status=status), namespace)
 
 
 def warn(world: World, about: Body, kind: str, reason: str, message: str, *, at: datetime | None = None) -> None:
@@ -143,6 +143,15 @@ async def test_warnings_of_long_ago_and_of_others_are_none_of_ours() -> None:
         warn(world, other, "Pod", "FailedMount", "no")
         stranger = world.workers["east"].server.put("jobs", job("stranger"))
         warn(world, stranger, "Job", "FailedCreate", "no")
+        await manager.settle(5)
+        assert told(world) is None
+
+
+async def test_pods_of_another_namespace_say_nothing_of_ours() -> None:
+    """Who may create pods anywhere on the worker may label them as they like (D18)."""
+    async with watched() as (world, manager):
+        world.workers["east"].server.put("namespaces", {"metadata": {"name": "elsewhere"}})
+        pod(world, "spoof", PULLING, namespace="elsewhere")
         await manager.settle(5)
         assert told(world) is None
 
