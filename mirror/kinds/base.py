@@ -190,6 +190,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str = ""
     placed_at: str = ""
     placed: str = ""
+    obstructed_at: str = ""
+    """Since when it makes no progress on its worker, for the reason that its conditions give (D22)."""
     is_suspended: bool = False
     active: int = 0
     succeeded: int = 0

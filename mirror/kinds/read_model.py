@@ -33,6 +33,7 @@ def view_of(kind: Kind, found: Object, *, because: str | None = None, lag_second
         worker=progress.placed,
         because=progress.end_reason if progress.end else because,
         reason=kind.summary(found).reason,
+        obstructed_at=progress.obstructed_at,
         created=metadata.creation_timestamp or "",
         started=progress.started_at,
         finished=progress.ended_at,

@@ -55,6 +55,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """Why it waits or makes no progress; of a finished one the reason of its end."""
     reason: str = ""
     """The same for machines: a ``model.reasons.Reason``; empty where there is none."""
+    obstructed_at: str = ""
+    """Since when it makes no progress on its worker; empty where it does."""
     created: str = ""
     started: str = ""
     finished: str = ""

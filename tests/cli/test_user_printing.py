@@ -13,7 +13,7 @@ import yaml
 from mirror.cli.user import printing
 from mirror.cli.user.events import event_of
 from mirror.cli.user.failures import Doing, Failure, NotAllowed, failure_of
-from mirror.cli.user.get import Wanted, columns
+from mirror.cli.user.get import Wanted, columns, why
 from mirror.cli.user.logs import LONGEST_LINE, Choice, Target, Writer, choose
 from mirror.cli.user.pods import Pod, order, pod_of
 from mirror.cli.user.printing import Column
@@ -77,6 +77,20 @@ def test_the_columns_of_get_tell_a_job_in_a_line() -> None:
     headings = ["NAMESPACE", "NAME", "WORKER", "STATE", "COMPLETIONS", "DURATION", "AGE", "LAG", "WHY"]
     assert lines[0].split() == headings
     assert lines[1].split() == ["n", "train", "-", "Running", "1", "60s", "60s", "-", "-"]
+
+
+def test_pods_that_are_not_ready_say_for_how_long() -> None:
+    """The condition's time, not the text: that must not change while nothing happens (D21)."""
+    metadata = {
+        "namespace": "n",
+        "name": "train",
+        "annotations": {"jobmirror.io/waiting-because": "pods are not ready"},
+    }
+    stuck = {"type": "jobmirror.io/Progressing", "status": "False", "reason": "PodsNotReady"}
+    since = {"lastTransitionTime": "2026-03-01T11:57:00Z"}
+    body = {"metadata": metadata, "spec": {"managedBy": "jobmirror.io/controller"}}
+    found = decode_object(json.dumps(body | {"status": {"conditions": [stuck | since]}}).encode())
+    assert why(view_of(JOB, found), NOW) == "pods are not ready for 3m"
 
 
 def source(name: str, minute: int, *, is_over: bool = False) -> Object:

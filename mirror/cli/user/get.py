@@ -26,6 +26,7 @@ from mirror.cli.user.sources import is_source, view_of
 from mirror.kinds.base import Kind
 from mirror.kinds.registry import object_name, resource_name
 from mirror.kube.objects import Object
+from mirror.model.reasons import Reason
 from mirror.model.views import JobView
 
 LAG_SECONDS = 2.0
@@ -167,8 +168,15 @@ def columns(now: datetime, wanted: Wanted, *, with_kinds: bool = False) -> list[
         Column("ACTIVE", lambda view: str(view.active), is_wide=True),
         Column("FAILED", lambda view: str(view.failed), is_wide=True),
         Column("UID", lambda view: view.uid, is_wide=True),
-        Column("WHY", lambda view: view.because),
+        Column("WHY", lambda view: why(view, now)),
     ]
+
+
+def why(view: JobView, now: datetime) -> str:
+    """Why it waits or makes no progress; of pods that are not ready, for how long."""
+    if view.reason != Reason.PODS_NOT_READY or not view.obstructed_at:
+        return view.because
+    return f"{view.because} for {printing.lasted(view.obstructed_at, '', now)}"
 
 
 def done(view: JobView) -> str:

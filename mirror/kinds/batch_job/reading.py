@@ -109,6 +109,7 @@ def progress(found: Object) -> Progress:
     status, spec = _skim(_counts, found.status) or _Counts(), _skim(_size, found.spec) or _Size()
     end = next(filter(None, map(status.true, conditions.FINAL)), None)
     placed = status.true(names.PLACED)
+    obstructed = next((one for one in status.conditions or () if one.type == names.PROGRESSING), None)
     return Progress(
         end=end.type if end else "",
         end_reason=(end.reason or "") if end else "",
@@ -116,6 +117,7 @@ def progress(found: Object) -> Progress:
         started_at=status.start_time or "",
         placed_at=(placed.last_transition_time or "") if placed else "",
         placed=(placed.message or "") if placed else "",
+        obstructed_at=(obstructed.last_transition_time or "") if obstructed and not end else "",
         is_suspended=bool(spec.suspend),
         active=status.active or 0,
         succeeded=status.succeeded or 0,
