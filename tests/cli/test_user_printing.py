@@ -7,13 +7,14 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+import click
 import pytest
 import yaml
 
 from mirror.cli.user import printing
 from mirror.cli.user.events import event_of
 from mirror.cli.user.failures import Doing, Failure, NotAllowed, failure_of
-from mirror.cli.user.get import Wanted, columns, why
+from mirror.cli.user.get import Wanted, columns, filters, sort, summary, why
 from mirror.cli.user.logs import LONGEST_LINE, Choice, Target, Writer, choose
 from mirror.cli.user.pods import Pod, order, pod_of
 from mirror.cli.user.printing import Column
@@ -91,6 +92,57 @@ def test_pods_that_are_not_ready_say_for_how_long() -> None:
     body = {"metadata": metadata, "spec": {"managedBy": "jobmirror.io/controller"}}
     found = decode_object(json.dumps(body | {"status": {"conditions": [stuck | since]}}).encode())
     assert why(view_of(JOB, found), NOW) == "pods are not ready for 3m"
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({}, ["a", "b", "c"]),
+        ({"labels": "team=x"}, ["a", "b"]),
+        ({"labels": "team=x,!old"}, ["a"]),
+        ({"workers": ["east"]}, ["a"]),
+        ({"states": ["waiting", "Failed"]}, ["b", "c"]),
+        ({"reasons": ["workersfull"]}, ["b"]),
+        ({"reasons": ["DeadlineExceeded"]}, ["c"]),
+        ({"states": ["Waiting"], "workers": ["east"]}, []),
+    ],
+)
+def test_get_shows_what_fits(options: dict[str, Any], names: list[str]) -> None:
+    """Of several values of an option one has to fit, of several options all."""
+    shown = filters(**{"labels": "", "workers": (), "states": (), "reasons": ()} | options)
+    jobs = [
+        labelled("a", {"team": "x"}, {"type": "jobmirror.io/Placed", "status": "True", "message": "east"}),
+        labelled(
+            "b", {"team": "x", "old": ""}, {"type": "jobmirror.io/Placed", "status": "False", "reason": "WorkersFull"}
+        ),
+        labelled("c", {}, {"type": "Failed", "status": "True", "reason": "DeadlineExceeded"}),
+    ]
+    assert [one.name for one in Wanted(filters=shown).views(JOB, jobs)] == names
+
+
+def labelled(name: str, labels: dict[str, str], condition: dict[str, str]) -> Object:
+    metadata = {"namespace": "n", "name": name, "labels": labels, "creationTimestamp": "2026-03-01T11:00:00Z"}
+    body = {
+        "metadata": metadata,
+        "spec": {"managedBy": "jobmirror.io/controller"},
+        "status": {"conditions": [condition]},
+    }
+    return decode_object(json.dumps(body).encode())
+
+
+def test_a_selector_that_cannot_be_read_is_a_usage_error() -> None:
+    with pytest.raises(click.UsageError, match="--selector 'a in b'"):
+        filters("a in b", (), (), ())
+
+
+def test_rows_are_sorted_and_counted() -> None:
+    seen = [view("a", "Running", "1"), view("b", "Waiting", "3"), view("c", "Running", "2")]
+    for by, names in {"age": "bca", "state": "bac", "": "abc"}.items():
+        ordered = list(seen)
+        sort(ordered, by)
+        assert "".join(one.name for one in ordered) == names
+    assert summary(seen) == "3 Jobs: 1 Waiting, 2 Running"
+    assert summary(seen[:1]) == "1 Job: 1 Running"
 
 
 def source(name: str, minute: int, *, is_over: bool = False) -> Object:

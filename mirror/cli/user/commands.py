@@ -5,11 +5,13 @@ Those modules are imported when a command runs: help and other commands need not
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from mirror.cli.user.completion import job_names, kind_names
 from mirror.cli.user.log_options import LogOptions, log_options
-from mirror.cli.user.options import Where, job_argument, output_option, where_options
+from mirror.cli.user.options import SORTED_BY, Where, job_argument, output_option, where_options
 from mirror.cli.user.printing import Format
 from mirror.cli.user.running import run
 
@@ -21,28 +23,32 @@ from mirror.cli.user.running import run
     "-k", "--kind", "of_kinds", multiple=True, metavar="KIND", shell_complete=kind_names,
     help="Only this kind; may be repeated. Default: all that are mirrored.",
 )  # fmt: skip
+@click.option("-l", "--selector", default="", metavar="SELECTOR", help="Only Jobs with these labels, as for kubectl.")
+@click.option("--worker", "workers", multiple=True, metavar="WORKER", help="Only Jobs on this worker; may be repeated.")
+@click.option("--state", "states", multiple=True, metavar="STATE", help="Only Jobs in this state; may be repeated.")
+@click.option("--reason", "reasons", multiple=True, metavar="REASON", help="Only Jobs with this reason.")
+@click.option("--sort-by", type=click.Choice(SORTED_BY), default=None, help="Order of the rows.")
 @click.option("-w", "--watch", "live", is_flag=True, help="Watch for changes until Ctrl-C.")
 @output_option()
 @where_options(worker=False)
-def get(
-    jobs: tuple[str, ...], everywhere: bool, of_kinds: tuple[str, ...], live: bool, form: Format, where: Where
-) -> None:
+def get(jobs: tuple[str, ...], everywhere: bool, live: bool, form: Format, where: Where, **values: Any) -> None:
     """List mirrored Jobs and their workers.
 
     Without names, all of the namespace. A name is NAME of a Job, or KIND/NAME. WHY is what a Job waits for, or how it
-    ended.
+    ended; --reason takes the names of docs/reasons.md and the reasons of ends.
 
     LAG is how long the newest status on the worker has not been stored on the management cluster; it needs the
     manager's access endpoint. All other columns need only the permission to list Jobs.
     """
-    from mirror.cli.user.get import Wanted
+    from mirror.cli.user.get import Wanted, filters
     from mirror.cli.user.get import get as once
     from mirror.cli.user.naming import chosen
     from mirror.cli.user.watching import watch
 
     if everywhere and jobs:
         raise click.UsageError("-A cannot be combined with names: a name needs a namespace")
-    wanted = Wanted(chosen(jobs, of_kinds), everywhere, form)
+    shown = filters(values["selector"], values["workers"], values["states"], values["reasons"])
+    wanted = Wanted(chosen(jobs, values["of_kinds"]), everywhere, form, shown, values["sort_by"] or "")
     run(lambda: watch(where, wanted) if live else once(where, wanted))
 
 

@@ -7,6 +7,8 @@ all``, with kind and group.
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +16,7 @@ from datetime import UTC, datetime
 import click
 import msgspec
 
+from mirror.batch.label_selectors import MalformedSelector, Requirement, matches, parse
 from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, management
 from mirror.cli.user.failures import Failure, KindNotServed, NotAllowed
@@ -27,10 +30,48 @@ from mirror.kinds.base import Kind
 from mirror.kinds.registry import object_name, resource_name
 from mirror.kube.objects import Object
 from mirror.model.reasons import Reason
-from mirror.model.views import JobView
+from mirror.model.views import STATES, JobView
 
 LAG_SECONDS = 2.0
 """How long the manager is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which of the Jobs are shown: all that are given must fit, of several values one."""
+
+    labels: tuple[Requirement, ...] = ()
+    workers: frozenset[str] = frozenset()
+    states: frozenset[str] = frozenset()
+    """In lower case."""
+    reasons: frozenset[str] = frozenset()
+    """In lower case."""
+
+    def fits(self, job: Object, view: JobView) -> bool:
+        """Whether a Job is shown."""
+        return (
+            (not self.labels or matches(self.labels, job.labels))
+            and (not self.workers or view.worker in self.workers)
+            and (not self.states or view.state.lower() in self.states)
+            and (not self.reasons or (view.reason or view.because).lower() in self.reasons)
+        )
+
+
+EVERY_JOB = Filters()
+
+
+def filters(labels: str, workers: Iterable[str], states: Iterable[str], reasons: Iterable[str]) -> Filters:
+    """Read the options.
+
+    Raises:
+        UsageError: the label selector is malformed.
+    """
+    try:
+        requirements = parse(labels)
+    except MalformedSelector as error:
+        raise click.UsageError(f"--selector {labels!r}: {error}") from None
+    lower = (frozenset(map(str.lower, values)) for values in (states, reasons))
+    return Filters(requirements, frozenset(workers), *lower)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +81,14 @@ class Wanted:
     chosen: Chosen = field(default_factory=lambda: chosen((), ()))
     everywhere: bool = False
     form: Format = "table"
+    filters: Filters = EVERY_JOB
+    sorted_by: str = ""
+    """One of ``options.SORTED_BY``; empty: as is usual."""
+
+    def views(self, kind: Kind, jobs: Iterable[Object]) -> list[JobView]:
+        """Those of these objects that are shown."""
+        seen = ((job, view_of(kind, job)) for job in jobs if self.wants(kind, job))
+        return [view for job, view in seen if self.filters.fits(job, view)]
 
     def wants(self, kind: Kind, job: Object) -> bool:
         """A Job by its name if there are names, and else every source."""
@@ -82,7 +131,7 @@ async def _listed(cluster: Cluster, wanted: Wanted) -> list[JobView]:
                 raise
             left_out.append(failure)
         else:
-            seen += [view_of(kind, job) for job in found if wanted.wants(kind, job)]
+            seen += wanted.views(kind, found)
     if len(left_out) == len(wanted.chosen.kinds):
         raise left_out[0]
     for one in left_out:
@@ -121,6 +170,7 @@ async def with_lags(where: Where, cluster: Cluster, wanted: Wanted, seen: list[J
 def _print(seen: Sequence[JobView], wanted: Wanted, *, namespace: str) -> None:
     form, order = wanted.form, [kind.name for kind in kinds()]
     ordered = sorted(seen, key=lambda view: (order.index(view.kind), view.namespace, view.name))
+    sort(ordered, wanted.sorted_by)
     if form in ("json", "yaml"):
         click.echo(printing.document({"items": ordered}, form))
     elif form == "name":
@@ -128,8 +178,31 @@ def _print(seen: Sequence[JobView], wanted: Wanted, *, namespace: str) -> None:
     elif ordered:
         shown = columns(datetime.now(UTC), wanted, with_kinds=needs_kinds(ordered, wanted))
         printing.say(printing.table(shown, ordered, wide=form == "wide"))
+        if sys.stdout.isatty():
+            printing.remark(summary(ordered))
     elif not wanted.chosen.names:
         printing.remark("No mirrored Jobs found" + ("." if wanted.everywhere else f" in namespace {namespace}."))
+
+
+def sort(seen: list[JobView], by: str) -> None:
+    """Sort in place; equal ones stay in their order. The newest come first by age."""
+    match by:
+        case "age":
+            seen.sort(key=lambda view: view.created, reverse=True)
+        case "worker":
+            seen.sort(key=lambda view: view.worker)
+        case "state":
+            seen.sort(key=lambda view: STATES.index(view.state) if view.state in STATES else len(STATES))
+        case "reason":
+            seen.sort(key=lambda view: (not (view.reason or view.because), view.reason or view.because))
+
+
+def summary(seen: Sequence[JobView]) -> str:
+    """How many there are in each state: ``3 Jobs: 1 Waiting, 2 Running``."""
+    counts = Counter(view.state for view in seen)
+    known = [*STATES, *sorted(counts.keys() - set(STATES))]
+    listed = ", ".join(f"{counts[state]} {state}" for state in known if counts[state])
+    return f"{len(seen)} {'Job' if len(seen) == 1 else 'Jobs'}: {listed}"
 
 
 def full_name(view: JobView) -> str:

@@ -100,6 +100,9 @@ _WHERE = (
     ),
     click.option("--accept-manager", is_flag=True, help="Accept that the manager's address or CA has changed."),
 )
+SORTED_BY = ("name", "age", "worker", "state", "reason")
+"""How ``get`` may order its rows."""
+
 _worker_context = click.option(
     "--worker-context",
     default="",

@@ -15,9 +15,8 @@ from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, management
 from mirror.cli.user.failures import Failure, KindNotServed, NotAllowed
 from mirror.cli.user.following import Jobs, follow
-from mirror.cli.user.get import Wanted, columns, full_name, needs_kinds
+from mirror.cli.user.get import Wanted, columns, full_name, needs_kinds, sort
 from mirror.cli.user.options import Where
-from mirror.cli.user.sources import view_of
 from mirror.kinds.base import Kind
 from mirror.model.views import JobView
 
@@ -71,9 +70,8 @@ async def _printer(wanted: Wanted) -> AsyncIterator[Tell]:
     def tell(kind: Kind, jobs: Jobs) -> None:
         nonlocal with_kinds
         changed = [jobs.all[key] for key in jobs.changed if key in jobs.all]
-        seen = [view_of(kind, job) for job in changed if wanted.wants(kind, job)]
-        gone = [view_of(kind, job) for job in jobs.gone.values() if wanted.wants(kind, job)]
-        seen += [msgspec.structs.replace(view, state="Deleted") for view in gone]
+        seen = wanted.views(kind, changed)
+        seen += [msgspec.structs.replace(view, state="Deleted") for view in wanted.views(kind, jobs.gone.values())]
         with_kinds = with_kinds or needs_kinds(seen, wanted)
         printing.say(_lines(seen, wanted, widths, with_kinds=with_kinds))
         sys.stdout.flush()
@@ -110,8 +108,8 @@ async def _screen(wanted: Wanted) -> AsyncIterator[Tell]:
 
     def draw() -> None:
         room = max(1, console.size.height - _LINES_BESIDE)
-        found = ((kind, job) for kind, jobs in shown.items() for job in jobs.all.values())
-        lines = screen([view_of(kind, job) for kind, job in found if wanted.wants(kind, job)], wanted, room=room)
+        seen = [view for kind, jobs in shown.items() for view in wanted.views(kind, jobs.all.values())]
+        lines = screen(seen, wanted, room=room)
         live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
 
     async with asyncio.TaskGroup() as scope:
@@ -137,6 +135,7 @@ def screen(seen: Sequence[JobView], wanted: Wanted, *, room: int) -> list[str]:
     """The table as it fits into so many lines, what goes on and what is new first, and how many Jobs are left out."""
     ordered = sorted(seen, key=lambda view: (view.created, view.namespace, view.name), reverse=True)
     ordered.sort(key=lambda view: view.is_finished)
+    sort(ordered, wanted.sorted_by)
     shown = columns(datetime.now(UTC), wanted, with_kinds=needs_kinds(ordered, wanted))
     lines = printing.table(shown, ordered[:room], wide=wanted.form == "wide")
     left_out = len(ordered) - room
