@@ -1,6 +1,7 @@
 """The command ``mirror``, as a plugin of kubectl, too, and the list of its subcommands, in sections.
 
-A new subcommand is one file beside this and one line here.
+A new subcommand is one file beside this, or for users one in ``user/`` with its options in ``user/commands``, and an
+entry in ``COMMANDS``.
 """
 
 from __future__ import annotations
@@ -89,23 +90,17 @@ def main() -> None:
     """Run Kubernetes Jobs on worker clusters and mirror their status back."""
 
 
-main.sections = {
-    "For users": ("get", "explain", "logs", "pods", "events", "diff"),
-    "For operators": ("worker", "check-config"),
-    "Running": ("run", "job-controller", "demo", "dev", "apiserver"),
+COMMANDS: Mapping[str, Sequence[click.Command]] = {
+    "For users": (user.get, user.explain, user.logs, user.pods, user.events, user.diff),
+    "For operators": (worker, check_config),
+    "Running": (run, job_controller, demo, dev, apiserver),
+    OTHERS: (completion, print_version),
 }
-for command in (user.get, user.explain, user.logs, user.pods, user.events, user.diff):
-    main.add_command(command)
-
-main.add_command(worker)
-main.add_command(demo)
-main.add_command(dev)
-main.add_command(run)
-main.add_command(job_controller)
-main.add_command(apiserver)
-main.add_command(check_config)
-main.add_command(completion)
-main.add_command(print_version)
+"""Every command, under the heading where help lists it."""
+for commands in COMMANDS.values():
+    for command in commands:
+        main.add_command(command)
+main.sections = {heading: [command.name or "" for command in commands] for heading, commands in COMMANDS.items()}
 
 
 def kubectl_plugin() -> None:

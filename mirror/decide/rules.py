@@ -226,14 +226,14 @@ def wait_for_worker(seen: Snapshot) -> Plan | None:
         return None
     shown_from = min(UNREACHABLE_SHOWN_AFTER_SECONDS, seen.policy.lost_after_seconds)
     left = [at - worker.lost_for_seconds for at in (shown_from, seen.policy.lost_after_seconds)]
+    why = f"worker {worker.name} is unreachable"
     waiting = shown_obstruction(seen)
     if left[1] <= 0:
         text = f"worker {worker.name} is lost; the Job stays assigned to it"
-        waiting = Obstruction(Reason.WORKER_LOST, text, worker.because)
+        waiting = Obstruction(Reason.WORKER_LOST, text, detail=worker.because)
     elif left[0] <= 0:
-        waiting = Obstruction(Reason.WORKER_UNREACHABLE, f"worker {worker.name} is unreachable", worker.because)
+        waiting = Obstruction(Reason.WORKER_UNREACHABLE, why, detail=worker.because)
     again = min((seconds for seconds in left if seconds > 0), default=None)
-    why = f"worker {worker.name} is unreachable"
     if seen.source.is_suspended and (plan := _show_suspended(seen, why, waiting=waiting)).actions:
         return Plan(plan.because, plan.actions, again)
     write, later = source_write(seen, waiting=waiting)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import pytest_asyncio
 import yaml
@@ -20,6 +21,7 @@ from click.testing import CliRunner
 from mirror.cli.main import main
 from mirror.cli.user.failures import Failure
 from mirror.cli.worker import add, check, drain, listing
+from mirror.cli.worker.changing import change, changes_of
 from mirror.cli.worker.clusters import Where
 from mirror.cli.worker.operations.sites import ClusterError
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
@@ -218,6 +220,37 @@ async def test_a_server_with_another_certificate_is_found(clusters: Clusters) ->
     verdict, text = (await clusters.check())["TLS"]
     assert verdict == "fail"
     assert "certificate is not accepted" in text
+
+
+async def test_what_a_worker_gets_is_set_and_taken_away(clusters: Clusters, capsys: pytest.CaptureFixture[str]) -> None:
+    """On the Secret, and nothing that the manager could not read."""
+    await add.add(clusters.asked(no_check=True))
+    path = f"/api/v1/namespaces/{HOME}/secrets/east"
+    before = (await clusters.management.api.get(path))["metadata"]["labels"]
+
+    await change(clusters.where, "east", changes_of("20", "2", "team-*", ["region=eu,gpu=a100"]))
+    assert "capacity 20, weight 2, namespaces team-*, label region=eu, label gpu=a100" in capsys.readouterr().out
+    metadata = (await clusters.management.api.get(path))["metadata"]
+    assert metadata["annotations"] == {names.CAPACITY: "20", names.WEIGHT: "2", names.NAMESPACES: "team-*"}
+    assert metadata["labels"] == before | {"region": "eu", "gpu": "a100"}
+
+    with pytest.raises(ClusterError, match=r"capacity.*expected a whole number"):
+        await change(clusters.where, "east", changes_of("many", "", "", []))
+    await change(clusters.where, "east", changes_of("none", "", "none", ["gpu-"]))
+    metadata = (await clusters.management.api.get(path))["metadata"]
+    assert metadata["annotations"] == {names.WEIGHT: "2"}
+    assert metadata["labels"] == before | {"region": "eu"}
+    with pytest.raises(ClusterError, match="west"):
+        await change(clusters.where, "west", changes_of("1", "", "", []))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [([], "nothing to set"), (["region"], "expected KEY=VALUE"), (["jobmirror.io/worker-"], "set by jobmirror itself")],
+)
+def test_what_cannot_be_set_is_a_usage_error(labels: list[str], message: str) -> None:
+    with pytest.raises(click.UsageError, match=message):
+        changes_of("", "", "", labels)
 
 
 async def test_a_worker_is_listed_cordoned_drained_and_removed(

@@ -38,6 +38,9 @@ PROVED: dict[str, str] = {
     "mirror run --config FILE": f"{_RESTART}::test_a_manager_that_is_told_to_stop_in_a_wave_ends_cleanly_and_soon",
     "mirror --version": "tests/cli/test_cli_commands.py::test_version_is_printed",
     "pipx install jobmirror": "tests/deploy/test_distribution.py::test_the_wheel_is_installed_with_all_of_its_commands",
+    "mirror worker set east --capacity 20 --labels region=eu,gpu-": (
+        "tests/cli/test_cli_worker.py::test_what_a_worker_gets_is_set_and_taken_away"
+    ),
     "mirror worker add --watch-pods": "tests/cli/test_worker_roles.py::test_everything_granted_is_what_the_files_say",
     "mirror worker add --from-secret NAMESPACE/NAME": (
         "tests/cli/test_cli_worker.py::test_a_worker_is_added_by_an_administrators_kubeconfig_in_a_secret"

@@ -218,6 +218,25 @@ def list_workers(where: Any, form: Any) -> None:
     run(lambda: show(where, form))
 
 
+@worker.command("set")
+@_name
+@click.option("--capacity", default="", metavar="JOBS", help="Maximum number of concurrent Jobs, or none.")
+@click.option("--weight", default="", metavar="NUMBER", help="Share of Jobs, or none for the default of 1.")
+@click.option("--namespaces", default="", metavar="A,B*", help="Accept Jobs of these namespaces only, or none.")
+@click.option("--labels", multiple=True, metavar="KEY=VALUE,KEY-,…", help="Set these labels; KEY- removes one.")
+@_where
+def set_worker(where: Any, name: str, capacity: str, weight: str, namespaces: str, labels: tuple[str, ...]) -> None:
+    """Change capacity, weight, namespaces or labels of worker NAME.
+
+    It takes effect at once; Jobs that run there are not disturbed. Permissions on the worker are not changed.
+    """
+    from mirror.cli.worker.changing import change, changes_of
+    from mirror.cli.worker.clusters import run
+
+    changes = changes_of(capacity, weight, namespaces, labels)
+    run(lambda: change(where, name, changes))
+
+
 @worker.command()
 @_name
 @_where

@@ -213,18 +213,21 @@ class ManagementCluster:
             async for found in self.site.each(kind.resource):
                 yield kind, found
 
-    async def annotate(self, secret: Object, annotations: dict[str, str | None]) -> None:
-        """Change annotations of a worker's Secret.
+    async def annotate(
+        self, secret: Object, annotations: dict[str, str | None], *, labels: dict[str, str | None] | None = None
+    ) -> None:
+        """Change annotations and labels of a worker's Secret.
 
         Args:
             secret: as it was read; another one of its name is left alone.
             annotations: new values by key; None removes one.
+            labels: the same.
 
         Raises:
             ClusterError: the Secret is gone, or may not be changed.
         """
         meta = secret.metadata
-        body = {"metadata": {"uid": meta.uid, "annotations": annotations}}
+        body = {"metadata": {"uid": meta.uid, "annotations": annotations, "labels": labels or {}}}
         wanted = requests.merge_patch(SECRETS, meta.name, body, namespace=self.namespace)
         try:
             await self.site.send(wanted, SECRETS, name=meta.name, namespace=self.namespace)

@@ -1,0 +1,80 @@
+"""``mirror worker set``: capacity, weight, labels and namespaces of a registered worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import click
+from msgspec.structs import replace
+
+from mirror.cli.worker import clusters
+from mirror.cli.worker.clusters import Where
+from mirror.cli.worker.operations.sites import ClusterError
+from mirror.kube.objects import Object
+from mirror.model import names
+from mirror.workers.spec import spec_of
+
+NONE = "none"
+"""The value that takes a setting away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be other than before; None takes it away."""
+
+    annotations: Mapping[str, str | None]
+    labels: Mapping[str, str | None]
+
+
+def changes_of(capacity: str, weight: str, namespaces: str, labels: Iterable[str]) -> Changes:
+    """Read the options.
+
+    Raises:
+        UsageError: there is none, or a label is neither KEY=VALUE nor KEY-.
+    """
+    said = {names.CAPACITY: capacity, names.WEIGHT: weight, names.NAMESPACES: namespaces}
+    annotations = {key: None if value == NONE else value for key, value in said.items() if value}
+    wanted: dict[str, str | None] = {}
+    for part in (part.strip() for text in labels for part in text.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals and part.endswith("-"):
+            key, value = part[:-1], ""
+        elif not equals or not key:
+            raise click.BadParameter(f"{part}: expected KEY=VALUE, or KEY- to remove it", param_hint="--labels")
+        if key.startswith(names.PREFIX) or key == "name":
+            raise click.BadParameter(f"{key}: is set by jobmirror itself", param_hint="--labels")
+        wanted[key] = value if equals else None
+    if not annotations and not wanted:
+        raise click.UsageError("nothing to set: give --capacity, --weight, --namespaces or --labels")
+    return Changes(annotations, wanted)
+
+
+async def change(where: Where, name: str, changes: Changes) -> None:
+    """Change a worker's Secret; what the manager could not read is refused before.
+
+    Raises:
+        ClusterError: there is no such worker, a value is of no use, or the Secret may not be changed.
+    """
+    async with clusters.home(where) as home:
+        secret = await home.worker_secret(name)
+        check(secret, changes)
+        await home.annotate(secret, dict(changes.annotations), labels=dict(changes.labels))
+    said = [f"{key.removeprefix(names.PREFIX)} {value or 'removed'}" for key, value in changes.annotations.items()]
+    said += [f"label {key}{'=' + value if value is not None else ' removed'}" for key, value in changes.labels.items()]
+    click.echo(f"✓ worker {name}: {', '.join(said)}")
+
+
+def check(secret: Object, changes: Changes) -> None:
+    """Whether the manager will understand it.
+
+    Raises:
+        ClusterError: it names the annotation and what is expected there.
+    """
+    annotations = {**secret.annotations, **changes.annotations}
+    kept = {key: value for key, value in annotations.items() if value is not None}
+    metadata = replace(secret.metadata, annotations=kept)
+    spec = spec_of(replace(secret, metadata=metadata), name=metadata.name, kubeconfig=b"", labels=secret.labels)
+    wrong = [str(one) for one in spec.problems if any(f"[{key}]" in one.field for key in changes.annotations)]
+    if wrong:
+        raise ClusterError("; ".join(wrong))
