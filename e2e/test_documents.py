@@ -161,7 +161,7 @@ async def choose_and_suspend(user: Reader) -> None:
     await user.follow("""kubectl patch job suspended --type merge --patch '{"spec": {"suspend": false}}'""")
     await user.follow("""kubectl patch job suspended --type merge --patch '{"spec": {"suspend": true}}'""")
     await user.follow("kubectl delete job suspended --wait=false")
-    (user.desk / "nightly.yaml").write_text(blocks("docs/users.md", "yaml")[0])
+    (user.desk / "nightly.yaml").write_text(next(text for text in blocks("docs/users.md", "yaml") if "CronJob" in text))
     await user.follow("kubectl apply -f nightly.yaml")
     await user.follow("kubectl create job now --from=cronjob/nightly")
     await user.follow_until("kubectl mirror get", lambda text: "now" in text)

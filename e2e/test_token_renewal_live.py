@@ -32,7 +32,8 @@ from mirror.runtime.informer import Change
 from mirror.settings.schema import Limits
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
-from mirror.workers.registry import Registry, RegistryHooks, RegistrySettings
+from mirror.workers.registry import Registry
+from mirror.workers.registry_parts import RegistryHooks, RegistrySettings
 from mirror.workers.renewing import Renewer
 from mirror.workers.worker import Worker
 

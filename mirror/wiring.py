@@ -41,7 +41,8 @@ from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers
 from mirror.runtime.queue import WorkQueue
 from mirror.settings.schema import ClusterProfiles, SecretSource, Settings
-from mirror.workers.registry import Connector, Registry, RegistryHooks, RegistrySettings
+from mirror.workers.registry import Registry
+from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings
 from mirror.workers.worker import Worker
 
 if TYPE_CHECKING:

@@ -71,15 +71,16 @@ def _settings(options: dict[str, object]) -> JobControllerSettings:
     from mirror.jobcontroller.decide.values import Constants
     from mirror.jobcontroller.process import JobControllerSettings
     from mirror.settings import rules
+    from mirror.settings.rule import Rule, Wrong
     from mirror.settings.schema import LeaderElection, Limits
 
     problems: list[str] = []
 
-    def checked(option: str, rule: rules.Rule) -> object:
+    def checked(option: str, rule: Rule) -> object:
         value = options[option.replace("-", "_")]
         try:
             return rule.apply(list(value) if isinstance(value, tuple) else value)
-        except rules.Wrong as wrong:
+        except Wrong as wrong:
             problems.extend(
                 f"--{option.removesuffix('s') if where else option}: {what}" for where, what in wrong.problems
             )

@@ -14,7 +14,7 @@ import msgspec
 
 from mirror.model.durations import format_duration
 from mirror.model.text import clean
-from mirror.settings.rules import Rule, Wrong, shown, suggestion
+from mirror.settings.rule import Rule, Wrong, shown, suggestion
 from mirror.settings.schema import ClusterProfiles, Https, JobController, LeaderElection, Section, Settings
 from mirror.settings.strict_yaml import read_yaml
 

@@ -7,18 +7,16 @@ the file, of the field's name, or of other fields (those conditions are in ``loa
 from __future__ import annotations
 
 import ipaddress
-import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mirror.model import names
 from mirror.model.durations import BadDuration, parse_duration
-from mirror.model.text import nearest
 from mirror.settings.feature_gates import UPSTREAM_GATES, judge_gate
+from mirror.settings.rule import Rule, Unexpected, Wrong, shown, suggestion
 
 ALLOW_NAMES = (
     "loopback",
@@ -72,56 +70,6 @@ _MOST = 1_000_000
 _MOST_PODS = 100_000
 
 
-class Wrong(Exception):
-    """A value breaks its rule: one pair per problem, where below the field (such as ``[1]`` or ``.http``) and what."""
-
-    def __init__(self, *problems: tuple[str, str]) -> None:
-        super().__init__(*problems)
-        self.problems = problems
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """``expected`` completes the sentence "expected …"; ``read`` returns what the field holds or raises ``Wrong``."""
-
-    expected: str
-    read: Callable[[object], object]
-
-    def apply(self, value: object) -> object:
-        """The field's value.
-
-        Raises:
-            Wrong: with what was expected and what was found.
-        """
-        try:
-            return self.read(value)
-        except _Unexpected as unexpected:
-            hint = f" ({unexpected})" if unexpected.args else ""
-            raise Wrong(("", f"expected {self.expected}, got {shown(value)}{hint}")) from None
-
-
-class _Unexpected(Exception):
-    """The value as a whole is not what the rule expects; the argument, if any, is a hint."""
-
-
-def shown(value: object) -> str:
-    """A value as it may stand in a message: JSON, bounded."""
-    if isinstance(value, Mapping):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    if value is None:
-        return "nothing"
-    text = json.dumps(value, ensure_ascii=True, default=lambda other: type(other).__name__)
-    return text if len(text) <= 80 else text[:79] + "…"
-
-
-def suggestion(word: str, known: tuple[str, ...]) -> str:
-    """`` (did you mean qps?)`` when a known word is near, else the known words."""
-    near = nearest(word, known)
-    return f" (did you mean {near}?)" if near else f" (known: {', '.join(known)})"
-
-
 def split_address(text: str) -> tuple[str, int]:
     """Host without brackets, and port, of ``127.0.0.1:8080``, ``[::1]:8080`` or ``:8080``.
 
@@ -136,49 +84,49 @@ def split_address(text: str) -> tuple[str, int]:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise _Unexpected
+        raise Unexpected
     return value
 
 
 def _switch(value: object) -> bool:
     if not isinstance(value, bool):
-        raise _Unexpected
+        raise Unexpected
     return value
 
 
 def _rate(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _Unexpected
+        raise Unexpected
     if not math.isfinite(value) or not 0 <= value <= _MOST:
-        raise _Unexpected
+        raise Unexpected
     return float(value)
 
 
 def _burst(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
-        raise _Unexpected
+        raise Unexpected
     return value
 
 
 def _pods(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_PODS:
-        raise _Unexpected
+        raise Unexpected
     return value
 
 
 def _duration(value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-        raise _Unexpected(f"a duration needs a unit: {value:g}s" if math.isfinite(value) else "")
+        raise Unexpected(f"a duration needs a unit: {value:g}s" if math.isfinite(value) else "")
     try:
         return parse_duration(_text(value))
     except BadDuration as error:
-        raise _Unexpected(str(error)) from None
+        raise Unexpected(str(error)) from None
 
 
 def _pause(value: object) -> float:
     seconds = _duration(value)
     if not 0.001 <= seconds <= 24 * 3600:
-        raise _Unexpected
+        raise Unexpected
     return seconds
 
 
@@ -190,7 +138,7 @@ def _one_of(*words: str) -> Rule:
     def read(value: object) -> str:
         text = _text(value)
         if text not in words:
-            raise _Unexpected
+            raise Unexpected
         return text
 
     return Rule(f"one of {', '.join(words)}", read)
@@ -200,30 +148,30 @@ def _managed_by(value: object) -> str:
     text = _text(value)
     domain, slash, path = text.partition("/")
     if text == names.BUILT_IN_MANAGED_BY:
-        raise _Unexpected("those Jobs belong to the built-in Job controller")
+        raise Unexpected("those Jobs belong to the built-in Job controller")
     if not (slash and _SUBDOMAIN.fullmatch(domain) and _MANAGED_BY_PATH.fullmatch(path)) or len(text.encode()) > 63:
-        raise _Unexpected
+        raise Unexpected
     return text
 
 
 def _label_value(value: object) -> str:
     text = _text(value)
     if not _LABEL_VALUE.fullmatch(text):
-        raise _Unexpected
+        raise Unexpected
     return text
 
 
 def _dns_label(value: object) -> str:
     text = _text(value)
     if not _DNS_LABEL.fullmatch(text):
-        raise _Unexpected
+        raise Unexpected
     return text
 
 
 def _path(value: object) -> str:
     text = _text(value)
     if "\0" in text:
-        raise _Unexpected
+        raise Unexpected
     return text
 
 
@@ -232,7 +180,7 @@ def _address(value: object) -> str:
     try:
         split_address(text)
     except ValueError:
-        raise _Unexpected from None
+        raise Unexpected from None
     return text
 
 
@@ -241,7 +189,7 @@ def _host(value: object) -> str:
     with suppress(ValueError):
         return str(ipaddress.ip_address(text))
     if not _SUBDOMAIN.fullmatch(text.removeprefix("*.")):
-        raise _Unexpected
+        raise Unexpected
     return text
 
 
@@ -262,25 +210,25 @@ def _url(value: object, schemes: tuple[str, ...]) -> str:
         parts = urlsplit(text)
         is_fine = bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
-        raise _Unexpected from None
+        raise Unexpected from None
     if parts.scheme not in schemes or not is_fine or parts.username is not None or parts.query or parts.fragment:
-        raise _Unexpected
+        raise Unexpected
     if not text.isascii() or not text.isprintable() or " " in text:
-        raise _Unexpected
+        raise Unexpected
     return text.rstrip("/")
 
 
 def _key_glob(value: object) -> str:
     text = _text(value)
     if not _KEY_GLOB.fullmatch(text):
-        raise _Unexpected
+        raise Unexpected
     return text
 
 
 def _namespace_glob(value: object) -> str:
     text = _text(value)
     if not _NAMESPACE_GLOB.fullmatch(text):
-        raise _Unexpected
+        raise Unexpected
     return text
 
 
@@ -289,7 +237,7 @@ def _list_of(item: Rule) -> Callable[[object], tuple[object, ...]]:
 
     def read(value: object) -> tuple[object, ...]:
         if not isinstance(value, list):
-            raise _Unexpected
+            raise Unexpected
         problems: list[tuple[str, str]] = []
         items: list[object] = []
         for index, raw in enumerate(value):
@@ -313,7 +261,7 @@ def _switches(known: tuple[str, ...]) -> Callable[[object], dict[str, bool]]:
 
     def read(value: object) -> dict[str, bool]:
         if not isinstance(value, dict):
-            raise _Unexpected
+            raise Unexpected
         problems = []
         for name, on in value.items():
             if name not in known:
@@ -343,7 +291,7 @@ def _additions(item: Rule) -> Callable[[object], dict[str, str]]:
 
     def read(value: object) -> dict[str, str]:
         if not isinstance(value, dict):
-            raise _Unexpected
+            raise Unexpected
         problems: list[tuple[str, str]] = []
         for key, raw in value.items():
             if not _is_key(key):
@@ -357,7 +305,7 @@ def _additions(item: Rule) -> Callable[[object], dict[str, str]]:
         if problems:
             raise Wrong(*problems)
         if sum(len(text.encode(errors="replace")) for pair in value.items() for text in pair) > _ANNOTATIONS_BYTES:
-            raise _Unexpected(f"more than {_ANNOTATIONS_BYTES // 1024} KiB, which Kubernetes refuses")
+            raise Unexpected(f"more than {_ANNOTATIONS_BYTES // 1024} KiB, which Kubernetes refuses")
         return dict(value)
 
     return read
@@ -368,42 +316,42 @@ def _selector(value: object) -> str:
     text = _text(value).strip()
     requirements = [part.strip() for part in _REQUIREMENT_END.split(text)]
     if len(text) > _LONGEST_SELECTOR or not all(_REQUIREMENT.fullmatch(one) for one in requirements):
-        raise _Unexpected
+        raise Unexpected
     return text
 
 
 def _data_key(value: object) -> str:
     text = _text(value)
     if not _DATA_KEY.fullmatch(text):
-        raise _Unexpected
+        raise Unexpected
     return text
 
 
 def _label_key(value: object) -> str:
     text = _text(value)
     if text and not _is_key(text):
-        raise _Unexpected
+        raise Unexpected
     return text
 
 
 def _secret_type(value: object) -> str:
     text = _text(value)
     if not _SECRET_TYPE.fullmatch(text):
-        raise _Unexpected
+        raise Unexpected
     return text
 
 
 def _object_name(value: object) -> str:
     text = _text(value)
     if text and not _SUBDOMAIN.fullmatch(text):
-        raise _Unexpected
+        raise Unexpected
     return text
 
 
 def _some_namespaces(value: object) -> tuple[object, ...]:
     found = _list_of(NAMESPACE)(value)
     if not found:
-        raise _Unexpected
+        raise Unexpected
     return found
 
 

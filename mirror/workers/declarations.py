@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from mirror.kube.objects import Object
 from mirror.kube.resources import Resource
+from mirror.workers.inventory import Declared
 from mirror.workers.spec import WorkerSpec
 
 MOST_NAMED = 3
@@ -52,6 +54,21 @@ class Declaration:
     """What people should know of it beside problems."""
     is_own: bool = False
     """Whether it is a Secret that registers a worker (label ``jobmirror.io/worker``): we may write it."""
+
+
+def declared(holder: Declaration, *, is_misconfigured: bool, token_expires: datetime | None) -> Declared:
+    """What is written down of a declaration, for who may not read it (``mirror worker list``)."""
+    spec, by = holder.spec, str(holder.origin)
+    if spec is None:
+        return Declared(by=by)
+    return Declared(
+        by=by,
+        capacity=spec.capacity,
+        cordoned=spec.cordoned,
+        draining=spec.draining,
+        misconfigured=is_misconfigured,
+        token_expires=f"{token_expires:%Y-%m-%dT%H:%M:%SZ}" if token_expires else "",
+    )
 
 
 Report = Callable[[Key, Declaration | None], None]

@@ -6,69 +6,27 @@ Who declares them, ``declarations`` says: Secrets in the manager's namespace, an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
 
 import msgspec
 
-from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.runtime.environment import Environment
 from mirror.runtime.supervise import supervise
-from mirror.settings.schema import ClusterProfiles, SecretSource
-from mirror.telemetry.logs import Log
 from mirror.workers.connection import Connection, State
-from mirror.workers.declarations import Declaration, Declarations, Key, Origin, Provider
+from mirror.workers.declarations import Declaration, Declarations, Key, Origin, declared
 from mirror.workers.inventory import FORMER, Declared
 from mirror.workers.inventory_record import InventoryRecord
-from mirror.workers.profile_provider import ProfileProvider
-from mirror.workers.secret_provider import own_secrets, secrets_of_source
+from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings, other_providers
+from mirror.workers.secret_provider import own_secrets
 from mirror.workers.spec import WorkerSpec
-from mirror.workers.worker import Worker, WorkerListener
+from mirror.workers.worker import Worker
 
 SETTLED_AFTER_SECONDS = 10.0
 FORGET_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class RegistrySettings:
-    """Where Secrets and the ConfigMap are, who else declares workers, and what all workers share."""
-
-    namespace: str
-    origin: str
-    management_uid: str
-    kinds: Kinds
-    source_namespaces: tuple[str, ...] = ()
-    secret_sources: tuple[SecretSource, ...] = ()
-    cluster_profiles: ClusterProfiles = field(default_factory=ClusterProfiles)
-    watch_pods: bool = False
-
-
-class RegistryListener(WorkerListener, Protocol):
-    """Where changes of workers and their mirrors are reported."""
-
-    def on_worker_forgotten(self, worker: str) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class RegistryHooks:
-    """What the registry needs of the controllers."""
-
-    listener: RegistryListener
-    wait_until_sources_known: Callable[[], Awaitable[None]]
-    warn: Callable[[Origin, str, str], None]
-    """Called with what declares a worker and has a problem, a reason and a message."""
-
-
-class Connector(Protocol):
-    """Makes a client of a worker's kubeconfig; raises KubeconfigRefused or KubeError."""
-
-    async def __call__(self, name: str, kubeconfig: bytes) -> Client: ...
 
 
 class Registry:
@@ -105,19 +63,7 @@ class Registry:
         # Since when workers have their first chance: since the start, and again since we lead.
         self._settling_since = float("inf")
         self._own = own_secrets(management, settings.namespace, rank=0, report=self._on_declared, log=environment.log)
-        self._others = self._other_providers(management)
-
-    def _other_providers(self, management: Client) -> tuple[Provider, ...]:
-        """Those that the settings want."""
-        settings, report, log = self._settings, self._on_declared, self.log
-        found: list[Provider] = [
-            secrets_of_source(management, source, rank=rank, report=report, log=log)
-            for rank, source in enumerate(settings.secret_sources, start=1)
-        ]
-        if (profiles := settings.cluster_profiles).enabled:
-            rank = len(found) + 1
-            found.append(ProfileProvider(management, profiles, settings.namespace, rank=rank, report=report, log=log))
-        return tuple(found)
+        self._others = other_providers(management, settings, report=self._on_declared, log=environment.log)
 
     @property
     def secrets_refused_because(self) -> str:
@@ -147,7 +93,9 @@ class Registry:
             scope.create_task(supervise("write workers", self._keep_record, log=self.log), name="write workers")
             while True:
                 worker = await self._to_start.get()
-                task = scope.create_task(_contained(worker, self.log), name=f"worker {worker.name}")
+                # A worker's failure is its own: it is restarted, and does not cancel its siblings.
+                contained = supervise(f"worker {worker.name}", worker.run, log=self.log)
+                task = scope.create_task(contained, name=f"worker {worker.name}")
                 self._tasks[worker.name] = task
 
     async def _remember_lost(self) -> None:
@@ -437,22 +385,7 @@ class Registry:
             return self._record.known.entry(worker.name).declared
         if holder.is_own:
             return None
-        spec, expires = holder.spec, worker.token.expires
-        if spec is None:
-            return Declared(by=str(holder.origin))
-        return Declared(
-            by=str(holder.origin),
-            capacity=spec.capacity,
-            cordoned=spec.cordoned,
-            draining=spec.draining,
-            misconfigured=bool(worker.problems),
-            token_expires=f"{expires:%Y-%m-%dT%H:%M:%SZ}" if expires else "",
-        )
-
-
-async def _contained(worker: Worker, log: Log) -> None:
-    """A worker's failure is its own: it is restarted, and does not cancel its siblings."""
-    await supervise(f"worker {worker.name}", worker.run, log=log)
+        return declared(holder, is_misconfigured=bool(worker.problems), token_expires=worker.token.expires)
 
 
 def _written(moment: datetime | None) -> str:

@@ -48,6 +48,17 @@ class WorkerSpec:
     namespace_prefix: str = ""
     problems: tuple[Problem, ...] = ()
 
+    def problems_with(self, prefix_in_use: str) -> tuple[Problem, ...]:
+        """The same, with what is wrong while mirrors live under another prefix."""
+        wanted = self.namespace_prefix
+        if wanted == prefix_in_use:
+            return self.problems
+        text = (
+            f"is {wanted or 'not set'}, but there are mirrors in namespaces with prefix {prefix_in_use or 'none'}; "
+            "it takes effect once they are gone, or set it back"
+        )
+        return (*self.problems, Problem(f"metadata.annotations[{names.NAMESPACE_PREFIX}]", text))
+
     @property
     def access(self) -> tuple[bytes, str]:
         """What a connection depends on."""

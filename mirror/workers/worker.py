@@ -280,14 +280,7 @@ class Worker:
         """What is wrong with its Secret's annotations: no new Jobs until it is mended."""
         if self.spec is None:
             return ()
-        wanted, in_use = self.spec.namespace_prefix, self.watches.prefix
-        if not self.watches.have_begun or wanted == in_use:
-            return self.spec.problems
-        text = (
-            f"is {wanted or 'not set'}, but there are mirrors in namespaces with prefix {in_use or 'none'}; "
-            "it takes effect once they are gone, or set it back"
-        )
-        return (*self.spec.problems, Problem(f"metadata.annotations[{names.NAMESPACE_PREFIX}]", text))
+        return self.spec.problems_with(self.watches.prefix) if self.watches.have_begun else self.spec.problems
 
     async def _keep_connected(self) -> None:
         while True:
