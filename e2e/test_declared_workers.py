@@ -95,7 +95,8 @@ async def test_secrets_of_cluster_api_and_profiles_are_workers(
         kubeconfig = yaml.safe_load(await manager.kubeconfig_of(west))
         token = {"token": encoded(kubeconfig["users"][0]["user"]["token"].encode())}
         own = f"/api/v1/namespaces/{manager.namespace}/secrets"
-        await scene.client.create(own, {"metadata": {"name": "fleet-token"}, "data": token})
+        named = {"name": "fleet-token", "annotations": {"jobmirror.io/for-cluster-profiles": "fleet"}}
+        await scene.client.create(own, {"metadata": named, "data": token})
         profiles = CLUSTER_PROFILES.path(namespace)
         await until(
             lambda: _created(scene.client, profiles, profile_of("fleet", kubeconfig, "fleet-token")), lambda done: done

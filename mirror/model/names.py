@@ -45,6 +45,9 @@ NAMESPACES = PREFIX + "namespaces"
 NAMESPACE_PREFIX = PREFIX + "namespace-prefix"
 KUBECONFIG_KEY = "kubeconfig"
 
+# On a Secret of the manager's namespace: the ClusterProfiles, by name, that may have its credentials (D18).
+FOR_CLUSTER_PROFILES = PREFIX + "for-cluster-profiles"
+
 # On what `mirror worker add` makes on a worker; its value is the namespace of the account.
 WORKER_RIGHTS = PREFIX + "worker-rights"
 

@@ -78,6 +78,8 @@ class SecretRef:
     """Of OCM's: the cluster's."""
     key: str = "token"
     context: str = ""
+    asked_by: str = ""
+    """The profile, where the Secret has to name it: in the manager's namespace others keep theirs, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,11 @@ def credentials_of(secret: Object, ref: SecretRef) -> dict[str, str]:
     if secret.labels.get(names.WORKER) == "true" or secret.metadata.name == names.HTTPS_SECRET:
         # Who writes a profile chooses the server that the credentials are sent to.
         raise BadProfile(f"{at} is the manager's own, and is not used for a ClusterProfile")
+    allowed = secret.annotations.get(names.FOR_CLUSTER_PROFILES, "")
+    by = ref.asked_by
+    if by and by not in (name.strip() for name in allowed.split(",")):
+        wanted = f'annotation {names.FOR_CLUSTER_PROFILES}: "{by}"'
+        raise BadProfile(f"{at} is for no ClusterProfile {by}: {wanted} on it lets the profile have it")
     try:
         raw = secret.data_dict().get(ref.key)
     except BadAnswer:
@@ -247,14 +254,16 @@ def _access(at: str, provider: str, cluster: dict[str, Any], profile: Object, ow
     metadata = profile.metadata
     match provider:
         case "secretreader":
-            ref = SecretRef(provider, own_namespace, _text(said, "clusterName", where, _NAME))
+            named = _text(said, "clusterName", where, _NAME)
+            ref = SecretRef(provider, own_namespace, named, asked_by=metadata.name)
         case "kubeconfig-secretreader":
             namespace = _text(said, "namespace", where, _NAMESPACE, own_namespace)
             if namespace not in (own_namespace, metadata.namespace):
                 # We may read more than who writes the profile.
                 raise BadProfile(f"{where}.namespace: may be {own_namespace} or the profile's own, not {namespace}")
             name, key = _text(said, "name", where, _NAME), _text(said, "key", where, _KEY)
-            ref = SecretRef(provider, namespace, name, key, _any_text(said, "context", where))
+            asked_by = metadata.name if namespace == own_namespace else ""
+            ref = SecretRef(provider, namespace, name, key, _any_text(said, "context", where), asked_by)
         case _:
             name = _text(said, "clusterName", where, _NAME, metadata.name)
             ref = SecretRef(provider, metadata.namespace, name)

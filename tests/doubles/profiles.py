@@ -6,6 +6,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
+from mirror.model import names
 from mirror.workers.cluster_profiles import CLUSTER_PROFILES, EXTENSION
 
 Body = dict[str, Any]
@@ -62,7 +63,16 @@ def profile(
     }
 
 
-def secret(name: str, namespace: str, *, labels: Mapping[str, str] | None = None, **data: str) -> Body:
-    """A Secret with these texts."""
+def secret(
+    name: str,
+    namespace: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    for_profiles: str = "west, east",
+    **data: str,
+) -> Body:
+    """A Secret with these texts, which these ClusterProfiles may have."""
     encoded = {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}
-    return {"metadata": {"name": name, "namespace": namespace, "labels": dict(labels or {})}, "data": encoded}
+    annotations = {names.FOR_CLUSTER_PROFILES: for_profiles}
+    metadata = {"name": name, "namespace": namespace, "labels": dict(labels or {}), "annotations": annotations}
+    return {"metadata": metadata, "data": encoded}

@@ -120,8 +120,8 @@ def reduced(body: dict[str, Any]) -> Object:
 @pytest.mark.parametrize(
     ("provider", "extension", "ref"),
     [
-        (SECRET_READER, {"clusterName": "a"}, SecretRef(SECRET_READER, OWN, "a")),
-        (KUBECONFIG_READER, {"name": "a", "key": "k"}, SecretRef(KUBECONFIG_READER, OWN, "a", "k")),
+        (SECRET_READER, {"clusterName": "a"}, SecretRef(SECRET_READER, OWN, "a", asked_by="east")),
+        (KUBECONFIG_READER, {"name": "a", "key": "k"}, SecretRef(KUBECONFIG_READER, OWN, "a", "k", asked_by="east")),
         (
             KUBECONFIG_READER,
             {"name": "a", "key": "k", "namespace": "fleet", "context": "c"},
@@ -232,6 +232,22 @@ def test_a_secret_without_a_token_is_told_and_not_quoted(data: dict[str, Any], t
     ref = SecretRef(SECRET_READER, OWN, "s")
     with pytest.raises(BadProfile, match=told):
         cluster_profiles.credentials_of(as_object({"metadata": {"name": "s"}, "data": data}), ref)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "is_given"),
+    [("east", True), ("west, east", True), ("", False), ("eastern", False), ("*", False)],
+)
+def test_a_secret_of_ours_says_which_profiles_may_have_it(allowed: str, is_given: bool) -> None:
+    """D18: who writes a profile chooses the server that the credentials are sent to."""
+    metadata = {"name": "s", "annotations": {names.FOR_CLUSTER_PROFILES: allowed}}
+    found = as_object({"metadata": metadata, "data": {"token": base64.b64encode(b"t").decode()}})
+    ref = SecretRef(SECRET_READER, OWN, "s", asked_by="east")
+    if is_given:
+        assert cluster_profiles.credentials_of(found, ref) == {"token": "t"}
+        return
+    with pytest.raises(BadProfile, match=r'jobmirror.io/for-cluster-profiles: "east"'):
+        cluster_profiles.credentials_of(found, ref)
 
 
 @pytest.mark.parametrize(
