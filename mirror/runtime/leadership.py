@@ -232,11 +232,23 @@ class Leadership:
         # No work is left. The renew deadline may be over, and nobody else can hold the lease before its end.
         ends = self._held_since + settings.duration_seconds
         self._permit.extend(until=ends, ends=ends)
-        released = self._body | {"spec": self._body["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1}}
         with suppress(KubeError, TimeoutError):
             async with asyncio.timeout(2.0):
-                await self._send(requests.update(LEASES, settings.name, released, namespace=settings.namespace))
-                self._log.info("lease released")
+                try:
+                    await self._hand_over(self._body)
+                except Conflict:
+                    # A renewal was cancelled after the server had carried it out: nobody has read the new version.
+                    await self._hand_over(
+                        await self._send(requests.get(LEASES, settings.name, namespace=settings.namespace))
+                    )
+
+    async def _hand_over(self, body: dict[str, Any]) -> None:
+        settings, spec = self._settings, body.get("spec") or {}
+        if spec.get("holderIdentity") != settings.identity:
+            return
+        released = body | {"spec": spec | {"holderIdentity": "", "leaseDurationSeconds": 1}}
+        await self._send(requests.update(LEASES, settings.name, released, namespace=settings.namespace))
+        self._log.info("lease released")
 
     async def _send(self, request: requests.Request) -> dict[str, Any]:
         # A request that is given up costs its connection, so where the server is slow one has to be waited for.

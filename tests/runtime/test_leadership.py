@@ -185,6 +185,18 @@ async def test_a_renewal_whose_answer_was_lost_is_no_loss() -> None:
         await stopped(task)
 
 
+async def test_a_renewal_that_nobody_has_read_does_not_keep_the_lease() -> None:
+    """Stopped between a renewal that was carried out and the look that would show it: handed over all the same."""
+    wire = wire_to("c")
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(candidate(wire, "me").run(Worked()), name="me")
+        await asyncio.sleep(3)
+        wire.arrange("update", "leases", Fault.LOSE_ANSWER)
+        await asyncio.sleep(1.5)
+        await stopped(task)
+    assert holder(wire) == ""
+
+
 async def test_two_that_create_at_once_are_one_leader() -> None:
     """The API server picks one of them."""
     wire = wire_to("c")
