@@ -1,8 +1,7 @@
-"""Why pods on a worker do not run is told on the source within a second, and goes with the trouble (D22)."""
+"""The source reports why its pods on a worker do not run, as long as they do not (D22)."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -65,10 +64,8 @@ async def test_what_a_kubelet_says_of_an_image_is_told(
         (pod,) = await scene.pods("east", "train")
         assert pod["metadata"]["labels"]["jobmirror.io/source-uid"]
         path = f"/api/v1/namespaces/{scene.namespace}/pods/{pod['metadata']['name']}/status"
-        began = asyncio.get_running_loop().time()
         await client.merge(path, {"status": IMAGE})
         await scene.source_until("train", says("ImagePullBackOff"))
-        assert asyncio.get_running_loop().time() - began < 30.0  # how fast is measured elsewhere
         running = {"phase": "Running", "containerStatuses": None}
         await client.merge(path, {"status": running})
         await scene.source_until("train", says_nothing)

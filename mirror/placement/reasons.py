@@ -42,9 +42,9 @@ def why_none(
     workers = _united(workers for _, workers in obstacles.by_reason)
     if not workers:
         return Obstruction(Reason.NO_WORKERS, "no worker is registered")
-    nearest, _ = obstacles.by_reason[-1]
+    least, _ = obstacles.by_reason[-1]
     text = _listed("", _parts(obstacles, workers, index, request, details), obstacles)
-    return Obstruction(REASONS[nearest], text, _summary(nearest, index, request))
+    return Obstruction(REASONS[least], text, _summary(least, index, request))
 
 
 def _summary(nearest: Obstacle, index: WorkerIndex, request: PlacementRequest) -> str:

@@ -91,7 +91,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class InformerHooks:
-    """Who is told what."""
+    """Callbacks of an informer."""
 
     on_change: Listener
     on_event: Callable[[WatchEvent], None] = lambda _: None

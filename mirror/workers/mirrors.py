@@ -29,7 +29,7 @@ _LABELS = (names.ORIGIN, names.SOURCE_UID)
 
 @dataclass(frozen=True, slots=True)
 class MirrorHooks:
-    """What a store asks, and whom it tells what."""
+    """Callbacks of a mirror store."""
 
     on_change: Listener
     """Called with what requests have shown, and with what the watch shows."""

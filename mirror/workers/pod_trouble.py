@@ -56,7 +56,7 @@ EVENTS: dict[str, Reason] = {
     "FailedMapVolume": Reason.FAILED_MOUNT,
     "FailedCreatePodSandBox": Reason.FAILED_CREATE_POD_SANDBOX,
 }
-"""Events about pods that tell what no status does."""
+"""Events about pods that report what no status does."""
 _MARKS = (b'"waiting"', b'"Failed"', b'"Unschedulable"', b'"SchedulingGated"')
 """One of them is in the status of a pod in trouble."""
 _IMAGE_ERROR = re.compile(r"^Back-off pulling image \"[^\"]*\"(?:: Err\w+: (?P<why>.*))?", re.DOTALL)
@@ -164,7 +164,7 @@ def trouble_of(status: bytes) -> Trouble | None:
 def _text_of(container: _Container, waits: _Waiting, reason: Reason) -> str:
     name, message = clean(container.name, longest=LONGEST_NAME), waits.message or ""
     if reason in (Reason.IMAGE_PULL_BACK_OFF, Reason.INVALID_IMAGE):
-        # The kubelet alternates between two reasons: what they have in common is told, so that the text stays.
+        # The kubelet alternates between two reasons: only what they have in common is reported, so the text stays.
         if known := _IMAGE_ERROR.match(message):
             message = known["why"] or ""
         image = clean(container.image or "", longest=LONGEST_NAME)

@@ -252,7 +252,7 @@ class PodWatches:
         return self._host.clock.monotonic()
 
     def _on_refused(self, error: KubeError) -> None:
-        if isinstance(error, Forbidden) and not self._is_refused:  # what else goes wrong is told of the worker itself
+        if isinstance(error, Forbidden) and not self._is_refused:  # other errors are reported for the worker itself
             self._is_refused = True
             self._log.warning("pods are not watched", worker=self._host.worker, error=error)
 
