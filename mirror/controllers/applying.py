@@ -23,6 +23,7 @@ from mirror.decide.plan import (
     ReleaseSource,
     RequestAssignment,
     RestoreLabels,
+    TouchMirror,
     WriteSource,
 )
 from mirror.decide.snapshot import Snapshot
@@ -78,6 +79,8 @@ class Applier:
                     self._t.state.intake.add(MirrorKey(worker.name, seen.key.kind, namespace, seen.key.name))
                 case RestoreLabels():
                     await self._mirrors.restore_labels(seen, self._t.worker(action.worker))
+                case TouchMirror():
+                    await self._mirrors.touch(seen, self._t.worker(action.worker), action.uid)
                 case PatchMirror():
                     await self._mirrors.patch(seen, self._t.worker(action.worker), action.changes)
                 case DeleteMirror():

@@ -309,6 +309,25 @@ class MirrorWriter:
             self._t.record_event(seen, "MirrorChanged", text)
         t.state.intake.add(seen.key)
 
+    async def touch(self, seen: Snapshot, worker: Worker, uid: str) -> None:
+        """Write the time to a mirror that has no pods, so that its controller looks at it (D30)."""
+        assert seen.mirror is not None
+        kind, metadata, environment = seen.source.kind, seen.mirror.metadata, self._t.environment
+        noted = {names.TOUCHED_AT: environment.clock.now().isoformat(timespec="seconds")}
+        body = {"metadata": {"uid": uid, "annotations": noted}}
+        patch = requests.merge_patch(kind.resource, metadata.name, body, namespace=metadata.namespace)
+        try:
+            touched = await worker.client.send_object(patch)
+        except (NotFound, Conflict):
+            worker.mirrors_of(kind).forget_deleted(metadata.namespace, metadata.name, uid)
+            self._t.state.intake.add(seen.key)
+        except (Forbidden, Invalid, BadRequest) as error:
+            self._log.warning("mirror without pods not touched", source=seen.key, worker=worker.name, error=error)
+        else:
+            worker.mirrors_of(kind).take_own_write(touched)
+            text = f"worker {worker.name} has no pods of it for five minutes; its controller was made to look again"
+            self._t.record_event(seen, "MirrorTouched", text)
+
     async def patch(self, seen: Snapshot, worker: Worker, changes: Changes) -> None:
         """Give the mirror what its source has now."""
         assert seen.mirror is not None

@@ -6,7 +6,7 @@ The last of the ``rules``; they use ``ended_for_seconds``, too.
 from __future__ import annotations
 
 from mirror.decide.identity import Identity
-from mirror.decide.plan import Action, EmitEvent, FindMirror, PatchMirror, Plan, RestoreLabels
+from mirror.decide.plan import Action, EmitEvent, FindMirror, PatchMirror, Plan, RestoreLabels, TouchMirror
 from mirror.decide.snapshot import MemoryChange, Snapshot
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kube.objects import Object
@@ -22,6 +22,10 @@ READ_UNWATCHED_SECONDS = 15.0
 """Between two reads of a mirror that has lost the label by which it is watched."""
 UNREADY_SHOWN_AFTER_SECONDS = 60.0
 """Pulling an image or finding a node may take a while."""
+TOUCH_AFTER_SECONDS = 310.0
+"""kube-controller-manager waits five minutes for pods that it believes to have created, and then for any change of the
+Job: where none comes, for 12 hours and more."""
+TOUCH_AGAIN_SECONDS = 3600.0
 SETTLED_SECONDS = 120.0
 """So long after its end a mirror counts down no more pods: workers before 1.31 may end a Job that still has some."""
 
@@ -42,6 +46,7 @@ def follow(seen: Snapshot) -> Plan | None:
     unlabeled, labels, labels_again = _keep_labels(seen)
     problem, patch = _problem_and_patch(seen)
     unready, remember, unready_again = _unready(seen)
+    touch, touch_again = _touch(seen, remember)
     problem = problem or unlabeled or seen.pods or unready
     # A patch on its way may yet be refused for the reason that is shown: it goes away once the mirror is as it should.
     waiting = problem or (shown_obstruction(seen) if patch else None)
@@ -60,11 +65,11 @@ def follow(seen: Snapshot) -> Plan | None:
         remember["overridden"] = overridden
     if seen.identity is Identity.REPLACED:
         remember["mirror_uid"] = mirror.metadata.uid  # nothing had run: this one is its mirror now
-    waits = [later, labels_again, unready_again, PATCH_AGAIN_SECONDS if problem else None]
+    waits = [later, labels_again, unready_again, touch_again, PATCH_AGAIN_SECONDS if problem else None]
     if following.waits_for_pods:
         waits.append(max(1.0, SETTLED_SECONDS - ended_for))
     again = min((seconds for seconds in waits if seconds is not None), default=None)
-    return Plan("follows its mirror", (*events, *write, *labels, *patch), again, remember)
+    return Plan("follows its mirror", (*events, *write, *labels, *patch, *touch), again, remember)
 
 
 def _unready(seen: Snapshot) -> tuple[Obstruction | None, MemoryChange, float | None]:
@@ -74,15 +79,41 @@ def _unready(seen: Snapshot) -> tuple[Obstruction | None, MemoryChange, float | 
     """
     worker, mirror, since = seen.worker, seen.mirror, seen.memory.unready_since
     kind = seen.source.kind
-    if worker is None or mirror is None or not kind.has_unready_pods(mirror) or kind.is_suspended(mirror):
+    if worker is None or mirror is None or kind.is_suspended(mirror):
+        text = ""
+    elif kind.lacks_pods(mirror):
+        text = f"worker {worker.name} has no pods of it"
+    else:
+        text = f"pods on worker {worker.name} are not ready" if kind.has_unready_pods(mirror) else ""
+    if not text:
         return None, {} if since is None else {"unready_since": None}, None
-    why = Obstruction(Reason.PODS_NOT_READY, f"pods on worker {worker.name} are not ready")
+    why = Obstruction(Reason.PODS_NOT_READY, text)
     if seen.source.stored.obstruction_reason == why.reason:
         return why, {}, None  # it was told before this process began
     if since is None:
         return None, {"unready_since": seen.monotonic}, UNREADY_SHOWN_AFTER_SECONDS
     left = since + UNREADY_SHOWN_AFTER_SECONDS - seen.monotonic
     return (why, {}, None) if left <= 0 else (None, {}, left)
+
+
+def _touch(seen: Snapshot, remember: MemoryChange) -> tuple[tuple[Action, ...], float | None]:
+    """A mirror whose controller has forgotten it is written to, which makes that look at it (D30).
+
+    Returns what to do, and after how many seconds to look again; adds to what is to be remembered.
+    """
+    worker, mirror, since, touched_at = seen.worker, seen.mirror, seen.memory.podless_since, seen.memory.touched_at
+    if worker is None or mirror is None or not seen.source.kind.lacks_pods(mirror):
+        if since is not None:
+            remember |= {"podless_since": None, "touched_at": None}
+        return (), None
+    if since is None:
+        remember["podless_since"] = seen.monotonic
+        return (), TOUCH_AFTER_SECONDS
+    due = since + TOUCH_AFTER_SECONDS if touched_at is None else touched_at + TOUCH_AGAIN_SECONDS
+    if due > seen.monotonic:
+        return (), due - seen.monotonic
+    remember["touched_at"] = seen.monotonic
+    return (TouchMirror(worker.name, mirror.metadata.uid),), TOUCH_AGAIN_SECONDS
 
 
 def _keep_labels(seen: Snapshot) -> tuple[Obstruction | None, tuple[Action, ...], float | None]:

@@ -65,6 +65,13 @@ class RestoreLabels(msgspec.Struct, frozen=True):
     uid: str
 
 
+class TouchMirror(msgspec.Struct, frozen=True):
+    """Write to the mirror, so that its controller looks at it (D30)."""
+
+    worker: str
+    uid: str
+
+
 class PatchMirror(msgspec.Struct, frozen=True):
     """Carry what the user changed (D9)."""
 
@@ -95,6 +102,7 @@ Action = (
     | FindMirror
     | JudgeMirror
     | RestoreLabels
+    | TouchMirror
     | PatchMirror
     | DeleteMirror
     | EmitEvent

@@ -72,7 +72,11 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """Why a held source could not be unsuspended."""
     release_refused_at: float = float("-inf")
     unready_since: float | None = None
-    """Since when some of its pods are not ready."""
+    """Since when some of its pods are not ready, or it has none."""
+    podless_since: float | None = None
+    """Since when its mirror has no pod although it should."""
+    touched_at: float | None = None
+    """When that mirror was last written to, so that its controller looks at it."""
     waiting_written_at: float = float("-inf")
     foreign_status_writes: int = 0
     foreign_written_at: float = float("-inf")
@@ -113,6 +117,8 @@ class MemoryChange(TypedDict, total=False):
     release_refused: str
     release_refused_at: float
     unready_since: float | None
+    podless_since: float | None
+    touched_at: float | None
     waiting_written_at: float
     foreign_status_writes: int
     foreign_written_at: float

@@ -253,6 +253,10 @@ class Kind(Protocol):
         """Whether some of its pods should run and are not ready; False where its status does not tell."""
         ...
 
+    def lacks_pods(self, found: Object) -> bool:
+        """Whether it should have pods by now and has none; False where its status does not tell."""
+        ...
+
     def check(self, found: Object) -> None:
         """Look at this kind's own annotations on a source that is to be placed.
 

@@ -29,6 +29,7 @@ PROGRESSING = PREFIX + "Progressing"
 ORIGIN = PREFIX + "origin"
 SOURCE_UID = PREFIX + "source-uid"
 CARRIED = PREFIX + "carried"
+TOUCHED_AT = PREFIX + "touched-at"
 
 # Annotations on copies of what mirrors refer to (D27).
 COPY_OF = PREFIX + "copy-of"

@@ -189,6 +189,39 @@ async def test_without_watching_pods_that_stay_unready_are_told_after_a_minute()
         assert not [sent for sent in world.workers[worker].sent if "pods" in sent.path or "events" in sent.path]
 
 
+async def test_a_mirror_that_gets_no_pods_is_told_and_touched() -> None:
+    """D30: kube-controller-manager may wait for pods that it believes to have created, and then for any change."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle()
+        worker = world.placed()
+        assert worker is not None
+        server, controller = world.workers[worker].server, world.controller(worker)
+        controller.start("train", active=0)
+        await manager.settle(55)
+        assert told(world) is None
+        await manager.settle(10)
+        assert told(world) == ("PodsNotReady", f"worker {worker} has no pods of it")
+        await manager.settle(240)
+        assert names.TOUCHED_AT not in server.get("jobs", "train", "default")["metadata"]["annotations"]
+        await manager.settle(10)
+        touched = server.get("jobs", "train", "default")["metadata"]["annotations"]
+        assert touched[names.TOUCHED_AT]
+        assert names.CARRIED in touched
+        assert "MirrorTouched" in world.events()
+        await manager.settle(3000)
+        assert server.get("jobs", "train", "default")["metadata"]["annotations"] == touched
+        await manager.settle(700)
+        assert server.get("jobs", "train", "default")["metadata"]["annotations"] != touched
+
+        controller.start("train")
+        await manager.settle(1)
+        assert told(world) is None
+        touched = server.get("jobs", "train", "default")["metadata"]["annotations"]
+        await manager.settle(7200)
+        assert server.get("jobs", "train", "default")["metadata"]["annotations"] == touched
+
+
 async def test_a_refusal_to_watch_pods_loses_no_worker() -> None:
     """D12: the rest goes on."""
     world = World()

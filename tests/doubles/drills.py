@@ -170,6 +170,9 @@ class Drill:
     def has_unready_pods(self, found: Object) -> bool:
         return False
 
+    def lacks_pods(self, found: Object) -> bool:
+        return False
+
     def progress(self, found: Object) -> Progress:
         stored = self.stored(found)
         end = next(filter(None, (_of(stored.status, one) for one in _ENDS)), None)

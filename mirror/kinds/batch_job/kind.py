@@ -112,6 +112,9 @@ class BatchJob:
     def has_unready_pods(self, found: Object) -> bool:
         return reading.has_unready_pods(found)
 
+    def lacks_pods(self, found: Object) -> bool:
+        return reading.lacks_pods(found)
+
     def check(self, found: Object) -> None:
         try:
             rule_names.check(found)

@@ -43,6 +43,7 @@ class _Counts(msgspec.Struct, gc=False, rename="camel"):
     ready: int | None = None
     succeeded: int | None = None
     failed: int | None = None
+    terminating: int | None = None
 
     def true(self, type_name: str) -> _DatedCondition | None:
         """The first condition of this type that is True."""
@@ -52,6 +53,7 @@ class _Counts(msgspec.Struct, gc=False, rename="camel"):
 class _Size(msgspec.Struct, gc=False):
     suspend: bool | None = None
     completions: int | None = None
+    parallelism: int | None = None
 
 
 class _Deciding(TypedDict, total=False):
@@ -130,6 +132,14 @@ def has_unready_pods(found: Object) -> bool:
     """Whether fewer of its pods are ready than are active."""
     status = _skim(_counts, found.status)
     return status is not None and status.ready is not None and (status.active or 0) > status.ready
+
+
+def lacks_pods(found: Object) -> bool:
+    """Whether it was started, is not over, and has no pod although it should."""
+    status, spec = _skim(_counts, found.status), _skim(_size, found.spec)
+    if status is None or spec is None or not status.start_time or spec.suspend or spec.parallelism == 0:
+        return False
+    return not (status.active or status.terminating or any(map(status.true, conditions.FINAL)))
 
 
 def managed_by(found: Object) -> str | None:
