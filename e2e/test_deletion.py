@@ -23,7 +23,8 @@ from e2e.recorder import Recorder
 OURS = "jobmirror.io/"
 EXPECTATIONS_SECONDS = 300.0
 """So long kube-controller-manager 1.36 waits for a pod that it has created and seen, where the Job's namesake came
-before the pod's event: ``addPod`` resolves the owner by name, finds another uid and counts nothing."""
+before the pod's event: ``addPod`` resolves the owner by name, finds another uid and counts nothing. Then it waits for a
+change of the Job: the manager makes one (D30)."""
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
