@@ -1,4 +1,4 @@
-"""What the mirror and the Job controller need of batch/v1, pure: status rules, conditions, times, index text.
+"""What the mirror, the Job controller and the embedded API server share of batch/v1, pure.
 
 Defaults and the rules of create and update are ``embedded.apiserver``'s.
 """

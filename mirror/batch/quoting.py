@@ -1,6 +1,6 @@
 """How the API server prints values inside the messages of causes (E4, E5): Go's quoting and Go's JSON.
 
-Used by the validation rules only; not for logs.
+For messages that have to read as the API server's do; not for logs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading decoded JSON without trusting its types; used by this room and by the kinds.
+"""Reading decoded JSON without trusting its types.
 
 Each function answers with the neutral value of its type when it finds anything else (null, absent, another type), which
 is also how the API reads an absent field. Refusing wrong types is the decoder's business, not done here.

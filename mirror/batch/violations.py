@@ -1,6 +1,7 @@
 """One cause of a refusal, as an API server gives it, and the words that each kind of cause has (E4).
 
-Used by all rules of this room. A value that is printed comes in as text already: ``printing`` and ``quoting`` know how.
+Used by the rules of this room and by the embedded API server's. A value that is printed comes in as text already:
+``printing`` and ``quoting`` know how.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""TLS for people and API servers: certificates of our own or from files, and the one HTTPS address. Knows no job."""
+"""TLS for people and API servers: certificates of our own or from files, one HTTPS address, health. Knows no job."""

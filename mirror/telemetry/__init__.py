@@ -1,1 +1,1 @@
-"""What an operator sees of a running manager: logs, metrics, health. Knows no Kubernetes and no job."""
+"""What an operator sees of a running manager: logs, metrics, traces. Knows no Kubernetes and no job."""

@@ -1,6 +1,6 @@
 """Finished mirrors of a worker that is drained or removed: deleted, where nothing is lost by it and they are ours (D8).
 
-Used by ``draining``. A mirror is deleted only if all of this is so: its source exists on the management cluster, is
+A mirror is deleted only if all of this is so: its source exists on the management cluster, is
 recorded on this worker, and has its terminal status stored; the mirror is in the namespace that belongs to the
 source's, has its name, both our labels (this management cluster's origin, that source's uid), and has ended, too.
 The delete carries the mirror's uid. Everything else stays, and is counted by reason. All kinds of the table are looked
