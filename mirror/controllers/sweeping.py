@@ -227,13 +227,18 @@ class Sweeper:
         return summary.placed not in (None, worker.name) and not is_over
 
     def _has_source_elsewhere(self, kind: Kind, mirror: Object) -> bool:
-        """Whether it was made under another prefix: a source with its uid is in another namespace than expected (D19).
+        """Whether it was made under another prefix: its source is in another namespace than expected (D19).
 
-        Not a copy of it that somebody made: of that source, no other mirror is recorded.
+        That is one which has recorded it, whatever its labels say by now (D1), or one with the uid on it that has
+        recorded no other.
         """
-        uid = mirror.labels.get(names.SOURCE_UID)
-        found = next((source for source in self._sources.of(kind) if source.metadata.uid == uid), None)
-        return found is not None and self._memories.recorded_uid(kind, found) in (None, mirror.metadata.uid)
+        name, uid = mirror.metadata.name, mirror.labels.get(names.SOURCE_UID)
+        for source in self._sources.of(kind):
+            if source.metadata.name == name:
+                recorded = self._memories.recorded_uid(kind, source)
+                if recorded == mirror.metadata.uid or (source.metadata.uid == uid and not recorded):
+                    return True
+        return False
 
     async def _delete(self, worker: Worker, kind: Kind, mirror: Object, *, because: str) -> None:
         await self._mirrors.delete(worker, _key(worker, kind, mirror), mirror.metadata.uid, because=because)

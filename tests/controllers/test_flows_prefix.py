@@ -10,6 +10,7 @@ from doubles.world import HOME, WAITING, World, manager_of
 
 from mirror.embedded.faults.kinds import Slow
 from mirror.embedded.faults.targets import Which
+from mirror.model import names
 
 pytestmark = pytest.mark.looptime
 
@@ -115,6 +116,30 @@ async def test_mirrors_of_finished_jobs_keep_the_prefix_in_use_and_go_with_their
         world.create(job("next"))
         await manager.settle(5)
         assert places(world, "next") == [f"{new}default"]
+
+
+async def test_a_recorded_mirror_under_another_prefix_is_kept_whatever_its_labels_say() -> None:
+    """D8: its worker has another name and another prefix now, and its label names another source."""
+    world = world_with("b-")
+    server = world.workers["east"].server
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+        world.controller("east").complete("train", namespace="b-default")
+        await manager.settle()
+        assert "Complete" in world.conditions()
+    server.edit(
+        "jobs", "train", lambda body: body["metadata"]["labels"].update({names.SOURCE_UID: "policy"}), "b-default"
+    )
+    world.management.server.remove("secrets", "east", HOME)
+    world.management.server.remove("configmaps", "jobmirror-workers", HOME)
+    world.register("east-2", leads_to="east")
+    async with manager_of(world) as manager:
+        await manager.settle(3600)
+        assert places(world) == ["b-default"]
+        world.delete()
+        await manager.settle(3600)
+        assert places(world) == []
 
 
 async def test_a_mirror_that_is_under_another_prefix_than_expected_is_not_given_up() -> None:
