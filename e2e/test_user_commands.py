@@ -10,7 +10,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,15 +104,16 @@ async def person(
         }
         async with plane.client() as client:
             await client.create(f"/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings", body)
-            await until_allowed(client, namespace, name)
+            await until_allowed(client, namespace, f"system:serviceaccount:{namespace}:{name}")
     files = str(kubeconfig) + (f"{os.pathsep}{also}" if also else "")
     return Person(files, namespace, manager.namespace)
 
 
-async def until_allowed(client: Client, namespace: str, name: str) -> None:
+async def until_allowed(client: Client, namespace: str, user: str, groups: Sequence[str] = ()) -> None:
     """An API server learns of new rights a moment later."""
     spec = {
-        "user": f"system:serviceaccount:{namespace}:{name}",
+        "user": user,
+        "groups": list(groups),
         "resourceAttributes": {"verb": "list", "group": "batch", "resource": "jobs", "namespace": namespace},
     }
     async with asyncio.timeout(120):
@@ -198,19 +199,52 @@ async def test_a_user_without_rights_is_told_which(
         assert f"eve cannot {right} train in namespace {scene.namespace}" in await eve.refused(command, "train")
 
 
-async def test_an_administrator_with_a_certificate_is_told_to_bring_a_token(
+async def test_users_with_client_certificates_need_no_token(
     serving: ManagerProcess, scene: Scene, management: ControlPlane
 ) -> None:
-    """And a token of a ServiceAccount does, as ``kubectl create token`` gives it."""
+    """As kind's and kubeadm's administrators, and as a user of a group: by their own rights, and no account between."""
+    await scene.create(job("train", serving.managed_by, run_for="never", annotations=ON_EAST))
+    await scene.source_until("train", runs(1))
+    await management.kubectl(
+        *("create", "rolebinding", "crew", "--clusterrole=view", "--group=crew", "--namespace", scene.namespace)
+    )
+    async with management.client() as client:
+        await until_allowed(client, scene.namespace, "carol", groups=["crew"])
+    admin, carol, dave = (
+        Person(str(found), scene.namespace, serving.namespace)
+        for found in (
+            management.kubeconfig,
+            management.kubeconfig_for("carol", groups=["crew"]),
+            management.kubeconfig_for("dave"),
+        )
+    )
+
+    for one in (admin, carol):
+        assert (await one.mirror("pods", "train", "-o", "name")).startswith("pod/train-")
+        assert json.loads(await one.mirror("explain", "train", "-o", "json"))["notes"] == []
+        await until(lambda one=one: one.mirror("events", "train"), lambda text: "SuccessfulCreate" in text)
+        assert "spec.managedBy" in await one.mirror("diff", "train")
+        # No kubelet serves logs here: that is the worker's word, so the manager has let them that far.
+        assert "worker east" in await one.refused("logs", "train")
+    refused = await dave.refused("pods", "train")
+    assert f"user dave cannot get jobs.batch train in namespace {scene.namespace}" in refused
+
+
+async def test_a_token_of_a_service_account_does_where_certificates_do_not(
+    serving: ManagerProcess, scene: Scene, management: ControlPlane
+) -> None:
+    """As ``kubectl create token`` gives it; what the ServiceAccount may not, its token may not."""
     await scene.create(job("train", serving.managed_by, run_for="never"))
     await scene.source_until("train", runs(1))
-    ann = await person(management, scene.namespace, "ann", serving, may_view=True)
+    await person(management, scene.namespace, "ann", serving, may_view=True)
+    await person(management, scene.namespace, "eve", serving, may_view=False)
     admin = Person(str(management.kubeconfig), scene.namespace, serving.namespace)
 
-    assert "--token $(kubectl create token NAME)" in await admin.refused("pods", "train")
-    token = (await management.kubectl("create", "token", "ann", "-n", scene.namespace)).strip()
-    assert (await admin.mirror("pods", "train", "-o", "name", "--token", token)).startswith("pod/train-")
-    assert (await ann.mirror("pods", "train", "-o", "name")).startswith("pod/train-")
+    may, may_not = [
+        (await management.kubectl("create", "token", name, "-n", scene.namespace)).strip() for name in ("ann", "eve")
+    ]
+    assert (await admin.mirror("pods", "train", "-o", "name", "--token", may)).startswith("pod/train-")
+    assert ":eve cannot get jobs.batch" in await admin.refused("pods", "train", "--token", may_not)
 
 
 async def test_jobs_are_watched_until_ctrl_c(serving: ManagerProcess, scene: Scene, management: ControlPlane) -> None:

@@ -18,6 +18,7 @@ from mirror.page.serving import Place
 from mirror.page.serving import serve as serve_page
 from mirror.runtime.clock import SystemClock
 from mirror.serving.certificates import Certificates, Files, SelfManaged, Source, served_names
+from mirror.serving.client_certificates import ClientAuthorities
 from mirror.serving.https import Routes, application, serve_https
 from mirror.settings.schema import Settings
 from mirror.telemetry.logs import get_log
@@ -71,6 +72,7 @@ async def _https(settings: Settings, management: Client, manager: ManagerState) 
     await certificates.load()
     manager.kept.append(("keep certificates", certificates.keep))
     parts: list[Routes] = []
+    ports: list[int] = []
     if settings.webhook.enabled:
         hooks, count = get_log("webhook"), manager.metrics.on_webhook
         kinds, namespaces = manager.mirroring.sources.kinds, settings.namespaces
@@ -78,14 +80,20 @@ async def _https(settings: Settings, management: Client, manager: ManagerState) 
         if not wanted.cert_file:
             manager.kept.append(("keep bundles", Bundles(management, certificates, log=hooks).keep))
     if settings.access.enabled:
-        parts.append(_access(settings, management, manager, certificates))
+        parts.append(_access(settings, management, manager, certificates, ports))
+        if settings.access.client_certificates:
+            authorities = ClientAuthorities(management, certificates.accept_clients, log=get_log("access"))
+            manager.kept.append(("keep client authorities", authorities.keep))
     async with serve_https(wanted.listen_address, application(*parts), certificates) as port:
+        ports.append(port)
         log.info("serving", listen=f"{wanted.listen_address[0]}:{port}")
         yield
 
 
-def _access(settings: Settings, management: Client, manager: ManagerState, certificates: Certificates) -> Routes:
-    """What users are told of their Jobs' mirrors; where, is told by the leader."""
+def _access(
+    settings: Settings, management: Client, manager: ManagerState, certificates: Certificates, ports: list[int]
+) -> Routes:
+    """What users are told of their Jobs' mirrors; where, is told by the leader, once there is a port."""
     mirroring, log = manager.mirroring, get_log("access")
     known = mirroring.known()
     around = Around(
@@ -101,13 +109,18 @@ def _access(settings: Settings, management: Client, manager: ManagerState, certi
     publisher = AddressPublisher(
         management,
         settings.namespace,
-        settings.access.url,
+        lambda: _reached(settings.access.url, ports),
         authority=lambda: certificates.authority,
         is_leading=lambda: manager.is_working,
         log=log,
     )
     manager.kept.append(("publish access", publisher.run))
     return access_routes(Access(around, log=log))
+
+
+def _reached(url: str, ports: list[int]) -> str:
+    """The URL that users are told; port 0, which only ``mirror dev`` and ``demo`` have, is the one that was opened."""
+    return f"{url.removesuffix(':0')}:{ports[0]}" if url.endswith(":0") and ports else url
 
 
 @asynccontextmanager

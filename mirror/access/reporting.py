@@ -31,7 +31,7 @@ class AddressPublisher:
         self,
         management: Client,
         namespace: str,
-        url: str,
+        url: Callable[[], str],
         *,
         authority: Callable[[], bytes],
         is_leading: Callable[[], bool],
@@ -52,7 +52,7 @@ class AddressPublisher:
             wanted, pause = self._wanted(), LOOK_SECONDS
             if not self._is_leading():
                 written, pause = None, FIRST_LOOK_SECONDS  # the leader may write something else in the meantime
-            elif self._url and (written != wanted or loop.time() >= ends_at):
+            elif wanted[URL_KEY] and (written != wanted or loop.time() >= ends_at):
                 try:
                     await self._write(wanted)
                     written, ends_at = wanted, loop.time() + REWRITE_SECONDS
@@ -62,7 +62,7 @@ class AddressPublisher:
 
     def _wanted(self) -> dict[str, str]:
         authority = self._authority().decode("ascii", errors="replace")
-        return {URL_KEY: self._url, **({AUTHORITY_KEY: authority} if authority else {})}
+        return {URL_KEY: self._url(), **({AUTHORITY_KEY: authority} if authority else {})}
 
     async def _write(self, wanted: dict[str, str]) -> None:
         name, namespace = names.ACCESS_CONFIGMAP, self._namespace

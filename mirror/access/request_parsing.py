@@ -18,6 +18,7 @@ from mirror.batch import times
 from mirror.batch.syntax import label_problems, subdomain_problems
 from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds, UnknownKind, resource_name
+from mirror.serving.client_certificates import CertificateUser
 
 T = TypeVar("T")
 
@@ -36,6 +37,8 @@ class Asked:
     target: str
     headers: Mapping[str, str] = field(default_factory=dict)
     peer: str = ""
+    certificate: CertificateUser | None = None
+    """Whom the connection's client certificate names, which TLS has verified."""
 
 
 @dataclass(frozen=True, slots=True)

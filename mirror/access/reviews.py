@@ -1,14 +1,16 @@
 """Who asks, and what they may: answered by the management cluster, remembered for seconds.
 
 A bearer token is shown to the cluster (TokenReview), a right is asked for (SubjectAccessReview); refusals are
-remembered too. Tokens are kept as a digest only and never logged. What is asked is bounded, in all, for each address
-and for each person, so that nobody makes the manager flood its cluster.
+remembered too. A client certificate of the cluster names its user as it does there. Tokens are kept as a digest only
+and never logged. What is asked is bounded, in all, for each address and for each person, so that nobody makes the
+manager flood its cluster.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,6 +27,7 @@ from mirror.kube.objects import JUNK
 from mirror.kube.permissions import Permission
 from mirror.kube.requests import Rank, Request
 from mirror.kube.resources import Resource
+from mirror.serving.client_certificates import CertificateUser
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -35,6 +38,8 @@ ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", 
 REMEMBERED_SECONDS = 10.0
 MOST_REMEMBERED = 2_000
 LONGEST_TOKEN = 16_384
+AUTHENTICATED = "system:authenticated"
+"""The group of everybody who is known, which no certificate names."""
 DEADLINE_SECONDS = 5.0
 MOST_BYTES = 1 << 20
 TOKENS_A_SECOND, TOKENS_AT_ONCE = 50.0, 100
@@ -109,8 +114,9 @@ _access_review = msgspec.json.Decoder(_AccessReview)
 class Reviews:
     """Asks the management cluster. Make it in the running loop."""
 
-    def __init__(self, management: Client) -> None:
+    def __init__(self, management: Client, *, wall: Callable[[], float] = time.time) -> None:
         self._management = management
+        self._wall = wall
         now = self._now = asyncio.get_running_loop().time
         self._persons: Remembered[bytes, Person | bool] = Remembered(
             now, seconds=REMEMBERED_SECONDS, most=MOST_REMEMBERED
@@ -132,7 +138,7 @@ class Reviews:
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token or len(token) > LONGEST_TOKEN or not token.isascii():
-            raise StatusError(401, "send a bearer token of the management cluster: Authorization: Bearer TOKEN")
+            raise StatusError(401, "send a bearer token of the management cluster, or present its client certificate")
         digest = hashlib.sha256(token.encode()).digest()
         found = self._persons.get(digest)
         if found is None:
@@ -153,6 +159,20 @@ class Reviews:
             raise StatusError(401, "the management cluster does not accept this token; it may be over")
         self.bound("person", found.name, REQUESTS_A_SECOND_OF_ONE, REQUESTS_AT_ONCE_OF_ONE)
         return found
+
+    def person_of_certificate(self, certificate: CertificateUser) -> Person:
+        """Whom a client certificate names, as an API server sees them.
+
+        Args:
+            certificate: its authority is one of the cluster's, and was verified when the connection began.
+
+        Raises:
+            StatusError: 401 once it has expired, 429.
+        """
+        if certificate.ends <= self._wall():
+            raise StatusError(401, "the client certificate has expired")
+        self.bound("person", certificate.name, REQUESTS_A_SECOND_OF_ONE, REQUESTS_AT_ONCE_OF_ONE)
+        return Person(certificate.name, groups=(*certificate.groups, AUTHENTICATED))
 
     async def require(self, person: Person, right: Permission) -> None:
         """Go on only with this right.

@@ -154,10 +154,14 @@ class Access:
         Raises:
             StatusError: 400, 401, 404, 405, 429, 5xx.
         """
-        person = await self._reviews.person(asked.headers.get("authorization", ""), peer_of(asked.peer))
+        authorization = asked.headers.get("authorization", "")
+        if asked.certificate is not None and not authorization:
+            person = self._reviews.person_of_certificate(asked.certificate)
+        else:
+            person = await self._reviews.person(authorization, peer_of(asked.peer))
         line.user = person.name
         if any(name.startswith(_PREFIX) for name in asked.headers):
-            raise StatusError(400, "impersonation is not supported; use a token of that user")
+            raise StatusError(400, "impersonation is not supported; use a token or a certificate of that user")
         question = request_parsing.read(asked, self._around.kinds, self._bounds)
         line.question = question
         if not question.name:

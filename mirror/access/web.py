@@ -11,6 +11,7 @@ from mirror.access.answers import JSON_TYPE, TEXT_TYPE, Answer, StatusError
 from mirror.access.logs import Cut
 from mirror.access.request_parsing import Asked
 from mirror.access.service import Access
+from mirror.serving.client_certificates import CertificateUser, user_named
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -25,7 +26,7 @@ def routes(access: Access) -> list[web.RouteDef]:
     async def handle(request: web.Request) -> web.StreamResponse:
         reply = _HttpReply(request)
         headers = {name.lower(): value for name, value in request.headers.items()}
-        asked = Asked(request.method, request.raw_path, headers, request.remote or "")
+        asked = Asked(request.method, request.raw_path, headers, request.remote or "", _certificate(request))
         try:
             await access.handle(asked, reply)
         except Cut:
@@ -35,6 +36,13 @@ def routes(access: Access) -> list[web.RouteDef]:
         return reply.done()
 
     return [web.route("*", "/v1/{rest:.*}", handle)]
+
+
+def _certificate(request: web.Request) -> CertificateUser | None:
+    """Whom the connection's client certificate names; ``ssl`` shows verified ones only."""
+    encrypted = request.get_extra_info("ssl_object")
+    certificate = encrypted.getpeercert() if encrypted is not None else None
+    return user_named(certificate) if certificate else None
 
 
 class _HttpReply:

@@ -75,7 +75,7 @@ async def _serve(workers: int, pods: Pods, folder: Path, stop: asyncio.Event, *,
 
 
 def _greeting(made: Fleet, *pages: int) -> str:
-    """Where things are, and three lines to try; the page on this port, if there is one."""
+    """Where things are, and lines to try; the page on this port, if there is one."""
     from mirror.planes.samples import folder as samples
 
     wide = max(map(len, ("management", *made.workers)))
@@ -88,9 +88,10 @@ def _greeting(made: Fleet, *pages: int) -> str:
             *listed,
             "Jobs whose spec.managedBy is jobmirror.io/controller run on the workers. Try:",
             "",
-            f"  export KUBECONFIG={made.kubeconfig()}",
+            f"  export KUBECONFIG={made.kubeconfig()} MIRROR_WORKER_ALLOW=loopback",
             f"  kubectl apply -f {samples()}/plain.yaml && kubectl get jobs --watch",
-            f"  kubectl --kubeconfig {made.kubeconfig(worker)} get jobs,pods",
+            "  mirror get; mirror logs plain; mirror explain plain; mirror worker check",
+            f"  kubectl --context {worker} get jobs,pods",
             "",
             *(f"Page: http://127.0.0.1:{port}/" for port in pages),
             f"Log: {made.folder / 'log'}. Ctrl-C to stop.",

@@ -44,6 +44,16 @@ def kubeconfig(
     return str(yaml.dump(config, Dumper=yaml.CSafeDumper, sort_keys=False))
 
 
+def merged(first: str, *others: str) -> str:
+    """One kubeconfig of several, whose names differ; the current context is the first one's."""
+    found = yaml.load(first, yaml.CSafeLoader)
+    for text in others:
+        more = yaml.load(text, yaml.CSafeLoader)
+        for plural in ("clusters", "users", "contexts"):
+            found[plural] += more[plural]
+    return str(yaml.dump(found, Dumper=yaml.CSafeDumper, sort_keys=False))
+
+
 def write(path: Path, text: str) -> None:
     """Put it where its readers look, at once and whole, with rights for the owner alone.
 

@@ -20,6 +20,7 @@ from mirror.embedded.http.connections import Connection, Handler
 from mirror.model.endings import CannotStart
 from mirror.model.failures import file_words
 from mirror.runtime.clock import Clock, SystemClock
+from mirror.serving.client_certificates import user_named
 
 FINISH_SECONDS = 2.0
 """How long requests that are being answered may take once the server is to end."""
@@ -153,11 +154,11 @@ def user_of(certificate: Any, encoded: bytes) -> User | None:
         certificate: as ``ssl`` shows a certificate that it has verified.
         encoded: the same as it came.
     """
-    names: list[tuple[str, str]] = [pair for parts in certificate.get("subject", ()) for pair in parts]
-    user = next((value for name, value in reversed(names) if name == "commonName"), "")
-    groups = tuple(value for name, value in names if name == "organizationName")
+    named = user_named(certificate)
+    if named is None:
+        return None
     extra = {_CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(encoded).hexdigest()}",)}
-    return User(user, (*groups, AUTHENTICATED_GROUP), "", extra) if user else None
+    return User(named.name, (*named.groups, AUTHENTICATED_GROUP), "", extra)
 
 
 def _most_connections() -> int:

@@ -82,7 +82,10 @@ def personal_credentials(kubeconfig: Kubeconfig) -> Credentials:
     authorization = f"Bearer {token}" if token else ""
     if not token and user.username:
         authorization = "Basic " + base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
-    return Credentials(endpoint, Identity(authorization=authorization), impersonation=user.impersonation)
+    certificate = user.certificate_pem or _content(user.certificate_file, "client-certificate")
+    key = user.key_pem or _content(user.key_file, "client-key")
+    identity = Identity(authorization=authorization, certificate_pem=certificate, key_pem=key)
+    return Credentials(endpoint, identity, impersonation=user.impersonation)
 
 
 async def _credentials(kubeconfig: Kubeconfig, *, refuse_address: Callable[[str], str | None] | None) -> Credentials:

@@ -108,6 +108,13 @@ class Credentials:
                 raise Unreachable(self._failure or "the credentials have expired")
         return self._headers
 
+    @property
+    def certificate(self) -> Identity | None:
+        """The client certificate that connections present, with its key and no headers; None where there is none."""
+        found = self._identity
+        pair = Identity(certificate_pem=found.certificate_pem, key_pem=found.key_pem)
+        return pair if pair.certificate_pem else None
+
     async def renew(self, rejected: CIMultiDict[str]) -> bool:
         """The server did not accept these headers: is there something better now?"""
         if self._source is None:

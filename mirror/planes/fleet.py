@@ -14,12 +14,13 @@ from pathlib import Path
 
 import msgspec
 
+from mirror.embedded import kubeconfigs
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.model import names
 from mirror.planes.plane import control_plane
-from mirror.planes.serving import Served, served
+from mirror.planes.serving import HOST, Served, served
 from mirror.planes.shape import Shape
-from mirror.settings.schema import Page, Settings, Workers
+from mirror.settings.schema import Access, Https, Page, Settings, Workers
 
 MANAGEMENT = "management"
 NAMESPACE = "jobmirror-system"
@@ -35,17 +36,19 @@ class Fleet:
     workers: Mapping[str, Served]
 
     def kubeconfig(self, name: str = MANAGEMENT) -> Path:
-        """The administrator's kubeconfig of one cluster."""
+        """The administrator's kubeconfig of one cluster; the management cluster's has contexts of the workers, too."""
         return self.folder / f"{name}.kubeconfig"
 
     def settings(self, *, page: bool = False) -> Settings:
-        """For a manager of this fleet, with the page or without it."""
+        """For a manager of this fleet, which serves its users, too; with the page or without it."""
         return Settings(
             namespace=NAMESPACE,
             kubeconfig=str(self.kubeconfig()),
             listen="127.0.0.1:0",
             workers=Workers(allow={"loopback": True}),
             page=Page(enabled=page, listen="127.0.0.1:0"),
+            https=Https(listen=f"{HOST}:0", names=(HOST,)),
+            access=Access(enabled=True, url=f"https://{HOST}:0"),
         )
 
 
@@ -78,6 +81,8 @@ async def fleet(
             found[name] = await stack.enter_async_context(served(plane))
             found[name].write_kubeconfig(folder / f"{name}.kubeconfig")
         management = found.pop(MANAGEMENT)
+        texts = (management.kubeconfig, *(one.kubeconfig for one in found.values()))
+        kubeconfigs.write(folder / f"{MANAGEMENT}.kubeconfig", kubeconfigs.merged(*texts))
         made = Fleet(folder, management, found)
         await _register(made)
         yield made

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror.embedded import certificates, kubeconfigs, web
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.messages import MASTERS_GROUP
 from mirror.embedded.apiserver.side_thread import SideThread
 from mirror.planes.plane import ControlPlane
 from mirror.serving import x509
+from mirror.serving.client_certificates import CONFIGMAP, KEY, NAMESPACE
 
 HOST = "127.0.0.1"
 ADMINISTRATOR = "kubernetes-admin"
@@ -49,7 +51,20 @@ async def served(plane: ControlPlane, *, host: str = HOST, port: int = 0) -> Asy
         url = kubeconfigs.url(host, found)
         user = authority.issue_client(ADMINISTRATOR, [MASTERS_GROUP])
         text = kubeconfigs.kubeconfig(url, authority=authority.certificate, user=user, name=plane.name)
+        await _publish(plane, authority.certificate)
         yield Served(plane, url, text)
+
+
+async def _publish(plane: ControlPlane, authority: bytes) -> None:
+    """Tell everybody inside whose client certificates count, in the ConfigMap in which every API server does."""
+    configmaps = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+    data = {KEY: authority.decode()}
+    try:
+        await plane.api.create(configmaps, {"metadata": {"name": CONFIGMAP}, "data": data})
+    except StatusError as refused:
+        if refused.reason != "AlreadyExists":
+            raise
+        await plane.api.merge(f"{configmaps}/{CONFIGMAP}", {"data": data})
 
 
 @asynccontextmanager

@@ -82,14 +82,13 @@ class Certificates:
         self._on_loaded = on_loaded
         self._material: Material | None = None
         self._context: ssl.SSLContext | None = None
-        self._newest: ssl.SSLContext | None = None
-        """Each connection is switched to it: a context that loads a second pair would show either, by kind of key."""
+        self._client_authorities = b""
         self._trouble = ""
         self._listeners: list[Callable[[], None]] = []
 
     @property
     def context(self) -> ssl.SSLContext:
-        """The same object for ever; new connections are shown what is loaded by then."""
+        """For a new connection: a new object after each change, as one that loads a second pair would show either."""
         assert self._context is not None, "load() comes first"
         return self._context
 
@@ -97,6 +96,19 @@ class Certificates:
     def authority(self) -> bytes:
         """What clients are to trust (PEM, one certificate or several); empty where we do not know."""
         return self._material.authority if self._material is not None else b""
+
+    def accept_clients(self, authorities: bytes) -> None:
+        """Ask clients for certificates of these authorities (PEM) from now on, who need not have one; empty: do not.
+
+        Raises:
+            BadCertificate: they do not load; nothing has changed.
+        """
+        if authorities == self._client_authorities:
+            return
+        if self._material is not None:
+            self._context = server_context(self._material.pair, client_authority=authorities)
+        self._client_authorities = authorities
+        self._log.info("client certificates accepted" if authorities else "client certificates no longer accepted")
 
     def when_changed(self, listener: Callable[[], None]) -> None:
         """Have it called after each change of what is served or of ``authority``; it must neither block nor fail."""
@@ -142,21 +154,13 @@ class Certificates:
     def _use(self, found: Material) -> None:
         if found == self._material:
             return
-        self._newest = server_context(found.pair)
-        if self._context is None:
-            self._context = server_context(found.pair)
-            self._context.sni_callback = self._switch
+        self._context = server_context(found.pair, client_authority=self._client_authorities)
         self._material = found
         ends = renewing.expiry(found.pair)
         self._on_loaded(ends)
         for listener in self._listeners:
             listener()
         self._log.info("certificate loaded", ends=ends.isoformat())
-
-    def _switch(self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, context: ssl.SSLContext) -> None:
-        """A handshake begins, with a server name or without."""
-        assert self._newest is not None
-        connection.context = self._newest
 
 
 class Files:

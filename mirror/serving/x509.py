@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from mirror.kube.tls import load_client_certificate
+from mirror.kube.tls import load_authorities, load_client_certificate
 
 AUTHORITY_VALID = timedelta(days=3650)
 VALID = timedelta(days=365)
@@ -100,7 +100,7 @@ def server_context(pair: KeyPair, *, client_authority: bytes = b"") -> ssl.SSLCo
     """What to serve with: TLS 1.2 and later; with ``client_authority`` (PEM), clients may show one of its certificates.
 
     Raises:
-        BadCertificate: the pair does not load.
+        BadCertificate: the pair does not load, or the authority.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -108,8 +108,13 @@ def server_context(pair: KeyPair, *, client_authority: bytes = b"") -> ssl.SSLCo
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     context.set_alpn_protocols(["http/1.1"])
     if client_authority:
-        context.load_verify_locations(cadata=client_authority.decode())
+        load_authorities(context, client_authority)
         context.verify_mode = ssl.CERT_OPTIONAL
+        # As an API server has it: each authority is trusted as it is, an intermediate one too.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        # A resumed session would not be verified again, whatever authorities there are by then.
+        context.options |= ssl.OP_NO_TICKET
+        context.num_tickets = 0
     load(context, pair)
     return context
 

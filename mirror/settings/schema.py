@@ -142,6 +142,8 @@ class Access(Section, frozen=True):
     enabled: Annotated[bool, rules.SWITCH] = False
     url: Annotated[str, rules.HTTPS_URL] = ""
     """Where users reach it; told to them in a ConfigMap."""
+    client_certificates: Annotated[bool, rules.SWITCH] = True
+    """Whether users may authenticate by client certificates of the management cluster, as well as by tokens."""
 
 
 class Page(Section, frozen=True):

@@ -46,7 +46,7 @@ async def telling(url: str = URL) -> AsyncIterator[Told]:
         made = AddressPublisher(
             client,
             HOME,
-            url,
+            lambda: url,
             authority=lambda: told.authority,
             is_leading=lambda: told.is_leading,
             log=get_log("access"),

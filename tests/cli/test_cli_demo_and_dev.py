@@ -75,7 +75,7 @@ def test_dev_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
         assert [line.split()[0] for line in lines[1:3]] == ["management", "east"]
         tried = [line.split() for line in lines if line.startswith(("  kubectl", "  export"))]
         assert len(tried) == 3
-        assert tried[0][1] == f"KUBECONFIG={kubeconfig}"
+        assert tried[0][1:] == [f"KUBECONFIG={kubeconfig}", "MIRROR_WORKER_ALLOW=loopback"]
         sample = yaml.safe_load(Path(tried[1][3]).read_text())
         asyncio.run(ask(kubeconfig, requests.create(JOBS, sample, namespace="default")))
     with dev(*options, "--page") as lines:

@@ -19,9 +19,11 @@ import msgspec
 import yaml
 
 from mirror.cli.embedded import logs_into, manager
+from mirror.embedded import certificates, kubeconfigs
 from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
 from mirror.planes.fleet import Fleet, fleet
 from mirror.planes.shape import Shape
+from mirror.serving.x509 import Authority
 from mirror.settings.schema import Access, Https
 from mirror.telemetry.metrics import Metrics
 
@@ -72,6 +74,18 @@ class UserFleet:
         path = self.folder / f"{user}.yaml"
         path.write_text(yaml.safe_dump(found))
         path.chmod(0o600)
+        return str(path)
+
+    def certificate_kubeconfig(self, user: str, *, is_ours: bool = True) -> str:
+        """A user's with a client certificate, as kind and kubeadm give them; or one of a foreign authority."""
+        served = self.fleet.management
+        now = served.plane.clock.now()
+        authority = certificates.kept_authority(served.plane.storage, "", now=now)
+        signer = authority if is_ours else Authority.new("foreign", now=now)
+        path = self.folder / f"certificate-of-{user}{'' if is_ours else '-foreign'}.yaml"
+        pair = signer.issue_client(user)
+        text = kubeconfigs.kubeconfig(served.url, authority=authority.certificate, user=pair, namespace=NAMESPACE)
+        kubeconfigs.write(path, text)
         return str(path)
 
     def create(self, name: str, command: str, *, annotations: dict[str, str] | None = None, **spec: Any) -> None:

@@ -83,7 +83,7 @@ async def _before(where: Where, cluster: Cluster, draft: Draft) -> Comparison:
         async with manager(where, cluster) as asked:
             return await asked.diff_before(draft.kind, in_namespace(draft.body, cluster.namespace))
     except NoManager as missing:
-        why = missing.message if missing.is_forbidden else "access endpoint not found; use --server URL"
+        why = missing.message if missing.is_forbidden else "access is not enabled; use --server URL"
         return _before_here(draft, cluster.namespace, f"{UNKNOWN_SETTINGS} ({why})")
 
 

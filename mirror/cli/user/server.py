@@ -1,9 +1,9 @@
 """The manager's HTTPS server as a client sees it: where it is, who we are to it, and what it answers.
 
 It is found by the ConfigMap that the manager publishes, or said on the command line. It authenticates the user's bearer
-token and checks their rights on the management cluster (``mirror.access``); so this sends a token and nothing else, and
-only to who has a certificate of the authority that was published, the same as before (``trust``). What it answers is a
-worker's text at times.
+token, or their client certificate, and checks their rights on the management cluster (``mirror.access``); so this shows
+one of both and nothing else, and only to who has a certificate of the authority that was published, the same as before
+(``trust``). What it answers is a worker's text at times.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from mirror.batch import views
 from mirror.cli.user import printing, trust
 from mirror.cli.user.cluster import Cluster, client_for, decode, proxy_for
-from mirror.cli.user.failures import MANAGER, Doing, Failure, NotAllowed, NotYet, failure_of
+from mirror.cli.user.failures import MANAGEMENT, MANAGER, Doing, Failure, NotAllowed, NotYet, failure_of
 from mirror.cli.user.logtexts import LogRequest, stream
 from mirror.cli.user.naming import Named, kinds
 from mirror.cli.user.options import Where
@@ -44,10 +44,14 @@ Query = tuple[tuple[str, str], ...]
 DEADLINE_SECONDS = 30.0
 """It asks a worker meanwhile, and gives that up sooner."""
 MOST_PAGES = 1_000
-TOKEN_HINT = (
-    "the manager authenticates users by bearer token, and this kubeconfig has none (client certificates are not "
-    "forwarded): use --token $(kubectl create token NAME) with a ServiceAccount of yours, a context with a token or a "
-    "login plugin, or --worker-context to read from the worker directly"
+_TOKEN_HINT = 'use --token "$(kubectl create token NAME)" with a ServiceAccount of yours that may read Jobs and pods'
+NO_IDENTITY = (
+    "the manager authenticates users by bearer token or client certificate, and this kubeconfig has neither: "
+    f"{_TOKEN_HINT}, or --worker-context to read from the worker directly"
+)
+CERTIFICATE_REJECTED = (
+    "the manager did not accept your client certificate (401): its operator has not enabled them "
+    "(access.clientCertificates, config/rbac/access.yaml), or something between ends TLS; " + _TOKEN_HINT
 )
 
 
@@ -56,8 +60,9 @@ class NoManager(Failure):
 
     def __init__(self, why: str, *, is_forbidden: bool) -> None:
         self.is_forbidden = is_forbidden
+        what = "access endpoint not readable" if is_forbidden else "access is not enabled"
         super().__init__(
-            f"access endpoint not found (not enabled, or ConfigMap not readable): {why}; "
+            f"{what}: {why}; "
             "use --server URL, or --worker-context NAME to read from the worker with your own permissions there"
         )
 
@@ -97,21 +102,23 @@ class _Jobs(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def manager(where: Where, cluster: Cluster) -> AsyncIterator[AccessEndpoint]:
-    """Connected, with the user's token.
+    """Connected, as the user: by token, or by the client certificate that the cluster knows them by.
 
     Raises:
         NoManager: nothing says where it is.
-        Failure: there is no token, or the address cannot be used.
+        Failure: there is neither, or the address cannot be used.
     """
     address = await find(where, cluster)
     endpoint = _endpoint(address)
     if not (where.server and where.server_ca):  # else nothing of it was found, all of it was said
         of = " ".join((cluster.credentials.endpoint.server, where.manager_namespace, where.server)).rstrip()
         trust.check(of, trust.known(address.url, address.authority), accepts_change=where.accept_manager)
-    authorization = await _authorization(where, cluster)
-    client = client_for(MANAGER, Credentials(endpoint, Identity(authorization=authorization)))
+    identity = await _identity(where, cluster)
+    if identity.certificate_pem and endpoint.tls is not None:
+        tls.load_client_certificate(endpoint.tls, identity.certificate_pem, identity.key_pem)
+    client = client_for(MANAGER, Credentials(endpoint, Identity(authorization=identity.authorization)))
     try:
-        yield AccessEndpoint(client)
+        yield AccessEndpoint(client, by_certificate=bool(identity.certificate_pem))
     finally:
         await client.close()
 
@@ -152,10 +159,12 @@ async def _published(where: Where, cluster: Cluster) -> Address:
     try:
         found = await cluster.client.send_object(request)
     except NotFound:
-        raise NoManager(f"{named} not found (settings access.enabled and access.url)", is_forbidden=False) from None
+        fix = "its operator sets access.enabled and access.url, or it runs in another --manager-namespace"
+        raise NoManager(f"{named} not found; {fix}", is_forbidden=False) from None
     except Forbidden as error:
-        missing = f"missing permission: get configmaps {names.ACCESS_CONFIGMAP}"
-        raise NoManager(f"{named} is not readable, {missing} ({error.brief})", is_forbidden=True) from None
+        missing = f"missing permission: get configmaps {names.ACCESS_CONFIGMAP} in namespace {where.manager_namespace}"
+        fix = "config/rbac/access.yaml grants it to everybody"
+        raise NoManager(f"{missing} on {MANAGEMENT}; {fix} ({error.brief})", is_forbidden=True) from None
     except KubeError as error:
         raise failure_of(error, Doing("get", "configmaps", where.manager_namespace, names.ACCESS_CONFIGMAP)) from error
     data = found.data_dict()
@@ -177,15 +186,15 @@ def _endpoint(address: Address) -> Endpoint:
     return Endpoint(address.url, context, address.server_name or None, proxy, peer=MANAGER)
 
 
-async def _authorization(where: Where, cluster: Cluster) -> str:
-    """The user's bearer token as a header.
+async def _identity(where: Where, cluster: Cluster) -> Identity:
+    """The user's bearer token as a header, or else their client certificate, whose key stays here.
 
     Raises:
-        Failure: there is none.
+        Failure: there is neither.
     """
     if where.token:
         try:
-            return bearer(where.token.strip())
+            return Identity(authorization=bearer(where.token.strip()))
         except IdentityUnavailable as error:
             raise Failure(f"--token: {error}") from None
     try:
@@ -193,9 +202,12 @@ async def _authorization(where: Where, cluster: Cluster) -> str:
     except KubeError as error:
         raise failure_of(error, Doing("", "")) from error
     found = headers.get("Authorization", "")
-    if not found.startswith("Bearer "):
-        raise Failure(TOKEN_HINT)
-    return found
+    if found.startswith("Bearer "):
+        return Identity(authorization=found)
+    certificate = cluster.credentials.certificate
+    if certificate is None or found:
+        raise Failure(NO_IDENTITY)
+    return certificate
 
 
 def _file(path: str) -> bytes:
@@ -211,6 +223,8 @@ class AccessEndpoint:
     """The server, asked as the user about objects of one namespace. Every method raises ``Failure`` in words."""
 
     client: Client
+    by_certificate: bool = False
+    """Whether the user is known by a client certificate, and no token is sent."""
 
     async def job(self, namespace: str, wanted: Named) -> KnownJob:
         """What it knows of a Job."""
@@ -269,7 +283,7 @@ class AccessEndpoint:
             _path(namespace, source, "/log"),
             wanted.query_of_manager,
             follow=wanted.follow,
-            describe=lambda error: refusal(error, doing),
+            describe=lambda error: self.failure(error, doing),
         )
 
     async def _get(self, path: str, doing: Doing, query: Query = ()) -> bytes:
@@ -279,8 +293,14 @@ class AccessEndpoint:
         try:
             body = await self.client.send(request)
         except KubeError as error:
-            raise refusal(error, doing) from error
+            raise self.failure(error, doing) from error
         return body
+
+    def failure(self, error: KubeError, doing: Doing) -> Failure:
+        """A request's failure in words."""
+        if self.by_certificate and isinstance(error, Unauthorized):
+            return Failure(CERTIFICATE_REJECTED)
+        return refusal(error, doing)
 
 
 def _path(namespace: str, wanted: Named, what: str = "") -> str:

@@ -62,6 +62,7 @@ def _where(command: Function) -> Function:
 _allow = click.option(
     "--allow",
     multiple=True,
+    envvar="MIRROR_WORKER_ALLOW",
     metavar="NAME",
     help="An opt-in of the manager's setting workers.allow, such as loopback. May be repeated.",
 )

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from mirror.cli.worker.operations.checking.probing import connected
+from mirror.cli.worker.operations.checking.probing import LOOPBACK, connected
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster, Site
 from mirror.kinds import registry
 from mirror.kinds.base import Kind
@@ -26,9 +26,6 @@ from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.workers.inventory import Entry
 from mirror.workers.spec import BadSecret, read_spec
-
-LOOPBACK: Mapping[str, bool] = {"loopback": True}
-"""A command runs where the operator is, whose own machine is no secret to them. All else in a Secret stays refused."""
 
 
 @dataclass(slots=True)
@@ -71,6 +68,7 @@ async def registered_site(secret: Object, allow: Mapping[str, bool]) -> AsyncIte
         ClusterError: the Secret or its kubeconfig is refused.
     """
     name = secret.metadata.name
+    # A command runs where the operator is, whose own machine is no secret to them. All else in a Secret stays refused.
     allow = {**LOOPBACK, **allow}
     async with AsyncExitStack() as stack:
         try:

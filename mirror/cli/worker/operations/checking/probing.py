@@ -34,11 +34,13 @@ from mirror.kube.limits import Limiter
 from mirror.kube.objects import JUNK, Object
 from mirror.kube.permissions import Permission
 from mirror.kube.resources import ACCESS_REVIEWS
+from mirror.workers.connection import State
 from mirror.workers.inventory import IdentityRejected, WorkerInventory
 from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version, cluster_uid
 from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
 from mirror.workers.tokens import Token, read_token
 
+LOOPBACK: Mapping[str, bool] = {"loopback": True}
 LATENCY_REQUESTS = 5
 MOST_NAMESPACES = 20
 DEADLINE_SECONDS = 5.0
@@ -79,10 +81,13 @@ async def examine(secret: Object, context: Context) -> list[Finding]:
     except BadSecret as error:
         return [fail("secret", str(error), f"mirror worker add {name} --context CONTEXT writes it anew")]
     findings = [_judge_annotations(spec)]
+    # A manager that is connected through a loopback address has opted in to it, and runs where it leads.
+    is_connected = context.inventory.entry(name).state == State.CONNECTED.value
+    allow = {**LOOPBACK, **context.allow} if is_connected else context.allow
     try:
-        kubeconfig = check_kubeconfig(spec.kubeconfig, context.allow)
+        kubeconfig = check_kubeconfig(spec.kubeconfig, allow)
         findings.append(ok("kubeconfig", f"accepted; the server is {kubeconfig.server}"))
-        async with connected(name, kubeconfig, context.allow) as (client, endpoint):
+        async with connected(name, kubeconfig, allow) as (client, endpoint):
             findings += await _examine_live(spec, kubeconfig, client, endpoint, context)
     except KubeconfigRefused as error:
         findings.append(fail("kubeconfig", f"refused: {describe_refusal(error)}", error.fix))
