@@ -12,6 +12,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest_asyncio
@@ -222,7 +223,7 @@ async def test_users_with_client_certificates_need_no_token(
     for one in (admin, carol):
         assert (await one.mirror("pods", "train", "-o", "name")).startswith("pod/train-")
         assert json.loads(await one.mirror("explain", "train", "-o", "json"))["notes"] == []
-        await until(lambda one=one: one.mirror("events", "train"), lambda text: "SuccessfulCreate" in text)
+        await until(partial(one.mirror, "events", "train"), lambda text: "SuccessfulCreate" in text)
         assert "spec.managedBy" in await one.mirror("diff", "train")
         # No kubelet serves logs here: that is the worker's word, so the manager has let them that far.
         assert "worker east" in await one.refused("logs", "train")

@@ -239,11 +239,11 @@ def test_logs_are_what_the_container_wrote(planes: UserFleet) -> None:
     for by in way(planes, "done"):
         assert told(planes, "logs", "done", "--index", "0", *by) == "one\ntwo\nthree\n"
         assert told(planes, "logs", "done", "--index", "1", "--tail", "1", *by) == "three\n"
-        assert told(planes, "logs", "done", "--all-pods", *by) == "one\ntwo\nthree\n" * 2
+        assert told(planes, "logs", "done", "--all-pods", "--no-prefix", *by) == "one\ntwo\nthree\n" * 2
         stamped = told(planes, "logs", "done", "--index", "0", "--timestamps", "--tail", "1", *by)
         assert stamped.endswith("Z three\n")
         assert stamped.startswith("20")
-        prefixed = told(planes, "logs", "done", "--all-pods", "--prefix", "--all-containers", "--since", "1h", *by)
+        prefixed = told(planes, "logs", "done", "--all-pods", "--all-containers", "--since", "1h", *by)
         assert all(line.startswith("[pod/done-") and "/main] " in line for line in prefixed.splitlines())
 
 
@@ -457,6 +457,9 @@ WRONG: list[list[str]] = [
     ["logs", "done", "--since", "yesterday"],
     ["logs", "done", "--pod", "x", "--index", "1"],
     ["logs", "done", "-c", "a", "--all-containers"],
+    ["logs", "done", "-l", "app=a"],
+    ["logs", "-l", "app in a"],
+    ["logs", "done", "other", "--pod", "x"],
     ["diff"],
     ["diff", "done", "-f", "x"],
 ]

@@ -15,7 +15,8 @@ from mirror.cli.user import printing
 from mirror.cli.user.events import event_of
 from mirror.cli.user.failures import Doing, Failure, NotAllowed, failure_of
 from mirror.cli.user.get import Wanted, columns, filters, sort, summary, why
-from mirror.cli.user.logs import LONGEST_LINE, Choice, Target, Writer, choose
+from mirror.cli.user.log_output import LONGEST_LINE, Writer
+from mirror.cli.user.log_targets import Choice, Target, choose
 from mirror.cli.user.pods import Pod, order, pod_of
 from mirror.cli.user.printing import Column
 from mirror.cli.user.sources import view_of

@@ -88,7 +88,15 @@ class UserFleet:
         kubeconfigs.write(path, text)
         return str(path)
 
-    def create(self, name: str, command: str, *, annotations: dict[str, str] | None = None, **spec: Any) -> None:
+    def create(
+        self,
+        name: str,
+        command: str,
+        *,
+        annotations: dict[str, str] | None = None,
+        labels: dict[str, str] | None = None,
+        **spec: Any,
+    ) -> None:
         """A source whose container runs this shell command."""
         pod = {
             "restartPolicy": "Never",
@@ -97,7 +105,7 @@ class UserFleet:
         body = {
             "apiVersion": "batch/v1",
             "kind": "Job",
-            "metadata": {"name": name, "annotations": annotations or {}},
+            "metadata": {"name": name, "annotations": annotations or {}, "labels": labels or {}},
             "spec": {"managedBy": "jobmirror.io/controller", "backoffLimit": 0, **spec, "template": {"spec": pod}},
         }
         self.do(lambda: self.fleet.management.plane.api.create(JOBS, body))

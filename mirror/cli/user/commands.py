@@ -70,20 +70,21 @@ def explain(job: str, form: Format, where: Where) -> None:
 
 
 @click.command()
-@job_argument
+@click.argument("jobs", nargs=-1, metavar="[JOB]...", shell_complete=job_names)
 @log_options()
 @where_options(worker=True)
-def logs(job: str, options: LogOptions, where: Where) -> None:
-    """Print logs of JOB's containers.
+def logs(jobs: tuple[str, ...], options: LogOptions, where: Where) -> None:
+    """Print logs of Jobs' containers.
 
-    JOB is NAME of a Job, or KIND/NAME. Of several pods, the newest running one is chosen, otherwise the newest failed
-    one. Logs are printed byte by byte; all other texts of a worker are escaped.
+    JOB is NAME of a Job, or KIND/NAME. Of several pods of a JOB, the newest running one is chosen, otherwise the newest
+    failed one. Logs are printed byte by byte; all other texts of a worker are escaped. Of several logs, one that cannot
+    be read does not end the others; the exit code is 1 then.
     """
     from mirror.cli.user.logs import logs as show
     from mirror.cli.user.naming import named
 
-    options.check()
-    wanted = named(job)
+    options.check(jobs)
+    wanted = [named(job) for job in dict.fromkeys(jobs)]
     run(lambda: show(where, wanted, options))
 
 

@@ -49,6 +49,10 @@ class NotYet(Failure):
     """What is asked for may still come: there is no worker yet, or a container has not begun."""
 
 
+class Busy(Failure):
+    """Too much is asked for at once; the same works in a moment."""
+
+
 @dataclass(frozen=True, slots=True)
 class Doing:
     """What was asked, in words that a missing right can be told with."""

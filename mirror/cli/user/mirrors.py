@@ -139,18 +139,51 @@ class OfManager:
         return self.asked.log(self.namespace, self.source, wanted)
 
 
+@dataclass(frozen=True, slots=True)
+class Mirrors:
+    """Where mirrors can be asked for: the manager or, with ``--worker-context``, a worker."""
+
+    cluster: Cluster
+    """The management cluster."""
+    asked: AccessEndpoint | None
+    there: Cluster | None
+    """The worker; exactly one of both is set."""
+
+    async def of(self, wanted: Named) -> Mirror:
+        """The mirror of a Job.
+
+        Raises:
+            Failure: there is none; the manager says so only once it is asked for something.
+        """
+        if self.asked is not None:
+            return OfManager(self.asked, self.cluster.namespace, wanted)
+        assert self.there is not None
+        source = await self.cluster.object(wanted.kind.resource, wanted.name, namespace=self.cluster.namespace)
+        return await find(self.there, wanted.kind, source)
+
+
+@asynccontextmanager
+async def mirrors(where: Where) -> AsyncIterator[Mirrors]:
+    """Connected to the management cluster, and to who is asked about mirrors.
+
+    Raises:
+        Failure: nobody can be asked.
+    """
+    async with management(where) as cluster:
+        if where.worker_context:
+            async with worker(where) as there:
+                yield Mirrors(cluster, None, there)
+        else:
+            async with manager(where, cluster) as asked:
+                yield Mirrors(cluster, asked, None)
+
+
 @asynccontextmanager
 async def inside(where: Where, wanted: Named) -> AsyncIterator[Mirror]:
-    """Open the mirror of a Job, by the manager or, with ``--worker-context``, on the worker.
+    """Open the mirror of one Job.
 
     Raises:
         Failure: nobody can be asked, or there is no mirror.
     """
-    async with management(where) as cluster:
-        if not where.worker_context:
-            async with manager(where, cluster) as asked:
-                yield OfManager(asked, cluster.namespace, wanted)
-            return
-        source = await cluster.object(wanted.kind.resource, wanted.name, namespace=cluster.namespace)
-    async with worker(where) as there:
-        yield await find(there, wanted.kind, source)
+    async with mirrors(where) as found:
+        yield await found.of(wanted)

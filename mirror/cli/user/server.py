@@ -20,7 +20,7 @@ import msgspec
 from mirror.batch import views
 from mirror.cli.user import printing, trust
 from mirror.cli.user.cluster import Cluster, client_for, decode, proxy_for
-from mirror.cli.user.failures import MANAGEMENT, MANAGER, Doing, Failure, NotAllowed, NotYet, failure_of
+from mirror.cli.user.failures import MANAGEMENT, MANAGER, Busy, Doing, Failure, NotAllowed, NotYet, failure_of
 from mirror.cli.user.logtexts import LogRequest, stream
 from mirror.cli.user.naming import Named, kinds
 from mirror.cli.user.options import Where
@@ -30,7 +30,16 @@ from mirror.kinds.report import Report
 from mirror.kube import requests, tls
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials, Endpoint, Identity, IdentityUnavailable
-from mirror.kube.errors import ApiError, Conflict, Forbidden, KubeError, NotFound, ServerFailure, Unauthorized
+from mirror.kube.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    KubeError,
+    NotFound,
+    ServerFailure,
+    TooManyRequests,
+    Unauthorized,
+)
 from mirror.kube.identities import bearer
 from mirror.kube.requests import JSON, Request
 from mirror.kube.resources import CONFIGMAPS
@@ -323,6 +332,8 @@ def refusal(error: KubeError, doing: Doing) -> Failure:
             return NotAllowed(error.message or str(failure_of(error, doing)))
         case Conflict() if error.message:
             return NotYet(error.message)
+        case TooManyRequests():
+            return Busy(error.message or "the manager limits requests (429); retry")
         case ServerFailure() if not error.reason:
             return failure_of(error, doing_of_manager(doing))
         case ApiError() if error.message:
