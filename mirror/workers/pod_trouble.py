@@ -194,3 +194,18 @@ def _ended(ended: _Terminated) -> str:
 
 def _cut(text: str) -> str:
     return clean(" ".join(text.split()), longest=LONGEST_TEXT)
+
+
+def warned_of(reason: str, message: str) -> Trouble | None:
+    """What a warning about a pod tells that its status does not; None: nothing that counts (``EVENTS``)."""
+    found = EVENTS.get(reason)
+    return Trouble(found, _cut(message)) if found is not None else None
+
+
+def refused_create(message: str) -> Trouble:
+    """Why pods cannot be created, by the warning ``FailedCreate`` about their Job."""
+    text = " ".join(message.split()).removeprefix("Error creating: ")
+    reason = Reason.QUOTA_EXCEEDED if "exceeded quota" in text else Reason.PODS_FORBIDDEN
+    # Without the name that a pod would have had: each attempt has another one.
+    head, marker, rest = text.partition(" is forbidden: ")
+    return Trouble(reason, _cut(rest if marker and head.startswith("pods ") else text))

@@ -22,7 +22,7 @@ from mirror.kube.objects import Object
 from mirror.kube.resources import PODS
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
-from mirror.model.reasons import Obstruction, Reason
+from mirror.model.reasons import Obstruction
 from mirror.model.text import clean
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer, InformerHooks, Scope
@@ -33,7 +33,7 @@ from mirror.runtime.supervise import supervise
 from mirror.telemetry.logs import Log
 from mirror.workers import pod_events, pod_trouble
 from mirror.workers.pod_events import Warned
-from mirror.workers.pod_trouble import LONGEST_TEXT, Trouble
+from mirror.workers.pod_trouble import Trouble
 
 MOST_PODS = 5_000
 """Of pods in trouble so many are kept for each worker."""
@@ -166,16 +166,13 @@ class PodWatches:
         elif warned.reason == "FailedCreate":
             source = self._host.source_of_mirror(about.kind, about.namespace, about.name, about.uid)
             if source is not None:
-                text = " ".join((warned.message or "").split()).removeprefix("Error creating: ")
-                reason = Reason.QUOTA_EXCEEDED if "exceeded quota" in text else Reason.PODS_FORBIDDEN
-                self._note(
-                    about.uid, _Note(source, about.namespace, "", Trouble(reason, _shortened(text)), self._now())
-                )
+                trouble = pod_trouble.refused_create(warned.message or "")
+                self._note(about.uid, _Note(source, about.namespace, "", trouble, self._now()))
 
     def _note_pod(self, source: str, warned: Warned) -> None:
-        about, reason = warned.about, pod_trouble.EVENTS[warned.reason or ""]
-        text = clean(" ".join((warned.message or "").split()), longest=LONGEST_TEXT)
-        self._note(about.uid, _Note(source, about.namespace, about.name, Trouble(reason, text), self._now()))
+        about, trouble = warned.about, pod_trouble.warned_of(warned.reason or "", warned.message or "")
+        assert trouble is not None, "only these reasons get here"
+        self._note(about.uid, _Note(source, about.namespace, about.name, trouble, self._now()))
 
     async def _look_up(self, client: Callable[[], Client]) -> None:
         """Find out whose the pods are that warnings are about: no event carries labels."""
@@ -258,9 +255,3 @@ class PodWatches:
 
     def _on_healthy(self) -> None:
         self._is_refused = False
-
-
-def _shortened(text: str) -> str:
-    """What was refused, without the name that a pod would have had: each attempt has another one."""
-    head, marker, rest = text.partition(" is forbidden: ")
-    return clean(rest if marker and head.startswith("pods ") else text, longest=LONGEST_TEXT)

@@ -202,6 +202,33 @@ def test_explain_without_events_and_without_a_manager_still_tells(planes: UserFl
     assert "the manager's data is not included: the manager is unreachable" in text
 
 
+def test_explain_says_what_is_wrong_with_the_pods(planes: UserFleet) -> None:
+    """Looked at as the user; who may not list pods is told so, and the rest comes."""
+    planes.create("stuck", LINES, node_selector={"disk": "none"})
+    planes.wait("stuck", lambda job: job["status"].get("active"))
+    planes.create("breaks", "exit 3")
+    planes.wait("breaks", has("Failed"))
+
+    def found(name: str) -> list[tuple[str, str]]:
+        story = json.loads(told(planes, "explain", name, "-o", "json"))
+        assert story["notes"] == []
+        return [(one["reason"], one["message"]) for one in story["pods"]]
+
+    assert wait_until(lambda: found("stuck"))[0][0] == "Unschedulable"
+    assert found("breaks") == [("PodsFailing", "container main: exit code 3")]
+    assert found("done") == found("waits") == found("runs") == []
+    assert "POD " in told(planes, "explain", "stuck")
+    story = json.loads(told(planes, "explain", "stuck", "-o", "json", user="bob"))
+    assert story["pods"] == []
+    (note,) = [note for note in story["notes"] if "pods are not included" in note]
+    assert "user bob cannot list pods in namespace team-a" in note
+
+
+def wait_until(look: Callable[[], list[tuple[str, str]]]) -> list[tuple[str, str]]:
+    """What a command says once it says something; each takes its time."""
+    return next(filter(None, (look() for _ in range(100))), [])
+
+
 def test_explain_of_nothing_says_so(planes: UserFleet) -> None:
     """A name that does not exist."""
     assert "jobs.batch nothing not found in namespace team-a on the management cluster" in refused(

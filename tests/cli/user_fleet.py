@@ -95,11 +95,13 @@ class UserFleet:
         *,
         annotations: dict[str, str] | None = None,
         labels: dict[str, str] | None = None,
+        node_selector: dict[str, str] | None = None,
         **spec: Any,
     ) -> None:
         """A source whose container runs this shell command."""
         pod = {
             "restartPolicy": "Never",
+            "nodeSelector": node_selector or {},
             "containers": [{"name": "main", "image": "x", "command": ["sh", "-c", command]}],
         }
         body = {

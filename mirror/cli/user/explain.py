@@ -13,6 +13,7 @@ from mirror.cli.user.cluster import Cluster, management
 from mirror.cli.user.failures import Failure
 from mirror.cli.user.naming import Named
 from mirror.cli.user.options import Where
+from mirror.cli.user.pod_trouble import MOST_SHOWN, PodTrouble, troubles
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import KnownJob, NoManager, manager
@@ -37,6 +38,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     timeline: tuple[Moment, ...]
     obstacles: Mapping[str, str] = msgspec.field(name="lacks", default={})
     """For each worker that is not eligible: why."""
+    pods: tuple[PodTrouble, ...] = ()
+    """Those that do not run, and why."""
     notes: tuple[str, ...] = ()
     """What is missing here, and why."""
 
@@ -51,9 +54,9 @@ async def explain(where: Where, wanted: Named, form: Format) -> None:
         with progress(f"Reading {wanted.name} …"):
             job = await cluster.object(wanted.kind.resource, wanted.name, namespace=cluster.namespace)
             events, why_no_events = await _events(cluster, wanted.kind, job)
-            told, why_not_told = await _told(where, cluster, wanted)
-    notes = tuple(filter(None, (why_no_events, why_not_told)))
-    story = story_of(wanted.kind, job, events, told, notes)
+            told, pods, remarks = await _told(where, cluster, wanted, has_pods=_has_pods(wanted.kind, job))
+    notes = (*([why_no_events] if why_no_events else []), *remarks)
+    story = msgspec.structs.replace(story_of(wanted.kind, job, events, told, notes), pods=pods)
     if form in ("json", "yaml"):
         click.echo(printing.document(story, form))
     else:
@@ -96,16 +99,26 @@ async def _events(cluster: Cluster, kind: Kind, job: Object) -> tuple[list[Json]
     return sorted(found, key=time_of_event)[-MOST_EVENTS:], ""
 
 
-async def _told(where: Where, cluster: Cluster, wanted: Named) -> tuple[KnownJob | None, str]:
-    """The manager's own knowledge, and why it is not to be had."""
+def _has_pods(kind: Kind, job: Object) -> bool:
+    """Whether its pods may tell why it does not go on, or why it has failed."""
+    view = view_of(kind, job)
+    return bool(view.worker) and view.state != "Complete"
+
+
+async def _told(
+    where: Where, cluster: Cluster, wanted: Named, *, has_pods: bool
+) -> tuple[KnownJob | None, tuple[PodTrouble, ...], list[str]]:
+    """The manager's own knowledge, what is wrong with the pods, and what of it is not to be had, and why."""
     try:
         async with manager(where, cluster) as asked:
-            return await asked.job(cluster.namespace, wanted), ""
+            told = await asked.job(cluster.namespace, wanted)
+            pods, notes = await troubles(asked, cluster.namespace, wanted) if has_pods else ((), [])
+            return told, pods, notes
     except NoManager as missing:
         # Where access is not enabled, nothing is missing that could be had.
-        return None, f"the manager's data is not included: {missing.message}" if missing.is_forbidden else ""
+        return None, (), [f"the manager's data is not included: {missing.message}"] if missing.is_forbidden else []
     except Failure as failure:
-        return None, f"the manager's data is not included: {failure.message}"
+        return None, (), [f"the manager's data is not included: {failure.message}"]
 
 
 def lines_of(story: Story, now: datetime) -> Iterator[str]:
@@ -119,6 +132,11 @@ def lines_of(story: Story, now: datetime) -> Iterator[str]:
         yield clean(f"  Last error: {error.text} ({_ago(error.at, now)})", longest=1000)
     yield ""
     yield from printing.table(_COLUMNS, story.timeline)
+    if story.pods:
+        yield ""
+        yield from printing.table(_PODS, story.pods[:MOST_SHOWN])
+        if len(story.pods) > MOST_SHOWN:
+            yield f"… and {len(story.pods) - MOST_SHOWN} more"
     if story.obstacles and not view.is_finished:
         yield ""
         yield from printing.table(_OBSTACLES, sorted(story.obstacles.items()))
@@ -154,6 +172,11 @@ _COLUMNS = [
     Column[Moment]("WHAT", lambda moment: moment.kind),
     Column[Moment]("WORKER", lambda moment: moment.worker),
     Column[Moment]("DETAILS", lambda moment: moment.text),
+]
+_PODS = [
+    Column[PodTrouble]("POD", lambda one: one.pod or "(cannot be created)"),
+    Column[PodTrouble]("PROBLEM", lambda one: one.reason),
+    Column[PodTrouble]("MESSAGE", lambda one: one.message),
 ]
 _OBSTACLES = [
     Column[tuple[str, str]]("WORKER", lambda pair: pair[0]),

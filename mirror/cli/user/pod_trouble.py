@@ -1,0 +1,101 @@
+"""What is wrong with a mirror's pods now, as ``explain`` finds out on demand: by the user's own rights, through access.
+
+The manager itself looks at no pods for it, so it needs no permission to watch them (``workers.watchPods``); what it
+would say of them is the same, since the judgement is (``workers.pod_trouble``). Pure, but for ``troubles``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from mirror.batch import views
+from mirror.cli.user import printing
+from mirror.cli.user.failures import Failure, NotYet
+from mirror.cli.user.naming import Named
+from mirror.cli.user.server import AccessEndpoint
+from mirror.cli.user.timeline import time_of_event
+from mirror.workers.pod_trouble import Trouble, refused_create, trouble_of, warned_of
+
+Json = Mapping[str, object]
+
+NEWEST_SECONDS = 600.0
+"""A warning that has not been repeated for so long is over, as for the manager."""
+MOST_SHOWN = 20
+
+
+class PodTrouble(msgspec.Struct, frozen=True, kw_only=True):
+    """One pod that does not run, or (without a name) pods that cannot be created; also how it looks as JSON."""
+
+    pod: str
+    reason: str
+    message: str
+    has_failed: bool = msgspec.field(name="hasFailed", default=False)
+    """It is over; the Job may have another one by now."""
+
+
+async def troubles(asked: AccessEndpoint, namespace: str, wanted: Named) -> tuple[tuple[PodTrouble, ...], list[str]]:
+    """What is wrong with the pods of a mirror, and what could not be read, in words."""
+    notes: list[str] = []
+    pods: list[Json] = []
+    events: list[Json] = []
+    try:
+        pods = await asked.pods(namespace, wanted)
+    except NotYet:  # there is no mirror, which the rest of the story tells
+        return (), []
+    except Failure as failure:
+        notes.append(f"pods are not included: {failure.message}")
+    if not notes:
+        try:
+            events = await asked.events(namespace, wanted)
+        except Failure as failure:
+            notes.append(f"the worker's events are not included: {failure.message}")
+    return judge(pods, events, datetime.now(UTC)), notes
+
+
+def judge(pods: Iterable[Json], events: Iterable[Json], now: datetime) -> tuple[PodTrouble, ...]:
+    """Pods in trouble, those that wait before those that have failed, by name; what a status tells counts first.
+
+    Args:
+        pods: all of a mirror.
+        events: of the worker, about the mirror and its pods.
+        now: by which warnings are over.
+    """
+    found: dict[str, Trouble] = {}
+    pending: set[str] = set()
+    newest = ""
+    for pod in pods:
+        metadata, status = views.mapping(pod.get("metadata")), views.mapping(pod.get("status"))
+        name = views.text(metadata.get("name"))
+        newest = max(newest, views.text(metadata.get("creationTimestamp")))
+        if metadata.get("deletionTimestamp"):
+            continue
+        if (trouble := trouble_of(msgspec.json.encode(status))) is not None:
+            found[name] = trouble
+        elif status.get("phase") == "Pending":
+            pending.add(name)
+    for event in events:
+        if event.get("type") == "Warning" and _is_new(event, now):
+            _take(found, event, pending, newest)
+    listed = sorted(found.items(), key=lambda item: (item[1].has_failed, item[0]))
+    return tuple(
+        PodTrouble(pod=pod, reason=str(one.reason), message=one.text, has_failed=one.has_failed) for pod, one in listed
+    )
+
+
+def _take(found: dict[str, Trouble], event: Json, pending: set[str], newest: str) -> None:
+    """Add what an event tells, unless a status tells it better, or it is over: a pod was created since."""
+    about = views.mapping(event.get("involvedObject"))
+    name, reason, message = views.text(about.get("name")), views.text(event.get("reason")), event.get("message")
+    if reason == "FailedCreate" and about.get("kind") != "Pod":
+        if time_of_event(event) >= newest:
+            found[""] = refused_create(views.text(message))
+    elif name in pending and (trouble := warned_of(reason, views.text(message))) is not None:
+        found[name] = trouble
+
+
+def _is_new(event: Json, now: datetime) -> bool:
+    seconds = printing.seconds_between(time_of_event(event), "", now)
+    return seconds is None or seconds <= NEWEST_SECONDS
