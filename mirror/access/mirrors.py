@@ -242,7 +242,7 @@ def refusal_of(error: KubeError, worker: str, doing: str) -> StatusError:
     match error:
         case Forbidden():
             missing = f"the manager has no permission to {doing} on worker {worker}"
-            return StatusError(502, f"{missing}; its operator grants it with {RIGHTS_FILE}")
+            return StatusError(502, f"{missing}; its operator grants it with mirror worker add --logs ({RIGHTS_FILE})")
         case BadRequest():
             return StatusError(400, f"worker {worker}: {clean(error.message)}")
         case NotFound():

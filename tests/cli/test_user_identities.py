@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,9 +21,8 @@ pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
-def planes(tmp_path_factory: pytest.TempPathFactory, required_program: Callable[..., Path]) -> Iterator[UserFleet]:
+def planes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UserFleet]:
     """Everything, with a finished Job."""
-    required_program("sh")
     with user_fleet(tmp_path_factory.mktemp("fleet")) as found:
         found.create("done", "echo one")
         found.wait("done", has("Complete"))
