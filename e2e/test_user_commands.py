@@ -160,26 +160,24 @@ async def test_a_user_finds_and_understands_their_jobs(
 async def test_explain_says_what_is_wrong_with_pods_that_the_manager_does_not_watch(
     serving: ManagerProcess, scene: Scene, management: ControlPlane, east: ControlPlane
 ) -> None:
-    """A quota on the worker, then a kubelet that finds no image: both are read as the user, and end when they do."""
+    """Admission on the worker, then a kubelet that finds no image: both are read as the user, and end when they do."""
     ann = await person(management, scene.namespace, "ann", serving, may_view=True)
-    quotas = f"/api/v1/namespaces/{scene.namespace}/resourcequotas"
+    namespace, enforce = f"/api/v1/namespaces/{scene.namespace}", "pod-security.kubernetes.io/enforce"
 
     async def problems() -> list[tuple[str, str]]:
         story = json.loads(await ann.mirror("explain", "train", "-o", "json"))
         return [(one["reason"], one["message"]) for one in story["pods"]]
 
     async with east.client() as client:
-        quota = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
-        await client.create(quotas, quota)
-        await client.wait_until(f"{quotas}/none", lambda found: bool(found and found.get("status", {}).get("hard")))
+        await client.merge(namespace, {"metadata": {"labels": {enforce: "restricted"}}})
         body = job("train", serving.managed_by, run_for="never", annotations=ON_EAST)
         body["spec"]["template"]["spec"]["schedulerName"] = "nobody"
         await scene.create(body)
         ((reason, message),) = await until(problems, bool)
-        assert (reason, message.startswith("exceeded quota: none")) == ("QuotaExceeded", True)
+        assert (reason, message.startswith("violates PodSecurity")) == ("PodsForbidden", True)
         assert "(cannot be created)" in await ann.mirror("explain", "train")
 
-        await client.delete(f"{quotas}/none")
+        await client.merge(namespace, {"metadata": {"labels": {enforce: None}}})
         await until(lambda: scene.pods("east", "train"), bool)
         (pod,) = await scene.pods("east", "train")
         status = {
@@ -195,9 +193,7 @@ async def test_explain_says_what_is_wrong_with_pods_that_the_manager_does_not_wa
                 }
             ],
         }
-        await client.merge(
-            f"/api/v1/namespaces/{scene.namespace}/pods/{pod['metadata']['name']}/status", {"status": status}
-        )
+        await client.merge(f"{namespace}/pods/{pod['metadata']['name']}/status", {"status": status})
         assert await problems() == [("ImagePullBackOff", "container main: image nope:1: not found")]
 
 
