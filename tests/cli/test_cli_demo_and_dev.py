@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from mirror.kube.connect import connect_management
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS
 from mirror.planes.samples import EXPECTED
+from mirror.planes.samples import folder as samples
 from mirror.settings.schema import Limits
 from mirror.telemetry.metrics import Metrics
 
@@ -84,6 +86,34 @@ def test_dev_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
         page = next(line.split()[1] for line in lines if line.startswith("Page: "))
         with urlopen(page, timeout=120) as answer:
             assert "plain" in answer.read().decode()
+
+
+@pytest.mark.timeout(300)
+def test_every_command_of_the_readme_works_on_dev(tmp_path: Path) -> None:
+    """With the kubeconfig that it gives, whose user has a client certificate: no token, no address, no option."""
+    with dev("--workers", "1", "--dir", str(tmp_path / "dev")):
+        kubeconfig = tmp_path / "dev" / "management.kubeconfig"
+        environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "XDG_CONFIG_HOME": str(tmp_path)}
+        environment = {key: value for key, value in environment.items() if not key.startswith("MIRROR_")}
+
+        def said(*arguments: str, **more: str) -> str:
+            command = [*COMMAND, *arguments]
+            return subprocess.run(
+                command, capture_output=True, text=True, timeout=120, check=True, env=environment | more
+            ).stdout
+
+        sample = yaml.safe_load((samples() / "plain.yaml").read_text())
+        asyncio.run(ask(kubeconfig, requests.create(JOBS, sample, namespace="default")))
+        assert said("logs", "-f", "plain").strip()
+        assert "plain" in said("get")
+        assert said("pods", "plain", "-o", "name").startswith("pod/plain-")
+        for command in (("events", "plain"), ("explain", "plain"), ("diff", "plain"), ("worker", "list")):
+            assert said(*command)
+        assert "manager: Connected" in said("worker", "check")
+        assert said(
+            "worker", "add", "east", "--context", "east", "--labels", "region=eu", MIRROR_WORKER_ALLOW="loopback"
+        )
+        assert "permissions: all required permissions granted" in said("worker", "check", "east")
 
 
 def test_dev_says_what_is_wrong_with_its_folder(tmp_path: Path) -> None:

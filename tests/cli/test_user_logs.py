@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from user_fleet import UserFleet, has, user_fleet
+from user_fleet import JOBS, UserFleet, has, user_fleet
 
 from mirror.cli.main import main
 from mirror.cli.user.log_output import Output, title_of
@@ -117,6 +117,27 @@ def test_several_jobs_are_followed_together(planes: UserFleet) -> None:
     assert done.returncode == 0, done.stderr
     wanted = {f"follow{name}": [f"{name} {number}" for number in (1, 2, 3)] for name in ("one", "two")}
     assert by_pod(done.stdout) == wanted
+
+
+def test_a_pod_that_has_no_node_is_said_to_have_none(planes: UserFleet) -> None:
+    """Its log is empty and ends at once: who follows waits for a node instead, and learns of it once."""
+    planes.create("nowhere", "echo", node_selector={"disk": "none"})
+    planes.wait("nowhere", lambda job: job["status"].get("active"))
+    done = mirror(planes, "nowhere")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert re.fullmatch(r"pod nowhere-\w{5} has not started; mirror explain nowhere says why\n", done.stderr)
+
+    environment = {**os.environ, "KUBECONFIG": planes.kubeconfig("ann")}
+    command = [*COMMAND, "logs", "-f", "nowhere"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as running:
+        try:
+            assert running.stderr is not None
+            assert "it is not scheduled yet; waiting (Ctrl-C to stop)" in running.stderr.readline()
+            planes.do(lambda: planes.fleet.management.plane.api.delete(f"{JOBS}/nowhere"))
+            assert running.wait(60) == 1
+            assert running.stderr.read().startswith("Error: ")
+        finally:
+            running.kill()
 
 
 def test_too_many_to_follow_are_refused_before_anything_is_printed(planes: UserFleet) -> None:

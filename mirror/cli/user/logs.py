@@ -28,6 +28,7 @@ from mirror.cli.user.options import Where
 from mirror.cli.user.pods import Pod, pod_of
 from mirror.cli.user.running import progress
 from mirror.cli.user.sources import is_source
+from mirror.model.text import clean
 
 T = TypeVar("T")
 
@@ -73,6 +74,8 @@ class OneLog:
 
     mirror: Mirror
     target: Target
+    is_scheduled: bool = True
+    """Its pod has a node. The log of one that has none is empty and ends at once, as API servers have it."""
 
 
 async def logs(where: Where, names: Sequence[Named], said: LogOptions) -> None:
@@ -258,7 +261,11 @@ class Reading:
                 raise Failure(f"{wanted} has no pods on its worker: not created yet, or already deleted")
             if remark:
                 printing.remark(remark)
-            return [OneLog(mirror, target) for target in targets]
+            unscheduled = {pod.name for pod in pods if pod.phase == "Pending" and not pod.node}
+            if not self._how.follow:
+                for name in sorted(unscheduled & {target.pod for target in targets}):
+                    printing.remark(f"pod {clean(name)} has not started; mirror explain {wanted.name} says why")
+            return [OneLog(mirror, target, target.pod not in unscheduled) for target in targets]
 
         return await self._patiently(wanted.name, look)
 
@@ -266,6 +273,8 @@ class Reading:
         """One log to its end; with ``--follow`` it waits for its beginning."""
 
         async def copy() -> None:
+            if self._how.follow and not one.is_scheduled:
+                await _require_node(one)
             async with one.mirror.log(self._how.request(one.target)) as pieces:
                 async for piece in pieces:
                     write(piece)
@@ -311,6 +320,20 @@ class _Kept:
 
     text: IO[bytes]
     failure: Failure | None
+
+
+async def _require_node(one: OneLog) -> None:
+    """Go on if the pod has a node by now.
+
+    Raises:
+        NotYet: it has not.
+        Failure: it has been deleted.
+    """
+    pods = [pod for pod in map(pod_of, await one.mirror.pods()) if pod.name == one.target.pod]
+    if not pods:
+        raise Failure(f"pod {one.target.pod} was deleted before it started")
+    if not pods[0].node:
+        raise NotYet("it is not scheduled yet")
 
 
 def _too_many(count: int, what: str) -> Failure:
