@@ -418,6 +418,9 @@ def test_no_manager_is_no_puzzle(planes: UserFleet) -> None:
     assert "not enabled" not in text
     missing = refused(planes, "logs", "done", "--manager-namespace", "default", user="admin")
     assert "access is not enabled: ConfigMap jobmirror-access in namespace default not found" in missing
+    for name, notes in ("runs", 1), ("done", 0), ("waits", 0):
+        story = json.loads(told(planes, "explain", name, "-o", "json", "--manager-namespace", "default", user="admin"))
+        assert [note[:42] for note in story["notes"]] == ["pods are not included: access is not enabl"] * notes
     assert "--server URL" in text
     assert "--worker-context" in text
 

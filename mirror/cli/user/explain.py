@@ -115,8 +115,10 @@ async def _told(
             pods, notes = await troubles(asked, cluster.namespace, wanted) if has_pods else ((), [])
             return told, pods, notes
     except NoManager as missing:
-        # Where access is not enabled, nothing is missing that could be had.
-        return None, (), [f"the manager's data is not included: {missing.message}"] if missing.is_forbidden else []
+        if missing.is_forbidden:
+            return None, (), [f"the manager's data is not included: {missing.message}"]
+        # Where access is not enabled, all else is in the Job and its events.
+        return None, (), [f"pods are not included: {missing.message}"] if has_pods else []
     except Failure as failure:
         return None, (), [f"the manager's data is not included: {failure.message}"]
 
