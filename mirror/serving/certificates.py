@@ -88,7 +88,11 @@ class Certificates:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """For a new connection: a new object after each change, as one that loads a second pair would show either."""
+        """For a new connection: a new object after each change.
+
+        One that loads a second pair would show either; and a session is resumed, without being verified again, only by
+        the object that began it: never by other authorities of clients than it was verified by.
+        """
         assert self._context is not None, "load() comes first"
         return self._context
 

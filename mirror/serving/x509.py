@@ -112,9 +112,6 @@ def server_context(pair: KeyPair, *, client_authority: bytes = b"") -> ssl.SSLCo
         context.verify_mode = ssl.CERT_OPTIONAL
         # As an API server has it: each authority is trusted as it is, an intermediate one too.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        # A resumed session would not be verified again, whatever authorities there are by then.
-        context.options |= ssl.OP_NO_TICKET
-        context.num_tickets = 0
     load(context, pair)
     return context
 

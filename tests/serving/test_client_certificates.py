@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 
 import aiohttp
@@ -150,3 +152,32 @@ async def test_a_missing_permission_is_reported_once() -> None:
             await client.close()
     (line,) = [line for line in lines if line["event"] == "client certificates not accepted"]
     assert "config/rbac/access.yaml" in line["because"]
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=lambda one: str(one.name))
+async def test_no_session_outlives_the_authorities_that_it_was_verified_by(version: ssl.TLSVersion) -> None:
+    """A resumed one carries a certificate that nobody verifies again."""
+    tls = client_context(SERVER.certificate, USERS.issue_client("ann"))
+    tls.maximum_version = version
+
+    def ask(port: int, session: ssl.SSLSession | None) -> tuple[bytes, ssl.SSLSession | None]:
+        answer = b""
+        with (
+            socket.create_connection(("127.0.0.1", port)) as plain,
+            tls.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as connection,
+        ):
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            while piece := connection.recv(65_536):
+                answer += piece
+            return answer, connection.session
+
+    async with serving() as (certificates, port):
+        certificates.accept_clients(USERS.certificate)
+        answer, session = await asyncio.to_thread(ask, port, None)
+        assert answer.endswith(b"ann")
+        certificates.accept_clients(OTHERS.certificate)
+        with suppress(OSError):  # an alert, or the end of the connection
+            answer, _ = await asyncio.to_thread(ask, port, session)
+            assert answer == b""
+        certificates.accept_clients(b"")
+        assert (await asyncio.to_thread(ask, port, session))[0].endswith(b"nobody")
