@@ -97,3 +97,19 @@ async def test_a_certificate_that_never_arrives_is_told_what_to_do() -> None:
 
     assert "the manager did not accept your client certificate (401)" in told.message
     assert '--token "$(kubectl create token NAME)"' in told.message
+
+
+def test_a_certificate_of_another_authority_is_told_from_a_dead_server(planes: UserFleet, tmp_path: Path) -> None:
+    """As proxies before a cluster give them: TLS refuses it, and the way out is the same command."""
+    api = planes.fleet.management.plane.api
+    found = planes.do(lambda: api.get("/api/v1/namespaces/jobmirror-system/configmaps/jobmirror-access"))
+    authority = tmp_path / "ca.pem"
+    authority.write_text(found["data"]["ca.crt"])
+    kubeconfig = planes.certificate_kubeconfig("ann", is_ours=False)
+    where = ("--server", planes.url, "--server-ca", str(authority), "-n", NAMESPACE)
+    for command in ("pods", "logs"):
+        done = mirror(kubeconfig, command, "done", *where)
+
+        assert done.exit_code == 1
+        assert "it may not accept your client certificate: use --token" in done.stderr
+    assert mirror(kubeconfig, "logs", "done", *where, "--token", "token-of-ann").stdout == "one\n"

@@ -36,6 +36,7 @@ from mirror.kube.errors import (
     Forbidden,
     KubeError,
     NotFound,
+    OutcomeUnknown,
     ServerFailure,
     TooManyRequests,
     Unauthorized,
@@ -62,6 +63,10 @@ CERTIFICATE_REJECTED = (
     "the manager did not accept your client certificate (401): its operator has not enabled them "
     "(access.clientCertificates, config/rbac/access.yaml), or something between ends TLS; " + _TOKEN_HINT
 )
+
+
+_BROKEN_OFF = ("reset", "closed", "alert", "rejected")
+"""How a server ends a TLS 1.3 connection whose certificate it refuses: after the handshake, as clients see it."""
 
 
 class NoManager(Failure):
@@ -309,7 +314,14 @@ class AccessEndpoint:
         """A request's failure in words."""
         if self.by_certificate and isinstance(error, Unauthorized):
             return Failure(CERTIFICATE_REJECTED)
-        return refusal(error, doing)
+        told = refusal(error, doing)
+        if (
+            self.by_certificate
+            and isinstance(error, OutcomeUnknown)
+            and any(sign in str(error) for sign in _BROKEN_OFF)
+        ):
+            return Failure(f"{told.message}; it may not accept your client certificate: {_TOKEN_HINT}")
+        return told
 
 
 def _path(namespace: str, wanted: Named, what: str = "") -> str:
