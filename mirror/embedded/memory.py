@@ -209,13 +209,6 @@ async def _whole(answered: Stream, most_bytes: int) -> bytes:
     return bytes(body)
 
 
-class _Nobody:
-    """An observer of requests that looks away."""
-
-    def on_request(self, cluster: str, verb: str, code: str, seconds: float) -> None:
-        """Not interesting here."""
-
-
 def client_of(
     wire: Wire,
     name: str = "",
@@ -244,7 +237,7 @@ def client_of(
         name or wire.name,
         Credentials(Endpoint(f"memory://{wire.name}", None), Identity(f"Bearer {token}" if token else "")),
         Limiter(0, 1, asyncio.get_running_loop().time),
-        observer or _Nobody(),
+        observer,
         transport=MemoryTransport(wire, user=user, peer=peer),
         wall=lambda: own.now().timestamp(),
         permit=permit,

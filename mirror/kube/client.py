@@ -51,6 +51,13 @@ class Observer(Protocol):
         ...
 
 
+class Uncounted:
+    """An observer that looks away, for commands and for clients of tests."""
+
+    def on_request(self, cluster: str, verb: str, code: str, seconds: float) -> None:
+        """Nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClientState:
     """What a client looks like right now; for /healthz, logs and tests."""
@@ -72,17 +79,17 @@ class Client:
         name: str,
         credentials: Credentials,
         limiter: Limiter,
-        observer: Observer,
+        observer: Observer | None = None,
         *,
         transport: Transport | None = None,
         permit: WritePermit | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """``permit``: without it, writes are sent whoever leads."""
+        """``observer``: without it, nobody counts. ``permit``: without it, writes are sent whoever leads."""
         self.name = name
         self._credentials = credentials
         self._limiter = limiter
-        self._observer = observer
+        self._observer = observer or Uncounted()
         self._permit = permit
         self._transport: Transport = (
             transport if transport is not None else HttpTransport(credentials.endpoint, permit=permit)

@@ -20,7 +20,7 @@ from mirror.kube.credentials import Credentials, Endpoint, Identity
 from mirror.kube.limits import Limiter
 from mirror.kube.permits import WritePermit
 
-__all__ = ["Fault", "Gone", "MemoryTransport", "NoCount", "Sent", "Wire", "client_of", "wire_to"]
+__all__ = ["Fault", "Gone", "MemoryTransport", "Sent", "Wire", "client_of", "wire_to"]
 
 LATENCY_SECONDS = 0.0005
 """One way."""
@@ -152,13 +152,6 @@ class MemoryTransport(memory.MemoryTransport):
         super().__init__(wire.way, peer=peer)
 
 
-class NoCount:
-    """An observer of requests that looks away."""
-
-    def on_request(self, cluster: str, verb: str, code: str, seconds: float) -> None:
-        """Not interesting here."""
-
-
 def client_of(
     wire: Wire, name: str = "", *, qps: float = 0, peer: str = "", permit: WritePermit | None = None
 ) -> Client:
@@ -167,7 +160,6 @@ def client_of(
         name or wire.server.name,
         Credentials(Endpoint(f"https://{wire.server.name}", None), Identity()),
         Limiter(qps, 1, wire.clock.monotonic),
-        NoCount(),
         transport=MemoryTransport(wire, peer=peer),
         permit=permit,
         wall=wire.clock.wall,

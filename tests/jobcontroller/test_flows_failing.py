@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from doubles.jobworld import JobWorld, job_world
 from doubles.refusals import Refused, not_found
-from doubles.transport import Fault, MemoryTransport, NoCount
+from doubles.transport import Fault, MemoryTransport
 
 from mirror.jobcontroller.controller import ControllerSettings
 from mirror.kube.client import Client
@@ -330,7 +330,7 @@ async def test_behind_a_rate_limit_the_second_status_waits_for_the_next_first_on
     wire = world.wire
     limiter = Limiter(20, 20, wire.clock.monotonic)
     credentials = Credentials(Endpoint("https://cluster", None), Identity())
-    client = Client("cluster", credentials, limiter, NoCount(), transport=MemoryTransport(wire), wall=wire.clock.wall)
+    client = Client("cluster", credentials, limiter, transport=MemoryTransport(wire), wall=wire.clock.wall)
     names = [f"big-{number}" for number in range(3)]
     async with world.running(client):
         for name in names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from doubles.transport import MemoryTransport, NoCount, wire_to
+from doubles.transport import MemoryTransport, wire_to
 
 from mirror.jobcontroller.decide.values import Constants
 from mirror.jobcontroller.pace import Pace
@@ -21,7 +21,7 @@ def pace(qps: float, burst: int) -> tuple[Pace, Limiter]:
     wire = wire_to("c")
     limiter = Limiter(qps, burst, wire.clock.monotonic)
     credentials = Credentials(Endpoint("https://c", None), Identity())
-    client = Client("c", credentials, limiter, NoCount(), transport=MemoryTransport(wire), wall=wire.clock.wall)
+    client = Client("c", credentials, limiter, transport=MemoryTransport(wire), wall=wire.clock.wall)
     return Pace(client, ParallelRequests(), behind=lambda: False), limiter
 
 
@@ -81,7 +81,7 @@ async def test_a_status_may_be_put_off_while_the_server_is_what_is_waited_for() 
     wire = wire_to("c")
     credentials = Credentials(Endpoint("https://c", None), Identity())
     limiter = Limiter(0, 1, wire.clock.monotonic)
-    client = Client("c", credentials, limiter, NoCount(), transport=MemoryTransport(wire), wall=wire.clock.wall)
+    client = Client("c", credentials, limiter, transport=MemoryTransport(wire), wall=wire.clock.wall)
     together, answered = ParallelRequests(), asyncio.Event()
     waiting: list[str] = []
     found = Pace(client, together, behind=lambda: len(waiting) > 5)

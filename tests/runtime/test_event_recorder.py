@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from doubles.clock import LoopClock
 from doubles.refusals import forbidden
-from doubles.transport import Fault, MemoryTransport, NoCount, Wire, client_of, wire_to
+from doubles.transport import Fault, MemoryTransport, Wire, client_of, wire_to
 
 from mirror.kube import requests
 from mirror.kube.client import Client
@@ -55,7 +55,7 @@ def limited(wire: Wire, qps: float) -> Client:
     """A client that may send one request at once."""
     credentials = Credentials(Endpoint("https://limited", None), Identity())
     limiter = Limiter(qps, 1, wire.clock.monotonic)
-    return Client("limited", credentials, limiter, NoCount(), transport=MemoryTransport(wire), wall=wire.clock.wall)
+    return Client("limited", credentials, limiter, transport=MemoryTransport(wire), wall=wire.clock.wall)
 
 
 def stored(wire: Wire) -> list[tuple[str, int, str]]:

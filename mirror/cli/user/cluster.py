@@ -59,13 +59,6 @@ class _ObjectPage(_PageHead):
     items: list[Object] = []
 
 
-class Uncounted:
-    """Nobody counts a command's requests."""
-
-    def on_request(self, cluster: str, verb: str, code: str, seconds: float) -> None:
-        """Nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """One cluster, by the rights of the user."""
@@ -228,7 +221,7 @@ async def _credentials(where: Where, context: str) -> tuple[Credentials, str]:
 def client_for(name: str, credentials: Credentials) -> Client:
     """A client of its own limits, in the running loop; whoever asks closes it."""
     limiter = Limiter(QPS, BURST, asyncio.get_running_loop().time)
-    return Client(name, credentials, limiter, Uncounted())
+    return Client(name, credentials, limiter)
 
 
 def proxy_for(url: str) -> str:

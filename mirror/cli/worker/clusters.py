@@ -42,13 +42,6 @@ class Where:
     namespace: str = "jobmirror-system"
 
 
-class _Nobody:
-    """Nobody counts a command's requests."""
-
-    def on_request(self, cluster: str, verb: str, code: str, seconds: float) -> None:
-        """Nothing."""
-
-
 def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run a command to its end.
 
@@ -104,7 +97,7 @@ async def worker_by_secret(management: Site, secret: str, key: str, allow: Mappi
         raise ClusterError(f"secret {secret} on {management.title}: {error}") from error
     title = f"the worker (secret {secret})"
     limiter = Limiter(_QPS, _BURST, asyncio.get_running_loop().time)
-    client = Client(title, personal_credentials(checked), limiter, _Nobody())
+    client = Client(title, personal_credentials(checked), limiter)
     try:
         yield Site(client, title, cluster=checked.cluster)
     finally:
@@ -125,7 +118,7 @@ async def _site(file: str, context: str, title: str, *, may_be_pod: bool = False
     except KubeError as error:
         raise ClusterError(f"the kubeconfig of {title}: {error}") from error
     limiter = Limiter(_QPS, _BURST, asyncio.get_running_loop().time)
-    client = Client(title, credentials, limiter, _Nobody())
+    client = Client(title, credentials, limiter)
     try:
         yield Site(client, title, hints, cluster)
     finally:

@@ -66,13 +66,6 @@ class _Review(msgspec.Struct):
     status: Mapping[str, object] = {}
 
 
-class _Nobody:
-    """Nobody counts a command's requests."""
-
-    def on_request(self, cluster: str, verb: str, code: str, seconds: float) -> None:
-        """Nothing."""
-
-
 async def examine(secret: Object, context: Context) -> list[Finding]:
     """Everything about one worker, in the order in which things depend on each other."""
     name = secret.metadata.name
@@ -106,7 +99,7 @@ async def connected(
         KubeconfigRefused: the kubeconfig holds what is not allowed.
     """
     credentials = await worker_credentials(kubeconfig, allow)
-    client = Client(name, credentials, Limiter(0, 1, asyncio.get_running_loop().time), _Nobody())
+    client = Client(name, credentials, Limiter(0, 1, asyncio.get_running_loop().time))
     try:
         yield client, credentials.endpoint
     finally:
