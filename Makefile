@@ -7,6 +7,9 @@ READY  := $(VENV)/.installed
 # Who brings binaries or clusters of their own need not have ours compiled (e2e/README.md).
 CONTROLPLANE := $(if $(KUBEBUILDER_ASSETS)$(USE_EXISTING_CLUSTER),,build-controlplane)
 
+# Compiling tests anew in each process costs more than a tenth of the CPU of make check.
+unexport PYTHONDONTWRITEBYTECODE
+
 section = @printf '\n== %s  %s\n' "$$(date -u +%H:%M:%S)" "$(1)"
 
 .DEFAULT_GOAL := help
