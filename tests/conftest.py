@@ -4,12 +4,13 @@ import asyncio
 import inspect
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 import pytest
 from doubles.loglines import Lines, captured
 from hypothesis import settings
 
+from mirror.embedded.virtual import VirtualLoop
 from mirror.telemetry.logs import default_logging
 
 # A busy machine is no failure. In CI the same examples come each time, so that a red run can be repeated.
@@ -20,7 +21,7 @@ settings.load_profile("mirror")
 def pytest_configure(config: pytest.Config) -> None:
     """Say that the main thread has no loop, so that nobody's ``get_event_loop()`` makes one that is never closed.
 
-    looptime asks for it around synchronous tests too; the leftover would fail some later test as a ResourceWarning.
+    The leftover would fail some later test as a ResourceWarning.
     """
     asyncio.set_event_loop(None)
     folder = tempfile.TemporaryDirectory(prefix="mirror-config-")
@@ -28,14 +29,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(folder.cleanup)
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Virtual time goes on as soon as nothing is ready.
-
-    By default looptime turns a loop that has nothing to do 42 times before each timer, which cost a third of the CPU of
-    all flows. What is ready runs before time moves anyway; one turn is for sockets.
-    """
-    if item.get_closest_marker("looptime"):
-        item.add_marker(pytest.mark.looptime(noop_cycles=1))
+@pytest.hookimpl(optionalhook=True)
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """A test marked ``looptime`` runs in virtual time, on the loop that ``mirror.embedded`` offers to others."""
+    return {"virtual": VirtualLoop} if item.get_closest_marker("looptime") else {"asyncio": asyncio.new_event_loop}
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,8 @@
 
 ``run`` is ``asyncio.run`` with such a loop, for tests that use this package as a library; a simulated hour takes as
 long as what happens in it. Real sockets and threads are looked after too, but time does not wait for them: keep to
-``memory`` transports. (``looptime`` does the same for pytest-asyncio; it turns the loop 42 times before each jump,
-which is most of what an idle hour costs.)
+``memory`` transports. (The library looptime does the same for pytest-asyncio; it turns the loop 42 times before each
+jump, which is most of what an idle hour costs.)
 """
 
 from __future__ import annotations
