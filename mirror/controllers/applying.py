@@ -108,7 +108,8 @@ class Applier:
         if counting is not None:
             try:
                 sending = self._send(seen, counting)
-                written = await (self._mirrors.record(seen, sending) if counting.records is not None else sending)
+                worker = counting.records
+                written = await (sending if worker is None else self._mirrors.record(seen, worker, sending))
             except STALE as error:
                 await reread_source(seen, self._t, error)
             if written is None:

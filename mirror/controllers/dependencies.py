@@ -8,11 +8,11 @@ contents are kept, and none get into a text or a log.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from mirror.controllers.dependencies_ahead import Ahead
 from mirror.controllers.refusing import WorkerRefusal, refusal_text
 from mirror.controllers.write_context import WriteContext
 from mirror.decide import dependencies as deciding
@@ -58,10 +58,6 @@ class KnownCopy:
 
 Sent = Mapping[Name, Contents]
 """The copies of ours that a mirror is to own, with their originals."""
-PREFETCH_SECONDS = 1.0
-MOST_PREFETCHED = 64
-MOST_PREFETCHED_BYTES = 64 * 1024
-"""Of one source; what is larger is read when it is needed."""
 
 
 class Dependencies:
@@ -73,8 +69,7 @@ class Dependencies:
         self._log = context.environment.log
         # Spares a look at copies that sources share; of copies that exist, as the last round has seen.
         self.known: dict[Place, KnownCopy] = {}
-        # Originals that were read while a worker was recorded, until the mirror is created: by the source's uid.
-        self._prefetched: OrderedDict[str, tuple[float, Sent]] = OrderedDict()
+        self.ahead = Ahead(self, context.environment.clock)
         # Held while a copy is written; of places that are written or waited for.
         self._locks: dict[Place, tuple[asyncio.Lock, int]] = {}
 
@@ -91,38 +86,21 @@ class Dependencies:
         kinds = requested_kinds(source.annotations) & self._policy.allowed(source.metadata.namespace)
         return deciding.requested(kind.references(source), kinds) if kinds else {}
 
-    async def prefetch(self, seen: Snapshot) -> None:
-        """Read what goes along with a source while its worker is recorded; what cannot be read is left for later."""
+    async def originals_of(self, kind: Kind, source: Object) -> Sent | Obstruction:
+        """What goes along with a source, as it is now, or why it cannot go along.
+
+        Raises:
+            KubeError: it could not be asked.
+        """
         try:
-            wanted = self.wanted_by(seen.source.kind, seen.source.found)
-        except BadCarry:
-            return
-        if not wanted or deciding.too_many(len(wanted)) is not None:
-            return
-        try:
-            async with asyncio.timeout(PREFETCH_SECONDS):
-                found = await self._originals(seen.source.found.metadata.namespace, wanted)
-        except (KubeError, TimeoutError):
-            return
-        if isinstance(found, Obstruction) or sum(one.size for one in found.values()) > MOST_PREFETCHED_BYTES:
-            return
-        self._prefetched[seen.source.uid] = self._t.environment.clock.monotonic(), found
-        if len(self._prefetched) > MOST_PREFETCHED:
-            self._prefetched.popitem(last=False)
-
-    def forget_prefetched(self, uid: str) -> None:
-        """No mirror is created now."""
-        self._prefetched.pop(uid, None)
-
-    def forget_old_prefetched(self) -> None:
-        """Of sources that went before their mirrors were made."""
-        oldest = self._t.environment.clock.monotonic() - PREFETCH_SECONDS
-        for uid in [uid for uid, (read_at, _) in self._prefetched.items() if read_at < oldest]:
-            del self._prefetched[uid]
-
-    def _take_prefetched(self, uid: str) -> Sent | None:
-        read_at, found = self._prefetched.pop(uid, (float("-inf"), None))
-        return found if self._t.environment.clock.monotonic() - read_at < PREFETCH_SECONDS else None
+            wanted = self.wanted_by(kind, source)
+        except BadCarry as error:
+            return Obstruction(Reason.INVALID_ANNOTATION, f"annotation {names.CARRY}: {error}")
+        if not wanted:
+            return {}
+        if (why := deciding.too_many(len(wanted))) is not None:
+            return why
+        return await self._originals(source.metadata.namespace, wanted)
 
     # -- before a mirror is created ------------------------------------------------------------------------------------
 
@@ -132,21 +110,31 @@ class Dependencies:
         Raises:
             KubeError: a cluster did not answer as it should; to be tried again.
         """
-        kind, source = seen.source.kind, seen.source.found
-        try:
-            wanted = self.wanted_by(kind, source)
-        except BadCarry as error:
-            return Obstruction(Reason.INVALID_ANNOTATION, f"annotation {names.CARRY}: {error}")
         self._tell_what_stays(seen)
-        if not wanted:
-            return {}
-        if (why := deciding.too_many(len(wanted))) is not None:
-            return why
-        originals: Sent | Obstruction | None = self._take_prefetched(source.metadata.uid)
+        done = self.ahead.take(seen.source.uid)
+        originals = done.originals if done is not None else None
         if originals is None:
-            originals = await self._originals(source.metadata.namespace, wanted)
-        if isinstance(originals, Obstruction):
-            return originals
+            found = await self.originals_of(seen.source.kind, seen.source.found)
+            if isinstance(found, Obstruction):
+                return found
+            originals = found
+        ahead = done.copied if done is not None and done.worker == worker.name else {}
+        missing = {name: original for name, original in originals.items() if name not in ahead}
+        results = {**ahead, **(await self.copy_lacking(seen, worker, missing) if missing else {})}
+        for result in results.values():
+            if isinstance(result, WorkerRefusal):
+                return result
+        for result in results.values():
+            if isinstance(result, KubeError):
+                worker.suspect(result)
+                raise result
+        return {name: original for name, original in originals.items() if results.get(name, True) is True}
+
+    async def copy_lacking(
+        self, seen: Snapshot, worker: Worker, originals: Sent
+    ) -> dict[Name, bool | WorkerRefusal | KubeError]:
+        """Have copies of these on a worker, and say what became of each that was not known to be there."""
+        kind, source = seen.source.kind, seen.source.found
         namespace = worker.namespace_of(source.metadata.namespace)
         notes = {deciding.note_of(source.metadata.uid): f"{kind.name}/{source.metadata.name}"}
         places = {name: Place(worker.name, namespace, name) for name in originals}
@@ -157,15 +145,7 @@ class Dependencies:
                 name: scope.create_task(self._put_or_error(worker, places[name], originals[name], notes), name="copy")
                 for name in lacking
             }
-        results = {name: task.result() for name, task in tasks.items()}
-        for result in results.values():
-            if isinstance(result, WorkerRefusal):
-                return result
-        for result in results.values():
-            if isinstance(result, KubeError):
-                worker.suspect(result)
-                raise result
-        return {name: original for name, original in originals.items() if results.get(name, True) is True}
+        return {name: task.result() for name, task in tasks.items()}
 
     def _is_known(self, place: Place, original: Contents) -> bool:
         known = self.known.get(place)

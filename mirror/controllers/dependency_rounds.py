@@ -97,7 +97,7 @@ class DependencyRounds:
                         self._busy.add(worker.name)
                         scope.create_task(self._go_round(worker), name=f"copies on {worker.name}")
                 self._forget_unregistered()
-                self._dependencies.forget_old_prefetched()
+                self._dependencies.ahead.forget_old()
 
     def _forget_unregistered(self) -> None:
         for place in [place for place in self._dependencies.known if place.worker not in self._registry.workers]:

@@ -77,22 +77,23 @@ class MirrorWriter:
         finally:
             self._creating.discard(key)
 
-    async def record(self, seen: Snapshot, recording: Awaitable[Object | None]) -> Object | None:
-        """Have a worker recorded and, meanwhile, what goes along read: the mirror then waits for copies alone."""
+    async def record(self, seen: Snapshot, name: str, recording: Awaitable[Object | None]) -> Object | None:
+        """Have a worker of this name recorded and, meanwhile, what goes along read and copied."""
         if self._dependencies is None or names.CARRY not in seen.source.found.annotations:
             return await recording
         written: Object | None = None
         refused: KubeError | None = None
         async with asyncio.TaskGroup() as scope:
-            reading = scope.create_task(self._dependencies.prefetch(seen), name="read what goes along")
+            ahead = self._dependencies.ahead.begin(seen, self._t.state.workers.get(name))
+            copying = scope.create_task(ahead, name="copy what goes along")
             try:
                 written = await recording
             except KubeError as error:
                 refused = error  # raised outside of the group, which would wrap it
             if written is None:
-                reading.cancel()
+                copying.cancel()
         if written is None:
-            self._dependencies.forget_prefetched(seen.source.uid)
+            self._dependencies.ahead.forget(seen.source.uid)
         if refused is not None:
             raise refused
         return written

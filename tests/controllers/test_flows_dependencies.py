@@ -518,6 +518,39 @@ async def test_a_record_that_does_not_go_well_is_tried_again(fault: Refused | Fa
         assert len(copies(world)) == 3
 
 
+async def test_copies_are_made_while_the_worker_is_recorded_and_mirrors_only_after_it() -> None:
+    """Nothing but the mirror waits for the record (D5); copies of a source that goes meanwhile are swept."""
+    async with one_worker() as (world, manager):
+        world.management.arrange("patch", "jobs", Fault.HANG)
+        world.create(training())
+        await manager.settle(0.5)
+        assert sorted(copies(world)) == ["builder", "settings", "token"]
+        assert all(len(notes(copy)) == 1 for copy in copies(world).values())
+        assert world.mirrors() == []
+        world.delete()
+        await manager.settle(130)
+        assert copies(world) == {}
+
+
+async def test_a_worker_that_does_not_copy_in_time_keeps_no_other_job_from_being_recorded() -> None:
+    """D12: after the first one nothing is copied ahead to it, for a while."""
+    async with one_worker() as (world, manager):
+        world.workers["east"].arrange("create", "configmaps", Fault.HANG, times=99)
+        world.create(training("one"))
+        await manager.settle(0.5)
+        assert world.source("one")["status"].get("conditions")
+        await manager.settle(1)
+        world.create(training("two"))
+        await manager.settle(0.1)
+        assert world.placed("two") == "east"
+        asked = [one for one in world.workers["east"].sent if one.path.endswith("configmaps") and one.verb == "create"]
+        world.workers["east"].restore()
+        await manager.settle(60)
+        assert len(asked) <= 3
+        assert world.mirrors("two") == ["east"]
+        assert world.mirrors("one") == ["east"]
+
+
 async def test_a_shared_copy_costs_a_read_here_and_one_write_there() -> None:
     """§4: what is read is read while the worker is recorded; a copy that is there gets another owner."""
     async with one_worker() as (world, manager):
@@ -564,4 +597,4 @@ async def test_nothing_is_kept_of_sources_that_are_gone() -> None:
         assert copies(world) == {}
         assert dependencies.known == {}
         assert not dependencies._locks
-        assert not dependencies._prefetched
+        assert len(dependencies.ahead) == 0
