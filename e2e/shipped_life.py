@@ -6,9 +6,10 @@ rights away. Not here: which rights there are (``shipped``).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -40,6 +41,13 @@ COPYING: Json = {
     "sweep": {"interval": "2s"},
 }
 """Settings with which what pods refer to goes along."""
+WATCHING: Json = {"workers": {"watchPods": "labelled"}}
+"""Settings with which it is told why pods do not run."""
+PULLING: Json = {"phase": "Pending", "containerStatuses": [{
+    "name": "main", "image": "nope:1", "imageID": "", "ready": False, "restartCount": 0,
+    "state": {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "nope:1"'}},
+}]}  # fmt: skip
+"""What a kubelet says of a pod whose image is not there."""
 
 
 def chosen_settings(namespace: str) -> Json:
@@ -181,6 +189,53 @@ async def copying_life(manager: ManagerProcess, scene: Scene) -> None:
         await there.create(f"{core}/{plural}", {"metadata": metadata})
     for plural in NEEDED:
         await until(partial(_is_gone, there, f"{core}/{plural}/left"), bool)
+
+
+def obstruction_of(found: Json | None) -> str | None:
+    """Why a source makes no progress, as its condition says."""
+    listed: Sequence[Json] = ((found or {}).get("status") or {}).get("conditions") or ()
+    return next((one["reason"] for one in listed if one["type"] == names.PROGRESSING), None)
+
+
+def is_obstructed_by(reason: str | None) -> Callable[[Json | None], bool]:
+    return lambda found: found is not None and obstruction_of(found) == reason
+
+
+def unscheduled(name: str, managed_by: str) -> Json:
+    """A Job whose pods wait for a scheduler that does not exist, so that a test is their kubelet."""
+    body = job(name, managed_by, run_for="never")
+    body["spec"]["template"]["spec"]["schedulerName"] = "nobody"
+    return body
+
+
+async def pods_life(manager: ManagerProcess, scene: Scene) -> None:
+    """A pod whose image is not there, which its status says, and a volume that is not, which only an event does."""
+    (worker,) = scene.workers
+    there = scene.client_of(worker)
+    core = f"/api/v1/namespaces/{scene.namespace}"
+    await scene.create(unscheduled("image", manager.managed_by), unscheduled("volume", manager.managed_by))
+    pods: dict[str, Json] = {}
+    for name in ("image", "volume"):
+        await scene.source_until(name, lambda found: bool((found or {}).get("status", {}).get("active")))
+        (pods[name],) = await scene.pods(worker, name)
+    await there.merge(f"{core}/pods/{pods['image']['metadata']['name']}/status", {"status": PULLING})
+    await scene.source_until("image", is_obstructed_by("ImagePullBackOff"))
+    await there.create(f"{core}/events", failed_mount(pods["volume"]))
+    await scene.source_until("volume", is_obstructed_by("FailedMount"))
+
+
+def failed_mount(pod: Json) -> Json:
+    """The event of a kubelet that cannot mount a volume of this pod."""
+    about = {key: pod["metadata"][key] for key in ("namespace", "name", "uid")}
+    return {
+        "metadata": {"name": f"{about['name']}.mount", "namespace": about["namespace"]},
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", **about},
+        "type": "Warning",
+        "reason": "FailedMount",
+        "message": 'MountVolume.SetUp failed for volume "settings": configmap "settings" not found',
+        "source": {"component": "kubelet"},
+        "lastTimestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
 
 
 def _has(change: Json, found: Json) -> bool:

@@ -2,75 +2,29 @@
 
 from __future__ import annotations
 
-import base64
-from typing import Any
-
 import yaml
 
-from e2e.controlplane.client import Client, Json, StatusError
+from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
+from e2e.declared_life import (
+    CLUSTER_NAME,
+    capi_secret,
+    cluster_profiles,
+    create_profile,
+    define_profiles,
+    encoded,
+    profile,
+    secret_sources,
+    workers_up,
+)
 from e2e.jobs import Scene, is_complete, job, placed_on, until
 from e2e.manager import ManagerProcess
-from mirror.workers.cluster_profiles import CLUSTER_PROFILES, EXTENSION, SECRET_READER
-
-CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+from mirror.model import names
+from mirror.workers.cluster_profiles import CLUSTER_PROFILES, KUBECONFIG_READER, SECRET_READER
 
 
 def settings_for(namespace: str) -> Json:
-    source = {
-        "labelSelector": CLUSTER_NAME,
-        "nameFromLabel": CLUSTER_NAME,
-        "namespaces": [namespace],
-        "key": "value",
-        "type": "cluster.x-k8s.io/secret",
-    }
-    profiles = {"enabled": True, "namespaces": [namespace]}
-    return {"workers": {"secretSources": [source], "clusterProfiles": profiles}}
-
-
-def encoded(content: bytes) -> str:
-    return base64.b64encode(content).decode()
-
-
-async def workers_up(manager: ManagerProcess) -> float:
-    return (await manager.metrics()).value("jobmirror_worker_up")
-
-
-async def define_profiles(client: Client) -> None:
-    """Serve ClusterProfiles, unless somebody does already."""
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
-    names = {"plural": "clusterprofiles", "singular": "clusterprofile", "kind": "ClusterProfile"}
-    version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    approved = {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/cluster-inventory-api"}
-    body = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"clusterprofiles.{CLUSTER_PROFILES.group}", "annotations": approved},
-        "spec": {"group": CLUSTER_PROFILES.group, "scope": "Namespaced", "names": names, "versions": [version]},
-    }
-    try:
-        await client.create(DEFINITIONS, body)
-    except StatusError as error:
-        if error.reason != "AlreadyExists":
-            raise
-
-
-def profile_of(name: str, kubeconfig: dict[str, Any], secret: str) -> Json:
-    """As a cluster manager writes it: where the cluster is, and in which Secret its token."""
-    cluster = dict(kubeconfig["clusters"][0]["cluster"])
-    cluster["extensions"] = [{"name": EXTENSION, "extension": {"clusterName": secret}}]
-    return {
-        "apiVersion": CLUSTER_PROFILES.api_version,
-        "kind": CLUSTER_PROFILES.kind,
-        "metadata": {"name": name, "labels": {"region": "asia"}},
-        "spec": {"displayName": name, "clusterManager": {"name": "e2e"}},
-        "status": {
-            "accessProviders": [{"name": SECRET_READER, "cluster": cluster}],
-            "properties": [{"name": "topology.example/zone", "value": "b"}],
-        },
-    }
+    return {"workers": {**secret_sources(namespace)["workers"], **cluster_profiles(namespace)["workers"]}}
 
 
 async def test_secrets_of_cluster_api_and_profiles_are_workers(
@@ -80,14 +34,9 @@ async def test_secrets_of_cluster_api_and_profiles_are_workers(
     namespace = scene.namespace
     secrets = f"/api/v1/namespaces/{namespace}/secrets"
     async with ManagerProcess.start(management, settings=settings_for(namespace)) as manager:
-        body = {
-            "metadata": {"name": "prod-kubeconfig", "labels": {CLUSTER_NAME: "prod"}},
-            "type": "cluster.x-k8s.io/secret",
-            "data": {"value": encoded(await manager.kubeconfig_of(east))},
-        }
-        await scene.client.create(secrets, body)
+        await scene.client.create(secrets, capi_secret("prod", await manager.kubeconfig_of(east), region="eu"))
         await until(lambda: workers_up(manager), lambda up: up == 1)
-        selected = {"worker-selector": f"{CLUSTER_NAME}=prod"}
+        selected = {"worker-selector": f"{CLUSTER_NAME}=prod,region=eu,name=prod"}
         await scene.client.create(scene.jobs(), job("first", manager.managed_by, annotations=selected))
         assert placed_on(await scene.source_until("first", is_complete)) == "prod"
 
@@ -95,26 +44,63 @@ async def test_secrets_of_cluster_api_and_profiles_are_workers(
         kubeconfig = yaml.safe_load(await manager.kubeconfig_of(west))
         token = {"token": encoded(kubeconfig["users"][0]["user"]["token"].encode())}
         own = f"/api/v1/namespaces/{manager.namespace}/secrets"
-        named = {"name": "fleet-token", "annotations": {"jobmirror.io/for-cluster-profiles": "fleet"}}
+        named = {"name": "fleet-token", "annotations": {names.FOR_CLUSTER_PROFILES: "fleet"}}
         await scene.client.create(own, {"metadata": named, "data": token})
-        profiles = CLUSTER_PROFILES.path(namespace)
-        await until(
-            lambda: _created(scene.client, profiles, profile_of("fleet", kubeconfig, "fleet-token")), lambda done: done
-        )
+        says = {
+            "properties": [{"name": "topology.example/zone", "value": "b"}],
+            "version": {"kubernetes": "1.36.3"},
+        }
+        body = profile("fleet", SECRET_READER, kubeconfig, {"clusterName": "fleet-token"}, **says)
+        await create_profile(scene.client, namespace, body)
         await until(lambda: workers_up(manager), lambda up: up == 2)
-        selected = {"worker-selector": "region=asia,topology.example/zone=b,name=fleet"}
+        selected = {"worker-selector": "region=asia,topology.example/zone=b,kubernetes-version=1.36.3,name=fleet"}
         await scene.client.create(scene.jobs(), job("second", manager.managed_by, annotations=selected))
         assert placed_on(await scene.source_until("second", is_complete)) == "fleet"
+        # Labels and properties are followed: nobody has the old value any more.
+        await scene.client.merge(
+            f"{CLUSTER_PROFILES.path(namespace)}/fleet",
+            {"status": {"properties": [{"name": "topology.example/zone", "value": "c"}]}},
+        )
+        await scene.until_jobs_wait(manager.managed_by, "fleet", selected)
+        selected = {"worker-selector": "topology.example/zone=c"}
+        await scene.client.create(scene.jobs(), job("third", manager.managed_by, annotations=selected))
+        assert placed_on(await scene.source_until("third", is_complete)) == "fleet"
 
-        await scene.client.delete(f"{profiles}/fleet")
+        await scene.client.delete(f"{CLUSTER_PROFILES.path(namespace)}/fleet")
         await until(lambda: workers_up(manager), lambda up: up == 1)
         assert placed_on(await scene.source_until("second", is_complete)) == "fleet"
 
 
-async def _created(client: Client, profiles: str, body: Json) -> bool:
-    """Whether it is there: a definition takes a moment to be served."""
-    try:
-        await client.create(profiles, body)
-    except StatusError as error:
-        return error.reason == "AlreadyExists"
-    return True
+async def test_client_certificates_reach_declared_workers(
+    management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+) -> None:
+    """As Cluster API's kubeconfigs have them: in a Secret of another namespace, and in one that a profile names."""
+    namespace = scene.namespace
+    secrets = f"/api/v1/namespaces/{namespace}/secrets"
+    administrators = ["system:masters"]
+    async with ManagerProcess.start(management, settings=settings_for(namespace)) as manager:
+        kubeconfig = east.kubeconfig_for("kubernetes-admin", groups=administrators).read_bytes()
+        assert b"client-certificate-data" in kubeconfig
+        await scene.client.create(secrets, capi_secret("prod", kubeconfig))
+        await until(lambda: workers_up(manager), lambda up: up == 1)
+
+        await define_profiles(scene.client)
+        content = west.kubeconfig_for("kubernetes-admin", groups=administrators).read_bytes()
+        await scene.client.create(secrets, {"metadata": {"name": "kube"}, "data": {"config": encoded(content)}})
+        named = {"name": "kube", "namespace": namespace, "key": "config"}
+        await create_profile(
+            scene.client, namespace, profile("fleet", KUBECONFIG_READER, yaml.safe_load(content), named)
+        )
+        await until(lambda: workers_up(manager), lambda up: up == 2)
+        for worker in ("prod", "fleet"):
+            selected = {"worker-selector": f"name={worker}"}
+            await scene.client.create(scene.jobs(), job(worker, manager.managed_by, annotations=selected))
+            assert placed_on(await scene.source_until(worker, is_complete)) == worker
+
+        # Another certificate in the Secret is used from then on; a broken one is a loss.
+        fresh = east.kubeconfig_for("kubernetes-admin-2", groups=administrators).read_bytes()
+        path = f"{secrets}/prod-kubeconfig"
+        await scene.client.merge(path, {"data": {"value": encoded(b"no kubeconfig")}})
+        await until(lambda: workers_up(manager), lambda up: up == 1)
+        await scene.client.merge(path, {"data": {"value": encoded(fresh)}})
+        await until(lambda: workers_up(manager), lambda up: up == 2)

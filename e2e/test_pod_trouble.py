@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import time
 
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, job, runs
 from e2e.manager import ManagerProcess
+from e2e.shipped_life import PULLING, WATCHING, failed_mount, is_obstructed_by, unscheduled
 
-WATCHING = {"workers": {"watchPods": "labelled"}}
-IMAGE = {"phase": "Pending", "containerStatuses": [{
-    "name": "main", "image": "nope:1", "imageID": "", "ready": False, "restartCount": 0,
-    "state": {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "nope:1"'}},
-}]}  # fmt: skip
-
-
-def says(reason: str) -> Callable[[Json | None], bool]:
-    return lambda found: reason_of(found) == reason
-
-
-def reason_of(found: Json | None) -> str | None:
-    listed: list[Any] = ((found or {}).get("status") or {}).get("conditions") or []
-    return next((one["reason"] for one in listed if one["type"] == "jobmirror.io/Progressing"), None)
+SOON_SECONDS = 1.0
+"""From what a kubelet writes to what the source says."""
 
 
 async def test_pods_that_admission_forbids_are_told_until_it_does_not(
@@ -38,38 +26,47 @@ async def test_pods_that_admission_forbids_are_told_until_it_does_not(
     ):
         await client.merge(namespace, {"metadata": {"labels": {enforce: "restricted"}}})
         await scene.create(job("train", manager.managed_by, run_for="never"))
-        told = await scene.source_until("train", says("PodsForbidden"))
+        told = await scene.source_until("train", is_obstructed_by("PodsForbidden"))
         (message,) = [one["message"] for one in told["status"]["conditions"] if one["type"].endswith("/Progressing")]
         assert message.startswith("worker east: pods cannot be created: violates PodSecurity")
         assert (await scene.event("train", "PodsForbidden"))["type"] == "Warning"
 
         await client.merge(namespace, {"metadata": {"labels": {enforce: None}}})
         await scene.source_until("train", runs())
-        await scene.source_until("train", says_nothing)
+        await scene.source_until("train", is_obstructed_by(None))
 
 
-async def test_what_a_kubelet_says_of_an_image_is_told(
+async def test_what_a_kubelet_says_is_told_within_a_second_and_for_as_long_as_it_is_so(
     management: ControlPlane, east: ControlPlane, scene: Scene
 ) -> None:
-    """The pod waits for a scheduler that does not exist, so that this test is its kubelet."""
-    body = job("train", "", run_for="never")
-    body["spec"]["template"]["spec"]["schedulerName"] = "nobody"
+    """The pods wait for a scheduler that does not exist, so that this test is their kubelet."""
+    names = [f"train-{number}" for number in range(6)]
+    core = f"/api/v1/namespaces/{scene.namespace}"
     async with (
         east.client() as client,
         ManagerProcess.start(management, {"east": east}, settings=WATCHING) as manager,
     ):
-        body["spec"]["managedBy"] = manager.managed_by
-        await scene.create(body)
-        await scene.source_until("train", lambda found: bool((found or {}).get("status", {}).get("active")))
-        (pod,) = await scene.pods("east", "train")
-        assert pod["metadata"]["labels"]["jobmirror.io/source-uid"]
-        path = f"/api/v1/namespaces/{scene.namespace}/pods/{pod['metadata']['name']}/status"
-        await client.merge(path, {"status": IMAGE})
-        await scene.source_until("train", says("ImagePullBackOff"))
-        running = {"phase": "Running", "containerStatuses": None}
-        await client.merge(path, {"status": running})
-        await scene.source_until("train", says_nothing)
+        await scene.create(*(unscheduled(name, manager.managed_by) for name in names))
+        pods: dict[str, Json] = {}
+        for name in names:
+            await scene.source_until(name, lambda found: bool((found or {}).get("status", {}).get("active")))
+            (pods[name],) = await scene.pods("east", name)
+            assert pods[name]["metadata"]["labels"]["jobmirror.io/source-uid"]
 
+        seconds = []
+        for number, name in enumerate(names):
+            began = time.perf_counter()
+            if number % 2:
+                await client.create(f"{core}/events", failed_mount(pods[name]))
+            else:
+                await client.merge(f"{core}/pods/{pods[name]['metadata']['name']}/status", {"status": PULLING})
+            await scene.source_until(name, is_obstructed_by("FailedMount" if number % 2 else "ImagePullBackOff"))
+            seconds.append(time.perf_counter() - began)
+        print("seconds until it was told:", *(f"{one:.3f}" for one in seconds))
+        assert sorted(seconds)[len(seconds) // 2] < SOON_SECONDS
 
-def says_nothing(found: Json | None) -> bool:
-    return found is not None and reason_of(found) is None
+        running = {"status": {"phase": "Running", "containerStatuses": None}}
+        for name in names:
+            await client.merge(f"{core}/pods/{pods[name]['metadata']['name']}/status", running)
+        for name in names:
+            await scene.source_until(name, is_obstructed_by(None))

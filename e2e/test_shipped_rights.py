@@ -8,11 +8,20 @@ the Roles for tokens are in ``test_token_renewal_live``, which waits for no rene
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 import pytest
 
 from e2e import shipped, shipped_life
+from e2e.controlplane.client import Json
+from e2e.declared_life import (
+    cluster_profiles,
+    define_profiles,
+    place_of,
+    profiles_life,
+    secret_sources,
+    secrets_life,
+)
 from e2e.job_controller import GANG_GATES, Flags, WithKubeconfig
 from e2e.jobs import Scene, job, until
 from e2e.manager import ManagerProcess
@@ -23,8 +32,10 @@ from mirror.model import names
 pytestmark = [pytest.mark.usefixtures("binaries"), pytest.mark.controlplane]
 
 
-def granted(*files: str, manager: ManagerProcess, chosen: Iterable[str] = ()) -> Iterator[Permission]:
-    return shipped.rights(shipped.read(*files, namespace=manager.namespace, chosen=chosen))
+def granted(*files: str, manager: ManagerProcess, chosen: Iterable[str] = (), **others: str) -> Iterator[Permission]:
+    """``others``: the namespaces that stand for the files' examples."""
+    there = {example: [namespace] for example, namespace in others.items()}
+    return shipped.rights(shipped.read(*files, namespace=manager.namespace, chosen=chosen, others=there))
 
 
 @pytest.mark.parametrize("is_everywhere", [True, False], ids=["all namespaces", "chosen namespaces"])
@@ -106,6 +117,67 @@ async def test_what_goes_along_uses_every_right_that_comes_with_it() -> None:
     assert shipped.spare(given_east, on_east, user) == set()
 
 
+async def test_watching_pods_uses_every_right_that_comes_with_it() -> None:
+    """Each is needed for something that a person sees: the reason on a Job."""
+    async with shipped_life.old_clusters() as (management, east):
+        scene = Scene(management, {"east": east}, f"team-{uuid.uuid4().hex[:6]}")
+        await scene.make_namespace()
+        await scene.make_namespace("east")
+        settings = shipped_life.WATCHING
+        async with ManagerProcess.start(management, {"east": east}, settings=settings) as manager:
+            await shipped_life.pods_life(manager, scene)
+            given = set(granted("worker-pods", manager=manager))
+            await manager.stop()
+            entries = await east.audit_entries()
+            user = user_of(manager.namespace)
+        await scene.close()
+
+    assert {str(right) for right in given} == {"get pods", "list pods", "watch pods", "watch events"}
+    assert shipped.refused(entries) == []
+    assert shipped.spare(given, entries, user) == set()
+
+
+@pytest.mark.parametrize(
+    ("settings", "living", "file", "example", "count"),
+    [
+        (secret_sources, secrets_life, "management-secret-sources", "clusters", 3),
+        (cluster_profiles, profiles_life, "management-cluster-profiles", "fleet", 6),
+    ],
+    ids=["Secrets of others", "ClusterProfiles"],
+)
+async def test_declared_workers_use_every_right_that_comes_with_them(
+    settings: Callable[[str], Json],
+    living: Callable[[ManagerProcess, Scene], Awaitable[None]],
+    file: str,
+    example: str,
+    count: int,
+) -> None:
+    """Where namespaces are chosen; else the right to say in events what is wrong is given for all of them already."""
+    name = f"team-{uuid.uuid4().hex[:6]}"
+    place = place_of(name)
+    async with shipped_life.old_clusters() as (management, east):
+        scene = Scene(management, {"east": east}, name)
+        await scene.make_namespace()
+        await scene.make_namespace("east")
+        await scene.client.create("/api/v1/namespaces", {"metadata": {"name": place}})
+        await define_profiles(scene.client)
+        wanted = {"namespaces": [name], **settings(place)}
+        wanted["workers"] = {**wanted["workers"], "renewTokens": False}
+        async with ManagerProcess.start(management, settings=wanted) as manager:
+            manager.expect_complaints(".")
+            await living(manager, scene)
+            given = set(granted(file, manager=manager, **{example: place}))
+            await manager.stop()
+            entries, on_east = await management.audit_entries(), await east.audit_entries()
+            user = user_of(manager.namespace)
+        await scene.close()
+
+    assert len(given) == count
+    assert shipped.refused(entries) == []
+    assert shipped.refused(on_east) == []
+    assert shipped.spare(given, entries, user) == set()
+
+
 async def test_the_job_controller_uses_every_right_and_lacks_none() -> None:
     """``update jobs/finalizers`` looks unused, and is what some distributions want before pods get a Job as owner."""
     async with shipped_life.strict_cluster() as cluster:
@@ -157,10 +229,6 @@ async def test_gang_scheduling_uses_every_right_that_comes_with_it() -> None:
     assert shipped.spare(gang, entries, user_of("robots")) == set()
 
 
-UNTRIED = {"management-secret-sources", "management-cluster-profiles", "worker-pods"}
-"""Used in ``test_declared_workers`` and ``test_pod_trouble``; whether each verb is missed alone has not been tried."""
-
-
 async def failed_creates(scene: Scene) -> list[str]:
     events = await scene.client.list(
         f"/api/v1/namespaces/{scene.namespace}/events", fieldSelector="reason=FailedCreate"
@@ -170,5 +238,5 @@ async def failed_creates(scene: Scene) -> list[str]:
 
 def test_every_file_of_rights_is_taken_apart_by_the_tool() -> None:
     """A new file in ``config/rbac`` needs a life in which it is used."""
-    files = {path.stem for path in shipped.RBAC.iterdir()} - UNTRIED
+    files = {path.stem for path in shipped.RBAC.iterdir()}
     assert sorted(file for way in WAYS for file in way.files) == sorted(files)

@@ -28,6 +28,14 @@ from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import ProgramEnded
+from e2e.declared_life import (
+    cluster_profiles,
+    define_profiles,
+    place_of,
+    profiles_life,
+    secret_sources,
+    secrets_life,
+)
 from e2e.job_controller import GANG_GATES, LEASE, Flags, WithKubeconfig
 from e2e.jobs import Scene
 from e2e.manager import Identity, ManagerProcess
@@ -36,6 +44,7 @@ from e2e.shipped_life import (
     COPYING,
     SERVING,
     USER,
+    WATCHING,
     chosen_settings,
     copying_life,
     held_life,
@@ -43,6 +52,7 @@ from e2e.shipped_life import (
     life_of_gangs,
     life_of_jobs,
     old_clusters,
+    pods_life,
     renewing_life,
     serving_life,
     strict_cluster,
@@ -105,13 +115,17 @@ class Way:
     live: Callable[[Trial], Awaitable[None]]
     has_chosen: bool = False
     """Whether the namespace of the Jobs is a chosen one."""
+    declares: str = ""
+    """The namespace of the files' example that stands for the one with declarations (``declared_life``)."""
 
     def trials(self, file: str, clusters: Sequence[Cluster]) -> Iterator[Trial]:
         """One for each right of a file."""
         for number in itertools.count():
             trial = Trial(clusters, self.files[file])
             chosen = [trial.namespace] if self.has_chosen else []
-            rights = list(shipped.rights(shipped.read(file, namespace=trial.identity.namespace, chosen=chosen)))
+            others = {self.declares: [place_of(trial.namespace)]} if self.declares else {}
+            objects = shipped.read(file, namespace=trial.identity.namespace, chosen=chosen, others=others)
+            rights = list(shipped.rights(objects))
             if number == len(rights):
                 return
             yield replace(trial, missing=rights[number])
@@ -171,6 +185,33 @@ def _managed(
                     await part(manager, scene)
             finally:
                 await manager.close()
+
+    return live
+
+
+def _declared(
+    settings: Callable[[str], Json], living: Callable[[ManagerProcess, Scene], Awaitable[None]]
+) -> Callable[[Trial], Awaitable[None]]:
+    """What a manager lives through whose workers others declare; nothing is given for all namespaces."""
+
+    async def live(trial: Trial) -> None:
+        management, place = trial.clusters[0], place_of(trial.namespace)
+        wanted = {"namespaces": [trial.namespace], **settings(place)}
+        wanted["workers"] = {**wanted["workers"], "renewTokens": False}
+        manager = Lacking(management, identity=trial.identity, settings=wanted)
+        manager.trial = trial
+        manager.expect_complaints(".")
+        async with _scene(trial, _WORKER, is_made_there=True) as scene:
+            await scene.client.create("/api/v1/namespaces", {"metadata": {"name": place}})
+            await define_profiles(scene.client)
+            try:
+                await manager.prepare()
+                manager.launch()
+                await manager.wait_until_ready()
+                await living(manager, scene)
+            finally:
+                await manager.close()
+                await scene.client.delete(f"/api/v1/namespaces/{place}")
 
     return live
 
@@ -244,6 +285,21 @@ WAYS = (
         {"management-tokens": _MANAGEMENT, "worker-tokens": _WORKER},
         old_clusters,
         _managed(lambda _: {}, renewing_life, renews=True),
+    ),
+    Way({"worker-pods": _WORKER}, old_clusters, _managed(lambda _: dict(WATCHING), pods_life)),
+    Way(
+        {"management-secret-sources": _MANAGEMENT},
+        old_clusters,
+        _declared(secret_sources, secrets_life),
+        has_chosen=True,
+        declares="clusters",
+    ),
+    Way(
+        {"management-cluster-profiles": _MANAGEMENT},
+        old_clusters,
+        _declared(cluster_profiles, profiles_life),
+        has_chosen=True,
+        declares="fleet",
     ),
     Way({"job-controller": _HERE}, _alone, _jobs_run),
     Way({"job-controller-gang": _HERE}, _alone_with_gangs, _gangs_run),
