@@ -51,6 +51,10 @@ class MirrorTransform(msgspec.Struct, frozen=True):
     dependencies: DependencyPolicy | None = None
     """What goes along (D27); None: nobody knows, since the manager's settings are not at hand."""
 
+    def pod_labels(self, source: Object) -> dict[str, str]:
+        """What pods of a source's mirror are found by, and whose they are; nothing where pods are not watched."""
+        return {names.ORIGIN: self.origin, names.SOURCE_UID: source.metadata.uid} if self.label_pods else {}
+
 
 class StatusSummary(msgspec.Struct, frozen=True):
     """What indexes and routes need of a status."""
@@ -280,7 +284,10 @@ class Kind(Protocol):
     # -- the mirror ----------------------------------------------------------------------------------------------------
 
     def mirror_body(self, source: Object, *, namespace: str, transform: MirrorTransform) -> dict[str, Json]:
-        """The whole mirror of a source, as it is created (D4)."""
+        """The whole mirror of a source, as it is created (D4).
+
+        Each of its pod templates has ``transform.pod_labels``: that is all that watching pods asks of a kind (D22).
+        """
         ...
 
     def is_as_sent(self, body: Mapping[str, Json], created: Object) -> bool:

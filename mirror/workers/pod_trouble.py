@@ -21,6 +21,9 @@ LONGEST_TEXT = 200
 LONGEST_NAME = 100
 """Characters of a container's name, or of an image."""
 
+LONGEST_KEY = 253
+"""Characters of whatever else is kept of an object: no name or uid that an API server gives has more."""
+
 _WAITS: dict[str, Reason] = {
     "ErrImagePull": Reason.IMAGE_PULL_BACK_OFF,
     "ImagePullBackOff": Reason.IMAGE_PULL_BACK_OFF,
@@ -119,17 +122,24 @@ def condensed(pod: Object) -> Object | None:
     trouble = trouble_of(bytes(pod.status))
     if trouble is None:
         return None
-    metadata = pod.metadata
+    metadata, source = pod.metadata, pod.labels[names.SOURCE_UID]
+    if not is_short(metadata.name, metadata.namespace, metadata.uid, metadata.resource_version, source):
+        return None
     return Object(
         Meta(
             name=metadata.name,
             namespace=metadata.namespace,
             uid=metadata.uid,
             resource_version=metadata.resource_version,
-            labels={names.SOURCE_UID: pod.labels[names.SOURCE_UID]},
+            labels={names.SOURCE_UID: source},
         ),
         status=msgspec.Raw(msgspec.json.encode(trouble)),
     )
+
+
+def is_short(*texts: str) -> bool:
+    """Whether these are names, uids and versions as API servers give them (D29)."""
+    return all(len(text) <= LONGEST_KEY for text in texts)
 
 
 def stored_trouble(kept: Object) -> Trouble:

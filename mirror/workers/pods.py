@@ -19,6 +19,7 @@ from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import Forbidden, KubeError, NotFound
 from mirror.kube.objects import Object
+from mirror.kube.requests import Rank
 from mirror.kube.resources import PODS
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
@@ -44,6 +45,8 @@ NEWEST_SECONDS = 600.0
 """A warning that has not been repeated for so long is over: controllers and kubelets repeat theirs more often."""
 LOOKS_WAITING = 100
 """So many pods wait to be asked for whose they are; more warnings about unknown ones are left out."""
+MOST_OTHERS = 5_000
+"""Of pods that are not ours so many are remembered, so that each is asked for once, however often it is warned of."""
 BY_SOURCE = "source"
 
 
@@ -75,7 +78,8 @@ class PodWatches:
     """Which pods of which source are in trouble.
 
     Invariants: ``_store`` holds pods in trouble only, ``MOST_PODS`` at most; ``_notes`` holds warnings by the uid of
-    what they are about, ``MOST_WARNINGS`` at most, and ``_noted`` the same uids by source.
+    what they are about, ``MOST_WARNINGS`` at most, and ``_noted`` the same uids by source. ``_others`` holds uids of
+    pods that are not ours, ``MOST_OTHERS`` at most.
     """
 
     def __init__(self, host: PodHost, *, log: Log) -> None:
@@ -84,6 +88,7 @@ class PodWatches:
         self._store = Store({BY_SOURCE: lambda pod: (pod.labels[names.SOURCE_UID],)})
         self._notes: OrderedDict[str, _Note] = OrderedDict()
         self._noted: dict[str, set[str]] = {}
+        self._others: OrderedDict[str, None] = OrderedDict()
         self._condensed: tuple[Object | None, Object | None] = (None, None)
         self._unknown: asyncio.Queue[Warned] = asyncio.Queue(LOOKS_WAITING)
         self._is_refused = False
@@ -157,6 +162,8 @@ class PodWatches:
         if warned.seconds_ago(self._host.clock.now()) > NEWEST_SECONDS:
             return
         about = warned.about
+        if about.uid in self._others or not pod_trouble.is_short(about.uid, about.name, about.namespace):
+            return
         if about.kind == "Pod" and warned.reason in pod_trouble.EVENTS:
             known = self._notes.get(about.uid)
             if known is not None:
@@ -180,8 +187,10 @@ class PodWatches:
             warned = await self._unknown.get()
             about = warned.about
             try:
-                pod = await client().send_object(requests.get(PODS, about.name, namespace=about.namespace))
+                request = requests.get(PODS, about.name, namespace=about.namespace)
+                pod = await client().send_object(request.in_line(Rank.LAST))  # after all that mirrors need
             except NotFound:
+                self._pass_over(about.uid)
                 continue
             except KubeError as error:
                 self._log.debug("pod not read", error=error)
@@ -189,8 +198,16 @@ class PodWatches:
                 continue
             is_ours = pod.metadata.uid == about.uid and pod.labels.get(names.ORIGIN) == self._host.origin
             source = pod.labels.get(names.SOURCE_UID) if is_ours else None
-            if source and b'"phase":"Pending"' in bytes(pod.status):
+            if source is None:
+                self._pass_over(about.uid)
+            elif source and pod_trouble.is_short(source) and b'"phase":"Pending"' in bytes(pod.status):
                 self._note_pod(source, warned)
+
+    def _pass_over(self, uid: str) -> None:
+        """Not ours, or gone: what is warned of it from now on is of no interest."""
+        self._others[uid] = None
+        if len(self._others) > MOST_OTHERS:
+            self._others.popitem(last=False)
 
     def _note(self, uid: str, note: _Note) -> None:
         before = self._notes.pop(uid, None)

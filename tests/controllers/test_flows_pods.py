@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from doubles.drills import DRILLS, KINDS, definition, drill
 from doubles.jobs import Body, job
 from doubles.refusals import forbidden
 from doubles.world import WAITING, RunningManager, World, manager_of, two_workers
@@ -220,6 +222,36 @@ async def test_a_mirror_that_gets_no_pods_is_told_and_touched() -> None:
         touched = server.get("jobs", "train", "default")["metadata"]["annotations"]
         await manager.settle(7200)
         assert server.get("jobs", "train", "default")["metadata"]["annotations"] == touched
+
+
+async def test_pods_of_another_kind_are_told_by_the_labels_of_its_template() -> None:
+    """Whatever makes them, their names and their kind's own labels (D24); its own warnings are found by its uid."""
+    world = World()
+    world.add_worker("east")
+    east, here = world.workers["east"].server, world.management.server
+    for server in (here, east):
+        server.put("customresourcedefinitions", definition())
+    await asyncio.sleep(1)
+    async with manager_of(world, kinds=KINDS, **watching(world.origin)) as manager:
+        here.put(DRILLS.plural, drill())
+        await manager.settle(2)
+        mirror = east.get(DRILLS.plural, "train")
+        labels = mirror["spec"]["template"]["metadata"]["labels"]
+        east.put("pods", {"metadata": {"name": "p", "namespace": "default", "labels": labels}, "spec": SPEC})
+        set_status(world, "p", PULLING)
+        await manager.settle(1)
+
+        def why() -> list[tuple[str, str]]:
+            listed = here.get(DRILLS.plural, "train")["status"]["conditions"]
+            return [(one["reason"], one["message"]) for one in listed if one["type"] == names.PROGRESSING]
+
+        assert why() == [("ImagePullBackOff", "worker east: pod p: container main: image nope:1: not found")]
+        set_status(world, "p", RUNS)
+        await manager.settle(11)
+        assert why() == []
+        warn(world, mirror, DRILLS.kind, "FailedCreate", "Error creating: exceeded quota: few")
+        await manager.settle(11)
+        assert why() == [("QuotaExceeded", "worker east: pods cannot be created: exceeded quota: few")]
 
 
 async def test_a_refusal_to_watch_pods_loses_no_worker() -> None:

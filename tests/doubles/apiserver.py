@@ -29,7 +29,7 @@ from mirror.runtime.clock import Clock
 Body = dict[str, Any]
 
 HOME = "jobmirror-system"
-_PREFERRED = ("", "batch", "coordination.k8s.io", "apiextensions.k8s.io", "multicluster.x-k8s.io")
+_PREFERRED = ("", "batch", "coordination.k8s.io", "apiextensions.k8s.io", "multicluster.x-k8s.io", "example.com")
 """Groups in which a plural is looked for."""
 
 

@@ -196,6 +196,8 @@ class Drill:
     def mirror_body(self, source: Object, *, namespace: str, transform: MirrorTransform) -> Json:
         spec = source.spec_dict()
         spec["run"] = {"paused": False, **{key: value for key, value in spec["run"].items() if key != "managedBy"}}
+        if pod_labels := transform.pod_labels(source):
+            spec["template"] = {**(spec.get("template") or {}), "metadata": {"labels": pod_labels}}
         labels = {**source.labels, names.ORIGIN: transform.origin, names.SOURCE_UID: source.metadata.uid}
         metadata = {"name": source.metadata.name, "namespace": namespace, "labels": labels}
         return {"apiVersion": DRILLS.api_version, "kind": DRILLS.kind, "metadata": metadata, "spec": spec}

@@ -52,8 +52,7 @@ def mirror_body(source: Object, *, namespace: str, transform: MirrorTransform) -
         spec.pop(key, None)
     template_metadata = read(spec, ("template", "metadata")) or {}
     labels = without(template_metadata.get("labels"), lambda key: key in GENERATED_LABELS - keep)
-    if transform.label_pods:
-        labels |= {names.ORIGIN: transform.origin, names.SOURCE_UID: source.metadata.uid}
+    labels |= transform.pod_labels(source)
     spec["template"] = {
         **(spec.get("template") or {}),
         "metadata": {key: template_metadata[key] for key in ("annotations",) if template_metadata.get(key)}

@@ -1,0 +1,161 @@
+"""What a worker says of pods is bounded in number, bytes and time, whatever it says (D12, D29)."""
+
+from __future__ import annotations
+
+import asyncio
+import tracemalloc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from doubles.jobs import job
+from doubles.world import RunningManager, World, manager_of
+
+from mirror.kinds.base import MirrorTransform
+from mirror.kube.objects import decode_object
+from mirror.model import names
+from mirror.workers import pods as watching
+from mirror.workers.pod_events import LONGEST_LINE, Warned, decode_warning
+from mirror.workers.pod_trouble import condensed
+from mirror.workers.pods import MOST_OTHERS, MOST_WARNINGS, PodWatches
+
+pytestmark = pytest.mark.looptime
+
+SPEC = {"containers": [{"name": "main", "image": "nope:1"}]}
+MIB = 2**20
+
+
+@asynccontextmanager
+async def watched() -> AsyncIterator[tuple[World, RunningManager, PodWatches]]:
+    world = World()
+    world.add_worker("east")
+    async with manager_of(world, transform=MirrorTransform(world.origin, label_pods=True)) as manager:
+        world.create(job())
+        await manager.settle()
+        world.controller("east").start("train")
+        await manager.settle()
+        pods = manager.registry.workers["east"].pods
+        assert pods is not None
+        yield world, manager, pods
+
+
+def waits(reason: str, message: str = "") -> dict[str, Any]:
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {"phase": "Pending", "containerStatuses": [{"name": "main", "image": "nope:1", "state": state}]}
+
+
+def put_pod(world: World, name: str, status: dict[str, Any]) -> dict[str, Any]:
+    mirror = world.mirror("east")
+    assert mirror is not None
+    labels = mirror["spec"]["template"]["metadata"]["labels"]
+    server = world.workers["east"].server
+    made = server.put("pods", {"metadata": {"name": name, "namespace": "default", "labels": labels}, "spec": SPEC})
+    server.edit("pods", name, lambda body: body.update(status=status))
+    return made
+
+
+def warning(number: int, message: str = "no", *, name: str = "", reason: str = "FailedMount") -> Warned:
+    """About a pod that nobody knows."""
+    about = {"kind": "Pod", "namespace": "default", "name": name or f"p{number}", "uid": f"u{number}"}
+    event = {"involvedObject": about, "reason": reason, "message": message}
+    found = decode_warning(msgspec.json.encode({"type": "ADDED", "object": event}))
+    assert found is not None
+    return found
+
+
+async def test_reasons_that_change_each_second_are_written_and_told_every_ten() -> None:
+    """A Job's text changes at most every ten seconds (D21); an event goes with a change of its reason alone."""
+    async with watched() as (world, manager, _):
+        put_pod(world, "p", waits("ErrImagePull"))
+        await manager.settle(11)
+        before = world.writes()
+        server = world.workers["east"].server
+        for second in range(200):
+            reason = ("CreateContainerConfigError", "CrashLoopBackOff", "ErrImagePull")[second % 3]
+            text = waits(reason, f"{second}" * 5000)
+            server.edit("pods", "p", lambda body, text=text: body.update(status=text))
+            await manager.settle(1)
+        assert world.writes() - before <= 2 * 200 / 10
+        told = [one for one in world.events() if one != "Mirrored"]
+        assert len(told) <= 1 + 200 / 10
+        source = world.source()
+        assert len(msgspec.json.encode(source)) < 8192
+
+
+async def test_a_flood_of_warnings_keeps_a_bounded_number_and_asks_for_few_pods() -> None:
+    """What is not known is asked for one by one, a hundred wait, and the rest is left out."""
+    async with watched() as (world, manager, pods):
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            for number in range(100_000):
+                pods._on_warning(warning(number, "x" * 1000))
+            grown = tracemalloc.get_traced_memory()[0] - before
+        finally:
+            tracemalloc.stop()
+        assert grown < MIB
+        sent = len(world.workers["east"].sent)
+        await manager.settle(30)
+        assert len([one for one in world.workers["east"].sent[sent:] if "/pods/" in one.path]) <= 100
+        assert len(pods._notes) == 0
+        # Each is remembered as somebody else's, and never asked for again.
+        sent = len(world.workers["east"].sent)
+        for _ in range(1000):
+            pods._on_warning(warning(7))
+        await manager.settle(30)
+        assert not [one for one in world.workers["east"].sent[sent:] if "/pods/" in one.path]
+        assert len(pods._others) <= MOST_OTHERS
+        world.create(job("another"))
+        await manager.settle()
+        assert world.mirrors("another") == ["east"]
+
+
+async def test_warnings_about_our_own_pods_are_kept_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest give way, and nothing is left of them."""
+    monkeypatch.setattr(watching, "MOST_WARNINGS", 50)
+    async with watched() as (world, manager, pods):
+        assert MOST_WARNINGS == 5_000
+        uid = world.source()["metadata"]["uid"]
+        for number in range(500):
+            pods._note_pod(uid, warning(number, f"{number}" * 1000))
+        assert len(pods._notes) == 50
+        assert len(pods._noted[uid]) == 50
+        await manager.settle(700)
+        assert pods.obstruction_of(uid, "default", is_stalled=True) is None
+
+
+async def test_pods_in_trouble_are_kept_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those beyond it are not kept, and mirroring goes on."""
+    monkeypatch.setattr(watching, "MOST_PODS", 20)
+    async with watched() as (world, manager, pods):
+        for number in range(60):
+            put_pod(world, f"p{number:02}", waits("ErrImagePull"))
+        await manager.settle(11)
+        assert len(pods._store) == 20
+        world.create(job("another"))
+        await manager.settle()
+        assert world.mirrors("another") == ["east"]
+
+
+async def test_names_that_no_server_gives_are_not_kept() -> None:
+    """A uid of 60 KB, 5,000 times, would be 300 MB."""
+    async with watched() as (world, manager, pods):
+        pods._on_warning(warning(1, name="n" * 60_000))
+        await asyncio.sleep(0)
+        assert pods._unknown.empty()
+        uid = world.source()["metadata"]["uid"]
+        for field in ("name", "namespace", "uid", "resourceVersion"):
+            metadata = {"name": "p", "namespace": "default", "uid": "1", "labels": {names.SOURCE_UID: uid}}
+            body = {"metadata": {**metadata, field: "x" * 1000}, "status": waits("ErrImagePull")}
+            assert condensed(decode_object(msgspec.json.encode(body))) is None
+        await manager.settle(1)
+
+
+def test_lines_that_are_too_long_are_not_decoded() -> None:
+    """Nor is what is no event."""
+    event = {"involvedObject": {"kind": "Pod"}, "reason": "FailedMount", "message": "x" * LONGEST_LINE}
+    assert decode_warning(msgspec.json.encode({"type": "ADDED", "object": event})) is None
+    for line in (b'{"involvedObject"', b'{"type":"ADDED","object":{"involvedObject":7}}', b"\xff" * 100):
+        assert decode_warning(line) is None
