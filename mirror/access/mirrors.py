@@ -209,10 +209,14 @@ class Mirrors:
             StatusError: it failed.
             NotFound: as it is; what that means depends.
         """
+        return await self.send(mirror.worker, request, person, doing)
+
+    async def send(self, worker: Worker, request: Request, person: Person, doing: str) -> bytes:
+        """Send one request to a worker; bounds and errors as for ``_send``."""
         bounds = self._bounds
         request = replace(request, deadline_seconds=bounds.answer_seconds, most_bytes=bounds.list_bytes)
-        async with self.asking(mirror.worker, doing):
-            return await mirror.worker.client.send(request.in_line(Rank.LAST, person.name))
+        async with self.asking(worker, doing):
+            return await worker.client.send(request.in_line(Rank.LAST, person.name))
 
     @asynccontextmanager
     async def asking(self, worker: Worker, doing: str) -> AsyncIterator[None]:

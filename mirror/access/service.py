@@ -19,6 +19,7 @@ from mirror.access.answers import Answer, StatusError, no_source, refusal, whole
 from mirror.access.bounds import Bounds
 from mirror.access.comparing import Comparing
 from mirror.access.logs import Cut, Logs, Out
+from mirror.access.looking import Looking
 from mirror.access.mirrors import Mirror, Mirrors
 from mirror.access.request_parsing import Asked, Question
 from mirror.access.reviews import Person, Reviews
@@ -97,6 +98,7 @@ class Access:
         self._reviews = Reviews(around.management)
         self._mirrors = Mirrors(around.sources, around.registry, origin=around.transform.origin, bounds=self._bounds)
         self._logs = Logs(self._mirrors, self._bounds)
+        self._looking = Looking(self._mirrors, self._reviews)
         self._comparing = Comparing()
         now = asyncio.get_running_loop().time
         self._lists = Limiter(LISTS_A_SECOND, LISTS_AT_ONCE, now)
@@ -188,7 +190,7 @@ class Access:
                 events = [event.shown() for event in found]
                 return {"kind": "EventList", "apiVersion": "v1", "metadata": {}, "items": events, "isCut": is_cut}
             case "diff":
-                return await self._differences(kind, self._source(kind, question))
+                return await self._differences(kind, self._source(kind, question), person)
         return self._job(kind, question)
 
     def _source(self, kind: Kind, question: Question) -> Object:
@@ -218,7 +220,7 @@ class Access:
         waiting = "" if found.is_finished else found.because
         return {"job": found, "timeline": known.timeline(key), "waiting": waiting, "lacks": dict(obstacles)}
 
-    async def _differences(self, kind: Kind, source: Object) -> object:
+    async def _differences(self, kind: Kind, source: Object, person: Person) -> object:
         around = self._around
         name = kind.summary(source).placed
         if name is None:
@@ -233,7 +235,9 @@ class Access:
             ),
             size_of(source) + size_of(mirror.found),
         )
-        return {"worker": name, "mirror": mirror.uid, "report": report}
+        wanted = kind.requirements(source)
+        there = await self._looking.look([mirror.worker], source.metadata.namespace, wanted, person)
+        return {"worker": name, "mirror": mirror.uid, "report": report, "onWorker": there}
 
     async def _about_draft(self, reply: Reply, person: Person, line: _Line) -> object:
         body = await reply.body(self._bounds.draft_bytes)
@@ -242,12 +246,14 @@ class Access:
         await self._require(person, [_right("create", kind, draft.metadata.namespace)])
         self._take_turn()
         report = await self._comparing.run(lambda: self._before(kind, draft), size_of(draft))
-        return {
-            "worker": "",
-            "mirror": "",
-            "report": report,
-            "lacks": dict(self._around.obstacles_of_draft(kind, draft)),
-        }
+        lacks = dict(self._around.obstacles_of_draft(kind, draft))
+        eligible = [
+            worker
+            for name, worker in sorted(self._around.registry.workers.items())
+            if worker.is_reachable and name not in lacks and "" not in lacks
+        ]
+        there = await self._looking.look(eligible, draft.metadata.namespace, kind.requirements(draft), person)
+        return {"worker": "", "mirror": "", "report": report, "lacks": lacks, "onWorker": there}
 
     def _before(self, kind: Kind, source: Object) -> Report:
         around = self._around

@@ -306,6 +306,10 @@ class Kind(Protocol):
         """What the pod templates of a source refer to in its namespace (D27)."""
         ...
 
+    def requirements(self, source: Object) -> tuple[Reference, ...]:
+        """Everything that its pods name and a worker has to have: ``references``, and what never goes along."""
+        ...
+
     def claim_operations(self, found: Object, managed_by: str) -> Sequence[Mapping[str, Any]]:
         """The JSON Patch that makes a new object ours, and suspends it unless it is suspended (D16)."""
         ...

@@ -25,6 +25,7 @@ _SECRET_REFS = (
 )
 """Volumes that name a Secret of the pod's namespace, and where."""
 IMAGE_PULL_SECRETS = "imagePullSecrets"
+PRIORITY_CLASS, RUNTIME_CLASS, VOLUME_CLAIM = "PriorityClass", "RuntimeClass", "PersistentVolumeClaim"
 
 Json = Mapping[str, object]
 
@@ -47,6 +48,18 @@ def pod_references(pod: Json, path: str) -> Iterator[Reference]:
         for one in items(pod.get(field)):
             container = mapping(one)
             yield from _of_container(container, f"{path}.{field}[{text(container.get('name'))}]")
+
+
+def pod_requirements(pod: Json, path: str) -> Iterator[Reference]:
+    """What else a pod's spec names that never goes along: a worker has it, or the pods do not run."""
+    for field, kind in (("priorityClassName", PRIORITY_CLASS), ("runtimeClassName", RUNTIME_CLASS)):
+        name = text(pod.get(field))
+        if name and not name.startswith("system-"):
+            yield Reference(kind, name, f"{path}.{field}")
+    for one in items(pod.get("volumes")):
+        volume = mapping(one)
+        if name := text(mapping(volume.get("persistentVolumeClaim")).get("claimName")):
+            yield Reference(VOLUME_CLAIM, name, f"{path}.volumes[{text(volume.get('name'))}].persistentVolumeClaim")
 
 
 def _of_volume(volume: Json, path: str) -> Iterator[Reference]:

@@ -65,13 +65,21 @@ _MARKS = (b'"waiting"', b'"Failed"', b'"Unschedulable"', b'"SchedulingGated"')
 _IMAGE_ERROR = re.compile(r"^Back-off pulling image \"[^\"]*\"(?:: Err\w+: (?P<why>.*))?", re.DOTALL)
 
 
-class Trouble(msgspec.Struct, frozen=True, gc=False):
-    """Why a pod does not run; stored as the status of what is kept of it."""
+class Trouble(msgspec.Struct, frozen=True, gc=False, array_like=True, omit_defaults=True):
+    """Why a pod does not run."""
 
     reason: str
     text: str
     has_failed: bool = False
     """The pod is over; its Job may have another one by now."""
+
+
+class _Kept(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Stored as the status of what is kept of a pod; labels would take more bytes than all the rest of it."""
+
+    source: str
+    """The uid of its source."""
+    trouble: Trouble
 
 
 class _Waiting(msgspec.Struct, gc=False):
@@ -112,7 +120,7 @@ class _Status(msgspec.Struct, gc=False, rename="camel"):
 
 
 _status = msgspec.json.Decoder(_Status | None)
-_trouble = msgspec.json.Decoder(Trouble)
+_kept = msgspec.json.Decoder(_Kept)
 
 
 def condensed(pod: Object) -> Object | None:
@@ -131,9 +139,8 @@ def condensed(pod: Object) -> Object | None:
             namespace=metadata.namespace,
             uid=metadata.uid,
             resource_version=metadata.resource_version,
-            labels={names.SOURCE_UID: source},
         ),
-        status=msgspec.Raw(msgspec.json.encode(trouble)),
+        status=msgspec.Raw(msgspec.json.encode(_Kept(source, trouble))),
     )
 
 
@@ -144,7 +151,12 @@ def is_short(*texts: str) -> bool:
 
 def stored_trouble(kept: Object) -> Trouble:
     """What ``condensed`` has kept."""
-    return _trouble.decode(kept.status)
+    return _kept.decode(kept.status).trouble
+
+
+def stored_source(kept: Object) -> str:
+    """The uid of the source of a pod that ``condensed`` has kept."""
+    return _kept.decode(kept.status).source
 
 
 def trouble_of(status: bytes) -> Trouble | None:

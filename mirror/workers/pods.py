@@ -85,7 +85,7 @@ class PodWatches:
     def __init__(self, host: PodHost, *, log: Log) -> None:
         self._host = host
         self._log = log
-        self._store = Store({BY_SOURCE: lambda pod: (pod.labels[names.SOURCE_UID],)})
+        self._store = Store({BY_SOURCE: lambda pod: (pod_trouble.stored_source(pod),)})
         self._notes: OrderedDict[str, _Note] = OrderedDict()
         self._noted: dict[str, set[str]] = {}
         self._others: OrderedDict[str, None] = OrderedDict()
@@ -141,7 +141,7 @@ class PodWatches:
     def _on_pod(self, old: Object | None, new: Object | None, change: Change) -> None:
         found = new or old
         if found is not None and (old is None or new is None or bytes(old.status) != bytes(new.status)):
-            self._host.on_change(found.labels[names.SOURCE_UID])
+            self._host.on_change(pod_trouble.stored_source(found))
 
     def _on_event(self, event: WatchEvent) -> None:
         """What was warned of is over once the pod runs or has gone, and that none can be created with a new one."""

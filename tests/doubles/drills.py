@@ -220,6 +220,9 @@ class Drill:
     def references(self, source: Object) -> tuple[Reference, ...]:
         return ()
 
+    def requirements(self, source: Object) -> tuple[Reference, ...]:
+        return ()
+
     def claim_operations(self, found: Object, managed_by: str) -> list[Mapping[str, Any]]:
         return [
             {"op": "add", "path": "/spec/run", "value": {**self._run(found), "managedBy": managed_by, "paused": True}}

@@ -21,7 +21,7 @@ from mirror.cli.user.naming import Named, kinds
 from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
-from mirror.cli.user.server import Comparison, NoManager, manager
+from mirror.cli.user.server import Comparison, NoManager, OnWorker, manager
 from mirror.kinds.base import BadDraft, Kind, MirrorTransform
 from mirror.kinds.report import Caution, Difference
 from mirror.kube.objects import Object
@@ -195,6 +195,9 @@ def lines_of(shown: Comparison, *, is_wide: bool) -> Iterator[str]:
     if report.cautions:
         yield ""
         yield from printing.table(_CAUTIONS, report.cautions)
+    if shown.on_worker:
+        yield ""
+        yield from printing.table(_ON_WORKER, shown.on_worker)
     if shown.obstacles:
         yield ""
         yield from printing.table(_OBSTACLES, sorted(shown.obstacles.items()))
@@ -218,6 +221,13 @@ def _columns(longest: int) -> list[Column[Difference]]:
 _CAUTIONS = [
     Column[Caution]("REQUIRED ON WORKER", lambda caution: caution.path),
     Column[Caution]("WHY", lambda caution: caution.text),
+]
+_THERE = {"Exists": "yes", "Copied": "yes, a copy", "Missing": "no", "Unknown": "not known"}
+_ON_WORKER = [
+    Column[OnWorker]("WORKER", lambda one: one.worker),
+    Column[OnWorker]("OBJECT", lambda one: one.object),
+    Column[OnWorker]("THERE", lambda one: _THERE.get(one.state, one.state)),
+    Column[OnWorker]("WHY", lambda one: one.message),
 ]
 _OBSTACLES = [
     Column[tuple[str, str]]("WORKER", lambda pair: pair[0] or "(the Job itself)"),

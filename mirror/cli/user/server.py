@@ -100,6 +100,15 @@ class KnownJob(msgspec.Struct, frozen=True):
     obstacles: dict[str, str] = msgspec.field(name="lacks", default={})
 
 
+class OnWorker(msgspec.Struct, frozen=True, kw_only=True):
+    """One object as a worker has it: ``Exists``, ``Copied``, ``Missing`` or ``Unknown``."""
+
+    worker: str = ""
+    object: str = ""
+    state: str = ""
+    message: str = ""
+
+
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """How a source differs from its mirror; also how it looks as JSON."""
 
@@ -107,6 +116,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     report: Report
     obstacles: dict[str, str] = msgspec.field(name="lacks", default={})
     """For each worker that is not eligible: why."""
+    on_worker: list[OnWorker] = msgspec.field(name="onWorker", default=[])
+    """What the pods name, as the worker has it, or some of those that are eligible."""
     note: str = ""
 
 

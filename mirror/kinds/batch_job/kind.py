@@ -151,6 +151,9 @@ class BatchJob:
     def references(self, source: Object) -> tuple[Reference, ...]:
         return needs.references(source)
 
+    def requirements(self, source: Object) -> tuple[Reference, ...]:
+        return needs.requirements(source)
+
     def claim_operations(self, found: Object, managed_by: str) -> Sequence[Mapping[str, Any]]:
         operations: list[Mapping[str, Any]] = [{"op": "add", "path": "/spec/managedBy", "value": managed_by}]
         if not self.is_suspended(found):

@@ -1,7 +1,7 @@
 """What a Job refers to, which goes along or has to be on the worker by itself (D27); and other cautions. Pure.
 
-Used by ``differences``; ``references`` by the kind. Whether a worker has it is not asked: users' Jobs may not be a way
-to look around there.
+Used by ``differences``; ``references`` and ``requirements`` by the kind. Whether a worker has it is not asked here, but
+by ``access.looking``, for who may see objects of that name at home: Jobs may not be a way to look around there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mirror.batch.views import items, mapping, text
 from mirror.kinds.batch_job import rule_names
 from mirror.kinds.dependencies import RESOURCES, BadCarry, DependencyPolicy, Reference, requested_kinds
 from mirror.kinds.own_annotations import mistakes
-from mirror.kinds.pod_references import IMAGE_PULL_SECRETS, pod_references
+from mirror.kinds.pod_references import IMAGE_PULL_SECRETS, pod_references, pod_requirements
 from mirror.kinds.report import Caution
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -94,6 +94,12 @@ def references(source: Object) -> tuple[Reference, ...]:
     """What the pod template of a Job refers to."""
     pod = mapping(mapping(source.spec_dict().get("template")).get("spec"))
     return tuple(pod_references(pod, _POD))
+
+
+def requirements(source: Object) -> tuple[Reference, ...]:
+    """Everything that its pods name, whether it may go along or not."""
+    pod = mapping(mapping(source.spec_dict().get("template")).get("spec"))
+    return (*references(source), *pod_requirements(pod, _POD))
 
 
 def _volumes(pod: Json) -> Iterator[Caution]:
