@@ -6,11 +6,13 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+import yaml
 
 from e2e.controlplane.client import Client, Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, is_complete, runs, until
 from e2e.manager import ManagerProcess
+from e2e.shipped import RBAC
 from e2e.shipped_life import COPYING, NEEDED, needing
 from mirror.model import names
 
@@ -76,6 +78,19 @@ async def test_a_job_takes_along_what_its_pods_need(management: ControlPlane, ea
         await until(look, are_owned_by("two"))
         await scene.delete("two")
         await until(look, lambda found: not found)
+
+
+async def test_the_sample_runs_with_what_goes_along(management: ControlPlane, east: ControlPlane, scene: Scene) -> None:
+    """``config/samples/dependencies.yaml``, as somebody would apply it."""
+    paths = {"ConfigMap": "configmaps", "Secret": "secrets"}
+    *needed, body = yaml.safe_load_all((RBAC.parent / "samples/dependencies.yaml").read_text())
+    async with ManagerProcess.start(management, {"east": east}, settings=COPYING) as manager:
+        for one in needed:
+            await scene.client.create(f"/api/v1/namespaces/{scene.namespace}/{paths[one['kind']]}", one)
+        body["spec"]["managedBy"] = manager.managed_by
+        await scene.create(body)
+        await scene.source_until("dependencies", is_complete)
+        assert set(await copies(scene.client_of("east"), scene)) == {"training", "registry-token"}
 
 
 async def test_what_the_worker_has_already_is_left_alone(

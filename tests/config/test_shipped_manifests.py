@@ -9,6 +9,7 @@ import msgspec
 import pytest
 import yaml
 
+from mirror.kinds.registry import JOB
 from mirror.kube.objects import Meta, Object
 from mirror.model import names
 from mirror.model.durations import parse_duration
@@ -41,11 +42,17 @@ def file_name(path: Path) -> str:
 
 @pytest.mark.parametrize("path", JOBS, ids=file_name)
 def test_a_sample_is_one_job_of_ours(path: Path) -> None:
-    """Each sample can be applied as it is: one Job, named like its file, mirrored by us, not restarted in place."""
-    (job,) = documents(path)
+    """Each sample can be applied as it is: one Job, named like its file, mirrored by us, not restarted in place.
+
+    What its pods refer to comes before it.
+    """
+    *needed, job = documents(path)
+    carried = {names.CARRY: "configmaps,secrets"}
 
     assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job")
-    assert job["metadata"] == {"name": path.stem}
+    assert job["metadata"] == {"name": path.stem, **({"annotations": carried} if needed else {})}
+    found = {(one.kind, one.name) for one in JOB.references(JOB.draft(msgspec.json.encode(job)))}
+    assert found == {(one["kind"], one["metadata"]["name"]) for one in needed}
     assert job["spec"]["managedBy"] == names.DEFAULT_MANAGED_BY
     assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never"
 
@@ -53,7 +60,7 @@ def test_a_sample_is_one_job_of_ours(path: Path) -> None:
 @pytest.mark.parametrize("path", JOBS, ids=file_name)
 def test_a_sample_tells_simulated_nodes_how_it_runs(path: Path) -> None:
     """Time and exit code are annotations of the pod template; real nodes get the same from the command."""
-    (job,) = documents(path)
+    *_, job = documents(path)
     annotations = job["spec"]["template"]["metadata"]["annotations"]
 
     assert 0 < parse_duration(annotations["e2e.jobmirror.io/run-for"]) <= 1
@@ -66,7 +73,7 @@ def test_a_sample_tells_simulated_nodes_how_it_runs(path: Path) -> None:
 )
 def test_every_way_of_running_has_a_sample(key: str) -> None:
     """Each feature of Jobs that changes how they end is shown by a sample."""
-    assert [path.name for path in JOBS if key in documents(path)[0]["spec"]]
+    assert [path.name for path in JOBS if key in documents(path)[-1]["spec"]]
 
 
 def test_the_sample_of_a_worker_reads_without_problems() -> None:

@@ -80,6 +80,8 @@ NOT_RUN: dict[str, str] = {
     "python -m e2e.controlplane build": "compiles what these tests run on; make test begins with it",
     "python -m e2e.controlplane up": "starts the control planes of e2e/conftest.py, and waits for Ctrl-C",
     "make bench": "measures for an hour",
+    "python -m e2e.bench_dependencies": "measures for some minutes",
+    "python -m e2e.bench_pods memory": "measures for a minute",
     "python -m e2e.bench idle burst outage scale --runs 3": "measures for an hour",
     "python -m e2e.bench_jobs limited50 limited100 unlimited big big-indexed twice starved --runs 3": (
         "measures for an hour"
