@@ -47,6 +47,8 @@ LOOKS_WAITING = 100
 """So many pods wait to be asked for whose they are; more warnings about unknown ones are left out."""
 MOST_OTHERS = 5_000
 """Of pods that are not ours so many are remembered, so that each is asked for once, however often it is warned of."""
+UNFINISHED = "status.phase!=Succeeded"
+"""What happens to a pod after its good end, its finalizers and its deletion, is not sent."""
 BY_SOURCE = "source"
 
 
@@ -101,7 +103,7 @@ class PodWatches:
         informers = Informers(
             {
                 f"pods of {self._host.worker} in {namespace or '*'}": Informer(
-                    Scope(PODS, namespace, f"{names.ORIGIN}={self._host.origin}"),
+                    Scope(PODS, namespace, f"{names.ORIGIN}={self._host.origin}", UNFINISHED),
                     self._store,
                     client=client,
                     hooks=InformerHooks(self._on_pod, self._on_event, self._on_refused, self._on_healthy),

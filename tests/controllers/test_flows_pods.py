@@ -254,6 +254,20 @@ async def test_pods_of_another_kind_are_told_by_the_labels_of_its_template() -> 
         assert why() == [("QuotaExceeded", "worker east: pods cannot be created: exceeded quota: few")]
 
 
+async def test_a_pod_that_ends_well_is_in_trouble_no_more() -> None:
+    """What happens to it afterwards is not watched; that it left is enough."""
+    async with watched() as (world, manager):
+        pod(world, "train-a", PULLING)
+        await manager.settle(11)
+        assert told(world) is not None
+        set_status(world, "train-a", {"phase": "Succeeded"})
+        await manager.settle(11)
+        assert told(world) is None
+        pods = manager.registry.workers["east"].pods
+        assert pods is not None
+        assert len(pods._store) == 0
+
+
 async def test_a_refusal_to_watch_pods_loses_no_worker() -> None:
     """D12: the rest goes on."""
     world = World()

@@ -82,6 +82,7 @@ NOT_RUN: dict[str, str] = {
     "make bench": "measures for an hour",
     "python -m e2e.bench_dependencies": "measures for some minutes",
     "python -m e2e.bench_pods memory": "measures for a minute",
+    "python -m e2e.bench_pods burst": "measures for some minutes",
     "python -m e2e.bench idle burst outage scale --runs 3": "measures for an hour",
     "python -m e2e.bench_jobs limited50 limited100 unlimited big big-indexed twice starved --runs 3": (
         "measures for an hour"
