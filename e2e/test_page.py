@@ -69,7 +69,7 @@ async def test_jobs_are_seen_to_run_without_reloading(tmp_path: Path) -> None:
     """Jobs appear by themselves and end before our eyes; one of them tells its story, and that it is gone."""
     async with managed(tmp_path) as (tab, url, made):
         await tab.open(url)
-        await tab.wait_for(f"{LIVE} && document.querySelectorAll('.card').length === 2")
+        await tab.wait_for(f"{LIVE} && document.querySelectorAll('#fleet tr').length === 2")
         assert "leader" in await tab.text("header")
         assert "2/2 workers ready" in await tab.text("#summary")
         assert "No mirrored Jobs." in await tab.text("main")
@@ -98,9 +98,9 @@ async def test_a_worker_is_seen_to_be_lost_and_to_come_back(tmp_path: Path) -> N
     """Its card says so within seconds, without reloading, and so does what is read aloud."""
     async with managed(tmp_path) as (tab, url, made):
         await tab.open(url)
-        await tab.wait_for(f"{LIVE} && document.querySelectorAll('.card').length === 2")
+        await tab.wait_for(f"{LIVE} && document.querySelectorAll('#fleet tr').length === 2")
         await made.workers["west"].plane.kill()
-        await tab.wait_for("document.querySelector('.card.lost')?.id === 'w:west'")
+        await tab.wait_for("document.querySelector('#fleet .lost')?.id === 'w:west'")
         assert await tab.text("#summary") == "1/2 workers ready; lost: west"
         made.workers["west"].plane.start()
         await tab.wait_for("document.getElementById('summary').innerText === '2/2 workers ready'")
@@ -123,7 +123,7 @@ async def test_hostile_text_is_only_text() -> None:
             assert await tab.evaluate("document.querySelectorAll('main script, main img').length") == 0
         await tab.open(url)
         await tab.wait_for(LIVE)
-        known.put(job("victim", "Running", because=HOSTILE * 2))
+        known.put(job("victim", "Running", because=HOSTILE * 2, worker="", succeeded=1, completions=2))
         await tab.wait_for("document.querySelector('#rows .badge.running')")
         shown = await tab.text("#rows")
         assert "<script>pwned = 1</script>" in shown
@@ -156,7 +156,7 @@ async def test_filters_work_by_keyboard_and_need_no_reload() -> None:
         await tab.wait_for(f"{ROWS}.length === 3")
         assert await tab.evaluate("location.search") == "?state=Failed&text=nightly"
         known.put_worker(WorkerView(name="south", state="Connected"))
-        await tab.wait_for("document.querySelectorAll('.card').length === 5")
+        await tab.wait_for("document.querySelectorAll('#fleet tr').length === 5")
         assert await tab.evaluate("document.activeElement.name") == "text"
         assert await tab.evaluate("document.activeElement.value") == "nightly"
         assert (tab.loads, tab.complaints) == (1, [])

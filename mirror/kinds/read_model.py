@@ -42,6 +42,7 @@ def view_of(kind: Kind, found: Object, *, because: str | None = None, lag_second
         failed=progress.failed,
         completions=progress.completions,
         lag_seconds=lag_seconds,
+        labels=found.labels,
     )
 
 

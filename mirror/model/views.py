@@ -15,7 +15,9 @@ from mirror.model.keys import SourceKey
 
 STATES = ("Waiting", "Suspended", "Placed", "Running", "Complete", "Failed", "Deleting")
 """Of a source, in the order of a Job's life; ``Placed``: a worker is recorded, and it has not started there."""
-_UNFINISHED = ("Waiting", "Suspended", "Placed", "Running", "Deleting")
+UNKNOWN = "Unknown"
+"""In its place on the page: the worker is lost, and the last status says nothing about now."""
+_UNFINISHED = ("Waiting", "Suspended", "Placed", "Running", "Deleting", UNKNOWN)
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +68,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     completions: int | None = None
     lag_seconds: float | None = None
     """How long the newest status on the worker has not been stored here; None: nothing is outstanding."""
+    labels: Mapping[str, str] = {}
+    """Its own."""
 
     @property
     def is_finished(self) -> bool:

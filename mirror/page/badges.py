@@ -9,12 +9,13 @@ from markupsafe import Markup
 from mirror.kinds import registry
 from mirror.model.durations import human_duration
 from mirror.model.text import clean
-from mirror.model.views import STATES, JobView
+from mirror.model.views import JobView
+from mirror.page.health import STATES, is_late
 from mirror.page.markup import LONGEST_TEXT, join, tag
 
 _WORKER_STATES = ("Connecting", "Connected", "Lost")
-LATE_SECONDS = 5.0
-"""A status on its way for longer is shown as late."""
+_BAR = 100
+"""How wide a progress bar is, in its own units."""
 
 
 def badge(state: str) -> Markup:
@@ -43,9 +44,32 @@ def pods(job: JobView) -> Markup:
     )
 
 
+def progress(job: JobView) -> Markup | None:
+    """A bar of the pods that ended well, run, and failed, of as many as are wanted."""
+    wanted = max(job.completions or 0, job.succeeded + job.active)
+    if not wanted or job.completions is None:
+        return None
+    parts, left = [], 0.0
+    for kind, count in (("good", job.succeeded), ("going", job.active), ("bad", job.failed)):
+        wide = min(count / wanted * _BAR, _BAR - left)
+        if wide > 0:
+            parts.append(tag("rect", x=f"{left:.1f}", y=0, width=f"{wide:.1f}", height=1, class_=kind))
+            left += wide
+    label = f"{job.succeeded} of {job.completions} completions"
+    return tag(
+        "svg",
+        *parts,
+        viewBox=f"0 0 {_BAR} 1",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=label,
+        class_="progress",
+    )
+
+
 def late(job: JobView) -> Markup | None:
     """A status that is not stored here yet."""
-    if job.lag_seconds is None or job.lag_seconds < LATE_SECONDS:
+    if job.lag_seconds is None or not is_late(job):
         return None
     text = f"status lag {human_duration(job.lag_seconds)}"
     return chip(text, kind="warn", title="The newest status on the worker is not stored on the management cluster yet")

@@ -1,27 +1,34 @@
-"""The list: workers, Jobs by state, one page of Jobs. Pure: what is known goes in, parts of a page come out."""
+"""The list: what deserves a look, workers, the last hours, one page of Jobs.
+
+Pure: what is known goes in, parts of a page come out. ``strip``, ``fleet`` and ``chart`` draw what is above the Jobs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 from markupsafe import Markup
 
-from mirror.model.views import STATES, JobView, WorkerView
-from mirror.page.badges import badge, chip, identifier, is_default, job_path, kind_chip, late, number, pods
+from mirror.model.views import UNKNOWN, JobView, WorkerView
+from mirror.page import chart, fleet, strip
+from mirror.page.activity import Bar
+from mirror.page.badges import badge, identifier, is_default, job_path, kind_chip, late, number, pods, progress
+from mirror.page.health import STATES
 from mirror.page.markup import join, tag
 from mirror.page.query import NOWHERE, Query
-from mirror.page.table import PAGE_JOBS, Selection
-from mirror.page.times import lasting, moment, when
+from mirror.page.table import PAGE_JOBS, Selection, Triage
+from mirror.page.times import lasting, when
 from mirror.page.view import Fragment, View
 
-MOST_CARDS = 100
-"""Workers shown; when there are more, those in trouble come first."""
 MOST_NAMESPACES = 100
 """Suggested in the filter."""
-TOKEN_SOON_SECONDS = 6 * 3600.0
-"""A token that ends within this time should have been renewed."""
+COLUMNS = (
+    ("job", "name", "Job"), ("is", "state", "State"), ("worker", "worker", "Worker"), ("pods", "pods", "Completions"),
+    ("created", "created", "Created"), ("took", "took", "Duration"), ("why", "why", "Why"),
+)  # fmt: skip
+"""Class, what it is sorted by, title."""
 
 
 class ListState(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,28 +38,44 @@ class ListState(msgspec.Struct, frozen=True, kw_only=True):
     workers: tuple[WorkerView, ...]
     selection: Selection
     namespaces: tuple[str, ...]
+    lags: Mapping[str, float] = {}
+    """By worker, in seconds, where a status is not stored yet."""
+    triage: Triage | None = Triage()
+    """None: nothing has been counted yet."""
+    kinds: tuple[str, ...] = ()
+    bars: tuple[Bar, ...] = ()
+
+
+def first_state(workers: tuple[WorkerView, ...], rows: tuple[JobView, ...], *, is_leading: bool) -> ListState:
+    """What can be shown before everything has been read: no counts, no chart."""
+    selection = Selection(rows=rows, counts={}, found=-1, page=1, pages=1)
+    return ListState(is_leading=is_leading, workers=workers, selection=selection, namespaces=(), triage=None)
 
 
 def view(seen: ListState, query: Query, now: datetime) -> View:
     """The whole list."""
-    cards, hidden = shown_workers(seen.workers)
+    workers, hidden = fleet.shown_workers(seen.workers)
     selection = seen.selection
-    names = tuple(worker.name for worker in cards)
-    states = (selection.counts, query)
+    names = tuple(worker.name for worker in workers)
     found = (selection.found, selection.page, len(selection.rows), query)
-    empty = (not selection.rows, query == Query())
+    empty = (not selection.rows, query.is_everything)
     return View(
         parts=(
             role(seen.is_leading),
-            Fragment("summary", (seen.workers, hidden), lambda: _summary(seen.workers, hidden)),
-            Fragment("states", states, lambda: _states(selection, query)),
+            strip.strip(seen.triage, query),
+            fleet.summary(seen.workers, hidden),
+            chart.activity(seen.bars),
+            Fragment("states", (selection.counts, query), lambda: _states(selection, query)),
+            Fragment("chosen", (query, query.problem), lambda: _chosen(query)),
+            Fragment("columns", query, lambda: _columns(query)),
             Fragment("found", found, lambda: _found(selection, query)),
             Fragment("nothing", empty, lambda: _nothing(*empty)),
-            Fragment("worker", (names, query.worker), lambda: _worker_choice(names, query.worker)),
+            Fragment("worker", (names, query.worker), lambda: _choice("worker", _places(names), query.worker)),
+            Fragment("kind", (seen.kinds, query.kind), lambda: _choice("kind", _kinds(seen.kinds), query.kind)),
             Fragment("namespaces", seen.namespaces, lambda: _namespaces(seen.namespaces)),
         ),
         lists={
-            "cards": tuple(_card_part(worker, now) for worker in cards),
+            "fleet": fleet.lines(workers, seen.lags, query.worker, now),
             "rows": tuple(_row_part(job, now) for job in selection.rows),
         },
     )
@@ -66,84 +89,12 @@ def role(is_leading: bool) -> Fragment:
     return Fragment("role", is_leading, lambda: tag("span", text, id="role", class_=f"badge {kind}", title=title))
 
 
-def shown_workers(workers: Sequence[WorkerView]) -> tuple[tuple[WorkerView, ...], int]:
-    """The workers that get a card, and how many do not."""
-    if len(workers) <= MOST_CARDS:
-        return tuple(workers), 0
-    troubled_first = sorted(workers, key=lambda worker: (worker.state == "Connected", worker.name))
-    return tuple(troubled_first[:MOST_CARDS]), len(workers) - MOST_CARDS
-
-
-def token_level(worker: WorkerView, now: datetime) -> str:
-    """``bad`` for a token that has ended, ``warn`` for one that soon will, empty else."""
-    ends = moment(worker.token_expires)
-    if ends is None:
-        return ""
-    left = (ends - now).total_seconds()
-    return "bad" if left <= 0 else "warn" if left < TOKEN_SOON_SECONDS else ""
-
-
-# -- workers -----------------------------------------------------------------------------------------------------------
-
-
-def _summary(workers: Sequence[WorkerView], hidden: int) -> Markup:
-    """One line that is read aloud when it changes."""
-    up = sum(worker.state == "Connected" for worker in workers)
-    lost = [worker.name for worker in workers if worker.state == "Lost"]
-    text = f"{number(up)}/{number(len(workers))} workers ready" if workers else "No worker is registered."
-    more = f"; lost: {', '.join(lost[:5])}{' …' if len(lost) > 5 else ''}" if lost else ""
-    return tag("p", text + more, f"; {number(hidden)} not shown" if hidden else None, id="summary", class_="summary")
-
-
-def _card_part(worker: WorkerView, now: datetime) -> Fragment:
-    name, level = identifier("w", worker.name), token_level(worker, now)
-    return Fragment(name, (worker, level), lambda: _card(name, worker, level, now))
-
-
-def _card(element: str, worker: WorkerView, level: str, now: datetime) -> Markup:
-    since = worker.lost_since if worker.state == "Lost" and worker.lost_since else worker.since
-    return tag(
-        "li",
-        tag("div", tag("h3", worker.name, title=worker.uid or None), badge(worker.state), class_="card-head"),
-        tag("p", worker.because, class_="because", title=worker.because) if worker.because else None,
-        tag("p", _load(worker), class_="load"),
-        tag("p", *_facts(worker, level, since, now), class_="chips"),
-        id=element,
-        class_=f"card {worker.state.lower() if worker.state in ('Lost', 'Connecting') else ''}".strip(),
-    )
-
-
-def _load(worker: WorkerView) -> Markup:
-    """How many Jobs it has, and how full that makes it."""
-    jobs = tag("strong", number(worker.jobs))
-    if worker.capacity is None:
-        return join(jobs, " Job" if worker.jobs == 1 else " Jobs")
-    label = f"{worker.jobs} of at most {worker.capacity} Jobs"
-    used, most = min(worker.jobs, worker.capacity), worker.capacity
-    bar = tag("meter", label, value=used, max=most, high=most * 0.95, optimum=0, aria_label=label) if most > 0 else None
-    return join(jobs, f" of {number(worker.capacity)} Jobs", bar)
-
-
-def _facts(worker: WorkerView, level: str, since: str, now: datetime) -> list[Markup | None]:
-    token = moment(worker.token_expires)
-    return [
-        tag("span", f"{worker.state.lower()} for ", lasting(since, "", now), class_="chip plain") if since else None,
-        chip(worker.version, kind="plain", title="Version of Kubernetes") if worker.version else None,
-        chip(f"weight {worker.weight:g}", kind="plain") if worker.weight != 1 else None,
-        chip("cordoned", kind="warn", title="No new Jobs are assigned") if worker.cordoned else None,
-        chip("draining", kind="warn", title="No new Jobs; running Jobs finish") if worker.draining else None,
-        tag("span", "token expires ", when(worker.token_expires, now), class_=f"chip {level or 'plain'}")
-        if token and level != "bad"
-        else None,
-        tag("span", "token expired ", when(worker.token_expires, now), class_="chip bad") if level == "bad" else None,
-    ]
-
-
 # -- what to look at ---------------------------------------------------------------------------------------------------
 
 
 def _states(selection: Selection, query: Query) -> Markup:
     """Jobs by state, each a way to see only these."""
+    is_counted = selection.found >= 0
     total = sum(selection.counts.values())
     choices = [("", "All", total), *((state, state, selection.counts.get(state, 0)) for state in STATES)]
     items = [
@@ -152,7 +103,7 @@ def _states(selection: Selection, query: Query) -> Markup:
             tag(
                 "a",
                 tag("span", label, class_="label"),
-                tag("span", number(count), class_="count"),
+                tag("span", number(count) if is_counted else "…", class_="count"),
                 href=_address(query.with_state(state)),
                 class_=f"state {label.lower()}{'' if count else ' none'}",
                 aria_current="true" if query.state == state else None,
@@ -164,17 +115,58 @@ def _states(selection: Selection, query: Query) -> Markup:
     return tag("ul", items, id="states", class_="states")
 
 
+def _chosen(query: Query) -> Markup:
+    """What the list is narrowed to that no field shows, each a way to drop it; and what cannot be read."""
+    only = {"late": "status late", "stuck": "not progressing"}
+    chips = [
+        tag(
+            "a",
+            text,
+            tag("span", " ×", aria_hidden="true"),
+            href=_address(msgspec.structs.replace(query, **{name: "", "page": 1})),
+            class_="chip drop",
+            aria_label=f"Remove the filter {text}",
+            data_live=True,
+        )
+        for name, text in (("reason", f"reason: {query.reason}"), ("only", only.get(query.only, "")))
+        if getattr(query, name)
+    ]
+    problem = tag("span", f"label: {query.problem}", class_="bad", role="alert") if query.problem else None
+    return tag("div", *chips, problem, id="chosen", class_="chosen")
+
+
+def _columns(query: Query) -> Markup:
+    """Titles, each a way to sort by it."""
+    column, is_falling = query.sort.removeprefix("-") or "created", query.sort.startswith("-") or not query.sort
+    heads = []
+    for kind, name, label in COLUMNS:
+        order = None if column != name else "descending" if is_falling else "ascending"
+        wanted = query.sorted_by(name)
+        if name == "created" and not query.sort:
+            wanted = msgspec.structs.replace(wanted, sort="created")
+        link = tag("a", label, href=_address(wanted), data_live=True)
+        heads.append(tag("th", link, scope="col", role="columnheader", class_=kind, aria_sort=order))
+    return tag("tr", heads, id="columns", role="row")
+
+
 def _address(query: Query) -> str:
     return f"?{query.address()}" if query.address() else "."
 
 
-def _worker_choice(names: Sequence[str], chosen: str) -> Markup:
-    """The filter's workers; one that is chosen stays, even when it is gone."""
-    choices = [("", "any worker"), (NOWHERE, "no worker yet"), *((name, name) for name in names)]
-    if chosen not in dict(choices):
+def _places(names: tuple[str, ...]) -> list[tuple[str, str]]:
+    return [("", "any worker"), (NOWHERE, "none yet"), *((name, name) for name in names)]
+
+
+def _kinds(names: tuple[str, ...]) -> list[tuple[str, str]]:
+    return [("", "any kind"), *((name, name) for name in names)]
+
+
+def _choice(name: str, choices: list[tuple[str, str]], chosen: str) -> Markup:
+    """A field with all that can be chosen, and what was chosen though it is not there."""
+    if chosen not in {value for value, _ in choices}:
         choices.append((chosen, chosen))
     options = [tag("option", label, value=value, selected=value == chosen) for value, label in choices]
-    return tag("select", options, id="worker", name="worker")
+    return tag("select", options, id=name, name=name)
 
 
 def _namespaces(names: Sequence[str]) -> Markup:
@@ -188,6 +180,8 @@ def _found(selection: Selection, query: Query) -> Markup:
     """Which part of the list this is, and the ways to the others."""
     first = (selection.page - 1) * PAGE_JOBS
     text = f"{number(first + 1)}–{number(first + len(selection.rows))} of {number(selection.found)}"
+    if selection.found < 0:
+        text = f"the newest {len(selection.rows)}"
     return tag(
         "nav",
         _turn("Newer", "prev", query.with_page(selection.page - 1) if selection.page > 1 else None),
@@ -231,13 +225,24 @@ def _row(element: str, job: JobView, now: datetime) -> Markup:
         tag("th", link, kind_chip(job.kind), scope="row", role="rowheader", class_="job"),
         _cell("is", badge(job.state)),
         _cell("worker", job.worker or "–"),
-        _cell("pods", pods(job)),
+        _cell("pods", progress(job), pods(job)),
         _cell("created", when(job.created, now)),
         _cell("took", lasting(job.started, job.finished, now)),
-        _cell("why", late(job), tag("span", job.because, title=job.because) if job.because else None),
+        _cell("why", late(job), why(job, now)),
         id=element,
         role="row",
     )
+
+
+def why(job: JobView, now: datetime) -> Markup:
+    """Why it is as it is, and since when where it should not last."""
+    since = "" if job.is_finished else job.obstructed_at
+    lasts = join(" for ", lasting(since, "", now)) if since else None
+    if job.state == UNKNOWN:
+        # The time before the cause: causes are long, and cut where there is no room.
+        who, _, cause = job.because.partition(": ")
+        return tag("span", who, lasts, f": {cause}" if cause else None, title=job.because)
+    return tag("span", job.because, lasts, title=job.because)
 
 
 def _cell(kind: str, *children: str | None) -> Markup:

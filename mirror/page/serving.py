@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
 from importlib.resources import files
 
@@ -34,7 +34,14 @@ from mirror.telemetry.logs import Log
 LIMITS = Limits(in_all=128, of_peer=64)
 """A browser has six connections at most; a proxy has those of many people."""
 READY_SECONDS = 10.0
-_ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
+SOON_SECONDS = 0.12
+"""So long it is waited for counts before a page without them is sent."""
+_ASSETS = {
+    "page.css": "text/css",
+    "page.js": "text/javascript",
+    "keys.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
 _HEADERS = {
     # Nothing from elsewhere, nothing inline, no frame around us and no form to elsewhere.
     "Content-Security-Policy": (
@@ -147,8 +154,18 @@ class _Site:
     async def _list(self, request: web.Request) -> web.Response:
         query = parse(request.query)
         with self._board.looking():
-            drawn = await self._when_ready(lambda: self._board.list_view(query))
+            drawn = await self._first(query)
         return _html(list_page(drawn.drawn(), query, self._about, self._board.now()))
+
+    async def _first(self, query: Query) -> View:
+        """The list; where there are thousands of Jobs the newest at once, and the counts with the stream."""
+        if query == Query() and not self._board.is_ready:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SOON_SECONDS):
+                    await self._board.wait_until_ready()
+            if not self._board.is_ready:
+                return self._board.first_view()
+        return await self._when_ready(lambda: self._board.list_view(query))
 
     async def _job(self, request: web.Request) -> web.Response:
         key = _key(request, request.match_info["namespace"], request.match_info["name"])

@@ -10,6 +10,8 @@ from markupsafe import Markup
 
 from mirror.model.keys import SourceKey
 from mirror.page.badges import is_default
+from mirror.page.fleet import COLUMNS as WORKER_COLUMNS
+from mirror.page.listing import COLUMNS
 from mirror.page.markup import join, tag
 from mirror.page.query import LONGEST, Query
 
@@ -29,18 +31,32 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 def list_page(parts: Mapping[str, Markup], query: Query, about: About, now: datetime) -> Markup:
     """``/``"""
     main = (
+        tag("section", tag("h1", "Jobs on worker clusters", class_="unseen"), parts["triage"], aria_label="Triage"),
         tag(
-            "section",
-            tag("div", tag("h2", "Workers", id="workers"), parts["summary"], class_="section-head"),
-            tag("ul", parts["cards"], id="cards", class_="cards", data_list=True),
-            aria_labelledby="workers",
+            "div",
+            tag(
+                "section",
+                tag("div", tag("h2", "Last hours", id="hours"), class_="section-head"),
+                parts["activity"],
+                aria_labelledby="hours",
+                class_="panel",
+            ),
+            tag(
+                "section",
+                tag("div", tag("h2", "Workers", id="workers"), parts["summary"], class_="section-head"),
+                _workers(parts["fleet"]),
+                aria_labelledby="workers",
+                class_="panel",
+            ),
+            class_="overview",
         ),
         tag(
             "section",
             tag("div", tag("h2", "Jobs", id="jobs"), parts["found"], class_="section-head"),
             tag("nav", parts["states"], aria_label="States of Jobs"),
             _filter(parts, query),
-            _table(parts["rows"]),
+            parts["chosen"],
+            _table(parts),
             parts["nothing"],
             aria_labelledby="jobs",
         ),
@@ -109,7 +125,7 @@ def _page(frame: _Frame, main: tuple[Markup, ...], parts: Mapping[str, Markup]) 
         tag("title", frame.title),
         tag("link", rel="icon", href=f"{base}static/icon.svg?{about.assets}", type="image/svg+xml"),
         tag("link", rel="stylesheet", href=f"{base}static/page.css?{about.assets}"),
-        tag("script", src=f"{base}static/page.js?{about.assets}", defer=True),
+        *(tag("script", src=f"{base}static/{name}?{about.assets}", defer=True) for name in ("page.js", "keys.js")),
     )
     body = tag(
         "body",
@@ -123,6 +139,7 @@ def _page(frame: _Frame, main: tuple[Markup, ...], parts: Mapping[str, Markup]) 
             tag("span", f"jobmirror {about.version}"),
             tag("span", "read-only"),
         ),
+        _keys(frame.kind),
         data_kind=frame.kind,
         data_now=frame.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         data_events=f"{base}events",
@@ -139,8 +156,31 @@ def _header(parts: Mapping[str, Markup], base: str) -> Markup:
             "div",
             tag("span", "Not live: reload to update", id="live", role="status", class_="live"),
             tag("button", "Pause", id="pause", type="button", hidden=True),
+            tag("button", "Keys", id="help", type="button", hidden=True, aria_keyshortcuts="?"),
             class_="right",
         ),
+    )
+
+
+_LIST_KEYS = (
+    ("/", "search"), ("j", "next Job"), ("k", "previous Job"), ("Enter", "open the Job"), ("n", "older Jobs"),
+    ("p", "newer Jobs"), ("f", "failed"), ("u", "unknown"), ("w", "waiting"), ("a", "all Jobs"),
+)  # fmt: skip
+_JOB_KEYS = (("1 … 6", "tabs"), ("c", "copy the first command"), ("b", "back to the list"))
+_ALL_KEYS = (("x", "pause and resume"), ("?", "this help"), ("Esc", "close it"))
+
+
+def _keys(kind: str) -> Markup:
+    """What the keyboard does; ``assets/keys.js`` does it."""
+    own = _LIST_KEYS if kind == "jobs" else _JOB_KEYS
+    pairs = [tag("div", tag("dt", tag("kbd", key)), tag("dd", what)) for key, what in (*own, *_ALL_KEYS)]
+    return tag(
+        "dialog",
+        tag("h2", "Keys", id="keys-title"),
+        tag("dl", pairs, class_="keys"),
+        tag("form", tag("button", "Close", type="submit"), method="dialog"),
+        id="keys",
+        aria_labelledby="keys-title",
     )
 
 
@@ -158,12 +198,25 @@ def _filter(parts: Mapping[str, Markup], query: Query) -> Markup:
         "input", name="namespace", value=query.namespace, maxlength=LONGEST, placeholder="any namespace",
         list="namespaces", autocomplete="off", spellcheck="false",
     )  # fmt: skip
+    label = tag(
+        "input", name="label", value=query.label, maxlength=LONGEST, placeholder="team=a,tier in (x,y)",
+        autocomplete="off", spellcheck="false",
+    )  # fmt: skip
+    sorts = [("", "newest first"), *((name, title.lower()) for _, name, title in COLUMNS)]
+    sort = tag(
+        "select",
+        [tag("option", title, value=name, selected=name == query.sort) for name, title in sorts],
+        name="sort",
+    )
     return tag(
         "form",
-        tag("input", type="hidden", name="state", value=query.state),
+        *(tag("input", type="hidden", name=name, value=getattr(query, name)) for name in ("state", "only", "reason")),
         field("Search", text),
         field("Namespace", namespace),
         field("Worker", parts["worker"]),
+        field("Labels", label),
+        field("Kind", parts["kind"]),
+        tag("label", tag("span", "Sort"), sort, class_="sort"),
         parts["namespaces"],
         tag("button", "Apply", type="submit"),
         id="filter",
@@ -173,17 +226,25 @@ def _filter(parts: Mapping[str, Markup], query: Query) -> Markup:
     )
 
 
-def _table(rows: Markup) -> Markup:
-    columns = (
-        ("job", "Job"), ("is", "State"), ("worker", "Worker"), ("pods", "Completions"), ("created", "Created"),
-        ("took", "Duration"), ("why", "Reason"),
-    )  # fmt: skip
-    heads = [tag("th", label, scope="col", role="columnheader", class_=kind) for kind, label in columns]
+def _table(parts: Mapping[str, Markup]) -> Markup:
     return tag(
         "table",
-        tag("caption", "Jobs, newest first", class_="unseen"),
-        tag("thead", tag("tr", heads, role="row"), role="rowgroup"),
-        tag("tbody", rows, id="rows", role="rowgroup", data_list=True),
+        tag("caption", "Jobs", class_="unseen"),
+        tag("thead", parts["columns"], role="rowgroup"),
+        tag("tbody", parts["rows"], id="rows", role="rowgroup", data_list=True),
         role="table",
         class_="jobs",
     )
+
+
+def _workers(rows: Markup) -> Markup:
+    heads = [tag("th", label, scope="col", role="columnheader", class_=kind) for kind, label in WORKER_COLUMNS]
+    table = tag(
+        "table",
+        tag("caption", "Workers", class_="unseen"),
+        tag("thead", tag("tr", heads, role="row"), role="rowgroup"),
+        tag("tbody", rows, id="fleet", role="rowgroup", data_list=True),
+        role="table",
+        class_="fleet",
+    )
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Workers")

@@ -18,11 +18,13 @@ from mirror.page.board import Board
 from mirror.page.view import Sent, View
 from mirror.telemetry.logs import Log
 
-MOST_STREAMS = 32
-GAP_SECONDS = 0.5
+MOST_STREAMS = 64
+GAP_SECONDS = 0.25
 """Between two messages to one browser, at least."""
-CPU_SHARE = 0.05
-"""Of one core, for all streams together; when they cost more, gaps grow."""
+CPU_SHARE = 0.08
+"""Of one core, for all streams together; when they cost more for long, gaps grow."""
+CPU_BURST_SECONDS = 0.25
+"""Of time on a core: what may be spent at once after it was quiet."""
 HEARTBEAT_SECONDS = 15.0
 """So that proxies keep a quiet stream open, and we notice who has gone."""
 SEND_SECONDS = 10.0
@@ -49,6 +51,8 @@ class Streams:
         self._log = log
         self._open = 0
         self._is_ending = False
+        self._paid_at = float("-inf")
+        """When what was spent is paid for."""
 
     @property
     def count(self) -> int:
@@ -93,10 +97,15 @@ class Streams:
                 if news is not None or loop.time() - told >= HEARTBEAT_SECONDS:
                     await _send(write, _HEARTBEAT if news is None else b"data: " + news + b"\n\n")
                     told = loop.time()
-                await asyncio.sleep(max(GAP_SECONDS, cost * self._open / CPU_SHARE))
+                await asyncio.sleep(max(GAP_SECONDS, self._paid(cost, loop.time())))
                 with suppress(TimeoutError):
                     async with asyncio.timeout_at(told + HEARTBEAT_SECONDS):
                         await change.wait()
+
+    def _paid(self, cost: float, now: float) -> float:
+        """After how many seconds the share of a core for all streams has paid for this too."""
+        self._paid_at = max(self._paid_at, now - CPU_BURST_SECONDS / CPU_SHARE) + cost / CPU_SHARE
+        return self._paid_at - now
 
     @contextmanager
     def _room(self) -> Iterator[None]:

@@ -169,16 +169,17 @@ def picture(now: datetime = NOW) -> Pretended:
     version = "v1.36.3"
     for worker in (
         WorkerView(name="east", state="Connected", since=ago(days=6, hours=3), jobs=18, capacity=40, version=version,
-                   token_expires=ago(hours=-17)),
+                   labels={"region": "eu", "tier": "general"}, token_expires=ago(hours=-17)),
         WorkerView(name="gpu-frankfurt", state="Connected", since=ago(hours=5), jobs=8, capacity=8, weight=2.5,
-                   version="v1.35.1", token_expires=ago(hours=-2)),
+                   labels={"region": "eu", "gpu": "a100"}, version="v1.35.1", token_expires=ago(hours=-2)),
         WorkerView(name="north", state="Lost", since=ago(days=2), lost_since=ago(minutes=4, seconds=12), jobs=3,
-                   because="cannot connect to 10.20.0.14:6443: connection refused", version=version),
+                   because="cannot connect to 10.20.0.14:6443: connection refused", version=version,
+                   labels={"region": "north"}),
         WorkerView(name="west", state="Connected", since=ago(days=1), jobs=7, cordoned=True, draining=True,
-                   version=version, token_expires=ago(days=-20)),
+                   labels={"region": "us"}, version=version, token_expires=ago(days=-20)),
     ):  # fmt: skip
         known.by_name[worker.name] = worker
-    for index, (namespace, name, state, place, made, extra) in enumerate(_day()):
+    for index, (namespace, name, state, place, made, extra) in enumerate(_day(now)):
         begun = state not in ("Waiting", "Suspended", "Placed")
         one = JobView(
             namespace=namespace,
@@ -188,7 +189,9 @@ def picture(now: datetime = NOW) -> Pretended:
             worker=place,
             created=ago(seconds=made),
             started=ago(seconds=made - 1) if begun else "",
-            finished=ago(seconds=made * 0.3) if state in ("Complete", "Failed") else "",
+            finished=ago(seconds=made - min(made * 0.7, 900 + index % 7 * 260))
+            if state in ("Complete", "Failed")
+            else "",
         )
         known.by_key[SourceKey("Job", namespace, name)] = msgspec.structs.replace(one, **extra)
     known.stories[SourceKey("Job", "research", "train-resnet-large")] = (
@@ -221,9 +224,18 @@ def picture(now: datetime = NOW) -> Pretended:
     return known
 
 
-def _day() -> list[tuple[str, str, str, str, float, dict[str, object]]]:
+def _day(now: datetime) -> list[tuple[str, str, str, str, float, dict[str, object]]]:
     """Namespace, name, state, worker, how many seconds ago it was created, what else."""
-    waits = {"because": "no worker takes it: capacity reached (gpu-frankfurt), cordoned (west)"}
+    waits = {
+        "because": "east: does not match gpu=a100; gpu-frankfurt: capacity reached; west: cordoned",
+        "reason": "WorkersFull",
+        "labels": {"team": "research", "gpu": "a100"},
+    }
+    stuck = {
+        "because": "1 pod: ImagePullBackOff: registry.example.com/report:2.4 not found",
+        "reason": "ImagePullBackOff",
+        "obstructed_at": before(now=now, minutes=3),
+    }
     lost = {
         "because": "worker north is unreachable: connection refused",
         "active": 4,
@@ -236,7 +248,11 @@ def _day() -> list[tuple[str, str, str, str, float, dict[str, object]]]:
         ("billing", "invoices-november", "Complete", "east", 75, {"succeeded": 30, "completions": 30}),
         ("research", "embed-corpus-7", "Waiting", "", 180, {**waits, "completions": 4}),
         ("research", "embed-corpus-6", "Waiting", "", 185, {**waits, "completions": 4}),
-        ("billing", "reconcile-2026-11-20", "Failed", "west", 320, {"failed": 3, "completions": 1}),
+        ("billing", "reconcile-2026-11-20", "Failed", "west", 320,
+         {"failed": 3, "completions": 1, "because": "BackoffLimitExceeded"}),
+        ("billing", "report-weekly", "Running", "east", 400, {**stuck, "active": 1, "completions": 6, "succeeded": 2}),
+        ("research", "embed-corpus-5", "Waiting", "", 450,
+         {"because": "no worker matches gpu=h100", "reason": "NoMatchingWorker", "completions": 4}),
         ("data", "ingest-eu-00317", "Running", "north", 610, lost),
         ("data", "ingest-eu-00316", "Complete", "east", 890, {"succeeded": 12, "completions": 12}),
         ("data", "vacuum-warehouse", "Suspended", "", 1500, {"because": "", "completions": 1}),
@@ -249,6 +265,7 @@ def _day() -> list[tuple[str, str, str, str, float, dict[str, object]]]:
         failed = number % 13 == 5
         rows.append(
             ("data", f"nightly-aggregate-{number:03d}", "Failed" if failed else "Complete", worker, 5000 + number * 700,
-             {"succeeded": 0 if failed else 8, "failed": 2 if failed else 0, "completions": 8})
+             {"succeeded": 0 if failed else 8, "failed": 2 if failed else 0, "completions": 8,
+              "because": "DeadlineExceeded" if failed else ""})
         )  # fmt: skip
     return rows

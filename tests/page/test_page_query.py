@@ -6,16 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.page.query import LONGEST, NOWHERE, STATES, Query, parse
+from mirror.page.health import STATES
+from mirror.page.query import LONGEST, NOWHERE, Query, parse
 from tests.doubles.pretended import job
 
+NAMES = ("state", "only", "reason", "kind", "namespace", "worker", "label", "text", "sort")
 
-@given(st.dictionaries(st.sampled_from(["state", "namespace", "worker", "text", "page", "x"]), st.text(max_size=30)))
+
+@given(st.dictionaries(st.sampled_from([*NAMES, "page", "x"]), st.text(max_size=30)))
 def test_any_address_means_something(given: dict[str, str]) -> None:
     """Nothing is refused, everything is bounded, and what is written is read back."""
     query = parse(given)
     assert query.page >= 1
     assert query.state in ("", *STATES)
+    assert query.test()(job("any")) in (True, False)
     assert parse(dict(parse_qsl(query.address()))) == query
 
 
@@ -61,3 +65,18 @@ def test_no_worker_yet_is_a_choice() -> None:
 def test_another_state_begins_at_its_first_page() -> None:
     """Page 7 of all may be none of another state."""
     assert parse({"page": "7", "text": "a"}).with_state("Failed") == Query(text="a", state="Failed")
+
+
+def test_a_label_selector_that_cannot_be_read_finds_nothing_and_says_why() -> None:
+    """Rather than all."""
+    query = parse({"label": "a=b=c"})
+    assert query.problem
+    assert not query.matches(job("train", labels={"a": "b"}))
+    assert Query(label="a in (b, c),!d").matches(job("train", labels={"a": "b"}))
+
+
+def test_a_column_that_is_chosen_again_sorts_the_other_way() -> None:
+    """And begins at its first page."""
+    assert Query(page=3).sorted_by("name") == Query(sort="name")
+    assert Query(sort="name").sorted_by("name") == Query(sort="-name")
+    assert Query(sort="-name").sorted_by("name") == Query(sort="name")

@@ -220,3 +220,19 @@ async def test_a_port_in_use_is_told() -> None:
         with pytest.raises(CannotStart, match=r"setting page\.listen"):
             async with serving(Pretended(), Place(listen=("127.0.0.1", port))):
                 raise AssertionError("listening twice")
+
+
+async def test_the_newest_are_shown_before_all_have_been_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of thousands of Jobs is there at once; its counts follow."""
+    monkeypatch.setattr("mirror.page.serving.SOON_SECONDS", 0.0)
+    async with serving(many(5_000)) as site:
+        _, text = await site.get("/")
+        assert "the newest 100" in text
+        assert text.count('class="count">…<') > 5
+        assert "team-0/</span>" in text
+        async with site.session.get(site.url + "/events") as answer:
+            await answer.content.readuntil(b"\n\n")
+            first = json.loads((await answer.content.readuntil(b"\n\n")).removeprefix(b"data: "))
+            assert "of 5,000" in first["parts"]["found"]
+        _, text = await site.get("/")
+        assert "of 5,000" in text

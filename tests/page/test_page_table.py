@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from mirror.model.keys import SourceKey
 from mirror.model.views import JobView
-from mirror.page.query import STATES, Query
-from mirror.page.table import PAGE_JOBS, Table
-from tests.doubles.pretended import before, job, many
+from mirror.page.health import STATES, judged
+from mirror.page.query import SORTS, Query
+from mirror.page.table import PAGE_JOBS, Table, Triage
+from tests.doubles.pretended import NOW, before, job, many, picture
 
 QUERIES = st.builds(
     Query,
@@ -60,3 +61,52 @@ def test_nothing_is_one_empty_page() -> None:
     """There is always a page to be on."""
     selection = Table().select(Query(text="x"))
     assert (selection.rows, selection.page, selection.pages) == ((), 1, 1)
+
+
+def test_each_column_sorts_both_ways() -> None:
+    """Equal ones stay newest first; what has no value comes first, or last."""
+    known = picture()
+    table = Table(known.by_key.values())
+    for column in SORTS:
+        rising = [row.name for row in table.select(Query(sort=column), NOW).rows]
+        falling = [row.name for row in table.select(Query(sort=f"-{column}"), NOW).rows]
+        assert sorted(rising) == sorted(falling) == sorted(job.name for job in known.by_key.values())
+        assert rising != falling
+    by_progress = table.select(Query(sort="pods"), NOW).rows
+    shares = [row.succeeded / row.completions for row in by_progress if row.completions]
+    assert shares == sorted(shares)
+    by_time = table.select(Query(sort="-took", state="Running"), NOW).rows
+    assert by_time[0].name == "train-resnet-large"
+
+
+def test_what_deserves_a_look_is_counted() -> None:
+    """Each number is what its filter finds, and goes down again."""
+    known = picture()
+    table = Table(judged(job, known.by_name.get(job.worker)) for job in known.by_key.values())
+    triage = table.triage()
+    assert triage.waiting == (("WorkersFull", 2), ("NoMatchingWorker", 1))
+    assert triage.stuck == (("ImagePullBackOff", 1),)
+    assert (triage.unknown, triage.workers, triage.late) == (1, ("north",), 1)
+    for query, count in (
+        (Query(state="Failed"), triage.failed),
+        (Query(state="Unknown"), triage.unknown),
+        (Query(only="late"), triage.late),
+        (Query(only="stuck"), 1),
+        (Query(state="Waiting", reason="workersfull"), 2),
+        (Query(only="stuck", reason="ImagePullBackOff"), 1),
+        (Query(label="team=research,gpu in (a100)"), 2),
+        (Query(kind="JobSet"), 0),
+    ):
+        assert table.select(query).found == count
+    for key in known.by_key:
+        table.put(key, None)
+    assert table.triage() == Triage()
+    assert (table.lags(), table.kinds(), table.places()) == ({}, (), ())
+
+
+def test_a_selection_is_kept_until_something_changes() -> None:
+    """Those who turn pages of the same do not make it be found again."""
+    table = Table(many(500).by_key.values())
+    assert table.select(Query(text="job", sort="name")).rows[0].name == "job-00000"
+    table.put(SourceKey("Job", "team-0", "job"), job("job", namespace="team-0"))
+    assert table.select(Query(text="job", sort="name")).rows[0].name == "job"

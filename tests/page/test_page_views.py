@@ -10,7 +10,8 @@ import pytest
 
 from mirror.model.keys import SourceKey
 from mirror.model.views import Moment, WorkerView
-from mirror.page import detail, listing
+from mirror.page import detail, fleet, listing
+from mirror.page.health import judged
 from mirror.page.query import Query
 from mirror.page.skeleton import About, job_page, list_page
 from mirror.page.table import PAGE_JOBS, Table
@@ -18,13 +19,20 @@ from mirror.page.view import Sent, View
 from tests.doubles.pretended import NOW, Pretended, before, job, many, picture
 
 ABOUT = About(managed_by="jobmirror.io/controller", origin="o", version="1", assets="a")
+UP = WorkerView(name="any", state="Connected")
 HOSTILE = '"><img src=x onerror=alert(1)>\u202e'
 
 
 def list_view(known: Pretended, query: Query | None = None, *, is_leading: bool = True) -> View:
-    selection = Table(known.by_key.values()).select(query or Query())
+    table = Table(judged(job, known.by_name.get(job.worker) or UP) for job in known.by_key.values())
     seen = listing.ListState(
-        is_leading=is_leading, workers=known.workers(), selection=selection, namespaces=("default",)
+        is_leading=is_leading,
+        workers=known.workers(),
+        lags=table.lags(),
+        selection=table.select(query or Query(), NOW),
+        triage=table.triage(),
+        namespaces=("default",),
+        kinds=table.kinds(),
     )
     return listing.view(seen, query or Query(), NOW)
 
@@ -62,10 +70,20 @@ def test_worker_cards_say_what_matters() -> None:
                    cordoned=True, draining=True, capacity=8, weight=2.5, jobs=3, version="v1.36.3",
                    token_expires=before(hours=-1))
     )  # fmt: skip
-    card = unescape(list_view(known).drawn()["cards"])
-    for text in ("east", "Lost", "4m", "refused", "of 8 Jobs", "cordoned", "draining", "weight 2.5", "v1.36.3"):
+    card = unescape(list_view(known).drawn()["fleet"])
+    for text in (
+        "east",
+        "Lost",
+        "4m",
+        "refused",
+        "3 of at most 8 Jobs",
+        "cordoned",
+        "draining",
+        "weight 2.5",
+        "v1.36.3",
+    ):
         assert text in card
-    assert 'class="chip warn">token expires <time' in card
+    assert 'class="chip warn">expires <time' in card
 
 
 @pytest.mark.parametrize(
@@ -75,14 +93,14 @@ def test_worker_cards_say_what_matters() -> None:
 )
 def test_a_token_that_ends_is_told(expires: str, level: str) -> None:
     """Before it ends, and after."""
-    assert listing.token_level(WorkerView(name="east", state="Connected", token_expires=expires), NOW) == level
+    assert fleet.token_level(WorkerView(name="east", state="Connected", token_expires=expires), NOW) == level
 
 
 def test_of_very_many_workers_those_in_trouble_are_shown() -> None:
     """The page stays bounded, and says what it leaves out."""
     workers = [WorkerView(name=f"w{n:04d}", state="Lost" if n == 700 else "Connected") for n in range(800)]
-    shown, hidden = listing.shown_workers(workers)
-    assert (shown[0].name, len(shown), hidden) == ("w0700", listing.MOST_CARDS, 700)
+    shown, hidden = fleet.shown_workers(workers)
+    assert (shown[0].name, len(shown), hidden) == ("w0700", fleet.MOST_SHOWN, 700)
 
 
 def test_a_standby_says_so() -> None:
@@ -95,7 +113,7 @@ def test_states_are_links_that_keep_the_filter() -> None:
     known = picture()
     states = list_view(known, Query(namespace="billing", state="Failed")).drawn()["states"]
     assert 'href="?state=Complete&amp;namespace=billing"' in states
-    assert '<span class="count">2</span>' in states
+    assert '<span class="count">3</span>' in states
     assert states.count('aria-current="true"') == 1
 
 
@@ -219,3 +237,42 @@ def test_a_card_changes_when_its_token_comes_to_its_end() -> None:
 
     news(sent, at(0))
     assert set(news(sent, at(2))["parts"]) == {"w:east"}
+
+
+def test_the_strip_is_numbers_that_are_filters() -> None:
+    """Each leads to what it counts."""
+    known = picture()
+    strip = list_view(known).drawn()["triage"]
+    for address in ("?state=Failed", "?state=Unknown", "?only=stuck", "?state=Waiting", "?only=late",
+                    "?state=Waiting&amp;reason=WorkersFull", "?only=stuck&amp;reason=ImagePullBackOff"):  # fmt: skip
+        assert f'href="{address}"' in strip
+
+
+def test_columns_say_how_they_sort() -> None:
+    """And a filter that no field shows can be dropped."""
+    drawn = list_view(picture(), Query(sort="-pods", reason="x", only="late")).drawn()
+    assert (
+        '<th scope="col" role="columnheader" class="pods" aria-sort="descending"><a href="?only=late'
+        in drawn["columns"]
+    )
+    assert drawn["columns"].count("aria-sort") == 1
+    assert 'aria-label="Remove the filter reason: x"' in drawn["chosen"]
+    assert 'role="alert"' in list_view(picture(), Query(label="=")).drawn()["chosen"]
+
+
+def test_progress_is_a_bar_that_is_never_overfull() -> None:
+    """Whatever a worker says."""
+    known = Pretended()
+    known.put(job("a", succeeded=5, active=4, failed=99, completions=8))
+    row = list_view(known).drawn()["rows"]
+    assert 'aria-label="5 of 8 completions"' in row
+    assert [part.split('"')[0] for part in row.split('width="')[1:]] == ["55.6", "44.4"]
+
+
+def test_those_who_look_at_the_same_share_what_is_sent() -> None:
+    """It is made once."""
+    view, later = list_view(picture()), list_view(Pretended())
+    first, second = Sent(), Sent()
+    assert first.news(view) is second.news(view)
+    assert first.news(later) is second.news(later)
+    assert first.news(later) is None

@@ -172,14 +172,26 @@ addEventListener("pageshow", (event) => event.persisted && connect());
 function go(search) {
   if (search === location.search) return;
   history.replaceState(null, "", search || location.pathname);
+  inform();
   if (isPaused) location.reload();
   else connect();
+}
+
+const FIELDS = ["text", "namespace", "worker", "label", "kind", "sort"];
+
+// What a link has chosen stands in the fields, too; not in the one that somebody is typing in.
+function inform() {
+  const wanted = new URLSearchParams(location.search);
+  for (const name of FIELDS) {
+    const field = filter.elements[name];
+    if (field !== document.activeElement) field.value = wanted.get(name) || "";
+  }
 }
 
 function fromForm() {
   const wanted = new URLSearchParams(location.search);
   wanted.delete("page");
-  for (const name of ["text", "namespace", "worker"]) {
+  for (const name of FIELDS) {
     const value = filter.elements[name].value.trim();
     if (value) wanted.set(name, value);
     else wanted.delete(name);
@@ -204,12 +216,6 @@ if (filter) {
     if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
     go(new URL(link.href).search);
-  });
-  document.addEventListener("keydown", (event) => {
-    const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
-    if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    filter.elements.text.focus();
   });
 }
 

@@ -1,0 +1,70 @@
+"""How a Job is, told so that nobody is misled: what is known is said, and what is not known is *Unknown*. Pure.
+
+``board`` puts each Job through ``judged`` before ``table`` counts it; ``listing`` and ``detail`` show it.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from mirror.model.views import UNKNOWN, JobView, WorkerView
+
+STATES = ("Waiting", "Suspended", "Placed", "Running", UNKNOWN, "Complete", "Failed", "Deleting")
+"""What a Job can be shown as, in the order of a Job's life; a kind may have other final conditions."""
+LATE_SECONDS = 5.0
+"""A status on its way for longer is shown as late."""
+WORKER_UNREACHABLE = "WorkerUnreachable"
+
+_ON_WORKER = ("Suspended", "Placed", "Running")
+_PLAIN = {
+    "Waiting": "no worker assigned yet",
+    "Suspended": "spec.suspend is true",
+    "Placed": "not started on the worker yet",
+    "Complete": "completed",
+    "Failed": "failed; no reason is given",
+    "Deleting": "deletion requested",
+}
+
+
+def judged(job: JobView, worker: WorkerView | None) -> JobView:
+    """A Job as it is shown: Unknown on a lost worker, and never without a reason.
+
+    Args:
+        job: as the management cluster has it.
+        worker: the one it is placed on, if that is registered.
+    """
+    is_lost = job.worker and not job.is_finished and (worker is None or worker.state == "Lost")
+    if is_lost:
+        why = worker.because if worker is not None else "no Secret registers it"
+        since = (worker.lost_since or worker.since) if worker is not None else ""
+        return replace(
+            job,
+            state=UNKNOWN if job.state in _ON_WORKER else job.state,
+            because=f"{job.worker} unreachable{': ' if why else ''}{why}",
+            reason=job.reason or WORKER_UNREACHABLE,
+            obstructed_at=since,
+        )
+    if job.because:
+        return job
+    return replace(job, because=_running(job) if job.state == "Running" else _PLAIN.get(job.state, job.state.lower()))
+
+
+def reason_of(job: JobView) -> str:
+    """For filters and counts: the reason for machines, of a failed one that of its end."""
+    return job.reason or (job.because if job.state == "Failed" and " " not in job.because else "")
+
+
+def is_late(job: JobView) -> bool:
+    """Whether its newest status is not stored though it has had time."""
+    return job.lag_seconds is not None and job.lag_seconds >= LATE_SECONDS
+
+
+def is_stuck(job: JobView) -> bool:
+    """Whether something keeps it from its progress where it is placed."""
+    return bool(job.reason) and bool(job.worker) and job.state not in (UNKNOWN, "Waiting") and not job.is_finished
+
+
+def _running(job: JobView) -> str:
+    if not job.active:
+        return "no pod is active"
+    return "1 pod is active" if job.active == 1 else f"{job.active:,} pods are active"

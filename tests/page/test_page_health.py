@@ -1,0 +1,62 @@
+"""How a Job is told to be: never as if more were known than is, never without a reason."""
+
+import pytest
+
+from mirror.model.views import STATES, JobView, WorkerView
+from mirror.page.health import UNKNOWN, is_stuck, judged, reason_of
+from mirror.page.listing import why
+from tests.doubles.pretended import NOW, before, job
+
+LOST = WorkerView(name="east", state="Lost", lost_since=before(seconds=40), because="connection refused")
+
+
+@pytest.mark.parametrize("state", ["Running", "Placed"])
+def test_a_job_on_a_lost_worker_is_unknown(state: str) -> None:
+    """Its last status may be long over; how long nobody knows is said before the cause."""
+    seen = judged(job("train", state), LOST)
+    assert (seen.state, seen.reason) == (UNKNOWN, "WorkerUnreachable")
+    assert not seen.is_finished
+    told = why(seen, NOW)
+    assert told.striptags() == "east unreachable for 40s: connection refused"
+    assert 'data-as="for"' in told
+
+
+def test_a_worker_that_nothing_registers_is_told() -> None:
+    """Its Secret is gone."""
+    seen = judged(job("train"), None)
+    assert (seen.state, seen.because) == (UNKNOWN, "east unreachable: no Secret registers it")
+
+
+@pytest.mark.parametrize("state", ["Complete", "Failed"])
+def test_an_end_is_an_end(state: str) -> None:
+    """It is stored here, whatever becomes of the worker."""
+    assert judged(job("train", state), LOST).state == state
+
+
+def test_a_deletion_stays_one_and_says_what_it_waits_for() -> None:
+    """The mirror cannot be deleted before the worker is back."""
+    seen = judged(job("train", "Deleting", worker="east"), LOST)
+    assert (seen.state, seen.because) == ("Deleting", "east unreachable: connection refused")
+
+
+@pytest.mark.parametrize("state", [*STATES, "SomeKindsOwnEnd"])
+def test_there_is_always_a_reason(state: str) -> None:
+    """An empty field would be a question."""
+    up = WorkerView(name="east", state="Connected")
+    assert judged(job("train", state), up).because
+    assert judged(job("train", state, because="known"), up).because == "known"
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason", "stuck"),
+    [
+        (job("a", "Waiting", reason="WorkersFull"), "WorkersFull", False),
+        (job("a", reason="ImagePullBackOff"), "ImagePullBackOff", True),
+        (job("a", "Failed", because="BackoffLimitExceeded"), "BackoffLimitExceeded", False),
+        (job("a", "Failed", because="three words only"), "", False),
+        (job("a"), "", False),
+    ],
+)
+def test_reasons_are_for_machines(seen: JobView, reason: str, stuck: bool) -> None:
+    """What filters and numbers go by."""
+    assert (reason_of(seen), is_stuck(seen)) == (reason, stuck)
