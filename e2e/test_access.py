@@ -33,6 +33,7 @@ RULES: list[Json] = [
     {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
 ]
 _SERVING = re.compile(r" https: serving listen=127\.0\.0\.1:(\d+)")
+_PAGE = re.compile(r" page: started listen=127\.0\.0\.1:(\d+)")
 
 
 @dataclass
@@ -114,6 +115,7 @@ async def serving(management: ControlPlane, east: ControlPlane) -> AsyncIterator
     settings = {
         "https": {"listen": "127.0.0.1:0", "names": ["127.0.0.1"]},
         "access": {"enabled": True, "url": URL},
+        "page": {"enabled": True, "listen": "127.0.0.1:0", "login": True},
     }
     async with ManagerProcess.start(management, {"east": east}, settings=settings) as manager:
         yield manager
@@ -209,3 +211,41 @@ async def test_what_a_user_may_not_is_refused_plainly(
     lines = [line for line in serving.log_lines() if " access: access " in line]
     assert any("verdict=refused code=403" in line and "few" in line for line in lines)
     assert not any(few.token in line or full.token in line for line in lines)
+
+
+async def test_the_page_shows_a_user_their_namespace_and_what_is_inside_their_mirrors(
+    serving: ManagerProcess, scene: Scene, east: ControlPlane, kubelet: StubKubelet
+) -> None:
+    """With a login: by their own token and rights, a live log with them; others' Jobs are not there."""
+    pod = await _running(serving, scene, east)
+    port = next(found[1] for line in serving.log_lines() if (found := _PAGE.search(line)))
+    page, train = f"http://127.0.0.1:{port}", f"/jobs/{scene.namespace}/train"
+    async with user(serving, scene, "looker", RULES) as looker, user(serving, scene, "blind", RULES[1:]) as blind:
+
+        async def get(path: str, token: str, header: str = "X-Forwarded-Access-Token") -> tuple[int, str]:
+            async with aiohttp.ClientSession() as session, session.get(page + path, headers={header: token}) as answer:
+                return answer.status, await answer.text()
+
+        assert (await get("/", "nonsense"))[0] == 401
+        code, text = await get("/", f"Bearer {looker.token}", "Authorization")
+        assert (code, f">{scene.namespace}/</span>" in text) == (200, True)
+        code, text = await get("/", blind.token)
+        assert (code, f">{scene.namespace}/</span>" in text) == (200, False)
+        assert (await get(train, blind.token))[0] == 403
+        assert (await get(train, looker.token))[0] == 200
+        code, text = await get(f"{train}/pods", looker.token)
+        assert (code, pod in text) == (200, True)
+        code, text = await get(f"{train}/manifest", looker.token)
+        assert (code, "Mirror on east" in text, 'class="minus"' in text) == (200, True, True)
+        code, text = await get(f"{train}/log?tailLines=9", looker.token)
+        assert (code, text) == (200, f"log of {pod}\n")
+        headers = {"Authorization": f"Bearer {looker.token}"}
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.get(f"{page}{train}/log?follow=true") as log,
+        ):
+            assert await log.content.readline() == f"log of {pod}\n".encode()
+            kubelet.go_on.set()
+            assert await log.read() == b"\xff the end\n"
+    lines = serving.log_lines()
+    assert not any(looker.token in line for line in lines)

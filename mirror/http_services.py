@@ -10,12 +10,14 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from mirror.access.reporting import AddressPublisher
+from mirror.access.reviews import Reviews
 from mirror.access.service import Access, Around
 from mirror.access.web import routes as access_routes
 from mirror.controllers.mirroring import Mirroring
 from mirror.kube.client import Client
 from mirror.page.serving import Place
 from mirror.page.serving import serve as serve_page
+from mirror.page_login import AccessDoors
 from mirror.runtime.clock import SystemClock
 from mirror.serving.certificates import Certificates, Files, SelfManaged, Source, served_names
 from mirror.serving.client_certificates import ClientAuthorities
@@ -48,12 +50,18 @@ async def offer(
     Raises:
         CannotStart: an address cannot be listened on.
     """
-    async with _https(settings, management, manager), _page(settings, manager, on_page):
+    access = _access(settings, management, manager) if settings.access.enabled else None
+    async with (
+        _https(settings, management, manager, access),
+        _page(settings, management, manager, access, on_page=on_page),
+    ):
         yield
 
 
 @asynccontextmanager
-async def _https(settings: Settings, management: Client, manager: ManagerState) -> AsyncIterator[None]:
+async def _https(
+    settings: Settings, management: Client, manager: ManagerState, access: Access | None
+) -> AsyncIterator[None]:
     """The one HTTPS address, where a part wants it; all replicas serve it, those that stand by too."""
     if not (settings.webhook.enabled or settings.access.enabled):
         yield
@@ -79,8 +87,9 @@ async def _https(settings: Settings, management: Client, manager: ManagerState) 
         parts.append(webhook_routes(settings.managed_by, count=count, log=hooks, namespaces=namespaces, kinds=kinds))
         if not wanted.cert_file:
             manager.kept.append(("keep bundles", Bundles(management, certificates, log=hooks).keep))
-    if settings.access.enabled:
-        parts.append(_access(settings, management, manager, certificates, ports))
+    if access is not None:
+        _publish(settings, management, manager, certificates, ports)
+        parts.append(access_routes(access))
         if settings.access.client_certificates:
             authorities = ClientAuthorities(management, certificates.accept_clients, log=get_log("access"))
             manager.kept.append(("keep client authorities", authorities.keep))
@@ -90,11 +99,9 @@ async def _https(settings: Settings, management: Client, manager: ManagerState) 
         yield
 
 
-def _access(
-    settings: Settings, management: Client, manager: ManagerState, certificates: Certificates, ports: list[int]
-) -> Routes:
-    """What users are told of their Jobs' mirrors; where, is told by the leader, once there is a port."""
-    mirroring, log = manager.mirroring, get_log("access")
+def _access(settings: Settings, management: Client, manager: ManagerState) -> Access:
+    """What users are told of their Jobs' mirrors."""
+    mirroring = manager.mirroring
     known = mirroring.known()
     around = Around(
         management=management,
@@ -106,16 +113,22 @@ def _access(
         transform=mirroring.transform,
         managed_by=settings.managed_by,
     )
+    return Access(around, log=get_log("access"))
+
+
+def _publish(
+    settings: Settings, management: Client, manager: ManagerState, certificates: Certificates, ports: list[int]
+) -> None:
+    """Where access is, is told by the leader, once there is a port."""
     publisher = AddressPublisher(
         management,
         settings.namespace,
         lambda: _reached(settings.access.url, ports),
         authority=lambda: certificates.authority,
         is_leading=lambda: manager.is_working,
-        log=log,
+        log=get_log("access"),
     )
     manager.kept.append(("publish access", publisher.run))
-    return access_routes(Access(around, log=log))
 
 
 def _reached(url: str, ports: list[int]) -> str:
@@ -124,7 +137,14 @@ def _reached(url: str, ports: list[int]) -> str:
 
 
 @asynccontextmanager
-async def _page(settings: Settings, manager: ManagerState, on_page: Callable[[int], None]) -> AsyncIterator[None]:
+async def _page(
+    settings: Settings,
+    management: Client,
+    manager: ManagerState,
+    access: Access | None,
+    *,
+    on_page: Callable[[int], None],
+) -> AsyncIterator[None]:
     """The page, where it is enabled; a standby manager serves it, too."""
     if not settings.page.enabled:
         yield
@@ -136,8 +156,11 @@ async def _page(settings: Settings, manager: ManagerState, on_page: Callable[[in
         managed_by=settings.managed_by,
         origin=manager.origin,
     )
-    log = get_log("page")
-    async with serve_page(manager.mirroring.known(), place, is_leading=lambda: manager.is_working, log=log) as port:
+    log, kinds = get_log("page"), manager.mirroring.sources.kinds
+    doors = AccessDoors(Reviews(management), kinds, access) if settings.page.login else None
+    known = manager.mirroring.known()
+    serving = serve_page(known, place, is_leading=lambda: manager.is_working, log=log, doors=doors)
+    async with serving as port:
         log.info("started", listen=f"{host}:{port}")
         on_page(port)
         yield

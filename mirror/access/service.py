@@ -125,6 +125,19 @@ class Access:
                 self._log.bind(**line.fields).info("access cut", user=line.user, because=str(error))
                 raise error if isinstance(error, Cut) else Cut(str(error)) from error
 
+    def bodies(self, kind: Kind, key: SourceKey) -> tuple[Object, Object | None]:
+        """A source and its mirror, if there is one that can be seen; only for whose rights are sure.
+
+        Raises:
+            StatusError: there is no such source.
+        """
+        source = self._mirrors.source(kind, key.namespace, key.name)
+        try:
+            mirror = self._mirrors.mirror(kind, source).found
+        except StatusError:
+            return source, None
+        return source, None if isinstance(mirror, Partial) else mirror
+
     async def _decide(
         self, asked: Asked, reply: Reply, line: _Line, stack: AsyncExitStack
     ) -> Callable[[Reply], Awaitable[None]]:

@@ -13,14 +13,15 @@ from mirror.model.views import JobView
 from mirror.page.health import STATES, is_late
 from mirror.page.markup import LONGEST_TEXT, join, tag
 
-_WORKER_STATES = ("Connecting", "Connected", "Lost")
+_OTHER_STATES = ("Connecting", "Connected", "Lost", "Pending", "Succeeded")
+"""Of workers and pods."""
 _BAR = 100
 """How wide a progress bar is, in its own units."""
 
 
 def badge(state: str) -> Markup:
     """A state as a word in a colour; the word alone says it."""
-    kind = state.lower() if state in STATES or state in _WORKER_STATES else "other"
+    kind = state.lower() if state in STATES or state in _OTHER_STATES else "other"
     return tag("span", state, class_=f"badge {kind}")
 
 
@@ -44,7 +45,7 @@ def pods(job: JobView) -> Markup:
     )
 
 
-def progress(job: JobView) -> Markup | None:
+def progress(job: JobView, *, label: str = "") -> Markup | None:
     """A bar of the pods that ended well, run, and failed, of as many as are wanted."""
     wanted = max(job.completions or 0, job.succeeded + job.active)
     if not wanted or job.completions is None:
@@ -55,14 +56,13 @@ def progress(job: JobView) -> Markup | None:
         if wide > 0:
             parts.append(tag("rect", x=f"{left:.1f}", y=0, width=f"{wide:.1f}", height=1, class_=kind))
             left += wide
-    label = f"{job.succeeded} of {job.completions} completions"
     return tag(
         "svg",
         *parts,
         viewBox=f"0 0 {_BAR} 1",
         preserveAspectRatio="none",
         role="img",
-        aria_label=label,
+        aria_label=label or f"{job.succeeded} of {job.completions} completions",
         class_="progress",
     )
 

@@ -17,7 +17,7 @@ from mirror.model.keys import SourceKey
 from mirror.model.views import Known, WorkerView
 from mirror.page import detail, listing
 from mirror.page.activity import Activity, Bar, bars_of
-from mirror.page.health import judged
+from mirror.page.health import judged, outlined
 from mirror.page.query import Query
 from mirror.page.scope import Scope, seen_workers
 from mirror.page.table import PAGE_JOBS, Table
@@ -127,11 +127,18 @@ class Board:
             raise NotReady
         return self._table.places()
 
-    def job_view(self, key: SourceKey) -> View:
-        """One Job as it is now; its story is read only here."""
+    def job_view(self, key: SourceKey, *, is_outlined: bool = False) -> View:
+        """One Job as it is now; its story is read only here.
+
+        Args:
+            key: of the Job.
+            is_outlined: what only operators should know is left out.
+        """
         found = self._known.job(key)
         worker = self._worker(found.worker) if found is not None else None
         job = judged(found, worker) if found is not None else None
+        if job is not None and is_outlined:
+            job = outlined(job)
         seen = detail.JobState(
             is_leading=self._is_leading(),
             key=key,
@@ -168,7 +175,7 @@ class Board:
         """All that is shown to some is made of this, so that nothing else can shine through."""
         version, found = self._tables.get(scope, (-1, table))
         if version != table.version:
-            found = Table(job for job in table.jobs() if scope.has(job))
+            found = Table(outlined(job) for job in table.jobs() if scope.has(job))
             self._tables[scope] = (table.version, found)
             if len(self._tables) > MOST_SCOPES:
                 self._tables.popitem(last=False)

@@ -14,9 +14,9 @@ from markupsafe import Markup
 from mirror.model.keys import SourceKey
 from mirror.model.views import JobView, Moment
 from mirror.page import listing
-from mirror.page.badges import badge, identifier, kind_chip, late, pods
+from mirror.page.badges import badge, chip, identifier, kind_chip, late, pods, progress
 from mirror.page.markup import join, tag
-from mirror.page.times import lasting, when
+from mirror.page.times import lasting, offset, when
 from mirror.page.view import Fragment, View
 
 MOST_MOMENTS = 200
@@ -49,7 +49,7 @@ def view(seen: JobState, now: datetime) -> View:
     return View(
         parts=(
             listing.role(seen.is_leading),
-            Fragment("head", (seen.key, job), lambda: _head(seen.key, job)),
+            Fragment("head", (seen.key, job), lambda: _head(seen.key, job, now)),
             Fragment("facts", job, lambda: _facts(job, now)),
             Fragment("no-events", not moments, lambda: _note("no-events", "No events recorded.", shown=not moments)),
             Fragment("why-not", is_waiting, lambda: tag("h2", "Why not placed", id="why-not", hidden=not is_waiting)),
@@ -59,7 +59,7 @@ def view(seen: JobState, now: datetime) -> View:
     )
 
 
-def _head(key: SourceKey, job: JobView | None) -> Markup:
+def _head(key: SourceKey, job: JobView | None, now: datetime) -> Markup:
     place, name = tag("span", key.namespace, "/", class_="namespace"), tag("span", key.name, class_="name")
     title = tag("h1", place, name)
     if job is None:
@@ -69,7 +69,7 @@ def _head(key: SourceKey, job: JobView | None) -> Markup:
     return tag(
         "div",
         tag("div", title, kind_chip(job.kind), badge(job.state), where, late(job), class_="title"),
-        tag("p", job.because, class_="because") if job.because else None,
+        tag("p", listing.why(job, now), class_="because") if job.because else None,
         id="head",
         class_="head",
     )
@@ -81,7 +81,7 @@ def _facts(job: JobView | None, now: datetime) -> Markup:
     bar = None
     if job.completions:
         done = f"{job.succeeded} of {job.completions} pods have succeeded"
-        bar = tag("progress", value=min(job.succeeded, job.completions), max=job.completions, aria_label=done)
+        bar = progress(job, label=done)
     pairs = (
         ("Pods", join(pods(job), bar)),
         ("Created", when(job.created, now)),
@@ -89,25 +89,29 @@ def _facts(job: JobView | None, now: datetime) -> Markup:
         ("Finished", when(job.finished, now, none="not yet")),
         ("Duration", lasting(job.started, job.finished, now)),
         ("UID", tag("code", job.uid)),
+        ("Labels", join(*(chip(f"{name}={text}", kind="label") for name, text in sorted(job.labels.items())[:20]))),
     )
     return tag(
-        "dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs], id="facts", class_="facts"
+        "dl",
+        [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs if value],
+        id="facts",
+        class_="facts",
     )
 
 
 def _moments(moments: Sequence[Moment], now: datetime) -> tuple[Fragment, ...]:
     """Entries keep their id when older ones go: it is made of what they say."""
     seen: Counter[int] = Counter()
-    parts = []
+    parts, first = [], moments[0].at if moments else ""
     for one in moments:
         digest = crc32(repr(one).encode("utf-8", "backslashreplace"))
         seen[digest] += 1
         name = f"m:{digest:08x}-{seen[digest]}"
-        parts.append(Fragment(name, one, partial(_moment, name, one, now)))
+        parts.append(Fragment(name, (one, first), partial(_moment, name, one, first, now)))
     return tuple(parts)
 
 
-def _moment(element: str, one: Moment, now: datetime) -> Markup:
+def _moment(element: str, one: Moment, first: str, now: datetime) -> Markup:
     kind = _KINDS.get(one.kind, "")
     if one.kind == "Finished":
         kind = "bad" if one.text.startswith("Failed") else "good"
@@ -115,6 +119,7 @@ def _moment(element: str, one: Moment, now: datetime) -> Markup:
     return tag(
         "li",
         tag("span", when(one.at, now), class_="at"),
+        tag("span", offset(first, one.at), class_="offset", title="After the first entry"),
         tag("span", one.kind, class_="kind"),
         tag("span", one.text, tag("span", place, class_="muted") if place else None, class_="text"),
         id=element,

@@ -49,6 +49,13 @@ def judged(job: JobView, worker: WorkerView | None) -> JobView:
     return replace(job, because=_running(job) if job.state == "Running" else _PLAIN.get(job.state, job.state.lower()))
 
 
+def outlined(job: JobView) -> JobView:
+    """A Job for who is no operator: why its worker is unreachable may hold an address (as in ``access``)."""
+    if job.state != UNKNOWN:
+        return job
+    return replace(job, because=job.because.partition(": ")[0])
+
+
 def reason_of(job: JobView) -> str:
     """For filters and counts: the reason for machines, of a failed one that of its end."""
     return job.reason or (job.because if job.state == "Failed" and " " not in job.because else "")

@@ -9,6 +9,7 @@ import msgspec
 from markupsafe import Markup
 
 from mirror.model.keys import SourceKey
+from mirror.page import tabs
 from mirror.page.badges import is_default
 from mirror.page.fleet import COLUMNS as WORKER_COLUMNS
 from mirror.page.listing import COLUMNS
@@ -26,6 +27,10 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     assets: str
     """Differs when the assets do, so that browsers do not keep old ones."""
+    visitor: str = ""
+    """Who looks, where the page asks."""
+    has_inside: bool = False
+    """Whether pods, events, logs and manifests can be shown."""
 
 
 def list_page(parts: Mapping[str, Markup], query: Query, about: About, now: datetime) -> Markup:
@@ -70,34 +75,65 @@ def job_page(parts: Mapping[str, Markup], key: SourceKey, about: About, now: dat
     main = (
         tag("nav", tag("a", "← All Jobs", href="../../."), aria_label="Back", class_="back"),
         parts["head"],
-        tag(
-            "div",
-            tag(
-                "section",
-                tag("h2", "Timeline", id="story"),
-                tag("ol", parts["timeline"], id="timeline", class_="timeline", data_list=True),
-                parts["no-events"],
-                aria_labelledby="story",
-            ),
-            tag(
-                "div",
-                tag("section", tag("h2", "Facts", id="what"), parts["facts"], aria_labelledby="what"),
-                tag(
-                    "section",
-                    parts["why-not"],
-                    tag("dl", parts["obstacles"], id="obstacles", class_="facts obstacles", data_list=True),
-                    parts["pending"],
-                    aria_labelledby="why-not",
-                ),
-                class_="aside",
-            ),
-            class_="columns",
-        ),
+        tag("div", *tabs.panels(parts, key, has_inside=about.has_inside), _aside(parts), class_="columns"),
     )
     what = "" if is_default(key.kind) else f"{key.kind} "
     title = f"{what}{key.namespace}/{key.name} – JobMirror"
     frame = _Frame(about=about, now=now, kind="job", base="../../", title=title)
     return _page(frame, main, parts)
+
+
+def _aside(parts: Mapping[str, Markup]) -> Markup:
+    return tag(
+        "div",
+        tag("section", tag("h2", "Facts", id="what"), parts["facts"], aria_labelledby="what", class_="panel"),
+        tag(
+            "section",
+            parts["why-not"],
+            tag("dl", parts["obstacles"], id="obstacles", class_="facts obstacles", data_list=True),
+            parts["pending"],
+            aria_labelledby="why-not",
+        ),
+        class_="aside",
+    )
+
+
+def login_page(problem: str, *, base: str) -> Markup:
+    """Where a token is typed."""
+    field = tag(
+        "input", type="password", name="token", id="token", required=True, autocomplete="off", spellcheck="false",
+        autofocus=True, aria_describedby="hint",
+    )  # fmt: skip
+    hint = tag(
+        "p",
+        "Your own token of the management cluster, or one of a ServiceAccount of yours: ",
+        tag("code", "kubectl create token NAME --duration 8h"),
+        ". What you see is what you may get and list there.",
+        id="hint",
+        class_="muted",
+    )
+    login = tag(
+        "form",
+        tag("h1", "JobMirror"),
+        tag("p", problem, class_="bad", role="alert") if problem else None,
+        tag("label", tag("span", "Bearer token"), field),
+        hint,
+        tag("button", "Log in", type="submit"),
+        method="post",
+        action=f"{base}login",
+        class_="panel login",
+    )
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", "Log in – JobMirror"),
+        tag("link", rel="icon", href=f"{base}static/icon.svg", type="image/svg+xml"),
+        tag("link", rel="stylesheet", href=f"{base}static/page.css"),
+    )
+    body = tag("body", tag("main", login, id="main"), data_kind="login")
+    return join(_DOCTYPE, tag("html", head, body, lang="en"))
 
 
 def error_page(title: str, text: str) -> Markup:
@@ -117,6 +153,7 @@ class _Frame(msgspec.Struct, frozen=True, kw_only=True):
 
 def _page(frame: _Frame, main: tuple[Markup, ...], parts: Mapping[str, Markup]) -> Markup:
     about, base = frame.about, frame.base
+    scripts = ("page.js", "keys.js") if frame.kind == "jobs" else ("page.js", "job.js", "keys.js")
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -125,12 +162,12 @@ def _page(frame: _Frame, main: tuple[Markup, ...], parts: Mapping[str, Markup]) 
         tag("title", frame.title),
         tag("link", rel="icon", href=f"{base}static/icon.svg?{about.assets}", type="image/svg+xml"),
         tag("link", rel="stylesheet", href=f"{base}static/page.css?{about.assets}"),
-        *(tag("script", src=f"{base}static/{name}?{about.assets}", defer=True) for name in ("page.js", "keys.js")),
+        *(tag("script", src=f"{base}static/{name}?{about.assets}", defer=True) for name in scripts),
     )
     body = tag(
         "body",
         tag("a", "Skip to content", href="#main", class_="skip"),
-        _header(parts, base),
+        _header(parts, base, about.visitor),
         tag("main", *main, id="main", tabindex="-1"),
         tag(
             "footer",
@@ -147,7 +184,15 @@ def _page(frame: _Frame, main: tuple[Markup, ...], parts: Mapping[str, Markup]) 
     return join(_DOCTYPE, tag("html", head, body, lang="en"))
 
 
-def _header(parts: Mapping[str, Markup], base: str) -> Markup:
+def _header(parts: Mapping[str, Markup], base: str, visitor: str) -> Markup:
+    leave = tag(
+        "form",
+        tag("span", visitor, class_="visitor", title=visitor),
+        tag("button", "Log out", type="submit"),
+        method="post",
+        action=f"{base}logout",
+        class_="leave",
+    )
     return tag(
         "header",
         tag("a", "JobMirror", href=base or ".", class_="brand"),
@@ -157,6 +202,7 @@ def _header(parts: Mapping[str, Markup], base: str) -> Markup:
             tag("span", "Not live: reload to update", id="live", role="status", class_="live"),
             tag("button", "Pause", id="pause", type="button", hidden=True),
             tag("button", "Keys", id="help", type="button", hidden=True, aria_keyshortcuts="?"),
+            leave if visitor else None,
             class_="right",
         ),
     )
@@ -247,4 +293,4 @@ def _workers(rows: Markup) -> Markup:
         role="table",
         class_="fleet",
     )
-    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Workers")
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="All workers")

@@ -32,10 +32,15 @@ SEND_SECONDS = 10.0
 LONGEST_SECONDS = 3600.0
 """Of one stream. The browser comes back by itself; one whose login has ended at a proxy does not."""
 
+RENEW_SECONDS = 30.0
+"""How long what somebody may see is taken for granted, but for the time until the next heartbeat."""
+
+Renew = Callable[[], Awaitable[bool]]
 Write = Callable[[bytes], Awaitable[None]]
 
 _HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
 _HEARTBEAT = b": still here\n\n"
+_END = b"event: login\ndata: {}\n\n"
 _RETRY = b"retry: 2000\n\n"
 
 
@@ -64,8 +69,15 @@ class Streams:
         self._is_ending = True
         self._board.release()
 
-    async def serve(self, request: web.Request, view: Callable[[], View]) -> web.StreamResponse:
-        """Send one page's news until its reader goes.
+    async def serve(
+        self, request: web.Request, view: Callable[[], View], renew: Renew | None = None
+    ) -> web.StreamResponse:
+        """Send one page's news until its reader goes, or may look no more.
+
+        Args:
+            request: whose answer it is.
+            view: what they see, now.
+            renew: asks again what they may see, as ``view`` then shows; says whether they may look at all.
 
         Raises:
             TooMany: there is no room for another.
@@ -74,22 +86,28 @@ class Streams:
         try:
             with self._room():
                 await response.prepare(request)
-                await self.send_to(response.write, view)
+                await self.send_to(response.write, view, renew)
         except (TimeoutError, ConnectionError) as error:
             self._log.debug("a reader of the page is gone", error=error)
             if request.transport is not None:
                 request.transport.abort()
         return response
 
-    async def send_to(self, write: Write, view: Callable[[], View]) -> None:
+    async def send_to(self, write: Write, view: Callable[[], View], renew: Renew | None = None) -> None:
         """Serve one stream to any writer."""
         loop, sent = asyncio.get_running_loop(), Sent()
+        asked = loop.time()
         end = loop.time() + LONGEST_SECONDS
         with self._board.looking():
             await _send(write, _RETRY)
             told = loop.time()
             while not self._is_ending and loop.time() < end:
                 await self._board.wait_until_ready()
+                if renew is not None and loop.time() - asked >= RENEW_SECONDS:
+                    if not await renew():
+                        await _send(write, _END)
+                        return
+                    asked = loop.time()
                 change = self._board.next_change  # got first: what changes while we send is not missed
                 began = time.thread_time()
                 news = sent.news(view())

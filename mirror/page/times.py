@@ -52,6 +52,19 @@ def lasting(start: str, end: str, now: datetime) -> Markup | str:
     return tag("span", human_duration((ended - begun).total_seconds()), title=title)
 
 
+def offset(first: str, at: str) -> str:
+    """How long after the first entry: ``+350 ms``, ``+2.134 s``, ``+12m``; to the millisecond where that is known."""
+    begun, then = moment(first), moment(at)
+    if begun is None or then is None:
+        return ""
+    whole = round((then - begun).total_seconds() * 1000)
+    if abs(whole) < 1000:
+        return f"+{max(whole, 0)} ms"
+    if whole >= 600_000 or whole < 0:
+        return f"+{human_duration(max(whole, 0) / 1000)}"
+    return f"+{whole / 1000:.3f} s" if "." in at or "." in first else f"+{whole // 1000} s"
+
+
 def exact(at: datetime) -> str:
     """``2026-11-21 20:29:10 UTC``."""
     return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

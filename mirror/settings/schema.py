@@ -147,12 +147,14 @@ class Access(Section, frozen=True):
 
 
 class Page(Section, frozen=True):
-    """The page for people: workers, Jobs, timelines; without TLS or login, so not beyond this pod unless told to."""
+    """The page for people: workers, Jobs, timelines; without TLS, so not beyond this pod unless told to."""
 
     enabled: Annotated[bool, rules.SWITCH] = False
     listen: Annotated[str, rules.LISTEN] = "127.0.0.1:8081"
     hosts: Annotated[tuple[str, ...], rules.HOSTS] = ()
     """Names by which a proxy calls it, beside addresses and ``localhost``."""
+    login: Annotated[bool, rules.SWITCH] = False
+    """Ask for a bearer token of the management cluster, and show what its owner may get and list there."""
 
     @property
     def listen_address(self) -> tuple[str, int]:

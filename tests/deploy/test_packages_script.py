@@ -33,7 +33,7 @@ def test_a_machine_without_any_is_told_all(tmp_path: Path) -> None:
     code, lacking = checked(folder=tmp_path)
 
     assert code == 1
-    assert ("chromium", "chromium", ["e2e/test_page.py"]) in lacking
+    assert ("chromium", "chromium", ["e2e/test_page.py", "e2e/test_page_dashboard.py"]) in lacking
     for _, _, tests in lacking:
         assert [name for name in tests if not (TOP / name).is_file()] == []
 

@@ -152,7 +152,7 @@ async def test_what_is_nowhere_is_404(site: Site, path: str) -> None:
     assert (await site.get(path))[0] == 404
 
 
-@pytest.mark.parametrize("name", ["page.css", "page.js", "icon.svg"])
+@pytest.mark.parametrize("name", ["page.css", "page.js", "keys.js", "icon.svg"])
 async def test_assets_are_part_of_the_package(site: Site, name: str) -> None:
     """They are found where the package is, under the address that the page names."""
     _, page = await site.get("/")

@@ -132,6 +132,11 @@ function disconnect() {
   source = null;
 }
 
+// Where the page asks who looks: a login that has ended leads to the form, a manager that is away does not.
+function isLoggedOut() {
+  return fetch(location.href, { cache: "no-store" }).then((answer) => answer.status === 401, () => false);
+}
+
 function connect() {
   disconnect();
   if (isPaused || document.hidden) return;
@@ -141,8 +146,11 @@ function connect() {
     say("Live", "on");
     show(JSON.parse(event.data));
   };
+  source.addEventListener("login", () => location.reload()); // the right to look has ended
   source.onerror = () => {
+    const isRefused = source && source.readyState === EventSource.CLOSED;
     disconnect();
+    if (isRefused) isLoggedOut().then((is) => is && location.reload());
     say("Not live: reconnecting", "off");
     timer = setTimeout(connect, AGAIN_MS[Math.min(failures, AGAIN_MS.length - 1)]);
     failures += 1;

@@ -1,0 +1,94 @@
+"""What is inside a mirror, drawn: whatever a worker sends is text, bounded, and never breaks the page."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror.model.keys import SourceKey
+from mirror.page import inside, tabs
+from mirror.page.times import offset
+from mirror.page.visiting import Bodies
+from tests.doubles.page_doors import BODIES, EVENTS, PODS
+from tests.doubles.pretended import NOW
+
+HOSTILE = '"><img src=x onerror=alert(1)>\u202e'
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.just(HOSTILE),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["items", "metadata", "spec", "status", "containers", "containerStatuses", "state", "waiting",
+                         "reason", "message", "name", "phase", "involvedObject", "count", "restartCount"]),
+        inner, max_size=4,
+    ),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.just("items"), st.lists(JSON, max_size=4)) | st.dictionaries(st.text(max_size=3), JSON))
+def test_any_answer_is_drawn(found: dict[str, Any]) -> None:
+    """Types that are wrong count as absent; nothing becomes an element."""
+    for draw in (inside.pods, inside.events):
+        drawn = draw(found, NOW)
+        assert "<img" not in drawn
+        assert "\u202e" not in drawn
+    assert "<img" not in inside.manifests(Bodies(source=found, mirror={"a": found}, worker=HOSTILE, because=HOSTILE))
+
+
+def test_pods_say_why_they_do_not_run() -> None:
+    """And each container leads to its log."""
+    drawn = inside.pods(PODS, NOW)
+    assert "ImagePullBackOff: train:7 not found" in drawn
+    assert ">1/2<" in drawn
+    assert drawn.count("data-container") == 3
+    assert 'data-pod="train-resnet-large-1-q9d4m" data-container="train"' in drawn
+    assert "no pods" in inside.pods({"items": []}, NOW)
+
+
+def test_events_are_newest_first() -> None:
+    """With how often."""
+    drawn = inside.events(EVENTS, NOW)
+    assert drawn.index("BackOff") < drawn.index("SuccessfulCreate")
+    assert "×12" in drawn
+    assert "no events" in inside.events({}, NOW)
+
+
+def test_manifests_stand_side_by_side_with_what_differs_marked() -> None:
+    """Equal lines are plain, others on their side."""
+    drawn = inside.manifests(BODIES)
+    assert "Mirror on gpu-frankfurt" in drawn
+    assert (
+        '<td role="cell" class="minus">  parallelism: 8</td><td role="cell" class="plus">  parallelism: 4</td>' in drawn
+    )
+    assert '<td role="cell" class="minus">  managedBy: jobmirror.io/controller</td>' in drawn
+    assert '<td role="cell">  completions: 64</td><td role="cell">  completions: 64</td>' in drawn
+    alone = inside.manifests(Bodies(source=BODIES.source, because="no worker yet"))
+    assert "no worker yet" in alone
+    assert 'class="minus"' not in alone
+    long = inside.manifests(Bodies(source={"spec": {str(number): 1 for number in range(5_000)}}))
+    assert "too long" in long
+
+
+@pytest.mark.parametrize(
+    ("first", "at", "text"),
+    [
+        ("2026-11-21T12:00:00Z", "2026-11-21T12:00:00.350Z", "+350 ms"),
+        ("2026-11-21T12:00:00Z", "2026-11-21T12:00:02.134Z", "+2.134 s"),
+        ("2026-11-21T12:00:00Z", "2026-11-21T12:00:02Z", "+2 s"),
+        ("2026-11-21T12:00:00Z", "2026-11-21T12:42:00Z", "+42m"),
+        ("2026-11-21T12:00:00.500Z", "2026-11-21T12:00:00Z", "+0 ms"),
+        ("", "2026-11-21T12:00:00Z", ""),
+        ("x", "y", ""),
+    ],
+)
+def test_offsets_are_as_fine_as_is_known(first: str, at: str, text: str) -> None:
+    """To the millisecond where a time has them."""
+    assert offset(first, at) == text
+
+
+def test_commands_can_be_pasted_whatever_a_name_is() -> None:
+    """Names are quoted for a shell; another kind is named."""
+    lines = [line for line, _ in tabs.commands(SourceKey("Job", "a", "train"))]
+    assert lines[0] == "mirror explain train -n a"
+    assert lines[-1] == "kubectl describe jobs.batch train -n a"
+    assert next(iter(tabs.commands(SourceKey("Drill", "a", "x; rm -rf"))))[0] == "mirror explain 'drill/x; rm -rf' -n a"
