@@ -21,7 +21,7 @@ async def take(file: Path) -> None:
     place = Place(listen=("127.0.0.1", 0), managed_by="jobmirror.io/controller", origin="7f3c9a4e")
     known = picture(datetime.now(UTC))
     async with serve(known, place, is_leading=lambda: True, log=get_log("page")) as port, browser_tab(program) as tab:
-        await tab.look(width=1280, height=860)
+        await tab.look(width=1280, height=1120)
         await tab.open(f"http://127.0.0.1:{port}/")
         await tab.wait_for("document.getElementById('live').textContent === 'Live'")
         shot = await tab.picture()

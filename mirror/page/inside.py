@@ -180,7 +180,7 @@ def _table(heads: tuple[str, ...], rows: list[Markup], name: str) -> Markup:
         tag("thead", head, role="rowgroup"),
         tag("tbody", rows, role="rowgroup"),
         role="table",
-        class_="plain",
+        class_="listed",
     )
     return tag("div", table, class_="wide", tabindex="0", role="region", aria_label=name)
 
