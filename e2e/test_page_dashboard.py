@@ -155,16 +155,6 @@ async def test_a_login_that_ends_leads_back_to_the_form() -> None:
         assert "train-resnet-large" not in await tab.text("body")
 
 
-async def test_twenty_thousand_jobs_are_painted_soon() -> None:
-    """The first look at a manager that nobody has looked at; much more time than it takes on a machine that is free."""
-    async with seen(many(20_000)) as (tab, url):
-        await tab.open(url)
-        await tab.wait_for(f"{LIVE} && {ROWS}.length === 100")
-        painted = await tab.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-        assert painted < 3_000, f"{painted:.0f} ms"
-        assert await tab.evaluate("document.querySelectorAll('*').length") < 3_500
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280, 2200])
 async def test_axe_finds_nothing(width: int, scheme: str) -> None:

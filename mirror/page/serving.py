@@ -47,6 +47,7 @@ _ASSETS = {
     "page.js": "text/javascript",
     "keys.js": "text/javascript",
     "job.js": "text/javascript",
+    "early.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
 _HEADERS = {

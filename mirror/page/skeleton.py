@@ -162,6 +162,7 @@ def _page(frame: _Frame, main: tuple[Markup, ...], parts: Mapping[str, Markup]) 
         tag("title", frame.title),
         tag("link", rel="icon", href=f"{base}static/icon.svg?{about.assets}", type="image/svg+xml"),
         tag("link", rel="stylesheet", href=f"{base}static/page.css?{about.assets}"),
+        None if frame.kind == "jobs" else tag("script", src=f"{base}static/early.js?{about.assets}"),
         *(tag("script", src=f"{base}static/{name}?{about.assets}", defer=True) for name in scripts),
     )
     body = tag(

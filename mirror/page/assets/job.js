@@ -79,6 +79,7 @@ async function look(tab) {
 }
 
 function choose(tab, isFirst) {
+  document.documentElement.dataset.tab = nameOf(tab);
   for (const one of tabs) {
     const isIt = one === tab;
     one.setAttribute("aria-selected", String(isIt));
@@ -93,7 +94,6 @@ document.getElementById("tabs").hidden = false;
 for (const tab of tabs) {
   const panel = panelOf(tab);
   panel.setAttribute("role", "tabpanel");
-  panel.querySelector("h2").classList.add("unseen");
   tab.addEventListener("click", () => choose(tab));
   tab.addEventListener("keydown", (event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
