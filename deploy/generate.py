@@ -29,7 +29,7 @@ WHEN = {
     "management-dependencies": '(dig "dependencies" dict .Values.config)',
     "https": '(and (include "jobmirror.https" .) (not .Values.certManager.enabled))',
     "webhook": ".Values.config.webhook.enabled",
-    "access": '(or .Values.config.access.enabled (dig "login" false .Values.config.page))',
+    "access": '(or .Values.config.access.enabled (dig "page" "login" false .Values.config))',
     "job-controller": ".Values.config.jobController.enabled",
     "job-controller-gang": (
         '(and .Values.config.jobController.enabled (dig "featureGates" "WorkloadWithJob" false'
