@@ -35,6 +35,7 @@ from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
 from mirror.kube.resources import CONFIGMAPS, SECRETS, SERVICE_ACCOUNTS
 from mirror.model.keys import Key
+from mirror.placement.policy import DEFAULT, PlacementPolicy, Score, policy_of
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.environment import Environment
 from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
@@ -75,6 +76,7 @@ class MirroringSettings:
     """Whether anybody can ask what happened to a Job."""
     secret_sources: tuple[SecretSource, ...] = ()
     cluster_profiles: ClusterProfiles = field(default_factory=ClusterProfiles)
+    placement: PlacementPolicy = DEFAULT
 
 
 def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_rule_names: bool) -> MirroringSettings:
@@ -103,6 +105,7 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
         keep_history=settings.access.enabled or settings.page.enabled,
         secret_sources=settings.workers.secret_sources,
         cluster_profiles=settings.workers.cluster_profiles,
+        placement=policy_of(settings.placement),
     )
 
 
@@ -190,12 +193,14 @@ def build_mirroring(
 def _state(settings: MirroringSettings, workers: dict[str, Worker], environment: Environment) -> MirroringState:
     """What is known, of nothing so far."""
     clock = environment.clock
-    sources = Sources(settings.kinds, by_uid=settings.transform.label_pods)
+    policy = settings.placement
+    sources = Sources(settings.kinds, by_uid=settings.transform.label_pods, stalled=policy.uses(Score.READINESS))
     queue: WorkQueue[Key] = WorkQueue(sources.lane_of, clock=clock)
     intake = Intake(queue)
-    candidates = Candidates(sources, workers, settings.closed_namespaces)
-    assigner = Assigner(candidates, wake=intake.add, clock=clock)
+    candidates = Candidates(sources, workers, settings.closed_namespaces, policy)
+    assigner = Assigner(candidates, wake=intake.add, clock=clock, policy=policy)
     sources.report_load_to(assigner.set_load)
+    sources.report_stalled_to(assigner.set_stalled)
     memories = Memories()
     return MirroringState(
         environment=environment,

@@ -20,6 +20,7 @@ from mirror.model.reasons import Obstruction
 from mirror.placement import reasons
 from mirror.placement.candidates import Candidate, PlacementRequest
 from mirror.placement.index import WorkerIndex
+from mirror.placement.policy import DEFAULT, PlacementPolicy
 from mirror.placement.waiting import Waiter, WaitingSources
 from mirror.runtime.clock import Clock
 
@@ -47,12 +48,19 @@ class Assigner:
     worker, as the index has it, and ``_stuck`` those of them that are stuck.
     """
 
-    def __init__(self, candidates: Iterable[Candidate], *, wake: Callable[[SourceKey], None], clock: Clock) -> None:
+    def __init__(
+        self,
+        candidates: Iterable[Candidate],
+        *,
+        wake: Callable[[SourceKey], None],
+        clock: Clock,
+        policy: PlacementPolicy = DEFAULT,
+    ) -> None:
         """``candidates`` are all workers with the load that is recorded; they are read only by ``read_anew``."""
         self._candidates = candidates
         self._wake = wake
         self._clock = clock
-        self._index = WorkerIndex()
+        self._index = WorkerIndex(policy)
         self._waiting = WaitingSources(self._index)
         # Since when those in ``_waiting`` have waited (monotonic), in this order; exactly they are in it.
         self._waiting_since: dict[SourceKey, float] = {}
@@ -106,6 +114,10 @@ class Assigner:
         """So many sources are recorded on a worker."""
         self._index.set_load(worker, recorded)
         self.serve_soon()
+
+    def set_stalled(self, worker: str, stalled: int) -> None:
+        """So many of those wait for their pods: it changes who is chosen, and lets nobody in."""
+        self._index.set_stalled(worker, stalled)
 
     def wake_for(self, worker: str) -> None:
         """A worker changed: wake whoever waits and has another reason to by that."""

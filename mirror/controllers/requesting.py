@@ -13,6 +13,7 @@ from mirror.kinds.dependencies import BadCarry, requested_kinds
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.placement.candidates import Candidate, NamespaceRules, PlacementRequest, reserved_namespaces
+from mirror.placement.policy import DEFAULT, Filter, PlacementPolicy
 from mirror.placement.selector import EVERY, BadSelector, parse_selector
 from mirror.placement.waiting import Waiter
 from mirror.workers.worker import Worker
@@ -67,6 +68,7 @@ class Candidates:
     sources: Sources
     workers: Mapping[str, Worker]
     closed_namespaces: tuple[str, ...]
+    policy: PlacementPolicy = DEFAULT
 
     def __iter__(self) -> Iterator[Candidate]:
         for worker in self.workers.values():
@@ -84,9 +86,10 @@ class Candidates:
             reachable=worker.is_reachable,
             cordoned=spec.cordoned or spec.draining,
             misconfigured=bool(worker.problems),
-            capacity=spec.capacity,
+            capacity=spec.capacity if Filter.CAPACITY in self.policy.filters else None,
             weight=spec.weight,
             load=self.sources.load_of(worker.name),
+            stalled=self.sources.stalled_of(worker.name),
             namespace_rules=NamespaceRules(
                 globs=spec.namespaces,
                 closed=self.closed_namespaces,

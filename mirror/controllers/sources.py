@@ -8,6 +8,7 @@ from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
 from mirror.kube.objects import Object
 from mirror.model.keys import Key, MirrorKey, SourceKey
+from mirror.model.reasons import WORKERS_PODS
 from mirror.runtime.store import IndexFunction, Store
 
 # The index of sources that are recorded on a worker and not over, by worker: what counts as its load.
@@ -18,17 +19,26 @@ UNSTARTED = "unstarted"
 BY_REASON = "reason"
 # The index of sources by uid, where somebody knows no more of one: pods on workers do not.
 BY_UID = "uid"
+# The index of sources whose pods do not become ready, by worker, where placement counts them.
+STALLED = "stalled"
 
 
 class Sources:
     """All of them; a key says of which kind one is."""
 
-    def __init__(self, kinds: Kinds, *, by_uid: bool = False) -> None:
-        """``by_uid``: whether ``key_of_uid`` is asked."""
+    def __init__(self, kinds: Kinds, *, by_uid: bool = False, stalled: bool = False) -> None:
+        """``by_uid``: whether ``key_of_uid`` is asked; ``stalled``: whether ``stalled_of`` is."""
         self.kinds = kinds
         self._on_load: Callable[[str, int], None] = lambda worker, load: None
+        self._on_stalled: Callable[[str, int], None] = lambda worker, stalled: None
+        self._counts_stalled = stalled
         more: dict[str, IndexFunction] = {BY_UID: lambda found: (found.metadata.uid,)} if by_uid else {}
-        self._stores = {kind.name: Store(indexes_of(kind) | more, on_count=self._on_count) for kind in kinds}
+        self._stores = {
+            kind.name: Store(
+                indexes_of(kind) | more | ({STALLED: _stalled_of(kind)} if stalled else {}), on_count=self._on_count
+            )
+            for kind in kinds
+        }
 
     def __len__(self) -> int:
         return sum(map(len, self._stores.values()))
@@ -46,6 +56,10 @@ class Sources:
     def report_load_to(self, on_load: Callable[[str, int], None]) -> None:
         """From now on, call this with a worker and its load whenever that is another than before."""
         self._on_load = on_load
+
+    def report_stalled_to(self, on_stalled: Callable[[str, int], None]) -> None:
+        """The same with a worker and how many of its load wait for their pods, where these are counted."""
+        self._on_stalled = on_stalled
 
     def of(self, kind: Kind) -> Store:
         """The sources of one kind."""
@@ -77,6 +91,12 @@ class Sources:
         """How many sources count for a worker: suspended ones too, finished ones not (D21)."""
         return sum(store.count(BY_WORKER, worker) for store in self._stores.values())
 
+    def stalled_of(self, worker: str) -> int:
+        """How many of those wait for their pods to become ready; 0 if nobody counts."""
+        if not self._counts_stalled:
+            return 0
+        return sum(store.count(STALLED, worker) for store in self._stores.values())
+
     def counts_for_worker(self, key: SourceKey) -> bool:
         return bool(self._stores[key.kind].values(BY_WORKER, (key.namespace, key.name)))
 
@@ -99,6 +119,8 @@ class Sources:
     def _on_count(self, index: str, value: str) -> None:
         if index == BY_WORKER:
             self._on_load(value, self.load_of(value))
+        elif index == STALLED:
+            self._on_stalled(value, self.stalled_of(value))
 
 
 def source_key(kind: Kind, found: Object) -> SourceKey:
@@ -121,3 +143,11 @@ def indexes_of(kind: Kind) -> dict[str, IndexFunction]:
         return (reason,) if reason else ()
 
     return {BY_WORKER: by_worker, UNSTARTED: unstarted, BY_REASON: by_reason}
+
+
+def _stalled_of(kind: Kind) -> IndexFunction:
+    def stalled(found: Object) -> tuple[str, ...]:
+        summary = kind.summary(found)
+        return (summary.placed,) if summary.placed and summary.reason in WORKERS_PODS else ()
+
+    return stalled

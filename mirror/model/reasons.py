@@ -71,6 +71,17 @@ SHOWN = tuple(one for one in Reason if one not in UNWRITABLE | _OF_EVENTS)
 """Shown by a condition, so that Jobs can be counted by it."""
 DEPENDENCIES = frozenset((Reason.DEPENDENCY_MISSING, Reason.DEPENDENCY_CONFLICT, Reason.DEPENDENCY_REFUSED))
 """About what a Job refers to, not about the Job itself (D27)."""
+WORKERS_PODS = frozenset(
+    (
+        Reason.PODS_NOT_READY,
+        Reason.UNSCHEDULABLE,
+        Reason.FAILED_CREATE_POD_SANDBOX,
+        Reason.QUOTA_EXCEEDED,
+        Reason.EVICTED,
+        Reason.POD_REJECTED,
+    )
+)
+"""Pods do not run, and another worker might run them: its nodes, its quota. Images and references are the Job's own."""
 UNKNOWN = frozenset((Reason.WORKER_UNREACHABLE, Reason.WORKER_LOST))
 """Nobody can tell whether the Job makes progress."""
 

@@ -61,6 +61,8 @@ class Candidate(msgspec.Struct, frozen=True):
     capacity: int | None = None
     weight: float = 1.0
     load: int = 0
+    stalled: int = 0
+    """How many of its load wait for their pods to become ready; 0 where nobody counts."""
     namespace_rules: NamespaceRules = NamespaceRules()
 
     @property

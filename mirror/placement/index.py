@@ -1,7 +1,7 @@
 """The workers, kept so that a question about all of them costs a few operations on integers: bit n is worker n.
 
-Kept up to date by ``controllers.assigning``, change by change; nothing is rebuilt to answer. The policy is here, too:
-of the eligible workers, the one with the lowest load for its weight.
+Kept up to date by ``controllers.assigning``, change by change; nothing is rebuilt to answer. Of the eligible workers
+the one is chosen that costs least by the ``policy``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from mirror.batch.label_selectors import Requirement
 from mirror.placement.candidates import Candidate, NamespaceRules, Obstacle, PlacementRequest
+from mirror.placement.policy import DEFAULT, PlacementPolicy
 from mirror.placement.selector import Selector
 
 K = TypeVar("K")
@@ -61,7 +62,9 @@ class WorkerIndex:
     whenever ``fitting`` may answer differently than before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, policy: PlacementPolicy = DEFAULT) -> None:
+        self.policy = policy
+        self._counts_load_only = policy.counts_load_only
         self.version = 0
         self.open: Workers = 0
         self._all: Workers = 0
@@ -84,7 +87,7 @@ class WorkerIndex:
     # -- changes --------------------------------------------------------------------------------------------------
 
     def put(self, candidate: Candidate) -> bool:
-        """A worker is there, or is another than before; return whether more than its recorded ``load`` is news."""
+        """A worker is there, or is another than before; return whether more than its counts is news."""
         entry = self._entries.get(candidate.name)
         if entry is None:
             bit = self._unused_bits.pop() if self._unused_bits else 1 << len(self._entries)
@@ -96,7 +99,7 @@ class WorkerIndex:
             is_news = True
         else:
             before, entry.candidate = entry.candidate, candidate
-            is_news = replace(before, load=candidate.load) != candidate
+            is_news = replace(before, load=candidate.load, stalled=candidate.stalled) != candidate
             if _matching(before) != _matching(candidate):
                 self._forget(before, entry.bit)
                 self._learn(candidate, entry.bit)
@@ -123,6 +126,13 @@ class WorkerIndex:
         entry = self._entries.get(name)
         if entry is not None and entry.candidate.load != recorded:
             entry.candidate = replace(entry.candidate, load=recorded)
+            self._judge(entry)
+
+    def set_stalled(self, name: str, stalled: int) -> None:
+        """So many of them wait for their pods; a worker that is not registered is ignored."""
+        entry = self._entries.get(name)
+        if entry is not None and entry.candidate.stalled != stalled:
+            entry.candidate = replace(entry.candidate, stalled=stalled)
             self._judge(entry)
 
     def set_assigned(self, name: str, assigned: int) -> None:
@@ -163,7 +173,8 @@ class WorkerIndex:
                 self._by_obstacle[reason] = workers ^ bit
         self._close(entry)
         if now.is_open:
-            entry.rank = ((now.load + 1) / now.weight, now.name, bit)
+            cost = (now.load + 1) / now.weight if self._counts_load_only else self.policy.cost(now)
+            entry.rank = (cost, now.name, bit)
             insort(self._ranked, entry.rank)
             self.open |= bit
 
@@ -190,7 +201,7 @@ class WorkerIndex:
         )
 
     def best(self, workers: Workers) -> str | None:
-        """Of these workers the eligible one with the lowest weighted load; equal loads go by name."""
+        """Of these workers the eligible one that costs least; equal ones go by name."""
         workers &= self.open
         if not workers:
             return None

@@ -102,7 +102,8 @@ def why_there(obstacles: Obstacles, index: WorkerIndex, worker: str) -> str:
             names.append(name)
         more = others.bit_count() - len(names)
         following = ", ".join(names) + (f" and {more} more" if more else "")
-        best = f"lowest load of the eligible workers (next: {following})"
+        least = "lowest load" if index.policy.counts_load_only else "best score"
+        best = f"{least} of the eligible workers (next: {following})"
     workers = _united(workers for _, workers in obstacles.by_reason) & ~index.bit(worker)
     return _listed(best, _parts(obstacles, workers, index, None, {}), obstacles, but=index.bit(worker))
 

@@ -15,7 +15,15 @@ import msgspec
 from mirror.model.durations import format_duration
 from mirror.model.text import clean
 from mirror.settings.rule import Rule, Wrong, shown, suggestion
-from mirror.settings.schema import ClusterProfiles, Https, JobController, LeaderElection, Section, Settings
+from mirror.settings.schema import (
+    ClusterProfiles,
+    Https,
+    JobController,
+    LeaderElection,
+    ScoreWeight,
+    Section,
+    Settings,
+)
 from mirror.settings.strict_yaml import read_yaml
 
 P = TypeVar("P", bound=Section)
@@ -137,6 +145,7 @@ def _check_together(settings: Settings) -> list[Problem]:
         *_check_https(settings.https),
         *_check_job_controller(settings.job_controller),
         *_check_cluster_profiles(settings.workers.cluster_profiles),
+        *_check_scores(settings.placement.scores),
     ]
 
 
@@ -167,6 +176,13 @@ def _check_cluster_profiles(profiles: ClusterProfiles) -> list[Problem]:
     if profiles.namespaces or not profiles.enabled:
         return []
     return [Problem("workers.clusterProfiles.namespaces", "is missing; list the namespaces of ClusterProfiles")]
+
+
+def _check_scores(scores: tuple[ScoreWeight, ...]) -> list[Problem]:
+    """Each stands there once: two weights of one score would be a mistake."""
+    names = [one.name for one in scores]
+    twice = [at for at, name in enumerate(names) if name in names[:at]]
+    return [Problem(f"placement.scores[{at}]", f"{names[at]} stands there twice; remove one") for at in twice]
 
 
 def _check_job_controller(jobs: JobController) -> list[Problem]:

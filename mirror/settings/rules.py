@@ -102,16 +102,22 @@ def _rate(value: object) -> float:
     return float(value)
 
 
-def _burst(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
+def _score_weight(value: object) -> float:
+    weight = _rate(value)
+    if weight > 10:
         raise Unexpected
-    return value
+    return weight
 
 
-def _pods(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_PODS:
-        raise Unexpected
-    return value
+def _whole(most: int) -> Callable[[object], int]:
+    """A whole number from 1 to ``most``."""
+
+    def read(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            raise Unexpected
+        return value
+
+    return read
 
 
 def _duration(value: object) -> float:
@@ -218,18 +224,16 @@ def _url(value: object, schemes: tuple[str, ...]) -> str:
     return text.rstrip("/")
 
 
-def _key_glob(value: object) -> str:
-    text = _text(value)
-    if not _KEY_GLOB.fullmatch(text):
-        raise Unexpected
-    return text
+def _shaped(shape: re.Pattern[str]) -> Callable[[object], str]:
+    """A text that is as this expression says, whole."""
 
+    def read(value: object) -> str:
+        text = _text(value)
+        if not shape.fullmatch(text):
+            raise Unexpected
+        return text
 
-def _namespace_glob(value: object) -> str:
-    text = _text(value)
-    if not _NAMESPACE_GLOB.fullmatch(text):
-        raise Unexpected
-    return text
+    return read
 
 
 def _list_of(item: Rule) -> Callable[[object], tuple[object, ...]]:
@@ -320,23 +324,9 @@ def _selector(value: object) -> str:
     return text
 
 
-def _data_key(value: object) -> str:
-    text = _text(value)
-    if not _DATA_KEY.fullmatch(text):
-        raise Unexpected
-    return text
-
-
 def _label_key(value: object) -> str:
     text = _text(value)
     if text and not _is_key(text):
-        raise Unexpected
-    return text
-
-
-def _secret_type(value: object) -> str:
-    text = _text(value)
-    if not _SECRET_TYPE.fullmatch(text):
         raise Unexpected
     return text
 
@@ -365,8 +355,8 @@ TEXT = Rule("text", _text)
 PATH = Rule("a path, or empty text", _path)
 SWITCH = Rule("true or false", _switch)
 RATE = Rule(f"a number ≥ 0 (0: unlimited) and ≤ {_MOST}", _rate)
-BURST = Rule(f"a whole number ≥ 1 and ≤ {_MOST}", _burst)
-PODS = Rule(f"a whole number ≥ 1 and ≤ {_MOST_PODS}", _pods)
+BURST = Rule(f"a whole number ≥ 1 and ≤ {_MOST}", _whole(_MOST))
+PODS = Rule(f"a whole number ≥ 1 and ≤ {_MOST_PODS}", _whole(_MOST_PODS))
 DURATION = Rule("a duration ≥ 0 such as 15m or 0s", _duration)
 PAUSE = Rule("a duration between 1ms and 24h, such as 10s", _pause)
 OPTIONAL_DURATION = Rule('a duration ≥ 0 such as 15m or 0s, or ""', _optional_duration)
@@ -374,22 +364,29 @@ MANAGED_BY = Rule("DOMAIN/PATH of at most 63 bytes, such as example.com/controll
 ORIGIN = Rule("a label value (at most 63 letters, digits, -, _ and .), or empty text", _label_value)
 NAMESPACE = Rule("the name of a namespace (at most 63 lower-case letters, digits and -)", _dns_label)
 NAMESPACES = Rule("a list of namespaces", _list_of(NAMESPACE))
-NAMESPACE_GLOBS = Rule("a list of namespaces", _list_of(Rule("a namespace such as team-a or team-*", _namespace_glob)))
+NAMESPACE_GLOBS = Rule(
+    "a list of namespaces", _list_of(Rule("a namespace such as team-a or team-*", _shaped(_NAMESPACE_GLOB)))
+)
 SOME_NAMESPACES = Rule("a list of at least one namespace", _some_namespaces)
 SELECTOR = Rule("a label selector such as cluster.x-k8s.io/cluster-name or team=a,gpu in (yes)", _selector)
-DATA_KEY = Rule("a key of a Secret's data such as kubeconfig", _data_key)
+DATA_KEY = Rule("a key of a Secret's data such as kubeconfig", _shaped(_DATA_KEY))
 LABEL_KEY = Rule("a label such as cluster.x-k8s.io/cluster-name, or empty text", _label_key)
-SECRET_TYPE = Rule("a Secret's type such as cluster.x-k8s.io/secret, or empty text", _secret_type)
+SECRET_TYPE = Rule("a Secret's type such as cluster.x-k8s.io/secret, or empty text", _shaped(_SECRET_TYPE))
 OBJECT_NAME = Rule("the name of an object, or empty text", _object_name)
 LISTEN = Rule("HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or :8080", _address)
 HOSTS = Rule("a list of DNS names and IP addresses", _list_of(Rule("a DNS name or an IP address", _host)))
 HTTPS_URL = Rule("an address such as https://jobs.example.com, or empty text", _https_url)
 HTTP_URL = Rule("an address such as http://collector:4318, or empty text", _http_url)
+FILTERS = Rule("a list of filters (capacity)", _list_of(_one_of("capacity")))
+SCORE = _one_of("load", "readiness")
+SCORE_WEIGHT = Rule("a number from 0 to 10", _score_weight)
 WATCH_PODS = _one_of("none", "labelled")
 LOG_FORMAT = _one_of("text", "json")
 LOG_LEVEL = _one_of("debug", "info", "warning", "error")
 ALLOW = Rule("a mapping of names to true or false", _switches(ALLOW_NAMES))
 GATES = Rule("a mapping of feature gates to true or false", _gates)
-KEY_GLOBS = Rule("a list of keys", _list_of(Rule("a key such as example.com/team or example.com/*", _key_glob)))
+KEY_GLOBS = Rule(
+    "a list of keys", _list_of(Rule("a key such as example.com/team or example.com/*", _shaped(_KEY_GLOB)))
+)
 LABELS = Rule("a mapping of labels", _additions(ORIGIN))
 ANNOTATIONS = Rule("a mapping of annotations", _additions(TEXT))

@@ -64,6 +64,23 @@ class Workers(Limits, frozen=True):
     cluster_profiles: ClusterProfiles = ClusterProfiles()
 
 
+class ScoreWeight(Section, frozen=True):
+    """One score by which workers are compared, and how much it counts."""
+
+    name: Annotated[str, rules.SCORE] = "load"
+    weight: Annotated[float, rules.SCORE_WEIGHT] = 1.0
+
+    REQUIRED: ClassVar[tuple[str, ...]] = ("name",)
+
+
+class Placement(Section, frozen=True):
+    """How a worker is chosen among those that may take a Job (``mirror.placement.policy``)."""
+
+    filters: Annotated[tuple[str, ...], rules.FILTERS] = ("capacity",)
+    """Those that may be left out."""
+    scores: tuple[ScoreWeight, ...] = (ScoreWeight(),)
+
+
 class Globs(Section, frozen=True):
     """Keys that are not copied to a mirror; ``*``, ``?`` and ``[…]`` are wildcards."""
 
@@ -209,6 +226,7 @@ class Settings(Section, frozen=True):
     """Empty: all, with one cluster-wide watch."""
     management: Limits = Limits()
     workers: Workers = Workers()
+    placement: Placement = Placement()
     mirrors: Mirrors = Mirrors()
     dependencies: Dependencies = Dependencies()
     sweep: Sweep = Sweep()

@@ -399,3 +399,20 @@ def test_cluster_profiles_are_looked_for_where_it_is_said() -> None:
     """So that rights are given there, and nowhere else."""
     told = complaint("workers: {clusterProfiles: {enabled: true}}")
     assert told == "workers.clusterProfiles.namespaces: is missing; list the namespaces of ClusterProfiles"
+
+
+def test_scores_have_names_and_weights() -> None:
+    """Each once; the weight may be left out."""
+    found = read("placement: {filters: [], scores: [{name: load}, {name: readiness, weight: 2.5}]}").placement
+    assert found.filters == ()
+    assert [(one.name, one.weight) for one in found.scores] == [("load", 1.0), ("readiness", 2.5)]
+
+
+def test_wrong_scores_are_named() -> None:
+    """An unknown one, one without a name, one that stands there twice, a weight that is none."""
+    assert complaint("placement: {scores: [{name: lode}]}").startswith("placement.scores[0].name: ")
+    assert complaint("placement: {scores: [{weight: 2}]}") == "placement.scores[0].name: is missing"
+    twice = "placement: {scores: [{name: load}, {name: load, weight: 2}]}"
+    assert complaint(twice) == "placement.scores[1]: load stands there twice; remove one"
+    assert "from 0 to 10" in complaint("placement: {scores: [{name: load, weight: 11}]}")
+    assert complaint("placement: {filters: [selector]}").startswith("placement.filters[0]: ")

@@ -1,0 +1,91 @@
+"""What counts when a worker is chosen, and how much: filters that can be left out, and scores with weights. Pure.
+
+A score of a worker is its share: of two workers that are alike but for one score, which is half as high on one of
+them, that one gets half as many Jobs. Shares are multiplied, each to the power of its weight.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from mirror.placement.candidates import Candidate
+from mirror.settings.schema import Placement
+
+LEAST_SHARE = 0.01
+"""A score never keeps a worker from being chosen, whatever is known of it: that is for filters."""
+LARGEST_LOAD = 1e12
+"""A load for its weight counts as this at most, so that no power of it overflows."""
+
+
+class Score(StrEnum):
+    """By what workers are compared."""
+
+    LOAD = "load"
+    """Its Jobs for its weight."""
+    READINESS = "readiness"
+    """How many of its Jobs do not wait for their pods to become ready (``model.reasons.WORKERS_PODS``)."""
+
+
+class Filter(StrEnum):
+    """What may be left out of what speaks against a worker. What guards rights, or reaches a worker, may not."""
+
+    CAPACITY = "capacity"
+
+
+Weights = tuple[tuple[Score, float], ...]
+
+
+class ScoreOfWorker(msgspec.Struct, frozen=True):
+    """One score of one worker: its share, and how much that counts."""
+
+    name: str
+    share: float
+    weight: float
+
+
+class PlacementPolicy(msgspec.Struct, frozen=True):
+    """Settings ``placement``."""
+
+    filters: tuple[Filter, ...] = (Filter.CAPACITY,)
+    scores: Weights = ((Score.LOAD, 1.0),)
+
+    @property
+    def counts_load_only(self) -> bool:
+        """Whether the cost of a worker is its load for its weight, and nothing else."""
+        return self.scores == ((Score.LOAD, 1.0),)
+
+    def uses(self, score: Score) -> bool:
+        return any(name is score for name, _ in self.scores)
+
+    def scores_of(self, candidate: Candidate) -> tuple[ScoreOfWorker, ...]:
+        """Each score of a worker, in the order of the settings."""
+        return tuple(ScoreOfWorker(str(name), _share(name, candidate), weight) for name, weight in self.scores)
+
+    def cost(self, candidate: Candidate) -> float:
+        """The lower, the sooner it is chosen."""
+        cost = 1.0
+        for name, weight in self.scores:
+            cost /= _share(name, candidate) ** weight
+        return cost
+
+
+def policy_of(chosen: Placement) -> PlacementPolicy:
+    """As the settings have it."""
+    return PlacementPolicy(
+        filters=tuple(map(Filter, chosen.filters)),
+        scores=tuple((Score(one.name), one.weight) for one in chosen.scores),
+    )
+
+
+DEFAULT = PlacementPolicy()
+
+
+def _share(score: Score, candidate: Candidate) -> float:
+    match score:
+        case Score.LOAD:
+            return 1 / min((candidate.load + 1) / candidate.weight, LARGEST_LOAD)
+        case Score.READINESS:
+            stalled = min(candidate.stalled, candidate.load)
+            return max(LEAST_SHARE, (candidate.load - stalled + 1) / (candidate.load + 1))
