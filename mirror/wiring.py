@@ -199,8 +199,7 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
     intake = Intake(queue)
     candidates = Candidates(sources, workers, settings.closed_namespaces, policy)
     assigner = Assigner(candidates, wake=intake.add, clock=clock, policy=policy)
-    sources.report_load_to(assigner.set_load)
-    sources.report_stalled_to(assigner.set_stalled)
+    sources.report_to(assigner)
     memories = Memories()
     return MirroringState(
         environment=environment,

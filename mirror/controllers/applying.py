@@ -41,6 +41,7 @@ from mirror.kube.errors import (
 )
 from mirror.kube.objects import Object
 from mirror.model.keys import MirrorKey
+from mirror.placement.preferences import spread_key_of
 from mirror.runtime.backoff import Backoff
 
 RECORD_REFUSED = Backoff(first=5.0, most=60.0)
@@ -97,7 +98,8 @@ class Applier:
         """Nothing was awaited since it was decided, so what was available still is."""
         assigner = self._t.state.assigner
         if action.worker is not None:
-            assigner.assign(seen.key, seen.source.uid, action.worker)
+            spread_by = spread_key_of(seen.source.found.annotations)
+            assigner.assign(seen.key, seen.source.uid, action.worker, spread_by=spread_by)
         else:
             assigner.request(waiter_of(seen), is_reason_reported=action.is_reason_reported)
 

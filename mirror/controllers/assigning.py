@@ -37,6 +37,7 @@ class Assignment(msgspec.Struct, frozen=True):
 
     uid: str
     worker: str
+    spread_by: str = ""
     is_stuck: bool = False
     """Its record met an error and is tried again: it keeps nobody else from being assigned."""
 
@@ -119,6 +120,10 @@ class Assigner:
         """So many of those wait for their pods: it changes who is chosen, and lets nobody in."""
         self._index.set_stalled(worker, stalled)
 
+    def set_spread(self, worker: str, namespace: str, label: str, count: int) -> None:
+        """So many of them are of this namespace and are to be spread by this label."""
+        self._index.spread.set_recorded((namespace, label), worker, count)
+
     def wake_for(self, worker: str) -> None:
         """A worker changed: wake whoever waits and has another reason to by that."""
         if not len(self._waiting):
@@ -141,7 +146,7 @@ class Assigner:
         """The worker that a source with this request gets if it is assigned now; None if others are served first."""
         if not self._index.open or not self._most or self._waiting.may_serve:
             return None
-        return self._index.best(self._index.fitting(request))
+        return self._index.best(self._index.fitting(request), request)
 
     # -- sources: what changes -----------------------------------------------------------------------------------------
 
@@ -151,11 +156,11 @@ class Assigner:
         if assignment is not None and (assignment.uid != uid or not self._index.is_usable(assignment.worker)):
             self.finish(key)
 
-    def assign(self, key: SourceKey, uid: str, worker: str) -> None:
+    def assign(self, key: SourceKey, uid: str, worker: str, *, spread_by: str = "") -> None:
         """Assign a source to the worker that is available for it, until that is recorded."""
         if key in self._assigned:
             self.finish(key)
-        self._assign(key, uid, worker)
+        self._assign(key, Assignment(uid, worker, spread_by))
         self._waiting.note_served(key.namespace)
 
     def request(self, waiter: Waiter, *, is_reason_reported: bool = False) -> None:
@@ -179,7 +184,7 @@ class Assigner:
         self._leave(key)
         assignment = self._assigned.pop(key, None)
         if assignment is not None:
-            self._count_assigned(assignment.worker, -1)
+            self._count_assigned(key, assignment, -1)
             self._stuck -= assignment.is_stuck
             self.serve_soon()
 
@@ -201,14 +206,14 @@ class Assigner:
     def _serve(self) -> None:
         self._is_serving_soon = False
         for waiter, worker in self._waiting.serve(most=self._most):
-            self._assign(waiter.key, waiter.uid, worker)
+            self._assign(waiter.key, Assignment(waiter.uid, worker, waiter.request.spread_by))
             self._wake(waiter.key)
         self.serve_soon()
 
-    def _assign(self, key: SourceKey, uid: str, worker: str) -> None:
+    def _assign(self, key: SourceKey, assignment: Assignment) -> None:
         self._leave(key)
-        self._assigned[key] = Assignment(uid, worker)
-        self._count_assigned(worker, 1)
+        self._assigned[key] = assignment
+        self._count_assigned(key, assignment, 1)
 
     @property
     def _most(self) -> int:
@@ -220,7 +225,10 @@ class Assigner:
         self._waiting_since.pop(key, None)
         self._reported.pop(key, None)
 
-    def _count_assigned(self, worker: str, more: int) -> None:
+    def _count_assigned(self, key: SourceKey, assignment: Assignment, more: int) -> None:
+        worker = assignment.worker
+        if assignment.spread_by:
+            self._index.spread.add_assigned((key.namespace, assignment.spread_by), worker, more)
         self._assigned_to[worker] += more
         self._index.set_assigned(worker, self._assigned_to[worker])
         if not self._assigned_to[worker]:
@@ -260,4 +268,4 @@ class Assigner:
 
     def why_there(self, request: PlacementRequest, worker: str) -> str:
         """Why this worker and no other, for people; without loads, so that many share one text."""
-        return reasons.why_there(self._index.obstacles(request), self._index, worker)
+        return reasons.why_there(self._index.obstacles(request), self._index, request, worker)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from mirror.controllers.assigning import Assigner
 from mirror.controllers.sources import Sources
@@ -14,9 +15,12 @@ from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.placement.candidates import Candidate, NamespaceRules, PlacementRequest, reserved_namespaces
 from mirror.placement.policy import DEFAULT, Filter, PlacementPolicy
+from mirror.placement.preferences import BadPreference, order_of, priority_of, spread_of
 from mirror.placement.selector import EVERY, BadSelector, parse_selector
 from mirror.placement.waiting import Waiter
 from mirror.workers.worker import Worker
+
+T = TypeVar("T")
 
 
 def placement_request_of(kind: Kind, found: Object, memory: Memory, now: float) -> PlacementRequest:
@@ -30,13 +34,31 @@ def placement_request_of(kind: Kind, found: Object, memory: Memory, now: float) 
         selector = parse_selector(text) if text else EVERY
     except BadSelector as error:
         raise BadAnnotation(f"annotation {names.WORKER_SELECTOR}: {error}") from error
+    order, spread_by = _preference(names.WORKER_ORDER, order_of, found), _preference(names.SPREAD_BY, spread_of, found)
+    priority_of_source(found)
     try:
         requested_kinds(found.annotations)
     except BadCarry as error:
         raise BadAnnotation(f"annotation {names.CARRY}: {error}") from error
     kind.check(found)
     refused = frozenset(worker for worker, refusal in memory.refusals if refusal.until > now)
-    return PlacementRequest(found.metadata.namespace, selector, refused)
+    return PlacementRequest(found.metadata.namespace, selector, refused, order, spread_by)
+
+
+def priority_of_source(found: Object) -> int:
+    """How soon it is served of those of its namespace that wait.
+
+    Raises:
+        BadAnnotation: what it says cannot be understood.
+    """
+    return _preference(names.PRIORITY, priority_of, found)
+
+
+def _preference(name: str, read: Callable[[Mapping[str, str]], T], found: Object) -> T:
+    try:
+        return read(found.annotations)
+    except BadPreference as error:
+        raise BadAnnotation(f"annotation {name}: {error}") from error
 
 
 def waiter_of(seen: Snapshot) -> Waiter:
@@ -47,7 +69,8 @@ def waiter_of(seen: Snapshot) -> Waiter:
     """
     source = seen.source
     request = placement_request_of(source.kind, source.found, seen.memory, seen.monotonic)
-    return Waiter(source.found.metadata.creation_timestamp or "", seen.key, source.uid, request)
+    priority = priority_of_source(source.found)
+    return Waiter(source.found.metadata.creation_timestamp or "", seen.key, source.uid, request, priority)
 
 
 def why_there(assigner: Assigner, seen: Snapshot, worker: str) -> str:

@@ -7,6 +7,7 @@ from mirror.controllers.state import MirroringState
 from mirror.controllers.sweeping import DueSweeps
 from mirror.decide.identity import Identity
 from mirror.kinds.base import Kind, is_held
+from mirror.kinds.own_annotations import OF_PLACEMENT
 from mirror.kube.objects import Object, size_of
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
@@ -243,4 +244,6 @@ def _withdraws_request(old: Object | None, new: Object) -> bool:
     """A source that waits for a worker, or was assigned to one, does not want it any more, or another one (D21)."""
     if new.metadata.deletion_timestamp is not None:
         return True
-    return old is not None and old.annotations.get(names.WORKER_SELECTOR) != new.annotations.get(names.WORKER_SELECTOR)
+    if old is None or old.annotations == new.annotations:
+        return False
+    return any(old.annotations.get(name) != new.annotations.get(name) for name in OF_PLACEMENT)

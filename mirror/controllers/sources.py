@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Protocol
 
 from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
 from mirror.kube.objects import Object
 from mirror.model.keys import Key, MirrorKey, SourceKey
 from mirror.model.reasons import WORKERS_PODS
+from mirror.placement.preferences import spread_key_of
 from mirror.runtime.store import IndexFunction, Store
 
 # The index of sources that are recorded on a worker and not over, by worker: what counts as its load.
@@ -19,8 +21,20 @@ UNSTARTED = "unstarted"
 BY_REASON = "reason"
 # The index of sources by uid, where somebody knows no more of one: pods on workers do not.
 BY_UID = "uid"
+# The index of sources that are to be spread, by worker, namespace and label; the last two hold no space.
+SPREAD = "spread"
 # The index of sources whose pods do not become ready, by worker, where placement counts them.
 STALLED = "stalled"
+
+
+class Counts(Protocol):
+    """Who follows how many sources are on each worker (``assigning``)."""
+
+    def set_load(self, worker: str, recorded: int) -> None: ...
+
+    def set_stalled(self, worker: str, stalled: int) -> None: ...
+
+    def set_spread(self, worker: str, namespace: str, label: str, count: int) -> None: ...
 
 
 class Sources:
@@ -29,8 +43,7 @@ class Sources:
     def __init__(self, kinds: Kinds, *, by_uid: bool = False, stalled: bool = False) -> None:
         """``by_uid``: whether ``key_of_uid`` is asked; ``stalled``: whether ``stalled_of`` is."""
         self.kinds = kinds
-        self._on_load: Callable[[str, int], None] = lambda worker, load: None
-        self._on_stalled: Callable[[str, int], None] = lambda worker, stalled: None
+        self._counts: Counts | None = None
         self._counts_stalled = stalled
         more: dict[str, IndexFunction] = {BY_UID: lambda found: (found.metadata.uid,)} if by_uid else {}
         self._stores = {
@@ -53,13 +66,9 @@ class Sources:
         for found in self._stores[name]:
             yield kind, found
 
-    def report_load_to(self, on_load: Callable[[str, int], None]) -> None:
-        """From now on, call this with a worker and its load whenever that is another than before."""
-        self._on_load = on_load
-
-    def report_stalled_to(self, on_stalled: Callable[[str, int], None]) -> None:
-        """The same with a worker and how many of its load wait for their pods, where these are counted."""
-        self._on_stalled = on_stalled
+    def report_to(self, counts: Counts) -> None:
+        """From now on, tell it each number that is another than before."""
+        self._counts = counts
 
     def of(self, kind: Kind) -> Store:
         """The sources of one kind."""
@@ -117,10 +126,17 @@ class Sources:
         return sum(store.count(BY_REASON, reason) for store in self._stores.values())
 
     def _on_count(self, index: str, value: str) -> None:
+        counts = self._counts
+        if counts is None:
+            return
         if index == BY_WORKER:
-            self._on_load(value, self.load_of(value))
+            counts.set_load(value, self.load_of(value))
         elif index == STALLED:
-            self._on_stalled(value, self.stalled_of(value))
+            counts.set_stalled(value, self.stalled_of(value))
+        elif index == SPREAD:
+            worker, namespace, label = value.rsplit(" ", 2)
+            count = sum(store.count(SPREAD, value) for store in self._stores.values())
+            counts.set_spread(worker, namespace, label, count)
 
 
 def source_key(kind: Kind, found: Object) -> SourceKey:
@@ -142,7 +158,11 @@ def indexes_of(kind: Kind) -> dict[str, IndexFunction]:
         reason = kind.summary(found).reason
         return (reason,) if reason else ()
 
-    return {BY_WORKER: by_worker, UNSTARTED: unstarted, BY_REASON: by_reason}
+    def spread(found: Object) -> tuple[str, ...]:
+        label = spread_key_of(found.annotations)
+        return tuple(f"{worker} {found.metadata.namespace} {label}" for worker in (by_worker(found) if label else ()))
+
+    return {BY_WORKER: by_worker, UNSTARTED: unstarted, BY_REASON: by_reason, SPREAD: spread}
 
 
 def _stalled_of(kind: Kind) -> IndexFunction:

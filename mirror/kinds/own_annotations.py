@@ -8,7 +8,9 @@ from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean, nearest
 
-OF_USERS = (names.WORKER_SELECTOR, names.ON_WORKER_LOSS, names.ON_MIRROR_LOSS, names.CARRY)
+OF_PLACEMENT = (names.WORKER_SELECTOR, names.WORKER_ORDER, names.SPREAD_BY, names.PRIORITY)
+"""What of them a worker is chosen by: a change is another request (``controllers.requesting``)."""
+OF_USERS = (*OF_PLACEMENT, names.ON_WORKER_LOSS, names.ON_MIRROR_LOSS, names.CARRY)
 OF_OURS = (names.HELD, names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID)
 MOST = 5
 LONGEST_SHOWN = 100

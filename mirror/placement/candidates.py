@@ -87,3 +87,7 @@ class PlacementRequest(msgspec.Struct, frozen=True):
     namespace: str
     selector: Selector = EVERY
     refused_by: frozenset[str] = frozenset()
+    order: tuple[str, ...] = ()
+    """Names and globs of workers: of those that are eligible, the first that it names is chosen."""
+    spread_by: str = ""
+    """A label of workers: the value is chosen that the fewest Jobs of the namespace which ask for that are on."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TypeVar
 
 import msgspec
@@ -18,11 +19,12 @@ from mirror.batch.label_selectors import Requirement
 from mirror.placement.candidates import Candidate, NamespaceRules, Obstacle, PlacementRequest
 from mirror.placement.policy import DEFAULT, PlacementPolicy
 from mirror.placement.selector import Selector
+from mirror.placement.spreading import SpreadCounts
 
 K = TypeVar("K")
 
 MOST_NAMESPACES = 4096
-"""For so many namespaces it is remembered which workers accept them."""
+"""For so many namespaces it is remembered which workers accept them, and for so many globs which workers they name."""
 
 Workers = int
 """A set of workers, as bits."""
@@ -65,6 +67,7 @@ class WorkerIndex:
     def __init__(self, policy: PlacementPolicy = DEFAULT) -> None:
         self.policy = policy
         self._counts_load_only = policy.counts_load_only
+        self.spread = SpreadCounts()
         self.version = 0
         self.open: Workers = 0
         self._all: Workers = 0
@@ -78,6 +81,7 @@ class WorkerIndex:
         # Workers with the same rules about namespaces; few, however many workers there are.
         self._by_rules: dict[NamespaceRules, Workers] = {}
         self._accepting: dict[str, Workers] = {}
+        self._by_glob: dict[str, Workers] = {}
         self._by_obstacle: dict[Obstacle, Workers] = dict.fromkeys(Obstacle, 0)
 
     def names(self) -> tuple[str, ...]:
@@ -145,6 +149,7 @@ class WorkerIndex:
     def _learn(self, candidate: Candidate, bit: Workers) -> None:
         self.version += 1
         self._accepting.clear()
+        self._by_glob.clear()
         for key, value in candidate.labels.items():
             self._by_key[key] = self._by_key.get(key, 0) | bit
             self._by_label[key, value] = self._by_label.get((key, value), 0) | bit
@@ -154,6 +159,7 @@ class WorkerIndex:
     def _forget(self, candidate: Candidate, bit: Workers) -> None:
         self.version += 1
         self._accepting.clear()
+        self._by_glob.clear()
         for key, value in candidate.labels.items():
             _take_out(self._by_key, key, bit)
             _take_out(self._by_label, (key, value), bit)
@@ -200,12 +206,57 @@ class WorkerIndex:
             & ~self._bits_of(request.refused_by)
         )
 
-    def best(self, workers: Workers) -> str | None:
-        """Of these workers the eligible one that costs least; equal ones go by name."""
+    def best(self, workers: Workers, request: PlacementRequest | None = None) -> str | None:
+        """Of these workers the eligible one that costs least; equal ones go by name.
+
+        What ``request`` asks for beyond that comes first: its order, and then how it is spread.
+        """
         workers &= self.open
         if not workers:
             return None
+        if request is not None and (request.order or request.spread_by):
+            workers = self._preferred(workers, request)
         return next(name for _, name, bit in self._ranked if bit & workers)
+
+    def _preferred(self, workers: Workers, request: PlacementRequest) -> Workers:
+        """Those of some open workers that a request prefers; of none, none."""
+        for name in request.order:
+            if named := workers & self.called(name):
+                workers = named
+                break
+        if request.spread_by:
+            by_value = self.spread_over(workers, request)
+            if by_value:
+                fewest = min(count for count, _ in by_value.values())
+                workers = sum(having for count, having in by_value.values() if count == fewest)
+        return workers
+
+    def spread_over(self, workers: Workers, request: PlacementRequest) -> dict[str, tuple[int, Workers]]:
+        """By value of the label that a request is spread by: how many Jobs it has, and which of these workers."""
+        label, counts = request.spread_by, self.spread.of((request.namespace, request.spread_by))
+        by_value: dict[str, tuple[int, Workers]] = {}
+        for name, bit in self.named(workers & self._by_key.get(label, 0)):
+            mine = self.labels_of(name)[label]
+            by_value[mine] = 0, bit | (by_value[mine][1] if mine in by_value else 0)
+        for name, more in counts.items():
+            entry = self._entries.get(name)
+            value = entry.candidate.labels.get(label) if entry is not None else None
+            if value is not None and value in by_value:
+                count, having = by_value[value]
+                by_value[value] = count + more, having
+        return by_value
+
+    def called(self, name: str) -> Workers:
+        """The workers that a name or a glob names."""
+        found = self.bit(name) or self._by_glob.get(name)
+        if found is None:
+            if len(self._by_glob) >= MOST_NAMESPACES:
+                self._by_glob.clear()
+            found = 0
+            for one, entry in self._entries.items():
+                found |= entry.bit if fnmatchcase(one, name) else 0
+            self._by_glob[name] = found
+        return found
 
     def obstacles(self, request: PlacementRequest) -> Obstacles:
         """What speaks against each worker, the lasting reasons first."""

@@ -13,6 +13,7 @@ from mirror.placement.index import Obstacles, WorkerIndex, Workers
 LONGEST_BYTES = 512
 LONGEST_SELECTOR = 200
 LONGEST_LABEL = 80
+LONGEST_PREFERENCE = 60
 NAME_LABEL = "name"
 """Every worker has it; its value is the worker's name."""
 LONGEST_DETAIL = 160
@@ -89,7 +90,7 @@ def _mismatch(request: PlacementRequest, labels: Mapping[str, str]) -> str:
     return ""
 
 
-def why_there(obstacles: Obstacles, index: WorkerIndex, worker: str) -> str:
+def why_there(obstacles: Obstacles, index: WorkerIndex, request: PlacementRequest, worker: str) -> str:
     """Why this worker and no other; without loads, so that many share one text."""
     others = obstacles.eligible & ~index.bit(worker)
     best = "the only eligible worker"
@@ -102,10 +103,19 @@ def why_there(obstacles: Obstacles, index: WorkerIndex, worker: str) -> str:
             names.append(name)
         more = others.bit_count() - len(names)
         following = ", ".join(names) + (f" and {more} more" if more else "")
-        least = "lowest load" if index.policy.counts_load_only else "best score"
-        best = f"{least} of the eligible workers (next: {following})"
+        best = f"{_best_by(index, request)} of the eligible workers (next: {following})"
     workers = _united(workers for _, workers in obstacles.by_reason) & ~index.bit(worker)
     return _listed(best, _parts(obstacles, workers, index, None, {}), obstacles, but=index.bit(worker))
+
+
+def _best_by(index: WorkerIndex, request: PlacementRequest) -> str:
+    """What decided between several."""
+    asked = (
+        [f"first by worker-order {clean(','.join(request.order), longest=LONGEST_PREFERENCE)}"] if request.order else []
+    )
+    if request.spread_by:
+        asked.append(f"fewest Jobs by {clean(request.spread_by, longest=LONGEST_PREFERENCE)}")
+    return ", ".join((*asked, "lowest load" if index.policy.counts_load_only else "best score"))
 
 
 def of_each(

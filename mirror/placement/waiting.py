@@ -1,4 +1,4 @@
-"""Who waits for a worker, in fair order: round robin over namespaces, oldest first within one (D21)."""
+"""Who waits for a worker: round robin over namespaces; within one by priority, then the oldest first (D21)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MATCHES_A_TURN = 200
 """So many selectors are matched in a turn; a long one counts for several."""
 CHARACTERS_A_MATCH = 64
 
-Position = tuple[str, str, str]
-"""By what the sources of one namespace are ordered: since when one exists, its name, its kind."""
+Position = tuple[int, str, str, str]
+"""By what the sources of one namespace are ordered: its priority negated, since when one exists, its name, its kind."""
 
 
 class Waiter(msgspec.Struct, frozen=True):
@@ -30,6 +30,7 @@ class Waiter(msgspec.Struct, frozen=True):
     key: SourceKey
     uid: str
     request: PlacementRequest
+    priority: int = 0
 
 
 @dataclass(slots=True)
@@ -47,7 +48,7 @@ class _Namespace:
 
     fitting: Workers = 0
     groups: dict[Workers, list[tuple[Position, PlacementRequest]]] = field(default_factory=dict)
-    """By which workers suit: the oldest of each request, sorted."""
+    """By which workers suit: the first of each request, sorted."""
 
 
 class WaitingSources:
@@ -135,7 +136,7 @@ class WaitingSources:
             if found is None:
                 self._in_vain = self._index.open
             elif not self._match(found.request):  # else it may stand elsewhere now
-                worker = self._index.best(self._requests[found.request].fitting)
+                worker = self._index.best(self._requests[found.request].fitting, found.request)
                 assert worker is not None
                 self.leave(found.key)
                 self._last_served = found.key.namespace
@@ -156,7 +157,7 @@ class WaitingSources:
             firsts = (group[0][0] for fitting, group in namespace.groups.items() if fitting & is_open)
             first = min(firsts, default=None)
             if first is not None:
-                _, job, kind = first
+                _, _, job, kind = first
                 return self._waiters[SourceKey(kind, name, job)], cost
             namespace.fitting = 0
             for fitting in namespace.groups:
@@ -193,7 +194,7 @@ class WaitingSources:
         return True
 
     def _put_in(self, wanted: PlacementRequest, request: _Request) -> None:
-        """Let a request take part, by its oldest."""
+        """Let a request take part, by its first."""
         namespace = self._namespaces.get(wanted.namespace)
         if namespace is None:
             namespace = self._namespaces[wanted.namespace] = _Namespace()
@@ -214,7 +215,7 @@ class WaitingSources:
 
 
 def _position_of(waiter: Waiter) -> Position:
-    return waiter.since, waiter.key.name, waiter.key.kind
+    return -waiter.priority, waiter.since, waiter.key.name, waiter.key.kind
 
 
 def _by_position(entry: tuple[Position, PlacementRequest]) -> Position:

@@ -15,6 +15,7 @@ from mirror.kinds.own_annotations import mistakes
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean
+from mirror.placement.preferences import BadPreference, order_of, priority_of, spread_of
 from mirror.placement.selector import BadSelector, parse_selector
 from mirror.webhook.reviews import Question, Verdict
 
@@ -73,6 +74,17 @@ def _carry(found: Object) -> str:
     return ""
 
 
+def _preference(read: Callable[[Mapping[str, str]], object]) -> Callable[[Object], str]:
+    def check(found: Object) -> str:
+        try:
+            read(found.annotations)
+        except BadPreference as error:
+            return str(error)
+        return ""
+
+    return check
+
+
 def _one_of(name: str, *words: str) -> Callable[[Object], str]:
     def check(found: Object) -> str:
         value = found.annotations[name]
@@ -84,6 +96,9 @@ def _one_of(name: str, *words: str) -> Callable[[Object], str]:
 
 _CHECKS: Mapping[str, Callable[[Object], str]] = {
     names.WORKER_SELECTOR: _selector,
+    names.WORKER_ORDER: _preference(order_of),
+    names.SPREAD_BY: _preference(spread_of),
+    names.PRIORITY: _preference(priority_of),
     names.ON_WORKER_LOSS: _one_of(names.ON_WORKER_LOSS, "Wait", "Reschedule"),
     names.ON_MIRROR_LOSS: _one_of(names.ON_MIRROR_LOSS, "Fail", "Recreate"),
     names.CARRY: _carry,

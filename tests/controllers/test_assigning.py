@@ -26,9 +26,10 @@ DETAIL = re.compile(r" \([^)]*\)")
 """What of a worker's labels does not match."""
 
 
-def waiter(name: str, *, namespace: str = "a", selector: str = "", uid: str = "", **more: Any) -> Waiter:
+def waiter(name: str, *, namespace: str = "a", selector: str = "", priority: int = 0, **more: Any) -> Waiter:
+    uid = more.pop("uid", "") or name
     request = PlacementRequest(namespace, parse_selector(selector), **more)
-    return Waiter(name, SourceKey("Job", namespace, name), uid or name, request)
+    return Waiter(name, SourceKey("Job", namespace, name), uid, request, priority)
 
 
 def ask(assigner: Assigner, waiter: Waiter, *, was_told: bool = False) -> str | None:
@@ -36,7 +37,7 @@ def ask(assigner: Assigner, waiter: Waiter, *, was_told: bool = False) -> str | 
     assigner.release_unusable(waiter.key, waiter.uid)
     worker = assigner.assigned_to(waiter.key, waiter.uid)
     if worker is None and (worker := assigner.available_for(waiter.request)) is not None:
-        assigner.assign(waiter.key, waiter.uid, worker)
+        assigner.assign(waiter.key, waiter.uid, worker, spread_by=waiter.request.spread_by)
     if worker is None:
         assigner.request(waiter, is_reason_reported=was_told)
     return worker
@@ -76,6 +77,9 @@ WAITERS = st.builds(
     namespace=st.sampled_from(["a", "b", "c"]),
     selector=st.sampled_from(["", "", "a", "!a", "a=1", "b in (1,2)", "a notin (1)", "a!=2,b"]),
     uid=st.sampled_from(["", "", "another"]),
+    priority=st.sampled_from([0, 0, 0, 5, -5]),
+    order=st.sampled_from([(), (), ("w", "u"), ("gone", "[vx]"), ("x*", "*")]),
+    spread_by=st.sampled_from(["", "", "a", "b"]),
     refused_by=st.sampled_from([frozenset[str](), frozenset[str](), frozenset({"u"}), frozenset({"v", "gone"})]),
 )
 STEPS = st.one_of(
@@ -320,3 +324,58 @@ async def test_a_namesake_does_not_get_what_was_given_to_another() -> None:
     assigner.finish(SourceKey("Job", "a", "x"))
     await settle()
     assert assigner.assigned_to(SourceKey("Job", "a", "y"), "y") == "east"
+
+
+# -- what a Job prefers -----------------------------------------------------------------------------------------------
+
+
+async def test_an_order_of_workers_is_followed_as_far_as_they_have_room() -> None:
+    """The first that is eligible is chosen however full it is; those that are not named come last."""
+    assigner = Watched(Candidate("east", capacity=2), Candidate("eu-1", capacity=1), Candidate("other"))
+    given = [ask(assigner, waiter(f"{number}", order=("east", "eu-*"))) for number in range(5)]
+    assert given == ["east", "east", "eu-1", "other", "other"]
+
+
+async def test_jobs_are_spread_over_the_values_of_a_label() -> None:
+    """Two zones, one of which has two workers: each zone gets as many, whatever else is on them."""
+    zones = {"a1": "a", "b1": "b", "b2": "b"}
+    assigner = Watched(*(Candidate(name, {"zone": zone}) for name, zone in zones.items()), Candidate("c1"))
+    assigner.set_load("a1", 100)
+    given = [ask(assigner, waiter(f"{number}", spread_by="zone")) for number in range(4)]
+    assert given == ["b1", "a1", "b2", "a1"]
+    assert ask(assigner, waiter("plain")) == "c1"
+
+
+async def test_what_is_recorded_counts_for_a_spread() -> None:
+    """As sources report it; an assignment that is recorded is counted once."""
+    assigner = Watched(Candidate("east", {"zone": "a"}), Candidate("west", {"zone": "b"}))
+    assigner.set_spread("east", "a", "zone", 2)
+    given = []
+    for number in range(3):
+        one = waiter(f"{number}", spread_by="zone")
+        given.append(ask(assigner, one))
+        assigner.set_spread("west", "a", "zone", number + 1)
+        assigner.finish(one.key)
+    assert given == ["west", "west", "east"]
+    assert ask(assigner, waiter("another", namespace="b", spread_by="zone")) == "east"
+
+
+async def test_priority_orders_who_waits_in_a_namespace() -> None:
+    """The highest first, then by age; another namespace takes its turn all the same (D21)."""
+    assigner = Watched(Candidate("east", capacity=0))
+    for name, priority in (("1", 0), ("2", 7), ("3", 7), ("4", -1)):
+        ask(assigner, waiter(name, priority=priority))
+    ask(assigner, waiter("other", namespace="b", priority=-100))
+    assigner.update(Candidate("east"))
+    await settle()
+    assert assigner.woken == ["2", "other", "3", "1", "4"]
+
+
+async def test_nothing_is_left_of_a_spread_that_is_over() -> None:
+    """Neither of what was assigned nor of what was recorded."""
+    assigner = Watched(Candidate("east", {"zone": "a"}))
+    ask(assigner, waiter("1", spread_by="zone"))
+    assigner.set_spread("east", "a", "zone", 1)
+    assigner.finish(SourceKey("Job", "a", "1"))
+    assigner.set_spread("east", "a", "zone", 0)
+    assert len(assigner._index.spread) == 0

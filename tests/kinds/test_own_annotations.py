@@ -28,6 +28,12 @@ def found(annotations: dict[str, str] | None = None, labels: dict[str, str] | No
             "jobmirrors.io/worker-selector",
             "unknown annotation jobmirrors.io/worker-selector (did you mean jobmirror.io/worker-selector?)",
         ),
+        (
+            "jobmirror.io/workers-order",
+            "unknown annotation jobmirror.io/workers-order (did you mean jobmirror.io/worker-order?)",
+        ),
+        ("jobmirror.io/spread", "unknown annotation jobmirror.io/spread (did you mean jobmirror.io/spread-by?)"),
+        ("jobmirror.io/prioritty", "unknown annotation jobmirror.io/prioritty (did you mean jobmirror.io/priority?)"),
         ("jobmirror.io/zzz", "unknown annotation jobmirror.io/zzz"),
     ],
 )

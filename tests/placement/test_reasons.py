@@ -98,19 +98,19 @@ def test_no_text_is_longer_than_512_bytes(count: int, name: str) -> None:
     named = sum(f"{one.name}: " in text for one in workers)
     rest = text.rpartition("…and ")[2].partition(" more: ")
     assert named + (int(rest[0]) if rest[1] else 0) == count
-    assert len(reasons.why_there(index.obstacles(WISH), index, workers[-1].name).encode()) <= 512
+    assert len(reasons.why_there(index.obstacles(WISH), index, WISH, workers[-1].name).encode()) <= 512
 
 
 def test_the_choice_is_explained_in_as_few_bytes() -> None:
     """The next best are named, those that could not take it follow with their reasons."""
     index = index_of(*(Candidate(name) for name in ("east", "west", "south")), Candidate("north", cordoned=True))
-    assert reasons.why_there(index.obstacles(WISH), index, "east") == (
+    assert reasons.why_there(index.obstacles(WISH), index, WISH, "east") == (
         "lowest load of the eligible workers (next: south, west); north: cordoned"
     )
     index = index_of(Candidate("east"), Candidate("north", cordoned=True))
-    assert reasons.why_there(index.obstacles(WISH), index, "east") == "the only eligible worker; north: cordoned"
+    assert reasons.why_there(index.obstacles(WISH), index, WISH, "east") == "the only eligible worker; north: cordoned"
     index = index_of(*(Candidate(f"worker-{n:04}") for n in range(1000)))
-    text = reasons.why_there(index.obstacles(WISH), index, "worker-0000")
+    text = reasons.why_there(index.obstacles(WISH), index, WISH, "worker-0000")
     assert text.startswith("lowest load of the eligible workers (next: worker-0001, worker-0002, ")
     assert text.endswith(" more)")
     assert len(text.encode()) <= 512

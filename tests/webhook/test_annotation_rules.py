@@ -51,6 +51,13 @@ def refusal(body: Body, old: Body | None = None) -> str:
             {names.ON_MIRROR_LOSS: "\x1b[2J\n"},
             "annotation jobmirror.io/on-mirror-loss: '\\x1b[2J\\n' is unknown;",
         ),
+        ({names.WORKER_ORDER: "east,eu-*", names.SPREAD_BY: "region", names.PRIORITY: "-5"}, ""),
+        (
+            {names.WORKER_ORDER: "region=eu"},
+            "annotation jobmirror.io/worker-order: 'region=eu' is no name of a worker;",
+        ),
+        ({names.SPREAD_BY: "a b"}, "annotation jobmirror.io/spread-by: 'a b' is no name of a label;"),
+        ({names.PRIORITY: "high"}, "annotation jobmirror.io/priority: 'high' is no priority;"),
         ({names.RULE_NAMES: '{"0":"OutOfMemory"}'}, ""),
         ({names.RULE_NAMES: '{"1":"X"}'}, "annotation jobmirror.io/pod-failure-policy-rule-names: names rule 1, which"),
         ({names.RULE_NAMES: "[" * 5000}, "annotation jobmirror.io/pod-failure-policy-rule-names: is not a JSON object"),

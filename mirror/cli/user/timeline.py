@@ -77,6 +77,10 @@ def _placed_text(worker: str, annotations: Mapping[str, str]) -> str:
     """Where, and as much of the reason as the Job itself holds."""
     selector = annotations.get(names.WORKER_SELECTOR, "")
     matching = f" that match {selector}" if selector else ""
+    order, label = annotations.get(names.WORKER_ORDER, ""), annotations.get(names.SPREAD_BY, "")
+    if order or label:
+        asked = ", ".join(filter(None, (order and f"by worker-order {order}", label and f"spread by {label}")))
+        return f"assigned to {worker}: {asked} among eligible workers{matching}"
     return f"assigned to {worker}: lowest weighted load among eligible workers{matching}"
 
 
