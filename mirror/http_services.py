@@ -110,6 +110,7 @@ def _access(settings: Settings, management: Client, manager: ManagerState) -> Ac
         registry=manager.registry,
         known=known,
         obstacles_of_draft=known.obstacles_of_draft,
+        choice_for_draft=known.choice_for_draft,
         transform=mirroring.transform,
         managed_by=settings.managed_by,
     )

@@ -94,9 +94,9 @@ def read(asked: Asked, kinds: Kinds, bounds: Bounds) -> Question:
     path, _, query = asked.target.partition("?")
     parts = [_decoded(part) for part in path.strip("/").split("/")]
     parameters = _Parameters(query)
-    if parts == ["v1", "diff"]:
+    if parts in (["v1", "diff"], ["v1", "place"]):
         _require(asked.method, "POST")
-        question = Question(None, what="diff")
+        question = Question(None, what=parts[1])
     else:
         question = _question(parts, kinds)
         _require(asked.method, "GET")

@@ -34,6 +34,7 @@ from mirror.kube.objects import JUNK, Object, Partial, size_of
 from mirror.kube.permissions import Permission
 from mirror.model.keys import SourceKey
 from mirror.model.views import Known
+from mirror.placement.explaining import Choice
 from mirror.serving.peers import peer_of
 from mirror.telemetry.logs import Log
 from mirror.workers.registry import Registry
@@ -58,6 +59,7 @@ class Around:
     registry: Registry
     known: Known
     obstacles_of_draft: Callable[[Kind, Object], Mapping[str, str]]
+    choice_for_draft: Callable[[Kind, Object], Choice]
     transform: MirrorTransform
     managed_by: str
 
@@ -151,7 +153,7 @@ class Access:
                 person, question = await self._admit(asked, line)
                 kind = question.kind
                 if kind is None:
-                    answer = await self._about_draft(reply, person, line)
+                    answer = await self._about_draft(question, reply, person, line)
                 else:
                     await self._require(person, _rights(kind, question))
                     if question.what == "log":
@@ -252,12 +254,14 @@ class Access:
         there = await self._looking.look([mirror.worker], source.metadata.namespace, wanted, person)
         return {"worker": name, "mirror": mirror.uid, "report": report, "onWorker": there}
 
-    async def _about_draft(self, reply: Reply, person: Person, line: _Line) -> object:
+    async def _about_draft(self, question: Question, reply: Reply, person: Person, line: _Line) -> object:
         body = await reply.body(self._bounds.draft_bytes)
         kind, draft = await self._comparing.run(lambda: _draft(self._around.kinds, body), len(body))
         line.fields |= {"kind": kind.name, "namespace": draft.metadata.namespace, "job": draft.metadata.name}
         await self._require(person, [_right("create", kind, draft.metadata.namespace)])
         self._take_turn()
+        if question.what == "place":
+            return self._around.choice_for_draft(kind, draft)
         report = await self._comparing.run(lambda: self._before(kind, draft), size_of(draft))
         lacks = dict(self._around.obstacles_of_draft(kind, draft))
         eligible = [

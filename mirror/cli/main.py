@@ -91,7 +91,7 @@ def main() -> None:
 
 
 COMMANDS: Mapping[str, Sequence[click.Command]] = {
-    "For users": (user.get, user.explain, user.logs, user.pods, user.events, user.diff),
+    "For users": (user.get, user.explain, user.logs, user.pods, user.events, user.diff, user.place),
     "For operators": (worker, check_config),
     "Running": (run, job_controller, demo, dev, apiserver),
     OTHERS: (completion, print_version),

@@ -19,6 +19,7 @@ from mirror.model.keys import SourceKey
 from mirror.model.reasons import Obstruction
 from mirror.placement import reasons
 from mirror.placement.candidates import Candidate, PlacementRequest
+from mirror.placement.explaining import Choice, explain
 from mirror.placement.index import WorkerIndex
 from mirror.placement.policy import DEFAULT, PlacementPolicy
 from mirror.placement.waiting import Waiter, WaitingSources
@@ -265,6 +266,11 @@ class Assigner:
     def obstacles(self, request: PlacementRequest, details: Mapping[str, str]) -> dict[str, str]:
         """What speaks against those workers that something speaks against, in the words of ``why``."""
         return reasons.of_each(self._index.obstacles(request), self._index, request, details)
+
+    def explain(self, request: PlacementRequest, details: Mapping[str, str]) -> Choice:
+        """Each filter and each score of each worker, and where a source would be placed."""
+        choice, why = explain(self._index, request, details), self.why(request, details)
+        return choice if why is None else msgspec.structs.replace(choice, reason=why.reason, because=why.message)
 
     def why_there(self, request: PlacementRequest, worker: str) -> str:
         """Why this worker and no other, for people; without loads, so that many share one text."""

@@ -23,7 +23,9 @@ from mirror.kinds.read_model import moments_of, view_of
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import SourceKey
+from mirror.model.reasons import Reason
 from mirror.model.views import JobView, Moment, WorkerView
+from mirror.placement.explaining import Choice
 from mirror.workers.worker import Worker
 
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
@@ -87,6 +89,14 @@ class Knowledge:
     def obstacles_of_draft(self, kind: Kind, draft: Object) -> Mapping[str, str]:
         """The same for one that does not exist yet, whatever uid is written in it."""
         return self._obstacles(kind, draft, Memory(""))
+
+    def choice_for_draft(self, kind: Kind, draft: Object) -> Choice:
+        """Where one that does not exist yet would be placed now, and why there."""
+        try:
+            request = placement_request_of(kind, draft, Memory(""), self.state.environment.clock.monotonic())
+        except BadAnnotation as error:
+            return Choice(reason=Reason.INVALID_ANNOTATION, because=str(error))
+        return self.state.assigner.explain(request, {})
 
     def _obstacles(self, kind: Kind, found: Object, memory: Memory) -> Mapping[str, str]:
         """Under ``""`` what is wrong with itself."""

@@ -70,7 +70,7 @@ class WorkerIndex:
         self.spread = SpreadCounts()
         self.version = 0
         self.open: Workers = 0
-        self._all: Workers = 0
+        self.all: Workers = 0
         self._entries: dict[str, _Entry] = {}
         self._by_bit: dict[Workers, str] = {}
         self._names: list[str] = []  # sorted
@@ -98,7 +98,7 @@ class WorkerIndex:
             entry = self._entries[candidate.name] = _Entry(candidate, bit)
             insort(self._names, candidate.name)
             self._by_bit[bit] = candidate.name
-            self._all |= bit
+            self.all |= bit
             self._learn(candidate, bit)
             is_news = True
         else:
@@ -121,7 +121,7 @@ class WorkerIndex:
             self._by_obstacle[reason] &= ~entry.bit
         del self._names[bisect_left(self._names, name)]
         del self._by_bit[entry.bit]
-        self._all &= ~entry.bit
+        self.all &= ~entry.bit
         self._unused_bits.append(entry.bit)
         return True
 
@@ -179,10 +179,12 @@ class WorkerIndex:
                 self._by_obstacle[reason] = workers ^ bit
         self._close(entry)
         if now.is_open:
-            cost = (now.load + 1) / now.weight if self._counts_load_only else self.policy.cost(now)
-            entry.rank = (cost, now.name, bit)
+            entry.rank = (self._cost(now), now.name, bit)
             insort(self._ranked, entry.rank)
             self.open |= bit
+
+    def _cost(self, now: Candidate) -> float:
+        return (now.load + 1) / now.weight if self._counts_load_only else self.policy.cost(now)
 
     def _close(self, entry: _Entry) -> None:
         if self.open & entry.bit:
@@ -260,18 +262,23 @@ class WorkerIndex:
 
     def obstacles(self, request: PlacementRequest) -> Obstacles:
         """What speaks against each worker, the lasting reasons first."""
-        left, found = self._all, []
+        left, found = self.all, []
+        for reason, against in self.against(request):
+            workers = left & against
+            if workers:
+                found.append((reason, workers))
+                left &= ~workers
+        return Obstacles(tuple(found), left)
+
+    def against(self, request: PlacementRequest) -> Iterator[tuple[Obstacle, Workers]]:
+        """Everything that can speak against workers, and against which it does, whatever else does as well."""
         suiting = {
             Obstacle.LABELS_DO_NOT_MATCH: ~self._selected(request.selector),
             Obstacle.NAMESPACE: ~self._accepting_of(request.namespace),
             Obstacle.REFUSED: self._bits_of(request.refused_by),
         }
         for reason in Obstacle:
-            workers = left & (suiting[reason] if reason in suiting else self._by_obstacle[reason])
-            if workers:
-                found.append((reason, workers))
-                left &= ~workers
-        return Obstacles(tuple(found), left)
+            yield reason, self.all & (suiting[reason] if reason in suiting else self._by_obstacle[reason])
 
     def signature(self, request: PlacementRequest) -> int:
         """A hash of what speaks against which worker. Full workers count as free ones: to one who waits they are."""
@@ -294,6 +301,14 @@ class WorkerIndex:
                 if not workers:
                     return
 
+    def candidate(self, name: str) -> Candidate:
+        """A registered worker with all that counts for its load."""
+        return self._entries[name].now
+
+    def cost(self, name: str) -> float:
+        """Of a registered worker, as it is ranked."""
+        return self._cost(self._entries[name].now)
+
     def labels_of(self, name: str) -> Mapping[str, str]:
         """The labels of a registered worker."""
         return self._entries[name].candidate.labels
@@ -307,7 +322,7 @@ class WorkerIndex:
         return iter(self._by_key)
 
     def _selected(self, selector: Selector) -> Workers:
-        workers = self._all
+        workers = self.all
         for requirement in selector.requirements:
             workers &= self._meeting(requirement)
             if not workers:

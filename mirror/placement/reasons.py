@@ -79,7 +79,7 @@ def _unknown_label(index: WorkerIndex, request: PlacementRequest) -> str:
     return ""
 
 
-def _mismatch(request: PlacementRequest, labels: Mapping[str, str]) -> str:
+def mismatch(request: PlacementRequest, labels: Mapping[str, str]) -> str:
     """The first label of a worker that is not as the source asks; empty for its name, which is shown beside it."""
     for one in request.selector.requirements:
         if not label_selectors.matches((one,), labels):
@@ -142,7 +142,7 @@ def _parts(
         if reason is Obstacle.REFUSED and name in details:
             yield name, bit, clean(details[name], longest=LONGEST_DETAIL)
         elif reason is Obstacle.LABELS_DO_NOT_MATCH and request is not None:
-            yield name, bit, f"{reason}{_mismatch(request, index.labels_of(name))}"
+            yield name, bit, f"{reason}{mismatch(request, index.labels_of(name))}"
         elif reason is not None:
             yield name, bit, str(reason)
 

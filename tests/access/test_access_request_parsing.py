@@ -89,7 +89,8 @@ def test_what_is_wrong_is_said(target: str, code: int, told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "target"), [("POST", JOB), ("DELETE", JOB), ("HEAD", JOB), ("GET", "/v1/diff"), ("OPTIONS", "/v1/jobs")]
+    ("method", "target"),
+    [("POST", JOB), ("DELETE", JOB), ("HEAD", JOB), ("GET", "/v1/diff"), ("GET", "/v1/place"), ("OPTIONS", "/v1/jobs")],
 )
 def test_other_methods_are_refused(method: str, target: str) -> None:
     """Nothing is written here."""

@@ -478,6 +478,56 @@ def test_diff_reads_stdin_and_says_where_it_is_wrong(planes: UserFleet) -> None:
     assert mirror(planes, "diff", "-f", "-", text="kind: Pod").stderr == "Error: -: contains no Job\n"
 
 
+def test_place_explains_every_filter_and_score(planes: UserFleet, tmp_path: Path) -> None:
+    """For each worker, by the manager's own functions; nothing is created."""
+    file = tmp_path / "jobs.yaml"
+    file.write_text(MANIFEST + "---\n" + MANIFEST.replace("region=mars", "name=east").replace("new,", "pinned,"))
+    text = told(planes, "place", "--dry-run", "-f", str(file))
+    nowhere, somewhere = text.split("Job team-a/pinned ")
+    assert nowhere.startswith(
+        "Job team-a/new would wait (NoMatchingWorker)\nno worker matches worker-selector region=mars"
+    )
+    assert somewhere.startswith("would be placed on east\n\n")
+    table = rows(somewhere.split("\n", 2)[2])
+    assert somewhere.splitlines()[2].split() == ["RANK", "WORKER", "LOAD", "TOTAL", "FILTERS"]
+    assert table["1"][1] == "east"
+    assert " ".join(table["1"][4:]) == "all 7 passed"
+    assert "worker-selector: labels do not match worker-selector" in " ".join(table["-"])
+    assert "new" not in told(planes, "get", "-o", "name")
+
+
+def test_place_as_json_says_the_same(planes: UserFleet, tmp_path: Path) -> None:
+    """With what the Job asks for."""
+    file = tmp_path / "job.yaml"
+    asked = "jobmirror.io/worker-order: 'west,e*', jobmirror.io/spread-by: name"
+    file.write_text(MANIFEST.replace("jobmirror.io/worker-selector: region=mars", asked))
+    found = json.loads(told(planes, "place", "--dry-run", "-f", str(file), "-o", "json"))
+    assert (found["kind"], found["namespace"], found["name"]) == ("Job", "team-a", "new")
+    choice = found["choice"]
+    assert (choice["worker"], choice["order"], choice["spreadBy"]) == ("west", ["west", "e*"], "name")
+    assert [(one["worker"], one["rank"], one["order"], one["spread"]) for one in choice["workers"]] == [
+        ("west", 1, 1, 0),
+        ("east", 2, 2, 0),
+    ]
+    assert [one["name"] for one in choice["workers"][0]["filters"]] == [
+        "worker-selector",
+        "namespaces",
+        "configuration",
+        "refusals",
+        "cordoned",
+        "reachable",
+        "capacity",
+    ]
+    assert choice["workers"][0]["scores"][0]["name"] == "load"
+
+
+def test_place_needs_the_right_to_create(planes: UserFleet) -> None:
+    """As ``diff -f`` does; it says what is wrong with an annotation."""
+    assert "create" in mirror(planes, "place", "--dry-run", "-f", "-", user="bob", text=MANIFEST).stderr
+    bad = MANIFEST.replace("worker-selector: region=mars", "priority: high")
+    assert "would wait (InvalidAnnotation)" in mirror(planes, "place", "--dry-run", "-f", "-", text=bad).stdout
+
+
 # -- all of them -------------------------------------------------------------------------------------------------------
 
 WRONG: list[list[str]] = [
@@ -492,6 +542,8 @@ WRONG: list[list[str]] = [
     ["logs", "done", "other", "--pod", "x"],
     ["diff"],
     ["diff", "done", "-f", "x"],
+    ["place", "-f", "x"],
+    ["place", "--dry-run"],
 ]
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from mirror.cli.main import PLUGIN, kubectl_complete, main
 
-USERS = ("get", "explain", "logs", "pods", "events", "diff")
+USERS = ("get", "explain", "logs", "pods", "events", "diff", "place")
 
 
 def test_help_has_sections_and_each_command_once() -> None:

@@ -38,6 +38,10 @@ PROVED: dict[str, str] = {
     "mirror logs -l app=train": "tests/cli/test_user_logs.py::test_labels_choose_all_pods_of_their_jobs",
     "kubectl mirror logs -f -l app=train": "tests/cli/test_user_logs.py::test_several_jobs_are_followed_together",
     "mirror run --config FILE": f"{_RESTART}::test_a_manager_that_is_told_to_stop_in_a_wave_ends_cleanly_and_soon",
+    "mirror place --dry-run -f job.yaml": (
+        "tests/cli/test_user_commands.py::test_place_explains_every_filter_and_score"
+    ),
+    "mirror place --dry-run -f FILE": ("tests/cli/test_user_commands.py::test_place_explains_every_filter_and_score"),
     "mirror --version": "tests/cli/test_cli_commands.py::test_version_is_printed",
     "pipx install jobmirror": "tests/deploy/test_distribution.py::test_the_wheel_is_installed_with_all_of_its_commands",
     "mirror worker set east --capacity 20 --labels region=eu,gpu-": (

@@ -103,6 +103,7 @@ class AccessWorld(FlowWorld):
             registry=self.registry,
             known=known,
             obstacles_of_draft=known.obstacles_of_draft,
+            choice_for_draft=known.choice_for_draft,
             transform=self.mirroring.transform,
             managed_by=names.DEFAULT_MANAGED_BY,
         )

@@ -30,7 +30,7 @@ def index_of(*candidates: Candidate) -> WorkerIndex:
 
 
 def chosen(index: WorkerIndex, wanted: PlacementRequest = PLAIN) -> str | None:
-    return index.best(index.fitting(wanted))
+    return index.best(index.fitting(wanted), wanted)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +146,8 @@ REQUESTS = st.builds(
     namespace=st.sampled_from(["a", "b", "kube-x"]),
     selector=st.sampled_from(SELECTORS).map(parse_selector),
     refused_by=st.sampled_from([frozenset[str](), frozenset({"u"}), frozenset({"v", "gone"})]),
+    order=st.sampled_from([(), (), ("w", "u"), ("gone", "[vx]"), ("x*", "*")]),
+    spread_by=st.sampled_from(["", "", "a", "b"]),
 )
 CHANGES = st.one_of(
     WORKERS, st.sampled_from(["u", "v", "w", "x"]), st.tuples(st.sampled_from("uvwx"), st.integers(0, 3))

@@ -145,3 +145,21 @@ def diff(job: str | None, filename: str | None, form: Format, where: Where) -> N
         return
     wanted = named(job or "")
     run(lambda: compare(where, wanted, form))
+
+
+@click.command()
+@click.option("-f", "--filename", metavar="FILE", required=True, help="Manifest of Jobs; - for stdin.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Required: nothing is created, recorded or reserved.")
+@output_option("table", "json", "yaml")
+@where_options(worker=False)
+def place(filename: str, is_dry: bool, form: Format, where: Where) -> None:
+    """Explain where Jobs of a manifest would be placed.
+
+    The manager's own filters and scores for each worker, as they are now. A Job that is created later may find another
+    choice.
+    """
+    from mirror.cli.user.place import place as tell
+
+    if not is_dry:
+        raise click.UsageError("only --dry-run is supported: create the Job to have it placed")
+    run(lambda: tell(where, filename, form))

@@ -58,7 +58,7 @@ async def diff_file(where: Where, file: str, form: Format) -> None:
     Raises:
         Failure: the file holds no Job.
     """
-    drafts = drafts_of(_text(file), file)
+    drafts = drafts_of(text_of(file), file)
     try:
         async with management(where) as cluster:
             with progress("Querying the manager …"):
@@ -72,9 +72,7 @@ async def diff_file(where: Where, file: str, form: Format) -> None:
         click.echo(printing.document(told[0] if len(told) == 1 else {"items": told}, form))
         return
     for draft, shown in zip(drafts, told, strict=True):
-        metadata = views.mapping(draft.body.get("metadata"))
-        name = views.text(metadata.get("name")) or views.text(metadata.get("generateName"))
-        heading = clean(f"{draft.kind.name} {name}, before it is created:")
+        heading = clean(f"{draft.kind.name} {draft.name}, before it is created:")
         printing.say([heading, *lines_of(shown, is_wide=form == "wide")])
 
 
@@ -115,6 +113,12 @@ class Draft:
 
     kind: Kind
     body: Json
+
+    @property
+    def name(self) -> str:
+        """Or what its name begins with; empty if it says neither."""
+        metadata = views.mapping(self.body.get("metadata"))
+        return views.text(metadata.get("name")) or views.text(metadata.get("generateName"))
 
 
 def drafts_of(text: str, file: str) -> list[Draft]:
@@ -162,7 +166,12 @@ def _decoded(kind: Kind, body: Json) -> Object:
         raise Failure(f"not a valid {kind.name}: {error}") from None
 
 
-def _text(file: str) -> str:
+def text_of(file: str) -> str:
+    """What stands in a file, or comes from stdin for ``-``.
+
+    Raises:
+        Failure: it cannot be read.
+    """
     try:
         if file == "-":
             return sys.stdin.read()

@@ -47,6 +47,7 @@ from mirror.kube.resources import CONFIGMAPS
 from mirror.model import names
 from mirror.model.failures import file_words
 from mirror.model.views import JobView, Moment
+from mirror.placement.explaining import Choice
 
 Json = Mapping[str, object]
 Query = tuple[tuple[str, str], ...]
@@ -285,10 +286,16 @@ class AccessEndpoint:
 
     async def diff_before(self, kind: Kind, job: Json) -> Comparison:
         """How a mirror of this Job, which need not exist, would differ from it."""
+        return decode(await self._about("/v1/diff", kind, job), MANAGER, Comparison)
+
+    async def choice(self, kind: Kind, job: Json) -> Choice:
+        """Where this Job, which need not exist, would be placed."""
+        return decode(await self._about("/v1/place", kind, job), MANAGER, Choice)
+
+    async def _about(self, path: str, kind: Kind, job: Json) -> bytes:
         namespace = views.text(views.mapping(job.get("metadata")).get("namespace"))
-        body = msgspec.json.encode(job)
-        request = Request("create", "POST", "/v1/diff", (), body, JSON, deadline_seconds=DEADLINE_SECONDS)
-        return decode(await self._sent(request, Doing("create", resource_name(kind), namespace)), MANAGER, Comparison)
+        request = Request("create", "POST", path, (), msgspec.json.encode(job), JSON, deadline_seconds=DEADLINE_SECONDS)
+        return await self._sent(request, Doing("create", resource_name(kind), namespace))
 
     async def jobs(self, kind: Kind, namespace: str | None) -> list[JobView]:
         """All objects of a kind that it mirrors, or those of one namespace: the newest, if there are very many."""
