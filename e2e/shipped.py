@@ -64,6 +64,7 @@ def on_management(settings: Json) -> list[str]:
     enabled = {part for part in _RIGHTS_OF if settings.get(part, {}).get("enabled")}
     files = ["management", *(["management-tokens"] if _renews_tokens(settings) else [])]
     files += ["management-create-namespaces"] if settings.get("workers", {}).get("createNamespaces") else []
+    files += ["management-priority-classes"] if settings.get("placement", {}).get("priorityClasses") else []
     files += ["management-dependencies"] if settings.get("dependencies") else []
     files += [file for part, file in _RIGHTS_OF.items() if part in enabled]
     declared = elsewhere(settings)

@@ -261,9 +261,14 @@ async def _robot_lives(
 
 WAYS = (
     Way(
-        {"management": _MANAGEMENT, "management-create-namespaces": _MANAGEMENT, "worker": _WORKER},
+        {
+            "management": _MANAGEMENT,
+            "management-create-namespaces": _MANAGEMENT,
+            "management-priority-classes": _MANAGEMENT,
+            "worker": _WORKER,
+        },
         old_clusters,
-        _managed(lambda _: {"workers": {"createNamespaces": True}}, life),
+        _managed(lambda _: {"workers": {"createNamespaces": True}, "placement": {"priorityClasses": True}}, life),
     ),
     Way(
         {"management-namespaced": _MANAGEMENT, "webhook-namespaced": _MANAGEMENT, "worker-namespaced": _WORKER},

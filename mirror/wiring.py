@@ -20,6 +20,7 @@ from mirror.controllers.mirroring import Mirroring, MirroringParts
 from mirror.controllers.observing import Observer
 from mirror.controllers.pending import PendingChanges
 from mirror.controllers.preparing import Preparer
+from mirror.controllers.priority_classes import Priorities, PriorityClassRounds
 from mirror.controllers.requesting import Candidates, why_there
 from mirror.controllers.routes import Routes
 from mirror.controllers.sources import Sources
@@ -77,6 +78,7 @@ class MirroringSettings:
     secret_sources: tuple[SecretSource, ...] = ()
     cluster_profiles: ClusterProfiles = field(default_factory=ClusterProfiles)
     placement: PlacementPolicy = DEFAULT
+    priority_classes: bool = False
 
 
 def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_rule_names: bool) -> MirroringSettings:
@@ -106,6 +108,7 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
         secret_sources=settings.workers.secret_sources,
         cluster_profiles=settings.workers.cluster_profiles,
         placement=policy_of(settings.placement),
+        priority_classes=settings.placement.priority_classes,
     )
 
 
@@ -185,9 +188,19 @@ def build_mirroring(
             applier=Applier(writes, mirrors),
             sweeper=Sweeper(state, management, registry, due=due, mirrors=mirrors, recorder=recorder),
             sweep_interval_seconds=settings.sweep_interval_seconds,
+            priority_classes=_priority_classes(management, settings, state),
             dependency_rounds=rounds,
         )
     )
+
+
+def _priority_classes(
+    management: Client, settings: MirroringSettings, state: MirroringState
+) -> PriorityClassRounds | None:
+    if not settings.priority_classes:
+        return None
+    on_change = state.assigner.wake_all
+    return PriorityClassRounds(management, state.priorities, environment=state.environment, on_change=on_change)
 
 
 def _state(settings: MirroringSettings, workers: dict[str, Worker], environment: Environment) -> MirroringState:
@@ -211,6 +224,7 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
         comparison=Comparison(memories, settings.transform),
         pending=PendingChanges(clock),
         assigner=assigner,
+        priorities=Priorities(),
         history=History(clock, is_kept=settings.keep_history, why_there=partial(why_there, assigner)),
         queue=queue,
         intake=intake,

@@ -101,7 +101,7 @@ class Applier:
             spread_by = spread_key_of(seen.source.found.annotations)
             assigner.assign(seen.key, seen.source.uid, action.worker, spread_by=spread_by)
         else:
-            assigner.request(waiter_of(seen), is_reason_reported=action.is_reason_reported)
+            assigner.request(waiter_of(seen, self._t.state.priorities), is_reason_reported=action.is_reason_reported)
 
     async def _write_source(self, seen: Snapshot, write: WriteSource) -> None:
         """In one request, or in two where ``/status`` would drop the annotations: the status, which counts, first."""

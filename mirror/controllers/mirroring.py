@@ -15,6 +15,7 @@ from mirror.controllers.events import warn_about_secret
 from mirror.controllers.known import Knowledge
 from mirror.controllers.observing import Observer
 from mirror.controllers.preparing import Preparer
+from mirror.controllers.priority_classes import PriorityClassRounds
 from mirror.controllers.rereading import LookAgain
 from mirror.controllers.routes import Routes
 from mirror.controllers.sources import Sources, source_key
@@ -59,6 +60,8 @@ class MirroringParts:
     applier: Applier
     sweeper: Sweeper
     sweep_interval_seconds: float
+    priority_classes: PriorityClassRounds | None = None
+    """Where those who wait are ordered by them."""
     dependency_rounds: DependencyRounds | None = None
     """Where something goes along (D27)."""
 
@@ -181,6 +184,9 @@ class Mirroring:
             scope.create_task(sweep, name="sweep")
             work = consume(self.queue, self._work_on, log=self._log, observer=self._metrics)
             scope.create_task(work, name="work")
+            if (classes := self._parts.priority_classes) is not None:
+                read = supervise("PriorityClasses", classes.run, log=self._log)
+                scope.create_task(read, name="PriorityClasses")
             if (rounds := self._parts.dependency_rounds) is not None:
                 keep = supervise("copies", rounds.run, log=self._log, on_restart=self._metrics.on_task_restart)
                 scope.create_task(keep, name="copies")

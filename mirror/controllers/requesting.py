@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from mirror.controllers.assigning import Assigner
+from mirror.controllers.priority_classes import Priorities
 from mirror.controllers.sources import Sources
 from mirror.decide.snapshot import Memory, Snapshot
 from mirror.kinds.base import BadAnnotation, Kind
@@ -35,7 +36,7 @@ def placement_request_of(kind: Kind, found: Object, memory: Memory, now: float) 
     except BadSelector as error:
         raise BadAnnotation(f"annotation {names.WORKER_SELECTOR}: {error}") from error
     order, spread_by = _preference(names.WORKER_ORDER, order_of, found), _preference(names.SPREAD_BY, spread_of, found)
-    priority_of_source(found)
+    _preference(names.PRIORITY, priority_of, found)
     try:
         requested_kinds(found.annotations)
     except BadCarry as error:
@@ -45,15 +46,6 @@ def placement_request_of(kind: Kind, found: Object, memory: Memory, now: float) 
     return PlacementRequest(found.metadata.namespace, selector, refused, order, spread_by)
 
 
-def priority_of_source(found: Object) -> int:
-    """How soon it is served of those of its namespace that wait.
-
-    Raises:
-        BadAnnotation: what it says cannot be understood.
-    """
-    return _preference(names.PRIORITY, priority_of, found)
-
-
 def _preference(name: str, read: Callable[[Mapping[str, str]], T], found: Object) -> T:
     try:
         return read(found.annotations)
@@ -61,7 +53,7 @@ def _preference(name: str, read: Callable[[Mapping[str, str]], T], found: Object
         raise BadAnnotation(f"annotation {name}: {error}") from error
 
 
-def waiter_of(seen: Snapshot) -> Waiter:
+def waiter_of(seen: Snapshot, priorities: Priorities) -> Waiter:
     """A source as one of those that wait for a worker.
 
     Raises:
@@ -69,7 +61,7 @@ def waiter_of(seen: Snapshot) -> Waiter:
     """
     source = seen.source
     request = placement_request_of(source.kind, source.found, seen.memory, seen.monotonic)
-    priority = priority_of_source(source.found)
+    priority = priorities.of(source.kind, source.found)
     return Waiter(source.found.metadata.creation_timestamp or "", seen.key, source.uid, request, priority)
 
 

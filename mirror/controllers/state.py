@@ -10,6 +10,7 @@ from mirror.controllers.comparing import Comparison
 from mirror.controllers.history import History
 from mirror.controllers.memory import Memories
 from mirror.controllers.pending import PendingChanges
+from mirror.controllers.priority_classes import Priorities
 from mirror.controllers.requesting import Candidates
 from mirror.controllers.sources import Sources
 from mirror.kinds.base import MirrorTransform
@@ -52,6 +53,7 @@ class MirroringState:
     comparison: Comparison
     pending: PendingChanges
     assigner: Assigner
+    priorities: Priorities
     history: History
     queue: WorkQueue[Key]
     intake: Intake

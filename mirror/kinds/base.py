@@ -269,6 +269,10 @@ class Kind(Protocol):
         """
         ...
 
+    def priority_class(self, found: Object) -> str:
+        """The PriorityClass of its pods; empty: they name none, or it cannot be read."""
+        ...
+
     @property
     def own_annotations(self) -> Mapping[str, Callable[[Object], str]]:
         """Annotations that only this kind has, and that are fixed once a source is placed: how each is checked.

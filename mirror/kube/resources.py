@@ -44,6 +44,7 @@ POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 _RBAC = ("rbac.authorization.k8s.io", "v1")
 ROLES = Resource(*_RBAC, "roles", "Role")
 ROLE_BINDINGS = Resource(*_RBAC, "rolebindings", "RoleBinding")

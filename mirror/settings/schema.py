@@ -79,6 +79,8 @@ class Placement(Section, frozen=True):
     filters: Annotated[tuple[str, ...], rules.FILTERS] = ("capacity",)
     """Those that may be left out."""
     scores: tuple[ScoreWeight, ...] = (ScoreWeight(),)
+    priority_classes: Annotated[bool, rules.SWITCH] = False
+    """Jobs that wait are ordered by the PriorityClass of their pods, too."""
 
 
 class Globs(Section, frozen=True):

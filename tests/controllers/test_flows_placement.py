@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from doubles.jobs import job
-from doubles.world import WAITING, World, manager_of, two_workers
+from doubles.jobs import Body, job
+from doubles.world import WAITING, RunningManager, World, manager_of, two_workers
 
 from mirror.model import names
 from mirror.placement.policy import PlacementPolicy, Score
@@ -61,14 +63,7 @@ async def test_the_highest_priority_of_a_namespace_is_next() -> None:
             await manager.settle(2)
         world.edit(lambda body: body["metadata"]["annotations"].update({names.PRIORITY: "2"}), "low")
         await manager.settle(2)
-        order = []
-        running = "first"
-        for _ in range(3):
-            world.controller("east").complete(running)
-            await manager.settle(1)
-            running = next(name for name in ("old", "low", "urgent") if name not in order and world.mirrors(name))
-            order.append(running)
-    assert order == ["low", "urgent", "old"]
+        assert await ends_in_turn(world, manager, "first", 3) == ["low", "urgent", "old"]
 
 
 async def test_a_preference_that_cannot_be_read_keeps_a_job_waiting() -> None:
@@ -108,3 +103,42 @@ async def test_a_worker_that_gets_no_pod_ready_ranks_behind_until_it_does() -> N
         world.create(job("later"))
         await manager.settle()
         assert world.mirrors("later") == ["east"]
+
+
+def of_class(name: str, class_name: str, **more: Any) -> Body:
+    """A Job whose pods have a PriorityClass."""
+    body = job(name, **more)
+    body["spec"]["template"]["spec"]["priorityClassName"] = class_name
+    return body
+
+
+async def test_priority_classes_order_those_who_wait_already() -> None:
+    """By the value of the class of their pods, once it is known; an annotation goes before."""
+    world = World()
+    world.add_worker("east", annotations={"capacity": "1"})
+    async with manager_of(world) as manager:
+        world.create(job("first"))
+        await manager.settle(2)
+        world.create(of_class("annotated", "high", annotations={names.PRIORITY: "50"}))
+        for name, class_name in (("low", "low"), ("high", "high"), ("unknown", "nowhere")):
+            world.create(of_class(name, class_name))
+        world.create(job("plain"))
+        await manager.settle(2)
+        manager.mirroring._state.priorities.set({"high": 100, "low": -100, "": 5})
+        manager.mirroring.assigner.wake_all()
+        await manager.settle(2)
+        assert await ends_in_turn(world, manager, "first", 5) == ["high", "annotated", "plain", "unknown", "low"]
+
+
+async def ends_in_turn(world: World, manager: RunningManager, running: str, count: int) -> list[str]:
+    """So many times the Job that runs on east ends: who got its place, in turn."""
+    order: list[str] = []
+    for _ in range(count):
+        before = {running, *order}
+        world.controller("east").complete(running)
+        await manager.settle(1)
+        (running,) = (
+            {body["metadata"]["name"] for body in world.workers["east"].server.all("jobs")} - before - {"first"}
+        )
+        order.append(running)
+    return order

@@ -183,6 +183,9 @@ class Drill:
             is_suspended=stored.is_suspended,
         )
 
+    def priority_class(self, found: Object) -> str:
+        return ""
+
     def check(self, found: Object) -> None:
         """It has no annotations of its own."""
 

@@ -109,6 +109,9 @@ class BatchJob:
     def progress(self, found: Object) -> Progress:
         return reading.progress(found)
 
+    def priority_class(self, found: Object) -> str:
+        return reading.priority_class(found)
+
     def has_unready_pods(self, found: Object) -> bool:
         return reading.has_unready_pods(found)
 

@@ -65,11 +65,24 @@ class _Deciding(TypedDict, total=False):
     successPolicy: Any
 
 
+class _PodSpec(msgspec.Struct, gc=False, rename="camel"):
+    priority_class_name: str | None = None
+
+
+class _Template(msgspec.Struct, gc=False):
+    spec: _PodSpec | None = None
+
+
+class _Templated(msgspec.Struct, gc=False):
+    template: _Template | None = None
+
+
 _head = msgspec.json.Decoder(_Head | None)
 _deciding = msgspec.json.Decoder(_Deciding | None)
 _status_head = msgspec.json.Decoder(_StatusHead | None)
 _counts = msgspec.json.Decoder(_Counts | None)
 _size = msgspec.json.Decoder(_Size | None)
+_templated = msgspec.json.Decoder(_Templated | None)
 
 
 _NOTHING = StatusSummary(placed=None, is_finished=False)
@@ -126,6 +139,13 @@ def progress(found: Object) -> Progress:
         failed=status.failed or 0,
         completions=spec.completions,
     )
+
+
+def priority_class(found: Object) -> str:
+    """The PriorityClass that its pod template names; empty where it names none, or cannot be read."""
+    read = _skim(_templated, found.spec)
+    spec = read.template.spec if read is not None and read.template is not None else None
+    return (spec.priority_class_name or "") if spec is not None else ""
 
 
 def has_unready_pods(found: Object) -> bool:
