@@ -94,6 +94,7 @@ def on_worker(settings: Json) -> list[str]:
         "worker-namespaced" if settings.get("namespaces") else "worker",
         *(["worker-tokens"] if _renews_tokens(settings) else []),
         *(["worker-pods"] if settings.get("workers", {}).get("watchPods") == "labelled" else []),
+        *(["worker-quotas"] if _compares_quotas(settings) else []),
         *(["worker-dependencies"] if settings.get("dependencies") else []),
         *(["worker-logs"] if settings.get("access", {}).get("enabled") else []),
     ]
@@ -183,6 +184,10 @@ def refused(entries: Iterable[AuditEntry]) -> list[str]:
 def user_of(namespace: str) -> str:
     """What the audit log calls the account of an installation."""
     return f"system:serviceaccount:{namespace}:{ACCOUNT}"
+
+
+def _compares_quotas(settings: Json) -> bool:
+    return any(score["name"] == "quota" for score in settings.get("placement", {}).get("scores", ()))
 
 
 def _renews_tokens(settings: Json) -> bool:

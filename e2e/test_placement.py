@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
+from e2e.controlplane.audit import AuditEntry
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, annotation, is_complete, job, placed_on, runs, uid, until, waits_because
 from e2e.manager import ManagerProcess
+from e2e.shipped import user_of
 
 NAMESPACES = "/api/v1/namespaces"
 
@@ -158,6 +160,108 @@ class TestSelection:
 async def workers_up(manager: ManagerProcess) -> float:
     """How many workers the manager reaches."""
     return (await manager.metrics()).value("jobmirror_worker_up")
+
+
+class TestPreferences:
+    """What a Job asks of the choice between workers that take it, and what an operator has counted."""
+
+    async def test_an_order_and_a_spread_come_before_the_load(
+        self, management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+    ) -> None:
+        """The first choice until it is full, then the next; a spread over a label's values counts its own Jobs."""
+        async with ManagerProcess.start(management) as manager:
+            await manager.register("east", east, labels={"region": "eu"})
+            await manager.register("west", west, labels={"region": "us"}, annotations={"capacity": "2"})
+            await until(lambda: workers_up(manager), lambda up: up == 2)
+            for number in range(3):
+                annotations = {"worker-order": "w*,east"}
+                await scene.create(job(f"o-{number}", manager.managed_by, run_for="never", annotations=annotations))
+                await scene.source_until(f"o-{number}", runs())
+            ordered = [placed_on(found) for found in await scene.sources_until([f"o-{n}" for n in range(3)], runs())]
+            assert sorted(ordered) == ["east", "west", "west"]
+
+            await manager.annotate_worker("west", {"capacity": None})
+            names = [f"s-{number}" for number in range(4)]
+            spread = {"spread-by": "region"}
+            await scene.create(*(job(one, manager.managed_by, run_for="never", annotations=spread) for one in names))
+            placed = Counter(placed_on(found) for found in await scene.sources_until(names, runs()))
+            assert placed == {"east": 2, "west": 2}
+
+    async def test_priority_orders_who_waits(self, management: ControlPlane, east: ControlPlane, scene: Scene) -> None:
+        """By the annotation, or by the PriorityClass of the pods where the setting has them read."""
+        value, name = 1000, f"urgent-{scene.namespace}"
+        async with management.client() as client:
+            await client.create(
+                "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value}
+            )
+        settings: Json = {"placement": {"priorityClasses": True}}
+        async with ManagerProcess.start(management, settings=settings) as manager:
+            await manager.register("east", east, annotations={"capacity": "1"})
+            await scene.create(job("first", manager.managed_by, run_for="never"))
+            await scene.source_until("first", runs())
+            classed = job("classed", manager.managed_by, annotations={"worker-order": "east"})
+            classed["spec"]["template"]["spec"]["priorityClassName"] = name
+            for body in (
+                job("plain", manager.managed_by),
+                classed,
+                job("first-of-all", manager.managed_by, annotations={"priority": str(value + 1)}),
+                job("last", manager.managed_by, annotations={"priority": "-1"}),
+            ):
+                await scene.create(body)
+                await scene.source_until(body["metadata"]["name"], waits_because("at capacity"))
+            async with east.client() as client:
+                await client.create(
+                    "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value}
+                )
+
+            await scene.delete("first")
+            names = ["first-of-all", "classed", "plain", "last"]
+            ended = await scene.sources_until(names, is_complete)
+            began = {found["metadata"]["name"]: mirrored_at(found) for found in ended}
+            assert sorted(began, key=lambda one: began[one]) == names
+
+    async def test_a_worker_whose_quota_is_used_up_ranks_behind(
+        self, management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+    ) -> None:
+        """Score ``quota``, with the shipped right; where the quota is not limited any more it counts as before."""
+        path = f"/api/v1/namespaces/{scene.namespace}/resourcequotas"
+        status = {"hard": {"count/jobs.batch": "100"}, "used": {"count/jobs.batch": "95"}}
+        async with east.client() as client:
+            await client.create(path, {"metadata": {"name": "jobs"}, "spec": {"hard": {"count/jobs.batch": "100"}}})
+            await client.merge(f"{path}/jobs/status", {"status": status})
+        settings: Json = {"placement": {"scores": [{"name": "load"}, {"name": "quota"}]}}
+        workers = {"east": east, "west": west}
+        async with ManagerProcess.start(management, workers, settings=settings) as manager:
+            us = user_of(manager.namespace)
+            for worker in workers.values():
+                await until(worker.audit_entries, lambda entries: any(has_read_quotas(one, us) for one in entries))
+            names = [f"q-{number}" for number in range(6)]
+            await scene.create(*(job(name, manager.managed_by, run_for="never") for name in names))
+            placed = Counter(placed_on(found) for found in await scene.sources_until(names, runs()))
+        assert placed == {"west": 6}
+
+    async def test_a_mistake_is_told(self, manager: ManagerProcess, scene: Scene) -> None:
+        """One that cannot be read keeps the Job waiting; a misspelt name is pointed out by an event."""
+        await scene.create(
+            job("bad", manager.managed_by, annotations={"priority": "high"}),
+            job("misspelt", manager.managed_by, annotations={"workers-order": "east"}),
+        )
+        bad = await scene.source_until("bad", waits_because("priority"))
+        assert "annotation jobmirror.io/priority: 'high' is no priority; write a whole" in annotation(
+            bad, "waiting-because"
+        )
+        event = await scene.event("misspelt", "UnknownAnnotation")
+        assert "did you mean jobmirror.io/worker-order?" in event["message"]
+
+
+def has_read_quotas(entry: AuditEntry, user: str) -> bool:
+    return (entry.user, entry.verb, entry.resource) == (user, "list", "resourcequotas")
+
+
+def mirrored_at(found: Json) -> str:
+    """When its mirror began to run, as its worker says: one after the other where there is room for one."""
+    started: str = found["status"]["startTime"]
+    return started
 
 
 class TestRefusals:

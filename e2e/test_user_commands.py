@@ -344,3 +344,39 @@ async def test_what_a_job_needs_is_told_before_it_is_sent(
 
     assert "ServiceAccount robot is not copied" in text
     assert "cannot create jobs.batch" in text
+
+
+async def test_where_a_job_would_be_placed_is_explained(
+    serving: ManagerProcess, scene: Scene, management: ControlPlane, tmp_path: Path
+) -> None:
+    """``place --dry-run``: each filter and score of each worker, for who may create the Job; then it goes there."""
+    name = "ann"
+    ann = await person(management, scene.namespace, name, serving, may_view=True)
+    body = job("train", serving.managed_by, annotations={"worker-order": "west,east"})
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(body))
+    assert "cannot create jobs.batch" in await ann.refused("place", "--dry-run", "-f", str(file))
+
+    async with management.client() as client:
+        path = f"/apis/{RBAC}/v1/namespaces/{scene.namespace}"
+        rules = [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create"]}]
+        await client.create(f"{path}/roles", {"metadata": {"name": "creates"}, "rules": rules})
+        binding = {
+            "metadata": {"name": "creates"},
+            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "creates"},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": scene.namespace}],
+        }
+        await client.create(f"{path}/rolebindings", binding)
+    command = ("place", "--dry-run", "-f", str(file), "-n", scene.namespace)
+    said = await until(lambda: ann.says(*command, "-o", "json"), lambda said: said.code == 0)
+    choice = json.loads(said.output)["choice"]
+
+    assert choice["worker"] == "west"
+    assert {one["worker"]: (one["rank"], one["order"]) for one in choice["workers"]} == {"west": (1, 1), "east": (2, 2)}
+    assert all(result["passed"] for one in choice["workers"] for result in one["filters"])
+    text = (await ann.says(*command)).output
+    assert text.startswith(f"Job {scene.namespace}/train would be placed on west\n")
+    assert await scene.mirrors("train") == {}
+    await scene.create(body)
+    await scene.source_until("train", is_complete)
+    assert list(await scene.mirrors("train")) == ["west"]

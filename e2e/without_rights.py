@@ -62,6 +62,7 @@ _LIFE_SECONDS = 90.0
 _LOOK_SECONDS = 1.0
 _FAILURES = (AssertionError, TimeoutError, ProgramEnded, StatusError, aiohttp.ClientError)
 _MANAGEMENT, _WORKER, _HERE = "management", "east", "here"
+_PLACEMENT: Json = {"priorityClasses": True, "scores": [{"name": "load"}, {"name": "quota"}]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,9 +267,10 @@ WAYS = (
             "management-create-namespaces": _MANAGEMENT,
             "management-priority-classes": _MANAGEMENT,
             "worker": _WORKER,
+            "worker-quotas": _WORKER,
         },
         old_clusters,
-        _managed(lambda _: {"workers": {"createNamespaces": True}, "placement": {"priorityClasses": True}}, life),
+        _managed(lambda _: {"workers": {"createNamespaces": True}, "placement": dict(_PLACEMENT)}, life),
     ),
     Way(
         {"management-namespaced": _MANAGEMENT, "webhook-namespaced": _MANAGEMENT, "worker-namespaced": _WORKER},

@@ -21,6 +21,7 @@ from mirror.controllers.observing import Observer
 from mirror.controllers.pending import PendingChanges
 from mirror.controllers.preparing import Preparer
 from mirror.controllers.priority_classes import Priorities, PriorityClassRounds
+from mirror.controllers.quota_rounds import QuotaRounds
 from mirror.controllers.requesting import Candidates, why_there
 from mirror.controllers.routes import Routes
 from mirror.controllers.sources import Sources
@@ -189,6 +190,7 @@ def build_mirroring(
             sweeper=Sweeper(state, management, registry, due=due, mirrors=mirrors, recorder=recorder),
             sweep_interval_seconds=settings.sweep_interval_seconds,
             priority_classes=_priority_classes(management, settings, state),
+            quota_rounds=_quota_rounds(settings, state),
             dependency_rounds=rounds,
         )
     )
@@ -201,6 +203,12 @@ def _priority_classes(
         return None
     on_change = state.assigner.wake_all
     return PriorityClassRounds(management, state.priorities, environment=state.environment, on_change=on_change)
+
+
+def _quota_rounds(settings: MirroringSettings, state: MirroringState) -> QuotaRounds | None:
+    if not settings.placement.uses(Score.QUOTA):
+        return None
+    return QuotaRounds(state.workers, state.assigner.set_quotas, environment=state.environment)
 
 
 def _state(settings: MirroringSettings, workers: dict[str, Worker], environment: Environment) -> MirroringState:

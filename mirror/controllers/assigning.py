@@ -121,6 +121,11 @@ class Assigner:
         """So many of those wait for their pods: it changes who is chosen, and lets nobody in."""
         self._index.set_stalled(worker, stalled)
 
+    def set_quotas(self, worker: str, free: Mapping[str, float]) -> None:
+        """So much is free of its quotas, by namespace of sources; a worker that is registered no more has none."""
+        if worker in self._index.names() or not free:
+            self._index.set_quotas(worker, free)
+
     def set_spread(self, worker: str, namespace: str, label: str, count: int) -> None:
         """So many of them are of this namespace and are to be spread by this label."""
         self._index.spread.set_recorded((namespace, label), worker, count)

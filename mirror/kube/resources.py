@@ -42,6 +42,7 @@ SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 WORKLOADS = Resource("scheduling.k8s.io", "v1alpha2", "workloads", "Workload")
 POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)

@@ -25,7 +25,9 @@ class Score(StrEnum):
     LOAD = "load"
     """Its Jobs for its weight."""
     READINESS = "readiness"
-    """How many of its Jobs do not wait for their pods to become ready (``model.reasons.WORKERS_PODS``)."""
+    """The part of its Jobs that do not wait for their pods to become ready (``model.reasons.WORKERS_PODS``)."""
+    QUOTA = "quota"
+    """The part of the ResourceQuotas of the Job's namespace there that is free."""
 
 
 class Filter(StrEnum):
@@ -43,6 +45,8 @@ class ScoreOfWorker(msgspec.Struct, frozen=True):
     name: str
     share: float
     weight: float
+    is_known: bool = True
+    """Unknown is neutral: a share of 1."""
 
 
 class PlacementPolicy(msgspec.Struct, frozen=True):
@@ -59,16 +63,30 @@ class PlacementPolicy(msgspec.Struct, frozen=True):
     def uses(self, score: Score) -> bool:
         return any(name is score for name, _ in self.scores)
 
-    def scores_of(self, candidate: Candidate) -> tuple[ScoreOfWorker, ...]:
-        """Each score of a worker, in the order of the settings."""
-        return tuple(ScoreOfWorker(str(name), _share(name, candidate), weight) for name, weight in self.scores)
+    def scores_of(self, candidate: Candidate, quota: float | None = None) -> tuple[ScoreOfWorker, ...]:
+        """Each score of a worker, in the order of the settings.
+
+        ``quota``: what is free of the quotas of the Job's namespace, from 0 to 1; None: that is not known.
+        """
+        found = []
+        for name, weight in self.scores:
+            is_known = name is not Score.QUOTA or quota is not None
+            share = bounded(quota) if name is Score.QUOTA else _share(name, candidate)
+            found.append(ScoreOfWorker(str(name), share, weight, is_known))
+        return tuple(found)
 
     def cost(self, candidate: Candidate) -> float:
-        """The lower, the sooner it is chosen."""
+        """The lower, the sooner it is chosen; without what depends on the Job's namespace (``quota_factor``)."""
         cost = 1.0
         for name, weight in self.scores:
-            cost /= _share(name, candidate) ** weight
+            if name is not Score.QUOTA:
+                cost /= _share(name, candidate) ** weight
         return cost
+
+    def quota_factor(self, quota: float | None) -> float:
+        """By what the cost of a worker is multiplied for Jobs of a namespace."""
+        weight = next((weight for name, weight in self.scores if name is Score.QUOTA), 0.0)
+        return float(bounded(quota) ** -weight)
 
 
 def policy_of(chosen: Placement) -> PlacementPolicy:
@@ -82,10 +100,17 @@ def policy_of(chosen: Placement) -> PlacementPolicy:
 DEFAULT = PlacementPolicy()
 
 
+def bounded(share: float | None) -> float:
+    """A share that keeps no worker from being chosen; unknown is neutral."""
+    return 1.0 if share is None else min(1.0, max(LEAST_SHARE, share))
+
+
 def _share(score: Score, candidate: Candidate) -> float:
     match score:
         case Score.LOAD:
             return 1 / min((candidate.load + 1) / candidate.weight, LARGEST_LOAD)
         case Score.READINESS:
             stalled = min(candidate.stalled, candidate.load)
-            return max(LEAST_SHARE, (candidate.load - stalled + 1) / (candidate.load + 1))
+            return bounded((candidate.load - stalled + 1) / (candidate.load + 1))
+        case Score.QUOTA:
+            return 1.0  # of a namespace, not of a worker

@@ -16,8 +16,12 @@ from mirror.embedded.apiserver.messages import Answer, Request
 from mirror.embedded.apiserver.storage.records import Event
 from mirror.embedded.faults.targets import Target
 from mirror.model import names
+from mirror.placement.policy import PlacementPolicy, Score
 from mirror.planes.api import Json
 from mirror.planes.plane import ControlPlane, NotRunning
+
+READINESS = PlacementPolicy(scores=((Score.LOAD, 1.0), (Score.READINESS, 2.0)))
+"""In the histories of this world, workers whose pods are not ready rank behind."""
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 STORED_AS = f"{DRILLS.plural}.{DRILLS.group}"
@@ -28,7 +32,7 @@ class DrillWorld(FlowWorld):
     """``FlowWorld`` whose manager knows both kinds."""
 
     def __init__(self, scope: asyncio.TaskGroup, workers: Sequence[str], **settings: Any) -> None:
-        super().__init__(scope, workers, kinds=KINDS, **settings)
+        super().__init__(scope, workers, kinds=KINDS, placement=READINESS, **settings)
         self._controllers: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:

@@ -27,6 +27,9 @@ ANNOTATIONS: dict[str, dict[str, str]] = {
     "plain": {},
     "east only": {names.WORKER_SELECTOR: "name=east"},
     "held": {names.HELD: "true"},
+    "west first": {names.WORKER_ORDER: "west,e*"},
+    "spread": {names.SPREAD_BY: "name"},
+    "urgent": {names.PRIORITY: "5"},
 }
 
 

@@ -28,7 +28,15 @@ CLUSTERS = st.sampled_from(("east", "west", "management"))
 """Where mirrors are."""
 SOON = st.sampled_from((0.0005, 0.01, 0.5, 3.0))
 PREFIX = st.sampled_from(PREFIXES)
-OF_A_SOURCE = (names.MIRROR_UID, names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.HELD, names.CARRIED)
+OF_A_SOURCE = (
+    names.MIRROR_UID,
+    names.ASSIGNED_WORKER,
+    names.WAITING_BECAUSE,
+    names.HELD,
+    names.CARRIED,
+    names.WORKER_ORDER,
+    names.SPREAD_BY,
+)
 OF_A_MIRROR = (names.ORIGIN, names.SOURCE_UID)
 EDITS: dict[str, Json] = {
     "label": {"metadata": {"labels": {"team": "z"}}},

@@ -12,13 +12,22 @@ from mirror.placement.index import WorkerIndex
 from mirror.placement.policy import DEFAULT, PlacementPolicy, Score
 from mirror.placement.selector import parse_selector
 
-POLICIES = (DEFAULT, PlacementPolicy(scores=((Score.READINESS, 2.0), (Score.LOAD, 0.5))))
+POLICIES = (
+    DEFAULT,
+    PlacementPolicy(scores=((Score.READINESS, 2.0), (Score.LOAD, 0.5))),
+    PlacementPolicy(scores=((Score.LOAD, 1.0), (Score.QUOTA, 3.0))),
+)
+QUOTAS = st.dictionaries(st.sampled_from("uvwx"), st.dictionaries(st.sampled_from("ab"), st.floats(0, 1)))
 COUNTS = st.lists(st.tuples(st.sampled_from("uvwx"), st.integers(1, 3)), max_size=4)
 
 
-@given(st.lists(WORKERS, max_size=6), REQUESTS, COUNTS, st.sampled_from(POLICIES))
+@given(st.lists(WORKERS, max_size=6), REQUESTS, COUNTS, st.sampled_from(POLICIES), QUOTAS)
 def test_the_first_is_the_one_that_is_chosen_and_so_on(
-    workers: list[Candidate], wanted: PlacementRequest, counts: list[tuple[str, int]], policy: PlacementPolicy
+    workers: list[Candidate],
+    wanted: PlacementRequest,
+    counts: list[tuple[str, int]],
+    policy: PlacementPolicy,
+    quotas: dict[str, dict[str, float]],
 ) -> None:
     """Ranks are the order in which ``best`` chooses, each time without those before; filters are the obstacles."""
     index = WorkerIndex(policy)
@@ -26,6 +35,8 @@ def test_the_first_is_the_one_that_is_chosen_and_so_on(
         index.put(one)
     for name, count in counts:
         index.spread.set_recorded((wanted.namespace, wanted.spread_by), name, count)
+    for name, free in quotas.items():
+        index.set_quotas(name, free)
     found = explain(index, wanted, {})
     left, expected = index.fitting(wanted), []
     while (name := index.best(left, wanted)) is not None:

@@ -83,3 +83,32 @@ def test_the_largest_numbers_overflow_nothing() -> None:
     policy = PlacementPolicy(scores=((Score.LOAD, 10.0), (Score.READINESS, 10.0)))
     worst = Candidate("east", load=10**6, weight=1e-300, stalled=10**6)
     assert policy.cost(worst) > policy.cost(replace(worst, weight=1.0))
+
+
+def test_a_scarce_quota_of_the_namespace_sends_jobs_elsewhere() -> None:
+    """Of this namespace, and no other; what is not known is neutral, and what is gone is known no more."""
+    index = WorkerIndex(PlacementPolicy(scores=((Score.LOAD, 1.0), (Score.QUOTA, 1.0))))
+    index.put(Candidate("east"))
+    index.put(Candidate("west", load=2))
+
+    def chosen(namespace: str) -> str | None:
+        request = PlacementRequest(namespace)
+        return index.best(index.fitting(request), request)
+
+    index.set_quotas("east", {"a": 0.3, "b": 0.34, "full": 0.0})
+    assert [chosen(one) for one in ("a", "b", "full", "unknown")] == ["west", "east", "west", "east"]
+    index.set_quotas("east", {"b": 0.1})
+    assert [chosen(one) for one in ("a", "b")] == ["east", "west"]
+    index.remove("east")
+    index.put(Candidate("east"))
+    assert chosen("b") == "east"
+    assert not index._quotas
+
+
+def test_a_full_quota_keeps_no_worker_from_being_chosen() -> None:
+    """It is soft: the quota may be free again before a pod is made."""
+    index = WorkerIndex(PlacementPolicy(scores=((Score.QUOTA, 10.0),)))
+    index.put(Candidate("east"))
+    index.set_quotas("east", {"a": 0.0})
+    request = PlacementRequest("a")
+    assert index.best(index.fitting(request), request) == "east"

@@ -90,4 +90,7 @@ def _columns(choice: Choice) -> list[Column[WorkerChoice]]:
 def _score_column(at: int, choice: Choice) -> Column[WorkerChoice]:
     score = choice.workers[0].scores[at]
     weight = "" if score.weight == 1 else f"^{score.weight:g}"
-    return Column(clean(f"{score.name}{weight}".upper()), lambda one: f"{one.scores[at].share:.4g}")
+    return Column(
+        clean(f"{score.name}{weight}".upper()),
+        lambda one: f"{one.scores[at].share:.4g}" if one.scores[at].is_known else "?",
+    )
