@@ -69,11 +69,6 @@ class Candidate(msgspec.Struct, frozen=True):
     def is_full(self) -> bool:
         return self.capacity is not None and self.load >= self.capacity
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it takes Jobs at all at the moment."""
-        return self.reachable and not (self.cordoned or self.misconfigured or self.is_full)
-
 
 def reserved_namespaces(closed_namespaces: tuple[str, ...], account_namespace: str) -> tuple[str, ...]:
     """Where our account on a worker lives: as its token says, and where ``mirror worker add`` makes it."""

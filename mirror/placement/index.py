@@ -59,7 +59,7 @@ class _Entry:
 class WorkerIndex:
     """All workers that are registered.
 
-    Invariants: ``_ranked`` holds exactly the open workers (``Candidate.is_open``), the one that is next first, and
+    Invariants: ``_ranked`` holds exactly the open workers, which take Jobs at all, the one that is next first, and
     ``open`` their bits; each worker has one bit, given to another only after it has gone; ``version`` has changed
     whenever ``fitting`` may answer differently than before.
     """
@@ -179,19 +179,23 @@ class WorkerIndex:
 
     def _judge(self, entry: _Entry) -> None:
         """Note what speaks against a worker for everybody, and where it stands among those that are open."""
-        now, bit = entry.now, entry.bit
+        # Once or twice per Job: by numbers, without a copy of the worker.
+        candidate, bit = entry.candidate, entry.bit
+        load = candidate.load + entry.assigned
+        is_full = candidate.capacity is not None and load >= candidate.capacity
         for reason, applies in (
-            (Obstacle.MISCONFIGURED, now.misconfigured),
-            (Obstacle.CORDONED, now.cordoned),
-            (Obstacle.UNREACHABLE, not now.reachable),
-            (Obstacle.FULL, now.is_full),
+            (Obstacle.MISCONFIGURED, candidate.misconfigured),
+            (Obstacle.CORDONED, candidate.cordoned),
+            (Obstacle.UNREACHABLE, not candidate.reachable),
+            (Obstacle.FULL, is_full),
         ):
             workers = self._by_obstacle[reason]
             if bool(workers & bit) != applies:
                 self._by_obstacle[reason] = workers ^ bit
         self._close(entry)
-        if now.is_open:
-            entry.rank = (self._cost(now), now.name, bit)
+        if candidate.reachable and not (candidate.cordoned or candidate.misconfigured or is_full):
+            cost = (load + 1) / candidate.weight if self._counts_load_only else self.policy.cost(entry.now)
+            entry.rank = (cost, candidate.name, bit)
             insort(self._ranked, entry.rank)
             self.open |= bit
 
