@@ -271,7 +271,6 @@ class Kind(Protocol):
 
     def priority_class(self, found: Object) -> str:
         """The PriorityClass of its pods; empty: they name none, or it cannot be read."""
-        ...
 
     @property
     def own_annotations(self) -> Mapping[str, Callable[[Object], str]]:
@@ -398,10 +397,7 @@ def state(kind: Kind, found: Object) -> str:
 
 
 def is_held(kind: Kind, found: Object) -> bool:
-    """Whether our webhook suspended it and nobody has released it since (D16).
-
-    A user who wants it to stay suspended takes the annotation away.
-    """
+    """Whether our webhook suspended it and nobody has released it since, by taking the annotation away (D16)."""
     return found.annotations.get(names.HELD) == HELD and kind.is_suspended(found)
 
 
