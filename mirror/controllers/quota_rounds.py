@@ -20,7 +20,7 @@ from mirror.runtime.environment import Environment
 from mirror.workers.worker import Worker
 
 INTERVAL_SECONDS = 60.0
-LOOK_SECONDS = 5.0
+LOOK_SECONDS = 1.0
 """Between two looks at who is due: a worker that has just become reachable is read soon."""
 LAPSE_SECONDS = 200.0
 """After three rounds without an answer."""
