@@ -142,12 +142,13 @@ async def test_a_user_finds_and_understands_their_jobs(
     assert table["train"][1:4] == ["east", "Running", "0/2"]
     assert table["waits"][1:4] == ["-", "Waiting", "0/1"]
 
-    story = json.loads(await ann.mirror("explain", "train", "-o", "json"))
+    [story] = json.loads(await ann.mirror("explain", "train", "-o", "json"))["items"]
     kinds = [moment["kind"] for moment in story["timeline"]]
     assert kinds[0] == "Created"
     assert [kind for kind in kinds if kind in ("Placed", "Mirrored")] == ["Placed", "Mirrored"]
     assert story["notes"] == []
-    assert set(json.loads(await ann.mirror("explain", "waits", "-o", "json"))["lacks"]) == {"east", "west"}
+    [waiting] = json.loads(await ann.mirror("explain", "waits", "-o", "json"))["items"]
+    assert set(waiting["obstacles"]) == {"east", "west"}
 
     pods = json.loads(await ann.mirror("pods", "train", "-o", "json"))["items"]
     assert [pod["index"] for pod in pods] == ["0", "1"]
@@ -221,7 +222,8 @@ async def test_a_user_with_an_account_on_the_worker_goes_there(
         if command[0] == "pods":
             assert direct == served != ""
         else:
-            assert json.loads(direct)["report"]["differences"][0] == json.loads(served)["report"]["differences"][0]
+            first, second = (json.loads(text)["items"][0]["report"]["differences"][0] for text in (direct, served))
+            assert first == second
     await until(lambda: bob.mirror("events", "train", *by_worker), lambda text: "SuccessfulCreate" in text)
 
 

@@ -119,14 +119,14 @@ async def test_a_worker_from_the_first_command_to_the_last(
 
     checked = await operator.check("east", "-o", "json")
     assert checked.code == 0, checked
-    (report,) = json.loads(checked.output)
+    (report,) = json.loads(checked.output)["items"]
     verdicts = {one["what"]: one["verdict"] for one in report["findings"]}
     assert {verdict for what, verdict in verdicts.items() if what not in OF_THE_MACHINE} == {"ok"}, report
     assert {"TLS", "version", "identity", "clock", "latency", "token", "permissions", "namespaces", "manager"} <= set(
         verdicts
     )
 
-    (row,) = json.loads((await operator.mirror("list", "-o", "json")).output)
+    (row,) = json.loads((await operator.mirror("list", "-o", "json")).output)["items"]
     assert (row["name"], row["state"], row["capacity"], row["labels"]["region"]) == ("east", "Connected", 20, "eu")
     assert row["version"].startswith("v1.")
     assert row["tokenExpires"]
@@ -163,7 +163,7 @@ async def test_a_worker_from_the_first_command_to_the_last(
         for collection in ("clusterroles", "clusterrolebindings", "roles", "rolebindings"):
             left = (await client.get(f"{RBAC}/{collection}"))["items"]
             assert not [one for one in left if one["metadata"]["name"].startswith("jobmirror")]
-    assert json.loads((await operator.mirror("list", "-o", "json")).output) == []
+    assert json.loads((await operator.mirror("list", "-o", "json")).output)["items"] == []
 
 
 async def test_chosen_namespaces_get_roles_and_nothing_else(

@@ -53,8 +53,7 @@ def refusal_text(error: ApiError) -> str:
         return f"{by} ({error.code} {clean(error.reason, longest=LONGEST_PART) or 'refused'})"
     if isinstance(error, Forbidden):
         return "not allowed (403 Forbidden)"
-    brief = error.brief.strip(": ")  # a cause may have neither field nor reason
-    return clean(f"{error.code} {error.reason}{': ' if brief else ''}{brief}", longest=300)
+    return clean(str(error), longest=300)
 
 
 def _refused_by(message: str) -> str:

@@ -113,6 +113,11 @@ class Client:
         return self._clock_offset
 
     @property
+    def credentials(self) -> Credentials:
+        """Who asks, and where."""
+        return self._credentials
+
+    @property
     def server(self) -> str:
         return self._credentials.endpoint.server
 

@@ -6,6 +6,7 @@ Raised by ``client`` and ``watch``, handled where something can be done. Whether
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from mirror.model.text import clean
@@ -83,19 +84,31 @@ class ApiError(KubeError):
         self.about_name = about_name
 
     def __str__(self) -> str:
-        return f"{self.code} {clean(self.reason, longest=LONGEST_REASON)}: {self.brief}"
+        what = " ".join(filter(None, (str(self.code or ""), clean(self.reason, longest=LONGEST_REASON))))
+        return ": ".join(filter(None, (what, self.brief))) or "no explanation"
 
     @property
     def brief(self) -> str:
         """What may be shown to people, in one line that holds nothing unprintable.
 
-        For 422 the causes' fields and reasons only, since its message may quote the whole object (D18).
+        For 422 the causes' fields and reasons only, since its message may quote the whole object (D18). A cause with
+        neither is not the validation's: a policy or webhook rejected the object, and who did is named.
         """
-        if self.causes and self.code == 422:
-            return clean(", ".join(f"{cause.field}: {cause.reason}" for cause in self.causes[:8]))
         if self.code == 422:
-            return "the object is invalid"
+            pairs = (": ".join(filter(None, (cause.field, cause.reason))) for cause in self.causes[:8])
+            named = ", ".join(filter(None, pairs))
+            return clean(named or _denied_by(self.message) or "the object is invalid")
         return clean(" ".join(self.message.split()), longest=256)
+
+
+_POLICY = re.compile(r"(ValidatingAdmissionPolicy '[^']{1,253}')")
+_WEBHOOK = re.compile(r'(admission webhook "[^"]{1,253}")')
+
+
+def _denied_by(message: str) -> str:
+    """The policy or webhook that rejected an object, of the server's text; empty where it names none."""
+    found = _POLICY.search(message) or _WEBHOOK.search(message)
+    return f"denied by {found[1]}" if found else ""
 
 
 class BadRequest(ApiError):

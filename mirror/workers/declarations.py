@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from mirror.kube.objects import Object
 from mirror.kube.resources import Resource
-from mirror.workers.inventory import Declared
+from mirror.workers.inventory import Declared, kept_labels
 from mirror.workers.spec import WorkerSpec
 
 MOST_NAMED = 3
@@ -61,6 +61,7 @@ def declared(holder: Declaration, *, is_misconfigured: bool, token_expires: date
     spec, by = holder.spec, str(holder.origin)
     if spec is None:
         return Declared(by=by)
+    labels, more_labels = kept_labels(spec.labels)
     return Declared(
         by=by,
         capacity=spec.capacity,
@@ -68,6 +69,8 @@ def declared(holder: Declaration, *, is_misconfigured: bool, token_expires: date
         draining=spec.draining,
         misconfigured=is_misconfigured,
         token_expires=f"{token_expires:%Y-%m-%dT%H:%M:%SZ}" if token_expires else "",
+        labels=labels,
+        more_labels=more_labels,
     )
 
 

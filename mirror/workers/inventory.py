@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -12,6 +12,8 @@ from mirror.kube.objects import JUNK, Object
 FORMER = "_former."
 """Before the uid of a cluster that is no worker any more: the name of an entry, as no Secret can have it."""
 MOST_FORMER = 100
+MOST_LABEL_BYTES = 384
+"""Of the labels of one declared worker: a thousand of them have to fit into one ConfigMap of 1 MiB."""
 
 
 class Declared(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -23,6 +25,10 @@ class Declared(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     draining: bool = False
     misconfigured: bool = False
     token_expires: str = ""
+    labels: dict[str, str] = {}
+    """Some of the worker's labels; of many the first, by name (``MOST_LABEL_BYTES``)."""
+    more_labels: int = 0
+    """How many others it has."""
 
 
 class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -39,6 +45,19 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     declared: Declared | None = None
     remark: str = ""
     """What people should know of its declaration."""
+
+
+def kept_labels(labels: Iterable[tuple[str, str]]) -> tuple[dict[str, str], int]:
+    """As many labels as are written down, by name, and how many are not."""
+    kept: dict[str, str] = {}
+    room, left_out = MOST_LABEL_BYTES, 0
+    for key, value in sorted(labels):
+        room -= len(key) + len(value)
+        if room >= 0:
+            kept[key] = value
+        else:
+            left_out += 1
+    return kept, left_out
 
 
 class IdentityRejected(ValueError):

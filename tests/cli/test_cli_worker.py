@@ -265,7 +265,7 @@ async def test_a_worker_is_listed_cordoned_drained_and_removed(
     await drain.cordon(clusters.where, "east")
     await listing.show(clusters.where, "json")
     printed = capsys.readouterr().out
-    (row,) = json.loads(printed[printed.index("[") :])
+    (row,) = json.loads(printed[printed.index("{") :])["items"]
     assert (row["name"], row["state"], row["jobs"], row["cordoned"]) == ("east", "Unknown", 1, True)
     with pytest.raises(ClusterError, match="1 unfinished Jobs are on worker east"):
         await drain.remove(clusters.where, "east", is_forced=False, worker_context="")

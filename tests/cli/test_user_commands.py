@@ -112,7 +112,7 @@ def test_get_knows_how_far_behind_a_job_is_by_the_manager(planes: UserFleet) -> 
     """Nothing is outstanding; and no manager is no reason to fail."""
     [item] = json.loads(told(planes, "get", "runs", "-o", "json"))["items"]
 
-    assert item["lag_seconds"] is None
+    assert item["lagSeconds"] is None
     assert "runs" in told(planes, "get", "--server", "https://127.0.0.1:9")
 
 
@@ -171,7 +171,7 @@ def test_a_terminal_gets_a_table_that_lives(planes: UserFleet) -> None:
 
 def test_explain_tells_a_whole_story(planes: UserFleet) -> None:
     """Created, placed, mirrored, finished, in this order, and where."""
-    story = json.loads(told(planes, "explain", "done", "-o", "json"))
+    [story] = json.loads(told(planes, "explain", "done", "-o", "json"))["items"]
     kinds = [moment["kind"] for moment in story["timeline"]]
 
     assert [kind for kind in kinds if kind in ("Created", "Placed", "Mirrored", "Finished")] == [
@@ -187,8 +187,8 @@ def test_explain_tells_a_whole_story(planes: UserFleet) -> None:
 def test_explain_says_what_each_worker_lacks(planes: UserFleet) -> None:
     """By the manager, and for who may read nothing but the Job by its annotation."""
     for user in ("ann", "bob"):
-        story = json.loads(told(planes, "explain", "waits", "-o", "json", user=user))
-        assert set(story["lacks"]) == {"east", "west"}, story
+        [story] = json.loads(told(planes, "explain", "waits", "-o", "json", user=user))["items"]
+        assert set(story["obstacles"]) == {"east", "west"}, story
         assert story["job"]["state"] == "Waiting"
     assert "WORKER   NOT PLACED BECAUSE\n" in told(planes, "explain", "waits")
 
@@ -462,12 +462,12 @@ def test_diff_warns_before_a_job_is_created(planes: UserFleet, tmp_path: Path, s
     file.write_text(MANIFEST)
     where = [] if server else ["--manager-namespace", "default"]
 
-    found = json.loads(told(planes, "diff", "-f", str(file), "-o", "json", *where))
+    [found] = json.loads(told(planes, "diff", "-f", str(file), "-o", "json", *where))["items"]
 
     texts = " ".join(caution["text"] for caution in found["report"]["cautions"])
     assert "ServiceAccount robot is not copied" in texts
     assert "Secret keys is not copied" in texts
-    assert set(found["lacks"]) == ({"east", "west"} if server else set())
+    assert set(found["obstacles"]) == ({"east", "west"} if server else set())
     assert bool(found["note"]) is not server
 
 

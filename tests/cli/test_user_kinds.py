@@ -228,12 +228,13 @@ def test_explain_tells_the_story_of_the_kind_that_is_meant(both: UserFleet) -> N
     """Two objects of one name have two stories."""
     drill_story, job_story = told(both, "explain", "drill/train"), told(both, "explain", "train")
 
-    assert drill_story.startswith("Drill team-a/train: Succeeded on worker east")
-    assert job_story.startswith("Job team-a/train: Complete on worker west")
+    for story, expected in ((drill_story, "Drill Succeeded east"), (job_story, "Job Complete west")):
+        fields = {name: value.strip() for name, _, value in (line.partition(":") for line in story.splitlines())}
+        assert " ".join(fields[name] for name in ("Kind", "State", "Worker")) == expected
     assert "Finished" in drill_story
-    found = json.loads(told(both, "explain", "drill/waits", "-o", "json"))
+    [found] = json.loads(told(both, "explain", "drill/waits", "-o", "json"))["items"]
     assert (found["job"]["kind"], found["job"]["state"]) == ("Drill", "Waiting")
-    assert set(found["lacks"]) == {"east", "west"}
+    assert set(found["obstacles"]) == {"east", "west"}
 
 
 WAYS = {"the manager": (), "the worker": ("--worker-context", "east")}
@@ -251,7 +252,7 @@ def test_pods_and_logs_are_those_of_the_kind_that_is_meant(both: UserFleet, way:
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_diff_compares_the_kind_that_is_meant(both: UserFleet, way: tuple[str, ...]) -> None:
     """Each by its own rules."""
-    found = json.loads(told(both, "diff", "drill/train", *way, "-o", "json"))
+    [found] = json.loads(told(both, "diff", "drill/train", *way, "-o", "json"))["items"]
 
     assert [one["path"] for one in found["report"]["differences"]] == ["spec.run.managedBy"]
 

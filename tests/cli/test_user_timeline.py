@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import click
 import msgspec
 import pytest
 
-from mirror.cli.user.explain import lines_of, story_of, summary
+from mirror.cli.user.explain import Story, lines_of, story_of
 from mirror.cli.user.server import KnownJob
+from mirror.cli.user.terminal import Display
 from mirror.cli.user.timeline import last_error, timeline
 from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object, decode_object
@@ -171,10 +173,9 @@ def test_a_waiting_job_shows_what_each_worker_lacks() -> None:
 
     text = "\n".join(lines_of(story_of(JOB, waiting, [], None, ("events are not included: missing permission",)), NOW))
 
-    assert "Job team-a/train: Waiting, created 60m ago, 0 of 2 completed" in text
-    assert "  Waiting because: east: cordoned; west: at capacity" in text
-    assert "WORKER   NOT PLACED BECAUSE\neast     cordoned\nwest     at capacity" in text
-    assert text.endswith("Note: events are not included: missing permission")
+    assert "Waiting because:  east: cordoned; west: at capacity\n" in text
+    assert "Workers:\n  WORKER   NOT PLACED BECAUSE\n  east     cordoned\n  west     at capacity\n" in text
+    assert text.endswith("Notes:\n  events are not included: missing permission")
 
 
 def test_the_managers_reasons_are_shown_instead_where_it_answers() -> None:
@@ -207,26 +208,47 @@ def test_nothing_that_a_worker_says_reaches_the_terminal_unclean() -> None:
         assert line == "" or line.isprintable(), line
 
 
-SUMMARIES = {
+DESCRIBED = {
     "runs": (
         JobView(namespace="n", name="j", uid="u", state="Running", worker="east", started=at(0), completions=2),
-        "Running on worker east, for 60m, 0 of 2 completed",
+        {"State": "Running", "Worker": "east", "Duration": "60m", "Completions": "0/2"},
     ),
     "over": (
         JobView(namespace="n", name="j", uid="u", state="Failed", worker="w", started=at(0), finished=at(7), failed=2),
-        "Failed on worker w, took 7s, 2 pods failed",
+        {"State": "Failed", "Duration": "7s", "Pods": "0 active, 0 succeeded, 2 failed"},
     ),
     "behind": (
         JobView(namespace="n", name="j", uid="u", state="Running", worker="w", started=at(0), lag_seconds=2.25),
-        "Running on worker w, for 60m, status lag 2.2s",
+        {"Status lag": "2.2s"},
+    ),
+    "waits": (
+        JobView(namespace="n", name="j", uid="u", state="Waiting", because="no worker is registered"),
+        {"Worker": "-", "Waiting because": "no worker is registered"},
     ),
 }
 
 
-@pytest.mark.parametrize(("view", "text"), SUMMARIES.values(), ids=SUMMARIES)
-def test_a_summary_is_one_line(view: JobView, text: str) -> None:
-    """State, worker, how long, how much."""
-    assert summary(view, NOW) == text
+@pytest.mark.parametrize(("view", "expected"), DESCRIBED.values(), ids=DESCRIBED)
+def test_a_story_begins_with_aligned_fields(view: JobView, expected: dict[str, str]) -> None:
+    """As ``kubectl describe`` has them: a name, a colon, the value; all values begin in one column, none is empty."""
+    lines = list(lines_of(Story(job=view, timeline=()), NOW))
+    fields = lines[: lines.index("Timeline:  -")]
+
+    found = {name: value.strip() for name, _, value in (line.partition(":") for line in fields)}
+    assert expected.items() <= found.items()
+    assert all(found.values())
+    starts = {len(line) - len(line.partition(":")[2].lstrip()) for line in fields}
+    assert len(starts) == 1
+
+
+def test_a_story_on_a_terminal_is_coloured_and_fits() -> None:
+    """Only the state and what went wrong have colours; long texts of the timeline are cut."""
+    found = job(PLACED, condition("Failed", 5, reason="BackoffLimitExceeded", message="x" * 300))
+    lines = list(lines_of(story_of(JOB, found, [], None), NOW, Display(width=80, has_colors=True)))
+
+    assert any(line.startswith("State:") and line.endswith("\x1b[31mFailed\x1b[0m") for line in lines)
+    timeline_lines = lines[lines.index("Timeline:") + 1 :]
+    assert max(len(click.unstyle(line)) for line in timeline_lines) == 80
 
 
 def test_the_event_of_an_end_is_not_told_after_it() -> None:

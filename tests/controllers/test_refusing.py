@@ -45,7 +45,7 @@ WEBHOOK = 'admission webhook "jobs.acme.io" denied the request'
             Invalid(422, "Invalid", "Job is invalid: {secret}", (Cause("spec.template", "FieldValueInvalid", "s"),)),
             "422 Invalid: spec.template: FieldValueInvalid",
         ),
-        (Invalid(422, "Invalid", "secret", (Cause("", "", "secret"),)), "422 Invalid"),
+        (Invalid(422, "Invalid", "secret", (Cause("", "", "secret"),)), "422 Invalid: the object is invalid"),
     ],
 )
 def test_who_refused_is_named(error: ApiError, text: str) -> None:

@@ -98,6 +98,9 @@ def test_a_delete_names_whom_it_means() -> None:
     assert (body["preconditions"], body["propagationPolicy"]) == ({"uid": "u-1"}, "Background")
 
 
+POLICY = "jobs.batch \"x\" is forbidden: ValidatingAdmissionPolicy 'no-root' with binding 'b' denied request: {spec}"
+
+
 @pytest.mark.parametrize(
     ("error", "brief"),
     [
@@ -106,14 +109,29 @@ def test_a_delete_names_whom_it_means() -> None:
             "spec.x: FieldValueInvalid",
         ),
         (Invalid(422, "Invalid", "Job is invalid: {everything}"), "the object is invalid"),
+        (Invalid(422, "Invalid", "secret", (Cause("", "", "secret"),)), "the object is invalid"),
+        (Invalid(422, "Invalid", POLICY, (Cause("", "", POLICY),)), "denied by ValidatingAdmissionPolicy 'no-root'"),
+        (Invalid(422, "", 'admission webhook "a.b" denied the request: {all}'), 'denied by admission webhook "a.b"'),
+        (Invalid(422, "Invalid", "{all}", (Cause("spec.x", "", "5"), Cause("", "", ""))), "spec.x"),
         (ApiError(500, "", "a\nb  c"), "a b c"),
         (ApiError(500, "", "x" * 999), "x" * 256 + "…"),
     ],
-    ids=["422 with causes", "422 without", "line ends", "length"],
+    ids=[
+        "422 with causes",
+        "422 without",
+        "a cause of nothing",
+        "a policy",
+        "a webhook",
+        "a cause without a reason",
+        "line ends",
+        "length",
+    ],
 )
 def test_what_people_see_of_an_error_quotes_no_object(error: ApiError, brief: str) -> None:
     """A 422 may contain the whole Job, and Jobs contain secrets (D18)."""
     assert error.brief == brief
+    assert ": :" not in str(error)
+    assert not str(error).endswith((":", " "))
 
 
 def test_metadata_comes_back_as_it_was() -> None:

@@ -14,6 +14,7 @@ from mirror.cli.user.log_options import LogOptions, log_options
 from mirror.cli.user.options import SORTED_BY, Where, job_argument, output_option, where_options
 from mirror.cli.user.printing import Format
 from mirror.cli.user.running import run
+from mirror.cli.user.terminal import color_option
 
 
 @click.command()
@@ -30,6 +31,7 @@ from mirror.cli.user.running import run
 @click.option("--sort-by", type=click.Choice(SORTED_BY), default=None, help="Order of the rows.")
 @click.option("-w", "--watch", "live", is_flag=True, help="Watch for changes until Ctrl-C.")
 @output_option()
+@color_option()
 @where_options(worker=False)
 def get(jobs: tuple[str, ...], everywhere: bool, live: bool, form: Format, where: Where, **values: Any) -> None:
     """List mirrored Jobs and their workers.
@@ -55,6 +57,7 @@ def get(jobs: tuple[str, ...], everywhere: bool, live: bool, form: Format, where
 @click.command()
 @job_argument
 @output_option("table", "json", "yaml")
+@color_option()
 @where_options(worker=False)
 def explain(job: str, form: Format, where: Where) -> None:
     """Explain JOB's placement and history.
@@ -91,6 +94,7 @@ def logs(jobs: tuple[str, ...], options: LogOptions, where: Where) -> None:
 @click.command()
 @job_argument
 @output_option()
+@color_option()
 @where_options(worker=True)
 def pods(job: str, form: Format, where: Where) -> None:
     """List the pods of JOB on its worker.
@@ -107,6 +111,7 @@ def pods(job: str, form: Format, where: Where) -> None:
 @click.command()
 @job_argument
 @output_option("table", "json", "yaml")
+@color_option()
 @where_options(worker=True)
 def events(job: str, form: Format, where: Where) -> None:
     """List the worker's events about JOB.
@@ -125,6 +130,7 @@ def events(job: str, form: Format, where: Where) -> None:
 @click.argument("job", required=False, shell_complete=job_names)
 @click.option("-f", "--filename", metavar="FILE", help="Manifest of Jobs that need not exist yet; - for stdin.")
 @output_option("table", "wide", "json", "yaml")
+@color_option()
 @where_options(worker=True)
 def diff(job: str | None, filename: str | None, form: Format, where: Where) -> None:
     """Compare JOB, or a manifest, with its mirror.

@@ -69,7 +69,7 @@ async def diff_file(where: Where, file: str, form: Format) -> None:
         note = f"{UNKNOWN_SETTINGS} ({failure.message})"
         told = [_before_here(draft, where.namespace, note) for draft in drafts]
     if form in ("json", "yaml"):
-        click.echo(printing.document(told[0] if len(told) == 1 else {"items": told}, form))
+        click.echo(printing.listing("Comparison", told, form))
         return
     for draft, shown in zip(drafts, told, strict=True):
         heading = clean(f"{draft.kind.name} {draft.name}, before it is created:")
@@ -184,7 +184,7 @@ def text_of(file: str) -> str:
 
 def _print(shown: Comparison, form: Format) -> None:
     if form in ("json", "yaml"):
-        click.echo(printing.document(shown, form))
+        click.echo(printing.listing("Comparison", [shown], form))
     else:
         printing.say(lines_of(shown, is_wide=form == "wide"))
 

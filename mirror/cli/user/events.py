@@ -15,6 +15,7 @@ from mirror.cli.user.naming import Named
 from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
+from mirror.cli.user.terminal import display
 from mirror.cli.user.timeline import time_of_event
 
 Json = Mapping[str, object]
@@ -42,9 +43,9 @@ async def events(where: Where, wanted: Named, form: Format) -> None:
         with progress(f"Listing the events of {wanted.name} …"):
             found = sorted(map(event_of, await mirror.events()), key=lambda event: event.at)
     if form in ("json", "yaml"):
-        click.echo(printing.document({"items": found}, form))
+        click.echo(printing.listing("MirrorEvent", found, form))
     elif found:
-        printing.say(printing.table(columns(datetime.now(UTC)), found))
+        printing.say(printing.table(columns(datetime.now(UTC)), found, on=display()))
     else:
         printing.remark(f"No events of {wanted} on its worker; most clusters keep events for one hour.")
 
@@ -67,9 +68,9 @@ def columns(now: datetime) -> Sequence[Column[Event]]:
     """The table's, at this time."""
     return (
         Column("LAST SEEN", lambda event: printing.lasted(event.at, "", now)),
-        Column("TYPE", lambda event: event.type),
+        Column("TYPE", lambda event: event.type, is_state=True),
         Column("REASON", lambda event: event.reason),
-        Column("OBJECT", lambda event: event.about),
-        Column("COUNT", lambda event: str(event.count)),
-        Column("MESSAGE", lambda event: event.message),
+        Column("OBJECT", lambda event: event.about, least=10),
+        Column("COUNT", lambda event: str(event.count), rank=1),
+        Column("MESSAGE", lambda event: event.message, least=20),
     )

@@ -10,14 +10,16 @@ import msgspec
 
 from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, management
+from mirror.cli.user.describing import fields_of, indented, section
 from mirror.cli.user.failures import Failure
 from mirror.cli.user.naming import Named
 from mirror.cli.user.options import Where
 from mirror.cli.user.pod_trouble import MOST_SHOWN, PodTrouble, troubles
-from mirror.cli.user.printing import Column, Format
+from mirror.cli.user.printing import NONE, Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import KnownJob, NoManager, manager
 from mirror.cli.user.sources import obstacles_of, view_of
+from mirror.cli.user.terminal import PLAIN, Display, display
 from mirror.cli.user.timeline import last_error, time_of_event, timeline
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
@@ -58,9 +60,9 @@ async def explain(where: Where, wanted: Named, form: Format) -> None:
     notes = (*([why_no_events] if why_no_events else []), *remarks)
     story = msgspec.structs.replace(story_of(wanted.kind, job, events, told, notes), pods=pods)
     if form in ("json", "yaml"):
-        click.echo(printing.document(story, form))
+        click.echo(printing.listing("Explanation", [story], form))
     else:
-        printing.say(lines_of(story, datetime.now(UTC)))
+        printing.say(lines_of(story, datetime.now(UTC), display()))
 
 
 def story_of(kind: Kind, job: Object, events: list[Json], told: KnownJob | None, notes: tuple[str, ...] = ()) -> Story:
@@ -123,45 +125,46 @@ async def _told(
         return None, (), [f"the manager's data is not included: {failure.message}"]
 
 
-def lines_of(story: Story, now: datetime) -> Iterator[str]:
-    """The story as text; every line is cleaned."""
-    view = story.job
-    yield clean(f"{view.kind} {view.namespace}/{view.name}: {summary(view, now)}", longest=1000)
-    if view.because:
-        yield clean(f"  {'Reason' if view.is_finished else 'Waiting because'}: {view.because}", longest=1000)
-    error = last_error(story.timeline)
-    if error is not None:
-        yield clean(f"  Last error: {error.text} ({_ago(error.at, now)})", longest=1000)
-    yield ""
-    yield from printing.table(_COLUMNS, story.timeline)
-    if story.pods:
-        yield ""
-        yield from printing.table(_PODS, story.pods[:MOST_SHOWN])
-        if len(story.pods) > MOST_SHOWN:
-            yield f"… and {len(story.pods) - MOST_SHOWN} more"
+def lines_of(story: Story, now: datetime, on: Display = PLAIN) -> Iterator[str]:
+    """The story as ``kubectl describe`` would have it; every line is cleaned."""
+    view, error = story.job, last_error(story.timeline)
+    why = "Reason" if view.is_finished else "Waiting because" if not view.worker else "Because"
+    done = "" if view.completions is None else f"{view.succeeded}/{view.completions}"
+    lag = "" if view.lag_seconds is None else f"{view.lag_seconds:.1f}s"
+    yield from fields_of(
+        (
+            ("Name", view.name),
+            ("Namespace", view.namespace),
+            ("Kind", view.kind),
+            ("UID", view.uid),
+            ("State", view.state),
+            ("Worker", view.worker or NONE),
+            (why, view.because),
+            ("Created", _when(view.created, now)),
+            ("Started", _when(view.started, now)),
+            ("Finished", _when(view.finished, now)),
+            ("Duration", printing.lasted(view.started, view.finished, now)),
+            ("Completions", done),
+            ("Pods", f"{view.active} active, {view.succeeded} succeeded, {view.failed} failed"),
+            ("Status lag", lag),
+            ("Last error", f"{error.text} ({_ago(error.at, now)})" if error is not None else ""),
+        ),
+        on,
+    )
+    inner = indented(on)
     if story.obstacles and not view.is_finished:
-        yield ""
-        yield from printing.table(_OBSTACLES, sorted(story.obstacles.items()))
-    for note in story.notes:
-        yield ""
-        yield clean(f"Note: {note}", longest=1000)
+        yield from section("Workers", printing.table(_OBSTACLES, sorted(story.obstacles.items()), on=inner))
+    yield from section("Timeline", printing.table(_COLUMNS, story.timeline, on=inner) if story.timeline else ())
+    if story.pods:
+        left_out = len(story.pods) - MOST_SHOWN
+        more = [f"… and {left_out} more"] if left_out > 0 else []
+        yield from section("Unhealthy pods", [*printing.table(_PODS, story.pods[:MOST_SHOWN], on=inner), *more])
+    if story.notes:
+        yield from section("Notes", (clean(note, longest=1000) for note in story.notes))
 
 
-def summary(view: JobView, now: datetime) -> str:
-    """State, worker, for how long, how much is done."""
-    where = f" on worker {view.worker}" if view.worker else ""
-    parts = [f"{view.state}{where}"]
-    lasted = printing.lasted(view.started or view.created, view.finished, now)
-    if lasted:
-        kind = "took" if view.finished and view.started else "for" if view.started else "created"
-        parts.append(f"{kind} {lasted}{'' if view.started else ' ago'}")
-    if view.completions is not None:
-        parts.append(f"{view.succeeded} of {view.completions} completed")
-    if view.failed:
-        parts.append(f"{view.failed} pod{'s' if view.failed > 1 else ''} failed")
-    if view.lag_seconds is not None:
-        parts.append(f"status lag {view.lag_seconds:.1f}s")
-    return ", ".join(parts)
+def _when(at: str, now: datetime) -> str:
+    return f"{at} ({_ago(at, now)})" if at else ""
 
 
 def _ago(at: str, now: datetime) -> str:
@@ -171,9 +174,9 @@ def _ago(at: str, now: datetime) -> str:
 
 _COLUMNS = [
     Column[Moment]("TIME", lambda moment: moment.at),
-    Column[Moment]("WHAT", lambda moment: moment.kind),
-    Column[Moment]("WORKER", lambda moment: moment.worker),
-    Column[Moment]("DETAILS", lambda moment: moment.text),
+    Column[Moment]("WHAT", lambda moment: moment.kind, is_state=True),
+    Column[Moment]("WORKER", lambda moment: moment.worker, least=6),
+    Column[Moment]("DETAILS", lambda moment: moment.text, least=20),
 ]
 _PODS = [
     Column[PodTrouble]("POD", lambda one: one.pod or "(cannot be created)"),
@@ -181,6 +184,6 @@ _PODS = [
     Column[PodTrouble]("MESSAGE", lambda one: one.message),
 ]
 _OBSTACLES = [
-    Column[tuple[str, str]]("WORKER", lambda pair: pair[0]),
-    Column[tuple[str, str]]("NOT PLACED BECAUSE", lambda pair: pair[1]),
+    Column[tuple[str, str]]("WORKER", lambda pair: pair[0], least=6),
+    Column[tuple[str, str]]("NOT PLACED BECAUSE", lambda pair: pair[1], least=20),
 ]

@@ -1,4 +1,6 @@
-"""The objects of one kind as they change: a list, then a watch, taken up again when it ends. Used by ``get -w``."""
+"""The objects of one kind as they change: a list, then a watch, taken up again when it ends. Used by ``get -w`` and
+``worker list -w``.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from mirror.cli.user.failures import failure_of
 from mirror.kube import requests
 from mirror.kube.errors import Expired, KubeError, ServerFailure, TooManyRequests, Unreachable
 from mirror.kube.objects import Object
+from mirror.kube.requests import Request
 from mirror.kube.resources import Resource
 from mirror.kube.watch import watch
 
@@ -52,9 +55,9 @@ class Jobs:
 
 
 async def follow(
-    cluster: Cluster, resource: Resource, *, namespace: str | None, fields: str = ""
+    cluster: Cluster, resource: Resource, *, namespace: str | None, fields: str = "", labels: str = ""
 ) -> AsyncGenerator[Jobs, None]:
-    """The Jobs, first all that there are, then after each change; without an end.
+    """The objects, first all that there are, then after each change; without an end.
 
     What breaks is taken up again: a laptop may sleep.
 
@@ -66,10 +69,11 @@ async def follow(
     version = ""
     while True:
         if not version:
-            items, version = await cluster.objects(resource, namespace=namespace, fields=fields)
+            items, version = await cluster.objects(resource, namespace=namespace, fields=fields, labels=labels)
             yield jobs.replace(items)
         try:
-            async with contextlib.aclosing(_events(cluster, resource, namespace, fields, version)) as events:
+            request = _request(resource, namespace, version, fields=fields, labels=labels)
+            async with contextlib.aclosing(_events(cluster, request)) as events:
                 async for kind, found, at in events:
                     version = at or version
                     if found is not None:
@@ -83,12 +87,18 @@ async def follow(
             raise failure_of(error, doing) from error
 
 
-async def _events(
-    cluster: Cluster, resource: Resource, namespace: str | None, fields: str, version: str
-) -> AsyncGenerator[tuple[str, Object | None, str], None]:
-    request = requests.watch(resource, namespace=namespace, resource_version=version, timeout_seconds=WATCH_SECONDS)
-    if fields:
-        request = replace(request, query=(*request.query, ("fieldSelector", fields)))
+def _request(resource: Resource, namespace: str | None, version: str, *, fields: str, labels: str) -> Request:
+    request = requests.watch(
+        resource,
+        namespace=namespace,
+        label_selector=labels,
+        resource_version=version,
+        timeout_seconds=WATCH_SECONDS,
+    )
+    return replace(request, query=(*request.query, ("fieldSelector", fields))) if fields else request
+
+
+async def _events(cluster: Cluster, request: Request) -> AsyncGenerator[tuple[str, Object | None, str], None]:
     async with contextlib.aclosing(watch(cluster.client, request, silent_seconds=SILENT_SECONDS)) as events:
         async for event in events:
             job = None if event.type == "BOOKMARK" else event.object

@@ -26,6 +26,7 @@ from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import manager
 from mirror.cli.user.sources import is_source, view_of
+from mirror.cli.user.terminal import display
 from mirror.kinds.base import Kind
 from mirror.kinds.registry import object_name, resource_name
 from mirror.kube.objects import Object
@@ -172,12 +173,13 @@ def _print(seen: Sequence[JobView], wanted: Wanted, *, namespace: str) -> None:
     ordered = sorted(seen, key=lambda view: (order.index(view.kind), view.namespace, view.name))
     sort(ordered, wanted.sorted_by)
     if form in ("json", "yaml"):
-        click.echo(printing.document({"items": ordered}, form))
+        click.echo(printing.listing("MirroredJob", ordered, form))
     elif form == "name":
         printing.say(map(full_name, ordered))
     elif ordered:
         shown = columns(datetime.now(UTC), wanted, with_kinds=needs_kinds(ordered, wanted))
-        printing.say(printing.table(shown, ordered, wide=form == "wide"))
+        wide = form == "wide"
+        printing.say(printing.table(shown, ordered, wide=wide, on=display(abridged=not wide)))
         if sys.stdout.isatty():
             printing.remark(summary(ordered))
     elif not wanted.chosen.names:
@@ -228,20 +230,20 @@ def columns(now: datetime, wanted: Wanted, *, with_kinds: bool = False) -> list[
     def lag(view: JobView) -> str:
         return "" if view.lag_seconds is None else f"{view.lag_seconds:.1f}s"
 
-    found: list[Column[JobView]] = [Column("NAMESPACE", lambda view: view.namespace)] if wanted.everywhere else []
+    found = [Column[JobView]("NAMESPACE", lambda view: view.namespace, least=8)] if wanted.everywhere else []
     return [
         *found,
-        Column("NAME", full_name if with_kinds else lambda view: view.name),
-        Column("WORKER", lambda view: view.worker),
-        Column("STATE", lambda view: view.state),
-        Column("COMPLETIONS", done),
-        Column("DURATION", lambda view: printing.lasted(view.started, view.finished, now)),
+        Column("NAME", full_name if with_kinds else lambda view: view.name, least=8),
+        Column("WORKER", lambda view: view.worker, least=6),
+        Column("STATE", lambda view: view.state, is_state=True),
+        Column("COMPLETIONS", done, rank=1),
+        Column("DURATION", lambda view: printing.lasted(view.started, view.finished, now), rank=2),
         Column("AGE", lambda view: printing.lasted(view.created, "", now)),
-        Column("LAG", lag),
+        Column("LAG", lag, rank=3),
         Column("ACTIVE", lambda view: str(view.active), is_wide=True),
         Column("FAILED", lambda view: str(view.failed), is_wide=True),
         Column("UID", lambda view: view.uid, is_wide=True),
-        Column("WHY", lambda view: why(view, now)),
+        Column("WHY", lambda view: why(view, now), least=8),
     ]
 
 

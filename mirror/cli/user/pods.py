@@ -15,6 +15,7 @@ from mirror.cli.user.naming import Named
 from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
+from mirror.cli.user.terminal import display
 
 Json = Mapping[str, object]
 
@@ -51,11 +52,13 @@ async def pods(where: Where, wanted: Named, form: Format) -> None:
             found = [pod_of(one, wanted.kind.pod_index) for one in await mirror.pods()]
     found.sort(key=order)
     if form in ("json", "yaml"):
-        click.echo(printing.document({"items": found}, form))
+        click.echo(printing.listing("MirrorPod", found, form))
     elif form == "name":
         printing.say(f"pod/{pod.name}" for pod in found)
     elif found:
-        printing.say(printing.table(columns(datetime.now(UTC)), found, wide=form == "wide"))
+        printing.say(
+            printing.table(columns(datetime.now(UTC)), found, wide=form == "wide", on=display(abridged=form != "wide"))
+        )
     else:
         printing.remark(f"{wanted} has no pods on its worker.")
 
@@ -92,15 +95,15 @@ def order(pod: Pod) -> tuple[int, str, str]:
 def columns(now: datetime) -> Sequence[Column[Pod]]:
     """The table's, at this time."""
     return (
-        Column("NAME", lambda pod: pod.name),
+        Column("NAME", lambda pod: pod.name, least=8),
         Column("INDEX", lambda pod: pod.index),
         Column("READY", lambda pod: pod.ready),
-        Column("STATUS", lambda pod: pod.phase),
-        Column("RESTARTS", lambda pod: str(pod.restarts)),
+        Column("STATUS", lambda pod: pod.phase, is_state=True),
+        Column("RESTARTS", lambda pod: str(pod.restarts), rank=1),
         Column("AGE", lambda pod: printing.lasted(pod.created, "", now)),
         Column("NODE", lambda pod: pod.node, is_wide=True),
         Column("CONTAINERS", lambda pod: ",".join(pod.containers), is_wide=True),
-        Column("WHY", lambda pod: pod.why),
+        Column("WHY", lambda pod: pod.why, least=8),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -17,15 +16,10 @@ from mirror.cli.user.failures import Failure, KindNotServed, NotAllowed
 from mirror.cli.user.following import Jobs, follow
 from mirror.cli.user.get import Wanted, columns, full_name, needs_kinds, sort
 from mirror.cli.user.options import Where
+from mirror.cli.user.screen import redrawn
+from mirror.cli.user.terminal import PLAIN, Display
 from mirror.kinds.base import Kind
 from mirror.model.views import JobView
-
-DRAWN_AT_MOST_EVERY_SECONDS = 0.2
-DRAWN_AT_LEAST_EVERY_SECONDS = 0.8
-"""Ages go on while nothing happens."""
-_LINES_BESIDE = 3
-"""Of a terminal: the heading, the line that says what is left out, and the cursor's."""
-
 
 Tell = Callable[[Kind, Jobs], None]
 """Gets all that there are of a kind, each time one of them has changed."""
@@ -84,7 +78,8 @@ def _lines(seen: Iterable[JobView], wanted: Wanted, widths: list[int], *, with_k
         yield from map(printing.line_of, seen)
     elif wanted.form == "yaml":
         for view in seen:
-            yield "---\n" + printing.document(view, "yaml")
+            yield "---"
+            yield from printing.document(view, "yaml").splitlines()
     elif wanted.form == "name":
         yield from map(full_name, seen)
     else:
@@ -94,49 +89,28 @@ def _lines(seen: Iterable[JobView], wanted: Wanted, widths: list[int], *, with_k
 
 @asynccontextmanager
 async def _screen(wanted: Wanted) -> AsyncIterator[Tell]:
-    """A table that is drawn anew a few times a second while things change, and each second for the ages."""
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    console, is_new = Console(highlight=False), asyncio.Event()
+    """A table that is redrawn in place."""
     shown: dict[Kind, Jobs] = {}
 
-    def tell(kind: Kind, jobs: Jobs) -> None:
-        shown[kind] = jobs
-        is_new.set()
-
-    def draw() -> None:
-        room = max(1, console.size.height - _LINES_BESIDE)
+    def lines(room: int, on: Display) -> list[str]:
         seen = [view for kind, jobs in shown.items() for view in wanted.views(kind, jobs.all.values())]
-        lines = screen(seen, wanted, room=room)
-        live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
+        return screen(seen, wanted, room=room, on=on)
 
-    async with asyncio.TaskGroup() as scope:
-        with Live(console=console, auto_refresh=False) as live:
-            drawing = scope.create_task(_draw_again_and_again(draw, is_new), name="draw the table")
-            try:
-                yield tell
-            finally:
-                drawing.cancel()
+    async with redrawn(lines) as is_new:
 
+        def tell(kind: Kind, jobs: Jobs) -> None:
+            shown[kind] = jobs
+            is_new()
 
-async def _draw_again_and_again(draw: Callable[[], None], is_new: asyncio.Event) -> None:
-    while True:
-        draw()
-        await asyncio.sleep(DRAWN_AT_MOST_EVERY_SECONDS)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(DRAWN_AT_LEAST_EVERY_SECONDS):
-                await is_new.wait()
-        is_new.clear()
+        yield tell
 
 
-def screen(seen: Sequence[JobView], wanted: Wanted, *, room: int) -> list[str]:
+def screen(seen: Sequence[JobView], wanted: Wanted, *, room: int, on: Display = PLAIN) -> list[str]:
     """The table as it fits into so many lines, what goes on and what is new first, and how many Jobs are left out."""
     ordered = sorted(seen, key=lambda view: (view.created, view.namespace, view.name), reverse=True)
     ordered.sort(key=lambda view: view.is_finished)
     sort(ordered, wanted.sorted_by)
     shown = columns(datetime.now(UTC), wanted, with_kinds=needs_kinds(ordered, wanted))
-    lines = printing.table(shown, ordered[:room], wide=wanted.form == "wide")
+    lines = printing.table(shown, ordered[:room], wide=wanted.form == "wide", on=on)
     left_out = len(ordered) - room
     return [*lines, f"… and {left_out} more"] if left_out > 0 else lines

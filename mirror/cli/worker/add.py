@@ -148,8 +148,12 @@ def _print_plan(wanted: Enrolment, reached_at: Cluster, form: str) -> None:
     there, here = registration.plan(wanted, reached_at)
     if form == "name":
         printing.say(f"{body['kind'].lower()}/{body['metadata']['name']}" for body in (*there, here))
-    elif form == "json":
-        click.echo(printing.document({"worker": there, "management": [here]}, "json"))
+    elif form != "text":
+        planned = [
+            *({"cluster": "worker", "object": body} for body in there),
+            {"cluster": "management", "object": here},
+        ]
+        click.echo(printing.listing("RegistrationStep", planned, form))
     else:
         click.echo("# On the worker:")
         click.echo("\n---\n".join(printing.document(body, "yaml") for body in there))
@@ -173,7 +177,7 @@ def _print_result(form: str, added: Added, findings: list[Finding]) -> None:
     if form == "name":
         click.echo(f"secret/{added.name}")
     elif form != "text":
-        click.echo(printing.document({"added": added, "findings": findings}, "yaml" if form == "yaml" else "json"))
+        click.echo(printing.listing("Registration", [{"added": added, "findings": findings}], form))
     elif findings:
         click.echo()
         printing.say(check.lines(added.name, findings))

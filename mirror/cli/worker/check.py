@@ -11,6 +11,7 @@ import msgspec
 from mirror.cli.user import printing
 from mirror.cli.user.failures import Failure
 from mirror.cli.user.running import progress
+from mirror.cli.user.terminal import PLAIN, Display, Painted, display
 from mirror.cli.worker import clusters
 from mirror.cli.worker.clusters import Where
 from mirror.cli.worker.operations.checking.judging import Finding, has_failed
@@ -19,6 +20,7 @@ from mirror.cli.worker.operations.overview import tally
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
 from mirror.model import names
 from mirror.model.text import clean
+from mirror.model.tones import tone_of
 from mirror.settings.rules import ALLOW_NAMES
 
 MARKS = {"ok": "✓", "warn": "!", "fail": "✗"}
@@ -55,11 +57,11 @@ async def check(asked: Asked) -> None:
             found = await reports(home, asked)
     if asked.form == "text":
         for report in found:
-            printing.say(lines(report.worker, report.findings))
+            printing.say(lines(report.worker, report.findings, display()))
         if not found:
             click.echo(f"no workers in namespace {asked.where.namespace}; see: mirror worker add --help")
     else:
-        click.echo(printing.document(found, "yaml" if asked.form == "yaml" else "json"))
+        click.echo(printing.listing("WorkerCheck", found, asked.form))
     bad = [report.worker for report in found if has_failed(report.findings)]
     if bad:
         raise Failure(f"checks failed: {', '.join(bad)}")
@@ -103,10 +105,12 @@ def _worst(findings: Iterable[Finding]) -> str:
     return next((verdict for verdict in ("fail", "warn") if verdict in verdicts), "ok")
 
 
-def lines(worker: str, findings: Iterable[Finding]) -> Iterable[str]:
+def lines(worker: str, findings: Iterable[Finding], on: Display = PLAIN) -> Iterable[str]:
     """For people: what was looked at, and how to mend what is not fine."""
     yield f"worker {worker}"
     for one in findings:
-        yield f"  {MARKS[one.verdict]} {one.what}: {clean(one.text, longest=1000)}"
+        mark, text = on.paint(MARKS[one.verdict], tone_of(one.verdict)), f"{one.what}: {one.text}"
+        line = f"  {mark} {clean(text, longest=1000)}"
+        yield Painted(line) if isinstance(mark, Painted) else line
         if one.verdict != "ok" and one.fix:
             yield f"      → {clean(one.fix, longest=1000)}"

@@ -13,6 +13,7 @@ import click
 
 from mirror.cli.user.completion import context_names
 from mirror.cli.user.options import DURATION, output_option
+from mirror.cli.user.terminal import color_option
 from mirror.model import names
 
 Function = Callable[..., Any]
@@ -188,6 +189,7 @@ def add(**values: Any) -> None:
 @_allow
 @_managed_by
 @output_option("text", "json", "yaml")
+@color_option()
 @_where
 def check(**values: Any) -> None:
     """Check workers, all or by NAME.
@@ -209,14 +211,17 @@ def check(**values: Any) -> None:
 
 
 @worker.command("list")
+@click.option("-w", "--watch", "live", is_flag=True, help="Watch for changes until Ctrl-C.")
 @output_option()
+@color_option()
 @_where
-def list_workers(where: Any, form: Any) -> None:
+def list_workers(where: Any, form: Any, live: bool) -> None:
     """List workers: state, version, Jobs, token expiry."""
     from mirror.cli.worker.clusters import run
     from mirror.cli.worker.listing import show
+    from mirror.cli.worker.watching import watch
 
-    run(lambda: show(where, form))
+    run(lambda: watch(where, form) if live else show(where, form))
 
 
 @worker.command("set")

@@ -9,6 +9,7 @@ import click
 from mirror.cli.user import printing
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
+from mirror.cli.user.terminal import display
 from mirror.cli.worker import clusters
 from mirror.cli.worker.clusters import Where
 from mirror.cli.worker.operations.overview import Row, overview
@@ -21,13 +22,14 @@ async def show(where: Where, form: Format) -> None:
         with progress("looking at workers"):
             rows = await overview(home)
     if form in ("json", "yaml"):
-        click.echo(printing.document(rows, form))
+        click.echo(printing.listing("Worker", rows, form))
     elif form == "name":
         printing.say(row.name for row in rows)
     elif not rows:
         click.echo(f"no workers in namespace {where.namespace}; see: mirror worker add --help", err=True)
     else:
-        printing.say(printing.table(columns(datetime.now(UTC)), rows, wide=form == "wide"))
+        wide = form == "wide"
+        printing.say(printing.table(columns(datetime.now(UTC)), rows, wide=wide, on=display(abridged=not wide)))
 
 
 def columns(now: datetime) -> list[Column[Row]]:
@@ -44,16 +46,20 @@ def columns(now: datetime) -> list[Column[Row]]:
         marks = [word for word, is_so in states if is_so]
         return f"no ({', '.join(marks)})" if marks else "yes"
 
+    def labels(row: Row) -> str:
+        listed = ",".join(f"{key}={value}" for key, value in row.labels.items())
+        return f"{listed},… ({row.more_labels} more)" if row.more_labels else listed
+
     return [
-        Column("NAME", lambda row: row.name),
-        Column("STATE", lambda row: row.state),
+        Column("NAME", lambda row: row.name, least=8),
+        Column("STATE", lambda row: row.state, is_state=True),
         Column("SINCE", lambda row: printing.lasted(row.since, "", now)),
-        Column("VERSION", lambda row: row.version),
+        Column("VERSION", lambda row: row.version, rank=3),
         Column("JOBS", lambda row: str(row.jobs)),
-        Column("CAPACITY", lambda row: "" if row.capacity is None else str(row.capacity)),
-        Column("SCHEDULABLE", takes),
-        Column("TOKEN EXPIRES", token),
-        Column("REASON", lambda row: row.reason),
-        Column("LABELS", lambda row: ",".join(f"{key}={value}" for key, value in row.labels.items()), is_wide=True),
+        Column("CAPACITY", lambda row: "" if row.capacity is None else str(row.capacity), rank=2),
+        Column("SCHEDULABLE", takes, least=4),
+        Column("TOKEN EXPIRES", token, rank=1),
+        Column("REASON", lambda row: row.reason, least=8),
+        Column("LABELS", labels, is_wide=True),
         Column("CLUSTER", lambda row: row.uid, is_wide=True),
     ]

@@ -43,6 +43,8 @@ class Row(msgspec.Struct, frozen=True, rename="camel"):
     reason: str
     uid: str
     labels: Mapping[str, str] = {}
+    more_labels: int = 0
+    """How many labels a declared worker has beside these: the manager records some only."""
 
 
 @dataclass
@@ -134,8 +136,13 @@ def _row(name: str, secret: Object | None, entry: Entry, jobs: int) -> Row:
         token_expires=f"{expires:%Y-%m-%dT%H:%M:%SZ}" if expires else clean(declared.token_expires if declared else ""),
         reason=clean("; ".join(filter(None, reasons))),
         uid=clean(entry.uid),
-        labels=dict(spec.labels) if spec else {},
+        labels=dict(spec.labels) if spec else _cleaned(declared.labels) if declared else {},
+        more_labels=declared.more_labels if declared else 0,
     )
+
+
+def _cleaned(labels: Mapping[str, str]) -> dict[str, str]:
+    return {clean(key): clean(value) for key, value in labels.items()}
 
 
 def _read(secret: Object | None) -> tuple[WorkerSpec | None, str]:
