@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +19,22 @@ def check_config(file: str) -> None:
     """Validate a settings FILE; list all problems."""
     read_settings(file)
     click.echo(f"{file}: valid")
+
+
+def check_kubeconfig(file: str, said_by: str) -> None:
+    """Whether there is a kubeconfig, or a pod's ServiceAccount in its place, before anything is started.
+
+    Args:
+        file: its path; empty: none was given.
+        said_by: the setting or option that names it.
+
+    Raises:
+        ClickException: there is none; one line, exit code 1.
+    """
+    if file and not os.path.isfile(file):
+        raise click.ClickException(f"{said_by} {file}: no such file")
+    if not file and "KUBERNETES_SERVICE_HOST" not in os.environ:
+        raise click.ClickException(f"{said_by} is not set, and this is no pod: set it to a kubeconfig file")
 
 
 def read_settings(file: str) -> Settings:

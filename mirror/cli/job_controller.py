@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mirror.batch.feature_gates import FeatureGates
-from mirror.cli.check_config import BAD_SETTINGS
+from mirror.cli.check_config import BAD_SETTINGS, check_kubeconfig
 
 if TYPE_CHECKING:
     import asyncio
@@ -57,6 +57,7 @@ def job_controller(log_level: str, log_format: str, **options: object) -> None:
     from mirror.telemetry.metrics import Metrics
 
     settings = _settings(options)
+    check_kubeconfig(settings.kubeconfig, "--kubeconfig")
     set_up_logging(Logging(level=log_level, format=log_format))
 
     async def work(stop: asyncio.Event) -> None:

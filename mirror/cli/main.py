@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 from click.shell_completion import ShellComplete
@@ -18,6 +19,7 @@ from mirror.cli.demo import demo
 from mirror.cli.dev import dev
 from mirror.cli.job_controller import job_controller
 from mirror.cli.run import run
+from mirror.cli.usage import invalid_usage
 from mirror.cli.user import commands as user
 from mirror.cli.user.completion import completion
 from mirror.cli.worker.commands import worker
@@ -39,6 +41,22 @@ class Sections(click.Group):
         """In the order of the sections; what is in none comes last."""
         listed = [name for names in self.sections.values() for name in names if name in self.commands]
         return [*listed, *(name for name in sorted(self.commands) if name not in listed)]
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """As click does; invalid usage is told in two lines (``usage``)."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            raise invalid_usage(error) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does; invalid usage of any command is told in two lines (``usage``)."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            raise invalid_usage(error) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """One list per section, all with the same columns."""

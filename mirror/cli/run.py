@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mirror.cli.check_config import read_settings
+from mirror.cli.check_config import check_kubeconfig, read_settings
 
 if TYPE_CHECKING:
     import asyncio
@@ -20,6 +20,7 @@ def run(config: str) -> None:
     Exit codes: 0 clean shutdown, 1 fatal error (or shutdown timeout), 2 invalid settings.
     """
     settings = read_settings(config)
+    check_kubeconfig(settings.kubeconfig, "setting kubeconfig")
 
     # Not at the top: these take half a second, which `mirror --help` and a typing error in a file need not cost.
     from mirror import app

@@ -26,12 +26,12 @@ from mirror.kube.auth import management_credentials, personal_credentials
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials
 from mirror.kube.discovery import is_served
-from mirror.kube.errors import KubeError
+from mirror.kube.errors import KubeError, NotFound
 from mirror.kube.kubeconfig import Policy, read_document
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import JUNK, Object
 from mirror.kube.requests import Request
-from mirror.kube.resources import Resource
+from mirror.kube.resources import NAMESPACES, Resource
 
 T = TypeVar("T")
 
@@ -118,6 +118,19 @@ class Cluster:
             raise KindNotServed(f"{self.name} does not serve {doing.resource}") from None
         pages = [decode(raw, self.name, _ObjectPage) for raw in raw_pages]
         return [item for page in pages for item in page.items], pages[-1].metadata.resource_version
+
+    async def check_namespace(self) -> None:
+        """Whether our namespace exists, as far as it may be read.
+
+        Raises:
+            Failure: it does not.
+        """
+        try:
+            await self.client.send(requests.get(NAMESPACES, self.namespace))
+        except NotFound:
+            raise Failure(f"namespace {self.namespace} not found on {self.name}") from None
+        except KubeError:
+            return
 
     async def _pages(self, resource: Resource, namespace: str | None, labels: str, fields: str) -> AsyncIterator[bytes]:
         """A collection as it comes: at least one page."""

@@ -6,6 +6,7 @@ same rules (``mirror.kinds``); a file is, too, where no manager can be asked.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,12 +27,14 @@ from mirror.kinds.base import BadDraft, Kind, MirrorTransform
 from mirror.kinds.report import Caution, Difference
 from mirror.kube.objects import Object
 from mirror.model import names
+from mirror.model.failures import file_words
 from mirror.model.text import clean
 
 Json = Mapping[str, object]
 
 NOTES = ("each cluster makes its own", "a note of kubectl's own", "a note of jobmirror's own")
 """Reasons of differences that mean nothing to who wrote the Job."""
+_EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `[^`]+`(?: - at `(?P<path>[^`]*)`)?")
 UNKNOWN_SETTINGS = "compared with the default settings of the manager, without looking at any worker"
 
 
@@ -136,11 +139,17 @@ def drafts_of(text: str, file: str) -> list[Draft]:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" (line {mark.line + 1})" if mark is not None else ""
-        raise Failure(f"{file}: not YAML{line}") from None
+        raise Failure(f"-f {file}: not YAML{line}") from None
     found = [draft for document in documents for draft in _drafts_in(views.mapping(document))]
     if not found:
-        raise Failure(f"{file}: contains no {' or '.join(kind.name for kind in kinds())}")
+        wanted = " or ".join(kind.name for kind in kinds())
+        seen = f"kind {views.text(first.get('kind'))}" if (first := _first_object(documents)) else "nothing"
+        raise Failure(f"-f {'stdin' if file == '-' else file}: contains no {wanted}, but {seen}")
     return found
+
+
+def _first_object(documents: list[object]) -> Json | None:
+    return next((one for one in map(views.mapping, documents) if views.text(one.get("kind"))), None)
 
 
 def _drafts_in(document: Json) -> Iterator[Draft]:
@@ -163,7 +172,14 @@ def _decoded(kind: Kind, body: Json) -> Object:
     try:
         return kind.draft(msgspec.json.encode(body))
     except (BadDraft, TypeError) as error:
-        raise Failure(f"not a valid {kind.name}: {error}") from None
+        raise Failure(f"not a valid {kind.name}: {_plain_words(str(error), kind.name)}") from None
+
+
+def _plain_words(text: str, kind: str) -> str:
+    """A decoder's message in words: ``spec: expected object, got int``."""
+    text = text.removeprefix(f"this is no {kind}: ")
+    found = _EXPECTED.fullmatch(text)
+    return f"{found['path'].lstrip('$.') or 'it'}: expected {found['wanted']}" if found else text.replace("`", "'")
 
 
 def text_of(file: str) -> str:
@@ -178,8 +194,8 @@ def text_of(file: str) -> str:
         with open(file, encoding="utf-8") as opened:
             return opened.read()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise Failure(f"{file}: {why}") from None
+        why = file_words(error) if isinstance(error, OSError) else "not UTF-8 text"
+        raise Failure(f"-f {file}: {why}") from None
 
 
 def _print(shown: Comparison, form: Format) -> None:

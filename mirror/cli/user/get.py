@@ -31,6 +31,7 @@ from mirror.kinds.base import Kind
 from mirror.kinds.registry import object_name, resource_name
 from mirror.kube.objects import Object
 from mirror.model.reasons import Reason
+from mirror.model.text import nearest
 from mirror.model.views import STATES, JobView
 
 LAG_SECONDS = 2.0
@@ -65,14 +66,26 @@ def filters(labels: str, workers: Iterable[str], states: Iterable[str], reasons:
     """Read the options.
 
     Raises:
-        UsageError: the label selector is malformed.
+        UsageError: the label selector is malformed, or a Job never is in such a state.
     """
     try:
         requirements = parse(labels)
     except MalformedSelector as error:
         raise click.UsageError(f"--selector {labels!r}: {error}") from None
+    states = tuple(states)
+    for state in states:
+        _check_state(state)
     lower = (frozenset(map(str.lower, values)) for values in (states, reasons))
     return Filters(requirements, frozenset(workers), *lower)
+
+
+def _check_state(state: str) -> None:
+    """Whether there is such a state; a kind beside Job may have final conditions of its own."""
+    if state.lower() in map(str.lower, STATES) or list(kinds()) != [kinds().default]:
+        return
+    meant = nearest(state.capitalize(), STATES)
+    hint = f" Did you mean '{meant}'?" if meant else ""
+    raise click.UsageError(f"--state {state!r}: expected one of {', '.join(STATES)}.{hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +119,8 @@ async def get(where: Where, wanted: Wanted) -> None:
         with progress("Listing Jobs …"):
             seen = await _listed(cluster, wanted)
             seen = await with_lags(where, cluster, wanted, seen)
+            if not seen and not wanted.everywhere:
+                await cluster.check_namespace()
     _print(seen, wanted, namespace=cluster.namespace)
     if missing := _missing(seen, wanted, cluster.namespace):
         raise Failure("; ".join(missing))
@@ -183,7 +198,18 @@ def _print(seen: Sequence[JobView], wanted: Wanted, *, namespace: str) -> None:
         if sys.stdout.isatty():
             printing.remark(summary(ordered))
     elif not wanted.chosen.names:
-        printing.remark("No mirrored Jobs found" + ("." if wanted.everywhere else f" in namespace {namespace}."))
+        where = "" if wanted.everywhere else f" in namespace {namespace}"
+        fitting = "" if wanted.filters == EVERY_JOB else " that match the filters"
+        printing.remark(f"No mirrored Jobs{fitting} found{where}.{_reason_meant(wanted.filters)}")
+
+
+def _reason_meant(shown: Filters) -> str:
+    """A hint where a reason is not known: others than ours come from worker's controllers and from policies."""
+    for reason in sorted(shown.reasons - {known.lower() for known in Reason}):
+        if meant := nearest(reason, [known.lower() for known in Reason]):
+            name = next(known.value for known in Reason if known.lower() == meant)
+            return f" Did you mean --reason {name}?"
+    return ""
 
 
 def sort(seen: list[JobView], by: str) -> None:

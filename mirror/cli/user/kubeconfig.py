@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mirror.model.failures import file_words
+from mirror.model.text import nearest
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _LISTS = ("clusters", "contexts", "users")
@@ -74,7 +75,7 @@ def read(files: Sequence[str], context: str, *, must_exist: bool) -> Merged | No
         _merge(merged, _content(file), file)
     if not found:
         if must_exist:
-            raise NoKubeconfig(f"{', '.join(files)}: no such file")
+            raise NoKubeconfig(f"kubeconfig {', '.join(files)}: no such file; use --kubeconfig, or set KUBECONFIG")
         return None
     chosen = context or merged.get("current-context") or ""
     if not chosen:
@@ -83,7 +84,9 @@ def read(files: Sequence[str], context: str, *, must_exist: bool) -> Merged | No
         )
     names = [one["name"] for one in merged["contexts"]]
     if chosen not in names:
-        raise NoKubeconfig(f"context {chosen} not found in {', '.join(files)}; available: {', '.join(names) or 'none'}")
+        meant = nearest(chosen, names)
+        known = f"did you mean {meant}?" if meant else f"available: {', '.join(names) or 'none'}"
+        raise NoKubeconfig(f"context {chosen} not found in {', '.join(files)}; {known}")
     return Merged({**merged, "current-context": chosen}, chosen)
 
 
@@ -95,13 +98,13 @@ def _content(file: str) -> Mapping[str, Any]:
         with open(file, "rb") as opened:
             content = yaml.load(opened, loader)
     except OSError as error:
-        raise NoKubeconfig(f"{file}: {file_words(error)}") from None
+        raise NoKubeconfig(f"kubeconfig {file}: {file_words(error)}") from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError):
-        raise NoKubeconfig(f"{file}: not YAML") from None  # its texts quote the file
+        raise NoKubeconfig(f"kubeconfig {file}: not YAML") from None  # its texts quote the file
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise NoKubeconfig(f"{file}: not a kubeconfig")
+        raise NoKubeconfig(f"{file}: not a kubeconfig; use --kubeconfig FILE")
     return content
 
 

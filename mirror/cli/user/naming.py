@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 import click
 
+from mirror.batch.syntax import subdomain_problems
 from mirror.kinds import registry
 from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds, UnknownKind, resource_name
 from mirror.kube.objects import Object
+from mirror.model.text import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,9 @@ def kind_named(text: str) -> Kind:
     try:
         return kinds().named(text)
     except UnknownKind as error:
-        raise click.UsageError(str(error)) from None
+        known = [word for kind in kinds() for word in (kind.name.lower(), kind.resource.plural, *kind.short_names)]
+        meant = nearest(text.lower(), known)
+        raise click.UsageError(f"{error}. Did you mean '{meant}'?" if meant else str(error)) from None
 
 
 def named(text: str, default: Kind | None = None) -> Named:
@@ -62,10 +66,17 @@ def named(text: str, default: Kind | None = None) -> Named:
     """
     word, slash, name = text.partition("/")
     if not slash:
-        return Named(default or kinds().default, text)
+        return Named(default or kinds().default, _checked(text))
     if not name or "/" in name:
         raise click.UsageError(f"{text!r}: write NAME or KIND/NAME")
-    return Named(kind_named(word), name)
+    return Named(kind_named(word), _checked(name))
+
+
+def _checked(name: str) -> str:
+    """A name that an object can have; raises UsageError."""
+    if subdomain_problems(name):
+        raise click.UsageError(f"{name!r} is not a valid name: use lower-case letters, digits, '-' and '.'")
+    return name
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from mirror.batch.syntax import label_problems
 from mirror.cli.user.completion import context_names, job_names, namespace_names
 from mirror.cli.user.printing import FORMATS
 from mirror.model.durations import BadDuration, parse_duration
@@ -56,6 +57,21 @@ class Duration(click.ParamType[int]):
 
 DURATION = Duration()
 
+
+def checked_namespace(context: click.Context, param: click.Parameter, value: str) -> str:
+    """A namespace that there can be, or nothing; raises BadParameter."""
+    if value and label_problems(value):
+        raise click.BadParameter(f"{value!r} is not a namespace name: use lower-case letters, digits and '-'")
+    return value
+
+
+def checked_url(context: click.Context, param: click.Parameter, value: str) -> str:
+    """An https URL, or nothing; raises BadParameter."""
+    if value and not (value.startswith("https://") and len(value) > len("https://")):
+        raise click.BadParameter(f"{value!r} is not an https:// URL")
+    return value
+
+
 _WHERE = (
     click.option("--kubeconfig", default="", metavar="FILE", help="Instead of KUBECONFIG and ~/.kube/config."),
     click.option(
@@ -66,6 +82,7 @@ _WHERE = (
         "--namespace",
         default="",
         metavar="NAME",
+        callback=checked_namespace,
         shell_complete=namespace_names,
         help="Namespace; default: the context's.",
     ),
@@ -74,6 +91,7 @@ _WHERE = (
         default="",
         envvar="MIRROR_SERVER",
         metavar="URL",
+        callback=checked_url,
         help="URL of the manager; default: as published in its ConfigMap.",
     ),
     click.option(
@@ -95,6 +113,7 @@ _WHERE = (
         default=MANAGER_NAMESPACE,
         envvar="MIRROR_MANAGER_NAMESPACE",
         metavar="NAME",
+        callback=checked_namespace,
         show_default=True,
         help="Namespace in which the manager publishes its address.",
     ),

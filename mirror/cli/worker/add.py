@@ -14,6 +14,7 @@ from mirror.cli.user import printing
 from mirror.cli.user.failures import Failure
 from mirror.cli.user.running import progress
 from mirror.cli.worker import check, clusters
+from mirror.cli.worker.arguments import allowed, check_annotations, check_label
 from mirror.cli.worker.clusters import Where
 from mirror.cli.worker.operations import registration
 from mirror.cli.worker.operations.checking.judging import Finding, has_failed
@@ -23,8 +24,7 @@ from mirror.cli.worker.operations.roles import DEPENDENCIES, Grant
 from mirror.cli.worker.operations.sites import ManagementCluster
 from mirror.kube.kubeconfig import Cluster
 from mirror.model import names
-from mirror.model.text import clean
-from mirror.settings.rules import ALLOW_NAMES
+from mirror.model.text import clean, nearest
 
 MOST_CHECKS, RETRY_SECONDS = 4, 1.0
 """Of the check at the end: roles take a moment to become effective, and the manager to connect."""
@@ -65,12 +65,14 @@ class Asked:
             UsageError: an option cannot be understood.
         """
         namespaces = _parts([self.namespaces])
-        annotations = {
+        said = {
             "capacity": "" if self.capacity is None else str(self.capacity),
             "weight": "" if self.weight is None else f"{self.weight:g}",
             "namespaces": ",".join(namespaces),
             "namespace-prefix": self.namespace_prefix,
         }
+        annotations = {key: value for key, value in said.items() if value}
+        check_annotations(annotations)
         grant = Grant(
             namespace=self.where.namespace,
             namespaces=tuple(self.namespace_prefix + one for one in namespaces),
@@ -85,7 +87,7 @@ class Asked:
             grant,
             self.where.namespace,
             labels=_pairs(self.labels),
-            annotations={key: value for key, value in annotations.items() if value},
+            annotations=annotations,
             allow=allowed(self.allow),
             token_seconds=self.token_duration,
         )
@@ -183,24 +185,15 @@ def _print_result(form: str, added: Added, findings: list[Finding]) -> None:
         printing.say(check.lines(added.name, findings))
 
 
-def allowed(said: Iterable[str]) -> dict[str, bool]:
-    """Read ``--allow`` as the setting ``workers.allow``.
-
-    Raises:
-        BadParameter: a name is unknown.
-    """
-    for name in said:
-        if name not in ALLOW_NAMES:
-            raise click.BadParameter(f"{name}: expected one of {', '.join(ALLOW_NAMES)}", param_hint="--allow")
-    return dict.fromkeys(said, True)
-
-
 def _dependencies(said: str) -> tuple[str, ...]:
     """``--dependencies``; raises BadParameter."""
     found = tuple(dict.fromkeys(_parts([said])))
     for kind in found:
         if kind not in DEPENDENCIES:
-            raise click.BadParameter(f"{kind}: expected some of {', '.join(DEPENDENCIES)}", param_hint="--dependencies")
+            meant = nearest(kind, DEPENDENCIES)
+            hint = f". Did you mean '{meant}'?" if meant else ""
+            text = f"{kind}: expected some of {', '.join(DEPENDENCIES)}{hint}"
+            raise click.BadParameter(text, param_hint="--dependencies")
     return found
 
 
@@ -214,5 +207,6 @@ def _pairs(said: Iterable[str]) -> dict[str, str]:
         key, equals, value = part.partition("=")
         if not key or not equals:
             raise click.BadParameter(f"{part}: expected KEY=VALUE", param_hint="--labels")
+        check_label(key, value)
         found[key] = value
     return found

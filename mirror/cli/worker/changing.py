@@ -9,6 +9,7 @@ import click
 from msgspec.structs import replace
 
 from mirror.cli.worker import clusters
+from mirror.cli.worker.arguments import check_annotations, check_label
 from mirror.cli.worker.clusters import Where
 from mirror.cli.worker.operations.sites import ClusterError
 from mirror.kube.objects import Object
@@ -31,7 +32,7 @@ def changes_of(capacity: str, weight: str, namespaces: str, labels: Iterable[str
     """Read the options.
 
     Raises:
-        UsageError: there is none, or a label is neither KEY=VALUE nor KEY-.
+        UsageError: there is none, the manager could not read it, or a label is neither KEY=VALUE nor KEY-.
     """
     said = {names.CAPACITY: capacity, names.WEIGHT: weight, names.NAMESPACES: namespaces}
     annotations = {key: None if value == NONE else value for key, value in said.items() if value}
@@ -44,9 +45,13 @@ def changes_of(capacity: str, weight: str, namespaces: str, labels: Iterable[str
             raise click.BadParameter(f"{part}: expected KEY=VALUE, or KEY- to remove it", param_hint="--labels")
         if key.startswith(names.PREFIX) or key == "name":
             raise click.BadParameter(f"{key}: is set by jobmirror itself", param_hint="--labels")
+        check_label(key, value)
         wanted[key] = value if equals else None
     if not annotations and not wanted:
         raise click.UsageError("nothing to set: give --capacity, --weight, --namespaces or --labels")
+    check_annotations(
+        {key.removeprefix(names.PREFIX): value for key, value in annotations.items() if value is not None}
+    )
     return Changes(annotations, wanted)
 
 

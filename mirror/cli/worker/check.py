@@ -13,6 +13,7 @@ from mirror.cli.user.failures import Failure
 from mirror.cli.user.running import progress
 from mirror.cli.user.terminal import PLAIN, Display, Painted, display
 from mirror.cli.worker import clusters
+from mirror.cli.worker.arguments import allowed
 from mirror.cli.worker.clusters import Where
 from mirror.cli.worker.operations.checking.judging import Finding, has_failed
 from mirror.cli.worker.operations.checking.probing import Context, examine
@@ -21,7 +22,6 @@ from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
 from mirror.model import names
 from mirror.model.text import clean
 from mirror.model.tones import tone_of
-from mirror.settings.rules import ALLOW_NAMES
 
 MARKS = {"ok": "✓", "warn": "!", "fail": "✗"}
 
@@ -55,6 +55,8 @@ async def check(asked: Asked) -> None:
     async with clusters.home(asked.where) as home:
         with progress("checking workers"):
             found = await reports(home, asked)
+            if not found:
+                await home.check_namespace()
     if asked.form == "text":
         for report in found:
             printing.say(lines(report.worker, report.findings, display()))
@@ -69,9 +71,7 @@ async def check(asked: Asked) -> None:
 
 async def reports(home: ManagementCluster, asked: Asked) -> list[Report]:
     """One report for each worker, by name, or as they were said."""
-    unknown = [name for name in asked.allow if name not in ALLOW_NAMES]
-    if unknown:
-        raise click.BadParameter(f"{unknown[0]}: expected one of {', '.join(ALLOW_NAMES)}", param_hint="--allow")
+    opted_in = allowed(asked.allow)
     if asked.workers:
         secrets = [await home.worker_secret(name) for name in asked.workers]
     else:
@@ -83,7 +83,7 @@ async def reports(home: ManagementCluster, asked: Asked) -> list[Report]:
         inventory=await home.inventory(),
         sources=await _sources(home, asked.managed_by),
         accepts=lambda spec, namespace: clusters.accepts(spec, namespace, own=own),
-        allow=dict.fromkeys(asked.allow, True),
+        allow=opted_in,
     )
     found = []
     for secret in secrets:

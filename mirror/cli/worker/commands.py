@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from mirror.cli.user.completion import context_names
-from mirror.cli.user.options import DURATION, output_option
+from mirror.cli.user.options import DURATION, checked_namespace, output_option
 from mirror.cli.user.terminal import color_option
 from mirror.model import names
 
@@ -39,6 +39,7 @@ def _where(command: Function) -> Function:
             envvar="MIRROR_MANAGER_NAMESPACE",
             show_default=True,
             metavar="NAME",
+            callback=checked_namespace,
             help="Namespace of the manager.",
         ),
         click.option(
@@ -90,7 +91,26 @@ def _complete_workers(ctx: click.Context, param: click.Parameter, incomplete: st
     return worker_names(ctx, incomplete)
 
 
-_name = click.argument("name", shell_complete=_complete_workers)
+def checked_name(context: click.Context, param: click.Parameter, value: str) -> str:
+    """A name that a worker may have; raises BadParameter."""
+    from mirror.cli.worker import arguments
+
+    return arguments.checked_name(context, param, value)
+
+
+def checked_names(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Names that workers may have; raises BadParameter."""
+    return tuple(checked_name(context, param, value) for value in values)
+
+
+def checked_secret(context: click.Context, param: click.Parameter, value: str) -> str:
+    """``NAMESPACE/NAME``, or nothing; raises BadParameter."""
+    if value and [bool(part) for part in value.split("/")] != [True, True]:
+        raise click.BadParameter(f"{value!r}: expected NAMESPACE/NAME")
+    return value
+
+
+_name = click.argument("name", callback=checked_name, shell_complete=_complete_workers)
 
 
 @click.group()
@@ -99,7 +119,7 @@ def worker() -> None:
 
 
 @worker.command()
-@click.argument("name")
+@click.argument("name", callback=checked_name)
 @click.option(
     "--context",
     "--worker-context",
@@ -113,6 +133,7 @@ def worker() -> None:
     "--from-secret",
     default="",
     metavar="NAMESPACE/NAME",
+    callback=checked_secret,
     help="Instead of --context: a Secret on the management cluster with such a kubeconfig, as Cluster API writes it. "
     "It is used once, and stored nowhere.",
 )
@@ -184,7 +205,7 @@ def add(**values: Any) -> None:
 
 
 @worker.command()
-@click.argument("workers", metavar="[NAME]…", nargs=-1, shell_complete=_complete_workers)
+@click.argument("workers", metavar="[NAME]…", nargs=-1, callback=checked_names, shell_complete=_complete_workers)
 @click.option("--all", "everybody", is_flag=True, help="All workers (the default without names).")
 @_allow
 @_managed_by

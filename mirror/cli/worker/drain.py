@@ -11,7 +11,7 @@ import click
 from mirror.cli.user.failures import Failure
 from mirror.cli.user.running import progress
 from mirror.cli.worker import clusters
-from mirror.cli.worker.add import allowed
+from mirror.cli.worker.arguments import allowed
 from mirror.cli.worker.clusters import Where
 from mirror.cli.worker.operations import draining, finished_mirrors
 from mirror.cli.worker.operations.draining import Progress, jobs

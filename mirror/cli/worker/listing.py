@@ -21,6 +21,8 @@ async def show(where: Where, form: Format) -> None:
     async with clusters.home(where) as home:
         with progress("looking at workers"):
             rows = await overview(home)
+            if not rows:
+                await home.check_namespace()
     if form in ("json", "yaml"):
         click.echo(printing.listing("Worker", rows, form))
     elif form == "name":

@@ -23,7 +23,7 @@ from mirror.kube.objects import JUNK, Object, decode_object
 from mirror.kube.requests import Request
 from mirror.kube.resources import CONFIGMAPS, NAMESPACES, SECRETS, Resource
 from mirror.model import names
-from mirror.model.text import clean
+from mirror.model.text import clean, nearest
 from mirror.workers.inventory import WorkerInventory
 from mirror.workers.spec import SECRET_SELECTOR
 
@@ -183,8 +183,29 @@ class ManagementCluster:
         if found is None or found.labels.get(names.WORKER) != "true":
             if (declared := (await self.inventory()).entry(name).declared) is not None:
                 raise ClusterError(f"worker {name} is declared by {declared.by}: use kubectl annotate there instead")
-            raise ClusterError(f"worker {name} not found in namespace {self.namespace}; see: mirror worker list")
+            raise ClusterError(f"worker {name} not found in namespace {self.namespace}; {await self._meant(name)}")
         return found
+
+    async def _meant(self, name: str) -> str:
+        """What may help with the name of a worker that there is not."""
+        meant = None
+        with suppress(ClusterError):
+            await self.check_namespace()
+            meant = nearest(name, [secret.metadata.name for secret in await self.worker_secrets()])
+        return f"did you mean {meant}?" if meant else "see: mirror worker list"
+
+    async def check_namespace(self) -> None:
+        """Whether the manager's namespace exists, as far as it may be read.
+
+        Raises:
+            ClusterError: it does not.
+        """
+        try:
+            is_there = await self.site.find(NAMESPACES, self.namespace) is not None
+        except ClusterError:
+            return
+        if not is_there:
+            raise ClusterError(f"namespace {self.namespace} not found on {self.site.title}; use --namespace")
 
     async def worker_secrets(self) -> list[Object]:
         """Read the Secrets of all workers, by name.

@@ -1,0 +1,59 @@
+"""Arguments of ``mirror worker``, checked before any cluster is asked: names, labels, what goes into annotations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import click
+
+from mirror.batch.syntax import label_value_problems, qualified_name_problems
+from mirror.kube.objects import Meta, Object
+from mirror.model import names
+from mirror.model.text import nearest
+from mirror.settings.rules import ALLOW_NAMES
+from mirror.workers.spec import spec_of
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def checked_name(context: click.Context, param: click.Parameter, value: str) -> str:
+    """A name that a worker may have; raises BadParameter."""
+    if not _NAME.fullmatch(value):
+        raise click.BadParameter(
+            f"invalid worker name {value!r}: lower-case letters, digits and '-', at most 63 characters",
+            ctx=context,
+            param_hint="NAME",
+        )
+    return value
+
+
+def allowed(said: Iterable[str]) -> dict[str, bool]:
+    """Read ``--allow`` as the setting ``workers.allow``.
+
+    Raises:
+        BadParameter: a name is unknown.
+    """
+    found = tuple(said)
+    for name in found:
+        if name not in ALLOW_NAMES:
+            meant = nearest(name, ALLOW_NAMES)
+            hint = f". Did you mean '{meant}'?" if meant else ""
+            raise click.BadParameter(f"{name}: expected one of {', '.join(ALLOW_NAMES)}{hint}", param_hint="--allow")
+    return dict.fromkeys(found, True)
+
+
+def check_label(key: str, value: str) -> None:
+    """Whether this can be a label; raises BadParameter."""
+    problems = [*qualified_name_problems(key), *label_value_problems(value)]
+    if problems:
+        raise click.BadParameter(f"{key}={value}: {problems[0]}", param_hint="--labels")
+
+
+def check_annotations(annotations: Mapping[str, str]) -> None:
+    """Whether the manager understands these annotations, given without our prefix; raises BadParameter."""
+    given = {names.PREFIX + key: value for key, value in annotations.items()}
+    spec = spec_of(Object(Meta(name="worker", annotations=given)), name="worker", kubeconfig=b"", labels={})
+    for problem in spec.problems:
+        option = problem.field.partition("[" + names.PREFIX)[2].rstrip("]")
+        raise click.BadParameter(problem.text, param_hint=f"--{option}")

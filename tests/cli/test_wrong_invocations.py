@@ -1,0 +1,256 @@
+"""Wrong invocations of every command: what is wrong, with which argument, and what to do, in one or two lines.
+
+Exit code 2 for invalid usage, 1 for what is not there or may not be done; nothing on stdout, no traceback, no name of a
+class. Those that need a cluster are played on an embedded one with RBAC.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from user_fleet import NAMESPACE, UserFleet, user_fleet
+
+from mirror.cli.main import main
+
+FILES = {
+    "bad.yaml": "a: [",
+    "service.yaml": "kind: Service",
+    "empty.yaml": "",
+    "list.yaml": "[]",
+    "text.yaml": "hello",
+    "broken.yaml": "{apiVersion: batch/v1, kind: Job, metadata: {name: train}, spec: 7}",
+    "job.yaml": "{apiVersion: batch/v1, kind: Job, metadata: {name: train}, spec: {template: {spec: {}}}}",
+    "settings.yaml": "{kubeconfig: nosuch}",
+    "unset.yaml": "{}",
+    "wrong.yaml": "{manegedBy: x}",
+    "no-context.yaml": "{apiVersion: v1, kind: Config}",
+    "config": """
+apiVersion: v1
+kind: Config
+current-context: hub
+contexts:
+- {name: hub, context: {cluster: hub, user: me}}
+- {name: dns, context: {cluster: dns, user: me}}
+- {name: nobody, context: {cluster: hub, user: nobody}}
+- {name: nowhere, context: {cluster: none, user: me}}
+clusters:
+- {name: hub, cluster: {server: "https://127.0.0.1:9"}}
+- {name: dns, cluster: {server: "https://no-such-host.invalid:6443"}}
+users:
+- {name: me, user: {token: x}}
+""",
+}
+ADD = "worker add east --context hub"
+
+USAGE = {
+    # Commands and options.
+    "gte": "No such command 'gte'. Did you mean 'get'?",
+    "worker": "Missing command: one of add, check",
+    "worker lsit": "No such command 'lsit'. Did you mean 'list'?",
+    "get --namespcae x": "No such option '--namespcae'.",
+    "get -x": "No such option '-x'.",
+    "get -n": "Option '-n' requires an argument.",
+    "get -o jsn": "'jsn' is not one of 'table', 'wide', 'json', 'yaml', 'name'. Did you mean 'json'?",
+    "get --sort-by agee": "Did you mean 'age'?",
+    "get --color purple": "Invalid value for '--color': 'purple'",
+    "explain train -o wide": "'wide' is not one of 'table', 'json', 'yaml'.",
+    "worker list -o xml": "'xml' is not one of",
+    "completion tcsh": "'tcsh' is not one of 'bash', 'zsh', 'fish'.",
+    "completion": "Missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish",
+    "apiserver --bogus": "No such option '--bogus'.",
+    "job-controller --workers x": "No such option '--workers'.",
+    "version x": "Got unexpected extra argument (x)",
+    "dev x": "Got unexpected extra argument (x)",
+    # Arguments that are missing, or too many.
+    "explain": "Missing argument 'JOB'.",
+    "explain a b": "Got unexpected extra argument (b)",
+    "pods": "Missing argument 'JOB'.",
+    "events": "Missing argument 'JOB'.",
+    "logs": "Missing argument 'JOB'.",
+    "diff": "specify JOB or -f FILE",
+    "diff train -f job.yaml": "specify JOB or -f FILE",
+    "diff -f job.yaml --worker-context x": "cannot be combined with -f",
+    "worker add": "Missing argument 'NAME'.",
+    "worker add east": "specify either --context or --from-secret",
+    "worker add east --context hub --from-secret a/b": "specify either --context or --from-secret",
+    "worker set": "Missing argument 'NAME'.",
+    "worker set east": "nothing to set: give --capacity",
+    "worker cordon": "Missing argument 'NAME'.",
+    "worker remove": "Missing argument 'NAME'.",
+    "worker remove east --clean-up": "--clean-up and --worker-context go together",
+    "worker check --all east": "--all cannot be combined with names",
+    "run": "Missing option '--config'.",
+    "check-config": "Missing argument 'FILE'.",
+    # Kinds, names, selectors, states.
+    "get jbo/train": "unknown kind 'jbo'; known: jobs.batch. Did you mean 'job'?",
+    "get -k jobz": "unknown kind 'jobz'; known: jobs.batch. Did you mean 'job'?",
+    "get -A train": "-A cannot be combined with names",
+    "get job/": "'job/': write NAME or KIND/NAME",
+    "get job/a/b": "'job/a/b': write NAME or KIND/NAME",
+    "get Train_1": "'Train_1' is not a valid name: use lower-case letters",
+    "get -l a=in=(": "--selector 'a=in=('",
+    "get --state Runing": "--state 'Runing': expected one of Waiting, Suspended, .* Did you mean 'Running'?",
+    "get -n Team_A": "'Team_A' is not a namespace name: use lower-case letters",
+    "pods train --server ftp://x": "Invalid value for '--server': 'ftp://x' is not an https:// URL",
+    # Numbers, durations, labels.
+    "logs train --tail x": "Invalid value for '--tail': 'x' is not a whole number.",
+    "logs train --tail -1": "-1 is not in the range x>=0.",
+    "logs train --since 5": "'5': a duration needs a unit, such as 5s",
+    "logs train --since abc": "'abc': expected a duration like 15m",
+    f"{ADD} --capacity x": "Invalid value for '--capacity': 'x' is not a whole number.",
+    f"{ADD} --weight 0": "Invalid value for '--weight': 0.0 is not in the range x>0.",
+    f"{ADD} --weight x": "'x' is not a number.",
+    f"{ADD} --labels a": "Invalid value for --labels: a: expected KEY=VALUE",
+    f"{ADD} --labels a=b/c": "Invalid value for --labels: a=b/c: a valid label must be",
+    f"{ADD} --namespaces Team_A": "Invalid value for --namespaces: expected namespace names or globs",
+    f"{ADD} --token-duration 5m": "no token for less than 10m",
+    f"{ADD} --token-duration x": "'x': expected a duration like 15m",
+    f"{ADD} --allow loopbak": "Invalid value for --allow: loopbak: expected one of .* Did you mean 'loopback'?",
+    f"{ADD} --dependencies configmap": "Did you mean 'configmaps'?",
+    "worker add East_1 --context hub": "invalid worker name 'East_1': lower-case letters",
+    "worker add east --from-secret x": "'x': expected NAMESPACE/NAME",
+    "worker set east --capacity x": "Invalid value for --capacity: expected a whole number from 0 up, got 'x'",
+    "worker set east --weight -1": "Invalid value for --weight: expected a number above 0, got '-1'",
+    "worker set east --labels x": "x: expected KEY=VALUE, or KEY- to remove it",
+    "worker set east --labels name=y": "name: is set by jobmirror itself",
+    "worker drain east --timeout x": "Invalid value for --timeout: expected a duration like",
+    "worker drain east --move": "--move is not supported yet",
+    "worker check --allow x": "Invalid value for --allow: x: expected one of loopback",
+    "demo --workers x": "'x' is not a whole number.",
+    "dev --workers 0": "0 is not in the range 1<=x<=32.",
+    # Settings.
+    "run --config nosuch": "nosuch: cannot be read: No such file",
+    "run --config bad.yaml": "bad.yaml: not YAML: line 2",
+    "check-config wrong.yaml": "manegedBy: unknown key .* did you mean managedBy|managedBy",
+}
+"""Invalid usage, and what has to be said of it."""
+
+FAILURES = {
+    "diff -f nosuch.yaml": "-f nosuch.yaml: no such file or directory",
+    "diff -f .": "-f .: is a directory",
+    "diff -f bad.yaml": "-f bad.yaml: not YAML (line 2)",
+    "diff -f service.yaml": "-f service.yaml: contains no Job, but kind Service",
+    "diff -f empty.yaml": "-f empty.yaml: contains no Job, but nothing",
+    "diff -f -": "-f stdin: contains no Job, but nothing",
+    "diff -f broken.yaml": "not a valid Job: spec: expected object",
+    "get --kubeconfig nosuch": "kubeconfig nosuch: no such file; use --kubeconfig, or set KUBECONFIG",
+    "get --kubeconfig bad.yaml": "kubeconfig bad.yaml: not YAML",
+    "get --kubeconfig list.yaml": "list.yaml: not a kubeconfig",
+    "get --kubeconfig no-context.yaml": "no current context: use --context",
+    "get --context hubb": "context hubb not found in config; did you mean hub?",
+    "get --context nobody": "contexts[2].context.user: names nothing in users",
+    "get --context nowhere": "contexts[3].context.cluster: names nothing in clusters",
+    "get": "the management cluster is unreachable: connection refused",
+    "get --context dns": "the management cluster is unreachable: no such host (DNS)",
+    "explain train": "the management cluster is unreachable: connection refused",
+    "pods train --server-ca nosuch --server https://127.0.0.1:9": "--server-ca nosuch: no such file",
+    "worker list": "the management cluster (https://127.0.0.1:9) is unreachable: connection refused",
+    "worker check east": "is unreachable: connection refused",
+    "worker add east --context nosuch": "context nosuch not found in config",
+    "worker add east --context hub --dry-run": "the manager would reject this kubeconfig: .*loopback",
+    "worker drain east": "is unreachable: connection refused",
+    "run --config settings.yaml": "setting kubeconfig nosuch: no such file",
+    "run --config unset.yaml": "setting kubeconfig is not set, and this is no pod",
+    "job-controller --kubeconfig nosuch": "--kubeconfig nosuch: no such file",
+}
+"""What fails without a cluster, and what has to be said of it."""
+
+ON_CLUSTER = {
+    "get nothing": f"jobs.batch nothing not found in namespace {NAMESPACE}",
+    "explain nothing": "jobs.batch nothing not found in namespace",
+    "pods nothing": 'jobs.batch "nothing" not found in namespace team-a',
+    "diff nothing": 'jobs.batch "nothing" not found in namespace team-a',
+    "pods train --manager-namespace nowhere": "access endpoint not found",
+    "pods train --server https://127.0.0.1:9": "the manager is unreachable: connection refused",
+    "get -A": "missing permission: list jobs.batch in all namespaces",
+    "explain train -n other": "missing permission: get jobs.batch in namespace other",
+    "worker list": "missing permission: list secrets in namespace jobmirror-system",
+    "worker cordon east": "missing permission: get secrets east in namespace jobmirror-system",
+}
+"""What ann, who may do everything in her namespace, may not or cannot do on the cluster."""
+
+AS_ADMINISTRATOR = {
+    "worker cordon norht": "worker norht not found in namespace jobmirror-system; see: mirror worker list",
+    "worker remove nothing": "worker nothing not found in namespace jobmirror-system",
+    "worker check nothing": "worker nothing not found",
+    "worker cordon eats": "worker eats not found in namespace jobmirror-system; did you mean east?",
+    "worker list --namespace nowhere -o json": "namespace nowhere not found",
+    "get -n nowhere": "namespace nowhere not found",
+}
+
+BAD = re.compile(r"Traceback|Error\(|Exception|errno|error: None|: :|:\s*$|<class|object at 0x|\bNone\b", re.IGNORECASE)
+
+
+def play(typed: str, code: int, expected: str, result: Result) -> None:
+    """Judge one invocation."""
+    assert result.exit_code == code, (result.output, result.exception)
+    assert result.stdout == ""
+    assert expected in result.stderr or re.search(expected, result.stderr), result.stderr
+    lines = result.stderr.splitlines()
+    assert 1 <= len(lines) <= 2, result.stderr
+    assert all(line.strip() and not BAD.search(line.removeprefix("Error: ")) for line in lines), result.stderr
+
+
+@pytest.fixture
+def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Result]:
+    """Run in a directory with files of all kinds, by a kubeconfig that leads nowhere."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o600)
+    monkeypatch.chdir(tmp_path)
+    for name in ("KUBERNETES_SERVICE_HOST", "MIRROR_SERVER", "MIRROR_TOKEN", "MIRROR_MANAGER_NAMESPACE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("KUBECONFIG", "config")
+    return lambda typed: CliRunner().invoke(main, typed.split(), input="", prog_name="mirror")
+
+
+@pytest.mark.parametrize(("typed", "expected"), USAGE.items(), ids=USAGE)
+def test_invalid_usage_is_two_lines_and_code_two(typed: str, expected: str, offline: Callable[[str], Result]) -> None:
+    """The argument and what is expected there; then where the help is."""
+    play(typed, 2, expected, offline(typed))
+
+
+@pytest.mark.parametrize(("typed", "expected"), FAILURES.items(), ids=FAILURES)
+def test_what_cannot_be_done_is_one_line_and_code_one(
+    typed: str, expected: str, offline: Callable[[str], Result]
+) -> None:
+    """Files, kubeconfigs and servers that are not there or of no use."""
+    result = offline(typed)
+    play(typed, 1, expected, result)
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def planes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UserFleet]:
+    """A cluster with RBAC, and a manager."""
+    with user_fleet(tmp_path_factory.mktemp("wrong")) as found:
+        yield found
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("typed", "expected", "user"),
+    [
+        *((typed, expected, "ann") for typed, expected in ON_CLUSTER.items()),
+        *((typed, expected, "admin") for typed, expected in AS_ADMINISTRATOR.items()),
+    ],
+    ids=[*ON_CLUSTER, *(f"admin: {typed}" for typed in AS_ADMINISTRATOR)],
+)
+def test_what_is_not_there_or_not_allowed_is_one_line_and_code_one(
+    typed: str, expected: str, user: str, planes: UserFleet
+) -> None:
+    """The object, the namespace, the permission."""
+    environment = {"KUBECONFIG": planes.kubeconfig(user), "MIRROR_SERVER": None, "MIRROR_TOKEN": None}
+    result = CliRunner().invoke(main, typed.split(), env=environment, input="", prog_name="mirror")
+    play(typed, 1, expected, result)
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_version_is_printed(offline: Callable[[str], Result]) -> None:
+    """By option and by command."""
+    assert offline("--version").stdout == offline("version").stdout
+    assert re.fullmatch(r"mirror \S+\n", offline("--version").stdout)
