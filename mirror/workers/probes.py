@@ -25,6 +25,10 @@ class Unsupported(Exception):
     """The worker's Kubernetes is too old."""
 
 
+class NotKubernetes(Unsupported):
+    """What answers is not a Kubernetes API server."""
+
+
 async def cluster_uid(client: Client) -> str:
     """Who a cluster is (D19): one small request that proves network, TLS and our rights, too."""
     probe = replace(
@@ -55,7 +59,7 @@ async def check_version(client: Client, oldest_minor: int) -> str:
         version = msgspec.json.decode(await client.send(probe), type=_Version)
         found = int(version.major), int(version.minor.rstrip("+"))
     except (msgspec.DecodeError, ValueError):
-        raise Unsupported("its version cannot be read") from None
+        raise NotKubernetes("its response to /version is not that of Kubernetes") from None
     if found < (1, oldest_minor):
         raise Unsupported(f"Kubernetes {found[0]}.{found[1]} is too old; 1.{oldest_minor} or newer is needed")
     return clean(version.git_version, longest=64) or f"v{found[0]}.{found[1]}"

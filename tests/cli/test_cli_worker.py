@@ -234,8 +234,8 @@ async def test_what_a_worker_gets_is_set_and_taken_away(clusters: Clusters, caps
     assert metadata["annotations"] == {names.CAPACITY: "20", names.WEIGHT: "2", names.NAMESPACES: "team-*"}
     assert metadata["labels"] == before | {"region": "eu", "gpu": "a100"}
 
-    with pytest.raises(ClusterError, match=r"capacity.*expected a whole number"):
-        await change(clusters.where, "east", changes_of("many", "", "", []))
+    with pytest.raises(click.BadParameter, match=r"expected a whole number from 0 up, got 'many'"):
+        changes_of("many", "", "", [])
     await change(clusters.where, "east", changes_of("none", "", "none", ["gpu-"]))
     metadata = (await clusters.management.api.get(path))["metadata"]
     assert metadata["annotations"] == {names.WEIGHT: "2"}
@@ -268,7 +268,7 @@ async def test_a_worker_is_listed_cordoned_drained_and_removed(
     (row,) = json.loads(printed[printed.index("{") :])["items"]
     assert (row["name"], row["state"], row["jobs"], row["cordoned"]) == ("east", "Unknown", 1, True)
     with pytest.raises(ClusterError, match="1 unfinished Jobs are on worker east"):
-        await drain.remove(clusters.where, "east", is_forced=False, worker_context="")
+        await drain.remove(clusters.where, "east", drain.Removal())
     with pytest.raises(Failure, match="default/train"):
         await drain.drain(clusters.where, "east", timeout_seconds=0)
     secret = await api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
@@ -285,10 +285,10 @@ async def test_a_worker_is_listed_cordoned_drained_and_removed(
 
     uid = (await clusters.east.api.get("/api/v1/namespaces/kube-system"))["metadata"]["uid"]
     with pytest.raises(ClusterError, match="nothing is cleaned up"):
-        await drain.remove(clusters.where, "east", is_forced=False, worker_context="hub")
+        await drain.remove(clusters.where, "east", drain.Removal(worker_context="hub"))
     record = {"metadata": {"name": "jobmirror-workers"}, "data": {"east": json.dumps({"uid": uid})}}
     await api.create(f"/api/v1/namespaces/{HOME}/configmaps", record)
-    await drain.remove(clusters.where, "east", is_forced=False, worker_context="east")
+    await drain.remove(clusters.where, "east", drain.Removal(worker_context="east"))
     assert await named(clusters.east.api, "clusterroles", "clusterrolebindings", "roles", "rolebindings") == set()
     with pytest.raises(StatusError):
         await api.get(f"/api/v1/namespaces/{HOME}/secrets/east")

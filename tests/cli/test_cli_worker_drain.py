@@ -84,20 +84,26 @@ async def everything(clusters: Clusters) -> None:
 async def test_drain_deletes_finished_mirrors_that_are_ours(
     clusters: Clusters, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Those whose terminal status is stored (D8); the rest is counted, and nothing of others is touched."""
+    """Those whose terminal status is stored (D8), or whose source is gone (D10); what is of others is not touched."""
     await registered(clusters)
     await everything(clusters)
     capsys.readouterr()
-    await drain.drain(clusters.where, "east", timeout_seconds=20)
+    with pytest.raises(
+        drain.Failure, match=r"^2 mirrors left on worker east: Job default/another-origin, Job default/"
+    ):
+        await drain.drain(clusters.where, "east", timeout_seconds=20)
 
-    assert await left_on(clusters) == {"another-origin", "another-uid", "no-origin", "unlabelled"}
+    assert await left_on(clusters) == {"another-origin", "no-origin", "unlabelled"}
     printed = capsys.readouterr()
-    assert "✓ 1 finished mirror deleted\n✓ worker east is empty: mirror worker remove east\n" in printed.out
-    assert "! 1 finished mirror kept: no source on the management cluster has its terminal status" in printed.err
+    assert "✓ 2 mirrors deleted\n" in printed.out
+    assert "is empty" not in printed.out
+    assert "! not deleted: Job default/another-origin: label jobmirror.io/origin is not " in printed.err
     assert "see --origin" in printed.err
 
 
-async def test_drain_leaves_what_has_not_ended_on_either_side(clusters: Clusters) -> None:
+async def test_drain_leaves_what_has_not_ended_on_either_side(
+    clusters: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A source that is stored as ended while its mirror is not, and the reverse, which keeps the worker in use."""
     await registered(clusters)
     await stored(clusters, "ended-here")
@@ -107,37 +113,84 @@ async def test_drain_leaves_what_has_not_ended_on_either_side(clusters: Clusters
     with pytest.raises(drain.Failure, match=r"^timed out: 1 Job still running \(default/ended-there\); rerun to"):
         await drain.drain(clusters.where, "east", timeout_seconds=0)
     await clusters.management.api.delete(f"{JOBS}/ended-there")
-    await drain.drain(clusters.where, "east", timeout_seconds=20)
+    with pytest.raises(drain.Failure, match=r"^1 mirror left on worker east: Job default/ended-here; rerun, or"):
+        await drain.drain(clusters.where, "east", timeout_seconds=20)
 
-    assert await left_on(clusters) == {"ended-here", "ended-there"}
+    assert await left_on(clusters) == {"ended-here"}
+    assert "Job default/ended-here: it has not ended, though its source has" in capsys.readouterr().err
+
+
+async def test_more_orphans_than_a_sweep_may_delete_stay(
+    clusters: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is what a management cluster restored from an old backup looks like (D10)."""
+    await registered(clusters)
+    for number in range(21):
+        await stored(clusters, f"orphan-{number}")
+        await mirror(clusters, f"orphan-{number}")
+        await clusters.management.api.delete(f"{JOBS}/orphan-{number}")
+    with pytest.raises(drain.Failure, match=r"^21 mirrors left on worker east: .*, …; rerun"):
+        await drain.drain(clusters.where, "east", timeout_seconds=20)
+
+    assert len(await left_on(clusters)) == 21
+    assert "its source is gone, as are 21 of 21" in capsys.readouterr().err
 
 
 async def test_a_drain_of_a_worker_that_is_down_says_what_it_leaves(
     clusters: Clusters, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing runs there as far as is known: it may be removed."""
+    """Where no Job has ended there nothing can be left of one: it may be removed. Else it fails, and names the Jobs."""
     await registered(clusters)
     await clusters.east.kill()
     await drain.drain(clusters.where, "east", timeout_seconds=20)
 
     printed = capsys.readouterr()
-    assert "! finished mirrors were not deleted: worker east (https://127.0.0.1:" in printed.err
+    assert "! mirrors on worker east were not deleted: worker east (https://127.0.0.1:" in printed.err
     assert "is unreachable: connection closed by the API server" in printed.err
     assert "✓ worker east is empty" in printed.out
 
+    await stored(clusters, "done")
+    with pytest.raises(drain.Failure, match=r"were not deleted: .* there may be those of Job default/done; rerun, or"):
+        await drain.drain(clusters.where, "east", timeout_seconds=20)
+    with pytest.raises(ClusterError, match=r"those of Job default/done; it stays registered: rerun, or with --force"):
+        await drain.remove(clusters.where, "east", drain.Removal())
+    await clusters.management.api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
+    with pytest.raises(drain.Failure, match=r"there may be those of Job default/done$"):
+        await drain.remove(clusters.where, "east", drain.Removal(is_forced=True))
+    assert "✓ worker east is unregistered" in capsys.readouterr().out
 
-async def test_a_drain_deletes_nothing_on_another_cluster(
-    clusters: Clusters, capsys: pytest.CaptureFixture[str]
-) -> None:
+
+async def test_a_drain_deletes_nothing_on_another_cluster(clusters: Clusters) -> None:
     """D19: the Secret may lead elsewhere by now."""
     await registered(clusters)
     await everything(clusters)
     record = {"data": {"east": json.dumps({"uid": "another"})}}
     await clusters.management.api.merge(f"/api/v1/namespaces/{HOME}/configmaps/jobmirror-workers", record)
-    await drain.drain(clusters.where, "east", timeout_seconds=20)
+    with pytest.raises(drain.Failure, match="nothing is cleaned up"):
+        await drain.drain(clusters.where, "east", timeout_seconds=20)
 
     assert "done" in await left_on(clusters)
-    assert "nothing is cleaned up" in capsys.readouterr().err
+
+
+async def test_a_mirror_that_may_not_be_deleted_is_named(
+    clusters: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the missing permission; the others go all the same, and so they do once it is there."""
+    await registered(clusters)
+    await stored(clusters, "done")
+    await mirror(clusters, "done")
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/jobmirror-worker"
+    rules = (await clusters.east.api.get(path))["rules"]
+    without = [{**rule, "verbs": [verb for verb in rule["verbs"] if verb != "delete"]} for rule in rules]
+    await clusters.east.api.merge(path, {"rules": without})
+    with pytest.raises(drain.Failure, match=r"^1 mirror left on worker east: Job default/done; rerun"):
+        await drain.drain(clusters.where, "east", timeout_seconds=20)
+    assert "Job default/done: missing permission: delete jobs.batch done" in capsys.readouterr().err
+
+    await clusters.east.api.merge(path, {"rules": rules})
+    await drain.remove(clusters.where, "east", drain.Removal())
+    assert await left_on(clusters) == set()
+    assert "✓ 1 mirror deleted\n✓ worker east is unregistered\n" in capsys.readouterr().out
 
 
 async def test_clean_up_deletes_finished_mirrors_before_the_secret(
@@ -145,15 +198,16 @@ async def test_clean_up_deletes_finished_mirrors_before_the_secret(
 ) -> None:
     """With the operator's own permissions; a cluster that is not the worker's is refused, and then the Secret stays."""
     await registered(clusters)
-    await everything(clusters)
+    await stored(clusters, "done")
+    await mirror(clusters, "done")
     with pytest.raises(ClusterError, match="nothing is cleaned up"):
-        await drain.remove(clusters.where, "east", is_forced=False, worker_context="hub")
+        await drain.remove(clusters.where, "east", drain.Removal(worker_context="hub"))
     await clusters.management.api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
     capsys.readouterr()
-    await drain.remove(clusters.where, "east", is_forced=False, worker_context="east")
+    await drain.remove(clusters.where, "east", drain.Removal(worker_context="east"))
 
-    assert await left_on(clusters) == {"another-origin", "another-uid", "no-origin", "unlabelled"}
-    assert capsys.readouterr().out.startswith("✓ 1 finished mirror deleted\n✓ worker east is unregistered\n")
+    assert await left_on(clusters) == set()
+    assert capsys.readouterr().out.startswith("✓ 1 mirror deleted\n✓ worker east is unregistered\n")
 
 
 async def test_mirrors_of_an_origin_of_the_settings_are_found_by_it(clusters: Clusters) -> None:

@@ -74,7 +74,7 @@ async def test_a_worker_with_a_drill_is_not_removed(clusters: Clusters, both: No
     await registered(clusters)
     await put(clusters.management.api, "train", PLACED)
     with pytest.raises(drain.ClusterError, match=r"1 unfinished Jobs are on worker east \(Drill default/train\)"):
-        await drain.remove(clusters.where, "east", is_forced=False, worker_context="")
+        await drain.remove(clusters.where, "east", drain.Removal())
 
 
 async def test_clean_up_deletes_finished_mirrors_of_every_kind(
@@ -90,10 +90,13 @@ async def test_clean_up_deletes_finished_mirrors_of_every_kind(
     await mirrored(clusters, "done", END)
     await mirrored(clusters, "half")
     capsys.readouterr()
-    await drain.remove(clusters.where, "east", is_forced=False, worker_context="east")
+    with pytest.raises(drain.Failure, match=r"^1 mirror left on worker east: Drill default/half$"):
+        await drain.remove(clusters.where, "east", drain.Removal(is_forced=True, worker_context="east"))
 
     assert (await left_on(clusters), await drills_on(clusters.east.api)) == (set(), {"half"})
-    assert "✓ 3 finished mirrors deleted\n" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "✓ 3 mirrors deleted\n" in printed.out
+    assert "! not deleted: Drill default/half: it has not ended, though its source has\n" in printed.err
 
 
 async def test_a_kind_that_no_cluster_serves_is_nothing(
@@ -106,7 +109,7 @@ async def test_a_kind_that_no_cluster_serves_is_nothing(
     await drain.drain(clusters.where, "east", timeout_seconds=20)
 
     assert await left_on(clusters) == set()
-    assert "✓ 1 finished mirror deleted\n" in capsys.readouterr().out
+    assert "✓ 1 mirror deleted\n" in capsys.readouterr().out
 
 
 async def test_the_check_tries_the_kinds_that_are_wanted(clusters: Clusters, both: None) -> None:

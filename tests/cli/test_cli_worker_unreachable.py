@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from aiohttp import web
 from test_cli_worker import HOME, Clusters, clusters
 
 from mirror.cli.user.failures import Failure
@@ -38,10 +39,10 @@ async def leads_to(clusters: Clusters, server: str) -> None:
     await clusters.management.api.merge(path, {"data": data})
 
 
-async def told(clusters: Clusters) -> list[tuple[str, str, str]]:
+async def told(clusters: Clusters, *allow: str) -> list[tuple[str, str, str]]:
     """All findings, in order."""
     async with check.clusters.home(clusters.where) as home:
-        (report,) = await check.reports(home, check.Asked(allow=("loopback",), where=clusters.where))
+        (report,) = await check.reports(home, check.Asked(allow=("loopback", *allow), where=clusters.where))
     assert not any("TLS" in line for line in lines("east", report.findings) if "connection" in line)
     return [(one.what, one.verdict, one.text) for one in report.findings]
 
@@ -116,6 +117,34 @@ async def test_a_server_without_tls_fails_at_tls(worker: Clusters) -> None:
     assert found[2][2] == "TLS handshake failed: server does not speak TLS on this port"
 
 
+@asynccontextmanager
+async def another_program(status: int, text: str) -> AsyncIterator[int]:
+    async def greet(_: web.Request) -> web.Response:
+        return web.Response(text=text, status=status, content_type="text/html")
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", greet)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize("status", [200, 404, 302])
+async def test_a_server_that_is_no_kubernetes_is_called_so(worker: Clusters, status: int) -> None:
+    """The advice is its address: it has no control plane that could be upgraded, and no credentials of ours."""
+    async with another_program(status, "<html>welcome</html>") as port:
+        await leads_to(worker, f"http://127.0.0.1:{port}")
+        found = await told(worker, "http")
+
+    assert [*FINE, "TLS", "connection", "manager"] == [what for what, _, _ in found]
+    assert found[3][1] == "fail"
+    assert f"http://127.0.0.1:{port} is not a Kubernetes API server: " in found[3][2]
+
+
 async def test_the_command_fails_naming_the_worker(worker: Clusters, capsys: pytest.CaptureFixture[str]) -> None:
     """What is read, line by line."""
     port = closed_port()
@@ -129,7 +158,7 @@ async def test_the_command_fails_naming_the_worker(worker: Clusters, capsys: pyt
         "  ✓ secret: well-formed",
         f"  ✓ kubeconfig: accepted; the server is https://127.0.0.1:{port}",
         f"  ✗ connection: https://127.0.0.1:{port}: connection refused",
-        "      → check that the API server runs, and that no firewall is between it and this machine",
+        "      → nothing listens there: check that the API server runs, and its port in the kubeconfig",
         "  ! manager: has not reported this worker yet",
         "      → check that the manager runs, and in this namespace; it connects to a new worker at once",
     ]

@@ -14,9 +14,13 @@ from mirror.cli.worker.operations.checking.judging import (
     judge_namespaces,
     judge_needed,
     judge_optional,
+    judge_tls,
     judge_token,
+    judge_unreachable,
     ok,
 )
+from mirror.kube.errors import Unreachable
+from mirror.kube.handshake import NoTls
 from mirror.kube.permissions import Permission
 from mirror.workers.inventory import Entry
 from mirror.workers.tokens import Token
@@ -137,3 +141,44 @@ def test_a_workers_words_move_no_cursor() -> None:
     assert judged.text.isprintable()
     assert not has_failed([ok("x", "y")])
     assert has_failed([ok("x", "y"), judged])
+
+
+@pytest.mark.parametrize(
+    ("what", "advice"),
+    [
+        ("connection refused", "nothing listens there"),
+        ("connection timed out after 5 s", "no firewall drops packets"),
+        ("no such host (DNS)", "check the host name"),
+        ("no route to host", "routes and VPN"),
+        ("connection reset by the API server", "check that the API server runs"),
+    ],
+)
+def test_advice_for_a_dead_server_is_about_the_way_to_it(what: str, advice: str) -> None:
+    """Neither TLS nor tokens: nothing is known of them."""
+    found = judge_unreachable("https://east:6443", Unreachable(what))
+
+    assert (found.what, found.verdict) == ("connection", "fail")
+    assert advice in found.fix
+    assert not any(word in found.fix for word in ("TLS", "CA", "token", "certificate"))
+
+
+@pytest.mark.parametrize(
+    ("what", "advice"),
+    [
+        (
+            "its certificate is not accepted: certificate signed by unknown authority",
+            "mirror worker add east --context",
+        ),
+        ("its certificate is not accepted: certificate has expired", "renew the API server's certificate"),
+        ("its certificate is not accepted: certificate is not yet valid (check both clocks)", "compare the clocks"),
+        ("its certificate is not accepted: certificate is not valid for 10.0.0.1", "tls-server-name"),
+        ("TLS handshake failed: server does not speak TLS on this port", "this port is not an API server's"),
+        ("TLS handshake timed out after 5 s", "the CA of its cluster"),
+    ],
+)
+def test_advice_for_tls_is_about_what_failed(what: str, advice: str) -> None:
+    """Another CA, an end, a clock, a name, no TLS at all."""
+    found = judge_tls("east", NoTls(what))
+
+    assert (found.what, found.verdict) == ("TLS", "fail")
+    assert advice in found.fix

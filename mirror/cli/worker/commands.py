@@ -304,7 +304,7 @@ def drain(where: Any, name: str, how: str, timeout: str, allow: tuple[str, ...],
 
     A finished mirror is deleted once its terminal status is stored on its source; its logs go with it.
 
-    Exit codes: 0 no Jobs left, 1 some are left, 2 invalid usage.
+    Exit codes: 0 neither Jobs nor mirrors are left, 1 some are left, 2 invalid usage.
     """
     from mirror.cli.worker.clusters import run
     from mirror.cli.worker.drain import drain as work
@@ -324,10 +324,12 @@ def drain(where: Any, name: str, how: str, timeout: str, allow: tuple[str, ...],
 
 @worker.command()
 @_name
-@click.option("--force", is_flag=True, help="Even with unfinished Jobs: they wait for a worker of this name.")
 @click.option(
-    "--clean-up", is_flag=True, help="Also delete finished mirrors on the worker, and what `add` created there."
+    "--force",
+    is_flag=True,
+    help="Even with unfinished Jobs, which wait for a worker of this name, and with mirrors that cannot be deleted.",
 )
+@click.option("--clean-up", is_flag=True, help="Also delete what `add` created on the worker.")
 @click.option(
     "--worker-context",
     default="",
@@ -335,15 +337,21 @@ def drain(where: Any, name: str, how: str, timeout: str, allow: tuple[str, ...],
     shell_complete=context_names,
     help="Context of the worker, for --clean-up.",
 )
+@_allow
 @_origin
 @_where
-def remove(where: Any, name: str, force: bool, clean_up: bool, worker_context: str, origin: str) -> None:
-    """Unregister NAME: delete its Secret. Drain it first."""
+def remove(where: Any, name: str, force: bool, clean_up: bool, worker_context: str, **values: Any) -> None:
+    """Unregister NAME: delete its mirrors there and its Secret. Drain it first.
+
+    Exit codes: 0 nothing is left there, 1 it is not unregistered, or mirrors are left, 2 invalid usage.
+    """
     from mirror.cli.worker.clusters import run
+    from mirror.cli.worker.drain import Removal
     from mirror.cli.worker.drain import remove as work
 
     if clean_up != bool(worker_context):
         raise click.UsageError(
             "--clean-up and --worker-context go together: the context whose permissions are used there"
         )
-    run(lambda: work(where, name, is_forced=force, worker_context=worker_context, origin=origin))
+    how = Removal(is_forced=force, worker_context=worker_context, allow=values["allow"], origin=values["origin"])
+    run(lambda: work(where, name, how))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import click
 
@@ -16,9 +17,13 @@ from mirror.cli.worker.clusters import Where
 from mirror.cli.worker.operations import draining, finished_mirrors
 from mirror.cli.worker.operations.draining import Progress, jobs
 from mirror.cli.worker.operations.finished_mirrors import Outcome
-from mirror.cli.worker.operations.overview import Tally
+from mirror.cli.worker.operations.overview import MOST_NAMED, Tally
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
+from mirror.kube.objects import Object
 from mirror.model.text import clean
+
+MOST_LISTED = 50
+"""Of mirrors that are left, each with its reason."""
 
 
 async def cordon(where: Where, name: str) -> None:
@@ -38,10 +43,10 @@ async def uncordon(where: Where, name: str) -> None:
 async def drain(
     where: Where, name: str, *, timeout_seconds: float | None, allow: tuple[str, ...] = (), origin: str = ""
 ) -> None:
-    """No new Jobs, and wait for those that are there; then delete their finished mirrors.
+    """No new Jobs, and wait for those that are there; then delete their mirrors.
 
     Raises:
-        Failure: some are left.
+        Failure: Jobs or mirrors are left there.
     """
     opted_in = allowed(allow)
     async with clusters.home(where) as home:
@@ -49,51 +54,90 @@ async def drain(
             counted = await draining.drain(home, name, progressed, timeout_seconds=timeout_seconds)
         if left := counted.on(name):
             raise Failure(f"timed out: {jobs(left)} still running ({counted.some_on(name)}); rerun to keep waiting")
-        await _delete_finished(home, name, opted_in, origin)
+        secret = await home.worker_secret(name)
+        with progress(f"deleting mirrors on worker {name}"):
+            left_behind = await _delete_mirrors(home, secret, opted_in, origin)
+    if left_behind:
+        raise Failure(f"{left_behind}; rerun, or mirror worker remove {name} --force leaves them there")
     click.echo(f"✓ worker {name} is empty: mirror worker remove {name}")
 
 
-async def remove(where: Where, name: str, *, is_forced: bool, worker_context: str, origin: str = "") -> None:
-    """Its Secret goes and, if wanted, finished mirrors and what was created there."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """The options of ``mirror worker remove``."""
+
+    is_forced: bool = False
+    worker_context: str = ""
+    """Whose permissions are used on the worker; empty: the manager's, by the Secret."""
+    allow: tuple[str, ...] = ()
+    origin: str = ""
+
+
+async def remove(where: Where, name: str, how: Removal) -> None:
+    """Its mirrors go, then its Secret and, if wanted, what was created there.
+
+    Raises:
+        Failure: mirrors are left there.
+        ClusterError: something is in the way; the Secret stays.
+    """
+    opted_in = allowed(how.allow)
     async with contextlib.AsyncExitStack() as stack:
         home = await stack.enter_async_context(clusters.home(where))
-        worker = await stack.enter_async_context(clusters.worker(where, worker_context)) if worker_context else None
-        secret = await draining.check_removable(home, name, is_forced=is_forced)
+        context = how.worker_context
+        worker = await stack.enter_async_context(clusters.worker(where, context)) if context else None
+        secret = await draining.check_removable(home, name, is_forced=how.is_forced)
         with progress(f"removing worker {name}"):
+            # First: what fails here can be repeated as long as the Secret is there.
             if worker is not None:
-                # First: what fails here can be repeated as long as the Secret is there.
-                _say(await finished_mirrors.delete_finished(home, worker, name, origin=origin))
+                left_behind = _say(name, await finished_mirrors.delete_finished(home, worker, name, origin=how.origin))
+            else:
+                left_behind = await _delete_mirrors(home, secret, opted_in, how.origin)
+            if left_behind and not how.is_forced:
+                raise ClusterError(f"{left_behind}; it stays registered: rerun, or with --force they stay there")
             await draining.remove(home, secret)
             click.echo(f"✓ worker {name} is unregistered")
             if worker is not None:
                 await draining.clean_up(home, worker, where.namespace, lambda step: click.echo(f"✓ {clean(step)}"))
+    if left_behind:
+        raise Failure(left_behind)
 
 
-async def _delete_finished(home: ManagementCluster, name: str, allow: dict[str, bool], origin: str) -> None:
-    """Those of a drained worker, with the account that the manager has there.
+async def _delete_mirrors(home: ManagementCluster, secret: Object, allow: dict[str, bool], origin: str) -> str:
+    """Delete the mirrors of a drained worker, with the account that the manager has there.
 
-    A worker that is lost can be drained, too: what is left there is said, and is no failure.
+    Returns:
+        What is left there, in words; empty if nothing is. Of a worker that cannot be asked, that is what may be there.
     """
+    name = secret.metadata.name
     try:
-        secret = await home.worker_secret(name)
         async with finished_mirrors.registered_site(secret, allow) as worker:
-            with progress(f"deleting finished mirrors on worker {name}"):
-                outcome = await finished_mirrors.delete_finished(home, worker, name, origin=origin)
+            outcome = await finished_mirrors.delete_finished(home, worker, name, origin=origin)
     except ClusterError as trouble:
-        click.echo(f"! finished mirrors were not deleted: {clean(str(trouble), longest=1000)}", err=True)
-        return
-    _say(outcome)
+        text = f"mirrors on worker {name} were not deleted: {clean(str(trouble), longest=1000)}"
+        if not (ended := await finished_mirrors.ended_on(home, name)):
+            click.echo(f"! {text}", err=True)
+            return ""
+        return f"{text}; there may be those of {_some(ended)}"
+    return _say(name, outcome)
 
 
-def _say(outcome: Outcome) -> None:
+def _say(name: str, outcome: Outcome) -> str:
+    """Say what was deleted and, one by one, what was not; returns the latter in words."""
     if outcome.deleted:
         click.echo(f"✓ {_mirrors(outcome.deleted)} deleted")
-    for reason, count in sorted(outcome.kept.items()):
-        click.echo(f"! {_mirrors(count)} kept: {clean(reason)}", err=True)
+    for kept in outcome.kept[:MOST_LISTED]:
+        click.echo(f"! not deleted: {clean(str(kept), longest=1000)}", err=True)
+    if not outcome.kept:
+        return ""
+    return f"{_mirrors(len(outcome.kept))} left on worker {name}: {_some([kept.mirror for kept in outcome.kept])}"
 
 
 def _mirrors(count: int) -> str:
-    return f"{count} finished mirror{'' if count == 1 else 's'}"
+    return f"{count} mirror{'' if count == 1 else 's'}"
+
+
+def _some(named: Sequence[str]) -> str:
+    return clean(", ".join(named[:MOST_NAMED]) + (", …" if len(named) > MOST_NAMED else ""), longest=1000)
 
 
 @contextlib.contextmanager

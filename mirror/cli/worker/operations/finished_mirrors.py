@@ -1,25 +1,28 @@
-"""Finished mirrors of a worker that is drained or removed: deleted, where nothing is lost by it and they are ours (D8).
+"""What is left on a worker that is drained or removed: mirrors deleted where nothing is lost by it and they are ours.
 
-A mirror is deleted only if all of this is so: its source exists on the management cluster, is
-recorded on this worker, and has its terminal status stored; the mirror is in the namespace that belongs to the
-source's, has its name, both our labels (this management cluster's origin, that source's uid), and has ended, too.
-The delete carries the mirror's uid. Everything else stays, and is counted by reason. All kinds of the table are looked
-at, each by its own rules.
+A mirror is deleted if it carries this management cluster's origin and either
+
+- its source exists, is recorded on this worker and has its terminal status stored, the mirror has its name, uid label
+  and namespace, and has ended, too (D8); or
+- its source is gone: a live read says 404 or another uid (D10), and not more than a sweep may are so.
+
+The delete carries the mirror's uid. Everything else of ours stays, and is named with the reason. All kinds of the table
+are looked at, each by its own rules.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from mirror.cli.worker.operations.checking.probing import LOOPBACK, connected
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster, Site
+from mirror.decide.mirror_verdict import is_too_many
 from mirror.kinds import registry
 from mirror.kinds.base import Kind
 from mirror.kube import requests
-from mirror.kube.errors import Conflict, NotFound
+from mirror.kube.errors import Conflict, Forbidden, NotFound
 from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -28,13 +31,24 @@ from mirror.workers.inventory import Entry
 from mirror.workers.spec import BadSecret, read_spec
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A mirror of ours that stays."""
+
+    mirror: str
+    """As text: ``Job team-a/train``."""
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.mirror}: {self.reason}"
+
+
 @dataclass(slots=True)
 class Outcome:
     """What became of the mirrors that were looked at."""
 
     deleted: int = 0
-    kept: Counter[str] = field(default_factory=Counter)
-    """Finished ones that stay, by reason."""
+    kept: list[Kept] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +94,7 @@ async def registered_site(secret: Object, allow: Mapping[str, bool]) -> AsyncIte
 
 
 async def delete_finished(home: ManagementCluster, worker: Site, name: str, *, origin: str) -> Outcome:
-    """Delete the finished mirrors whose terminal status is stored.
+    """Delete the mirrors that have a right to go.
 
     Args:
         home: where the sources are; they are read first, so that no end is taken for stored that is not.
@@ -94,52 +108,136 @@ async def delete_finished(home: ManagementCluster, worker: Site, name: str, *, o
     entry = (await home.inventory()).entry(name)
     await check_recorded(worker, name, entry)
     scope = Scope(name, origin or await home.site.uid(), entry.namespace_prefix)
-    stored = await _stored_ends(home, scope.worker)
-    outcome = Outcome()
-    for kind_name, namespace in sorted({(key.kind, key.namespace) for key in stored}):
-        kind, there = registry.BUILT_IN[kind_name], scope.prefix + namespace
-        async for mirror in worker.each(kind.resource, namespace=there, labels=names.SOURCE_UID):
-            uid = stored.get(SourceKey(kind_name, namespace, mirror.metadata.name))
-            why_kept = _why_kept(kind, mirror, uid, scope)
-            if why_kept is None:
-                outcome.deleted += await _delete(worker, kind, mirror)
-            elif why_kept:
-                outcome.kept[why_kept] += 1
+    sources = await _sources(home)
+    outcome, orphans, seen = Outcome(), list[tuple[Kind, Object]](), 0
+    for kind in registry.BUILT_IN:
+        namespaces = {scope.prefix + source.key.namespace for source in sources.values() if source.worker == name}
+        async for mirror in _mirrors(worker, kind, sorted(namespaces)):
+            seen += 1
+            source = sources.get(mirror.labels.get(names.SOURCE_UID, ""))
+            if source is None and mirror.labels.get(names.ORIGIN) == scope.origin:
+                orphans.append((kind, mirror))
+                continue
+            reason = _why_kept(kind, mirror, source, scope)
+            if reason is not None:
+                outcome.kept += [Kept(_named(kind, mirror), reason)] if reason else []
+            else:
+                await _delete(worker, kind, mirror, outcome)
+    await _delete_orphans(home, worker, scope, orphans, outcome, seen=seen)
     return outcome
 
 
-async def _stored_ends(home: ManagementCluster, worker: str) -> dict[SourceKey, str]:
-    """The uids of sources that ended on this worker, with their terminal status stored."""
+async def ended_on(home: ManagementCluster, worker: str) -> list[str]:
+    """Name the sources that ended on this worker and exist: their mirrors may be there.
+
+    Raises:
+        ClusterError: sources may not be listed.
+    """
+    found = (source for source in (await _sources(home)).values() if source.worker == worker and source.is_finished)
+    return sorted(str(source.key) for source in found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """As much of a source as is needed to judge its mirror."""
+
+    key: SourceKey
+    worker: str
+    is_finished: bool
+
+
+async def _sources(home: ManagementCluster) -> dict[str, _Source]:
+    """All objects of all kinds, by uid."""
     found = {}
     async for kind, source in home.jobs():
         summary, meta = kind.summary(source), source.metadata
-        if summary.placed == worker and summary.is_finished:
-            found[SourceKey(kind.name, meta.namespace, meta.name)] = meta.uid
+        key = SourceKey(kind.name, meta.namespace, meta.name)
+        found[meta.uid] = _Source(key, summary.placed or "", summary.is_finished)
     return found
 
 
-def _why_kept(kind: Kind, mirror: Object, source_uid: str | None, scope: Scope) -> str | None:
-    """Why a mirror stays; None if it goes, empty if it is none of ours to count."""
-    if mirror.labels.get(names.ORIGIN) != scope.origin:
-        is_of_source = source_uid is not None and mirror.labels.get(names.SOURCE_UID) == source_uid
-        return f"label {names.ORIGIN} is not {scope.origin} (see --origin)" if is_of_source else ""
-    if not kind.summary(mirror).is_finished:
+async def _mirrors(worker: Site, kind: Kind, namespaces: Sequence[str]) -> AsyncIterator[Object]:
+    """All that may be mirrors; where that is not allowed, those in the namespaces of sources."""
+    try:
+        found = [one async for one in worker.each(kind.resource, labels=names.SOURCE_UID)]
+    except ClusterError as trouble:
+        if not isinstance(trouble.__cause__, Forbidden):
+            raise
+        found = [
+            one
+            for namespace in namespaces
+            async for one in worker.each(kind.resource, namespace=namespace, labels=names.SOURCE_UID)
+        ]
+    for one in found:
+        yield one
+
+
+def _why_kept(kind: Kind, mirror: Object, source: _Source | None, scope: Scope) -> str | None:
+    """Why a mirror stays; None if it goes, empty if it is none of ours."""
+    meta = mirror.metadata
+    if source is None:
         return ""
-    if source_uid is None or mirror.labels.get(names.SOURCE_UID) != source_uid:
-        return "no source on the management cluster has its terminal status stored"
-    return None
+    is_its = (source.key.kind, scope.prefix + source.key.namespace, source.key.name) == (
+        kind.name,
+        meta.namespace,
+        meta.name,
+    )
+    if mirror.labels.get(names.ORIGIN) != scope.origin:
+        return f"label {names.ORIGIN} is not {scope.origin} (see --origin)" if is_its else ""
+    if not is_its:
+        return f"it is labelled as the mirror of {source.key}, and has not its name and namespace"
+    if source.worker != scope.worker:
+        return f"its source is recorded on worker {source.worker}" if source.worker else "its source is not placed"
+    if not source.is_finished:
+        return "no terminal status is stored on its source"
+    return None if kind.summary(mirror).is_finished else "it has not ended, though its source has"
 
 
-async def _delete(worker: Site, kind: Kind, mirror: Object) -> int:
-    """1 if it was deleted, 0 if it was gone or is another by now."""
+async def _delete_orphans(
+    home: ManagementCluster,
+    worker: Site,
+    scope: Scope,
+    orphans: Sequence[tuple[Kind, Object]],
+    outcome: Outcome,
+    *,
+    seen: int,
+) -> None:
+    """Delete mirrors whose source is gone, as the manager's sweep would, and within its limit (D10)."""
+    if is_too_many(len(orphans), seen):
+        reason = f'its source is gone, as are {len(orphans)} of {seen}: see "A halted sweep" in docs/workers.md'
+        outcome.kept += [Kept(_named(kind, mirror), reason) for kind, mirror in orphans]
+        return
+    for kind, mirror in orphans:
+        meta = mirror.metadata
+        if not meta.namespace.startswith(scope.prefix):
+            outcome.kept.append(Kept(_named(kind, mirror), f"its namespace has not the prefix {scope.prefix}"))
+            continue
+        namespace = meta.namespace.removeprefix(scope.prefix)
+        try:
+            found = await home.site.find(kind.resource, meta.name, namespace=namespace)
+        except ClusterError as trouble:  # not served is not gone (D23)
+            outcome.kept.append(Kept(_named(kind, mirror), str(trouble)))
+            continue
+        if found is None or found.metadata.uid != mirror.labels.get(names.SOURCE_UID):
+            await _delete(worker, kind, mirror, outcome)
+        else:
+            outcome.kept.append(Kept(_named(kind, mirror), "its source was created in the meantime"))
+
+
+async def _delete(worker: Site, kind: Kind, mirror: Object, outcome: Outcome) -> None:
+    """Delete one; one that is gone, or another by now, counts as neither deleted nor kept."""
     meta = mirror.metadata
     wanted = requests.delete(kind.resource, meta.name, namespace=meta.namespace, uid=meta.uid)
     try:
         await worker.send(wanted, kind.resource, name=meta.name, namespace=meta.namespace)
     except NotFound:
-        return 0
+        return
     except ClusterError as trouble:
-        if isinstance(trouble.__cause__, Conflict):
-            return 0
-        raise
-    return 1
+        if not isinstance(trouble.__cause__, Conflict):
+            outcome.kept.append(Kept(_named(kind, mirror), str(trouble)))
+        return
+    outcome.deleted += 1
+
+
+def _named(kind: Kind, mirror: Object) -> str:
+    return f"{kind.name} {mirror.metadata.namespace}/{mirror.metadata.name}"

@@ -54,15 +54,50 @@ def has_failed(findings: Sequence[Finding]) -> bool:
 
 
 def judge_unreachable(server: str, error: KubeError) -> Finding:
-    """No connection: what failed first, and where to look."""
+    """No connection: what failed first, and where to look. Of TLS and credentials nothing is known then."""
     what = describe(error)
-    if "DNS" in what:
-        fix = "check the host name in the kubeconfig, and DNS on this machine"
-    elif "certificate" in what or "TLS" in what:
-        fix = "check that the kubeconfig has this server's address and the CA of its cluster"
-    else:
-        fix = "check that the API server runs, and that no firewall is between it and this machine"
-    return fail("connection", f"{server}: {what}", fix)
+    return fail("connection", f"{server}: {what}", _first_fix(_OF_CONNECTION, what))
+
+
+def judge_tls(worker: str, error: KubeError) -> Finding:
+    """A connection, and no TLS: whose certificate it is, or whether there is one."""
+    what = describe(error)
+    return fail("TLS", what, _first_fix(_OF_TLS, what).format(worker=worker))
+
+
+_OF_CONNECTION = (
+    ("proxy", "check the proxy of the kubeconfig"),
+    ("DNS", "check the host name in the kubeconfig, and DNS on this machine"),
+    ("refused to connect", "the host name leads to an address that the manager does not use: correct the kubeconfig"),
+    ("connection refused", "nothing listens there: check that the API server runs, and its port in the kubeconfig"),
+    ("timed out", "no response: check that the API server runs, and that no firewall drops packets to it"),
+    ("no route", "check the address in the kubeconfig, and routes and VPN on this machine"),
+    ("network is", "check the network of this machine"),
+    ("", "check that the API server runs, and that no firewall is between it and this machine"),
+)
+_AGAIN = "mirror worker add {worker} --context CONTEXT writes the current one"
+_OF_TLS = (
+    ("does not speak TLS", "this port is not an API server's: check the address in the kubeconfig"),
+    ("not yet valid", "compare the clocks of this machine and of the server: one of them is wrong"),
+    ("has expired", "renew the API server's certificate (kubeadm certs renew)"),
+    ("unknown authority", f"the kubeconfig has the CA of another cluster, or the CA was replaced: {_AGAIN}"),
+    (
+        "not valid for",
+        f"the kubeconfig has an address that is not in the certificate: {_AGAIN}, or set tls-server-name",
+    ),
+    ("", "check that the kubeconfig has this server's address and the CA of its cluster"),
+)
+"""What a text says, and what to do then; the first that fits."""
+
+
+def _first_fix(table: Sequence[tuple[str, str]], what: str) -> str:
+    return next(fix for part, fix in table if part in what)
+
+
+def judge_other_server(server: str, what: str) -> Finding:
+    """Something else than Kubernetes answers there."""
+    fix = "another program listens there, or a proxy in between: check the server's address in the kubeconfig"
+    return fail("connection", f"{server} is not a Kubernetes API server: {what}", fix)
 
 
 def judge_clock(ahead_seconds: float | None) -> Finding:

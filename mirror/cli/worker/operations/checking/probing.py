@@ -36,7 +36,7 @@ from mirror.kube.permissions import Permission
 from mirror.kube.resources import ACCESS_REVIEWS
 from mirror.workers.connection import State
 from mirror.workers.inventory import IdentityRejected, WorkerInventory
-from mirror.workers.probes import OLDEST_MINOR, Unsupported, check_version, cluster_uid
+from mirror.workers.probes import OLDEST_MINOR, NotKubernetes, Unsupported, check_version, cluster_uid
 from mirror.workers.spec import BadSecret, WorkerSpec, read_spec
 from mirror.workers.tokens import Token, read_token
 
@@ -117,7 +117,10 @@ async def _examine_live(
         has_token = bool(kubeconfig.user.token)
         return judging.judge_token(spec.name, token, has_token=has_token, has_right=has_right, now=now)
 
-    findings = [*await _look_at_certificate(endpoint, now), *_judge_client_certificate(spec.name, kubeconfig, now)]
+    findings = [
+        *await _look_at_certificate(spec.name, endpoint, now),
+        *_judge_client_certificate(spec.name, kubeconfig, now),
+    ]
     if findings[0].verdict == "fail":
         # Only what has expired by itself may be the cause; the rest could not be asked for.
         return [findings[0], *(one for one in findings[1:] if one.verdict == "fail")]
@@ -125,11 +128,15 @@ async def _examine_live(
         version = await check_version(client, OLDEST_MINOR)
         findings.append(ok("version", f"Kubernetes {version}"))
         findings.append(_judge_identity(spec, await cluster_uid(client), context))
+    except NotKubernetes as error:
+        return [*findings, judging.judge_other_server(endpoint.server, str(error))]
     except Unsupported as error:
         return [*findings, fail("version", str(error), "upgrade the worker's control plane")]
     except Unauthorized as error:
         credentials = [one for one in (judged_token(has_right=False),) if one.verdict == "fail"]
-        return [*findings, _judge_connection(spec.name, endpoint.server, error), *credentials]
+        # A clock that is wrong makes a good token look expired, or not valid yet.
+        clock = [one for one in (judging.judge_clock(client.clock_offset_seconds),) if one.verdict != "ok"]
+        return [*findings, _judge_connection(spec.name, endpoint.server, error), *credentials, *clock]
     except KubeError as error:
         return [*findings, _judge_connection(spec.name, endpoint.server, error)]
     findings.append(judging.judge_clock(client.clock_offset_seconds))
@@ -159,13 +166,12 @@ def _judge_annotations(spec: WorkerSpec) -> Finding:
     return ok("secret", "well-formed")
 
 
-async def _look_at_certificate(endpoint: Endpoint, now: datetime) -> list[Finding]:
+async def _look_at_certificate(name: str, endpoint: Endpoint, now: datetime) -> list[Finding]:
     """How far one gets without a request; the first that fails alone."""
     try:
         ends = await certificate_end(endpoint, deadline_seconds=DEADLINE_SECONDS)
     except NoTls as error:
-        fix = "check that the kubeconfig has this server's address and the CA of its cluster"
-        return [fail("TLS", describe(error), fix)]
+        return [judging.judge_tls(name, error)]
     except KubeError as error:
         return [judging.judge_unreachable(endpoint.server, error)]
     if endpoint.tls is None or endpoint.proxy is not None:
@@ -191,7 +197,7 @@ def _judge_connection(name: str, server: str, error: KubeError) -> Finding:
         case ApiError():
             return fail("connection", f"{server} answered {describe(error)}", "see the log of its API server")
         case BadAnswer():
-            return fail("connection", f"{server}: {describe(error)}", "check the server's address in the kubeconfig")
+            return judging.judge_other_server(server, describe(error))
     return judging.judge_unreachable(server, error)
 
 
