@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -35,8 +36,12 @@ class Operator:
     managed_by: str
 
     async def mirror(self, *arguments: str) -> Said:
-        """Run ``mirror worker …``."""
-        process = await asyncio.create_subprocess_exec(
+        """Run ``mirror worker …`` to its end."""
+        return await said_by(await self.start(*arguments))
+
+    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
+        """Begin ``mirror worker …``."""
+        return await asyncio.create_subprocess_exec(
             MIRROR,
             "worker",
             *arguments,
@@ -44,8 +49,9 @@ class Operator:
             f"--namespace={self.namespace}",
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            # Tests may run in the background of a shell, where it is ignored; a person's terminal does not ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
-        return await said_by(process)
 
     async def add(self, name: str, *more: str, context: str = "east") -> Said:
         return await self.mirror(
@@ -108,6 +114,7 @@ async def test_a_worker_from_the_first_command_to_the_last(
     operator: Operator, manager: ManagerProcess, scene: Scene, planes: dict[str, Cluster]
 ) -> None:
     """add → check → list → a Job runs there → cordon → drain → remove, with the rights that add gave and no others."""
+    origin = ("--origin", manager.origin)
     added = await operator.add("east", "--labels", "region=eu", "--capacity", "20", "--logs")
     assert added.code == 0, added
     assert "✓ serviceaccount" in added.output
@@ -151,19 +158,77 @@ async def test_a_worker_from_the_first_command_to_the_last(
     assert early.code == 1
     assert f"{scene.namespace}/second" in early.errors
     async with asyncio.TaskGroup() as scope:
-        draining = scope.create_task(operator.mirror("drain", "east"), name="drain")
+        draining = scope.create_task(operator.mirror("drain", "east", *origin), name="drain")
         await asyncio.sleep(3)  # nothing announces that it goes on waiting
         assert not draining.done()
         await scene.delete("second")
     assert draining.result().code == 0, draining.result()
 
-    removed = await operator.mirror("remove", "east", "--clean-up", "--worker-context", "east")
+    removed = await operator.mirror("remove", "east", "--clean-up", "--worker-context", "east", *origin)
     assert removed.code == 0, removed
+    assert await scene.mirrors("first") == {}
     async with Client(planes["east"].kubeconfig) as client:
         for collection in ("clusterroles", "clusterrolebindings", "roles", "rolebindings"):
             left = (await client.get(f"{RBAC}/{collection}"))["items"]
             assert not [one for one in left if one["metadata"]["name"].startswith("jobmirror")]
     assert json.loads((await operator.mirror("list", "-o", "json")).output)["items"] == []
+
+
+async def test_a_worker_leaves_no_mirrors_behind_or_says_which(
+    operator: Operator, manager: ManagerProcess, scene: Scene, planes: dict[str, Cluster]
+) -> None:
+    """Without the permission to delete: each mirror is named, and nothing is unregistered; with it they all go."""
+    assert (await operator.add("east")).code == 0
+    manager.expect_complaints("east")
+    await scene.create(job("done", manager.managed_by))
+    await scene.source_until("done", is_complete)
+    role = f"{RBAC}/clusterroles/jobmirror-worker-{manager.namespace}"
+    async with Client(planes["east"].kubeconfig) as client:
+        rules = (await client.get(role))["rules"]
+        without = [{**rule, "verbs": [verb for verb in rule["verbs"] if verb != "delete"]} for rule in rules]
+        await client.merge(role, {"rules": without})
+        await operator.check_until("missing: delete jobs")
+
+        drained = await operator.mirror("drain", "east", "--origin", manager.origin)
+        assert drained.code == 1
+        assert (
+            f"! not deleted: Job {scene.namespace}/done: missing permission: delete jobs.batch done" in drained.errors
+        )
+        assert f"1 mirror left on worker east: Job {scene.namespace}/done" in drained.errors
+        removed = await operator.mirror("remove", "east", "--origin", manager.origin)
+        assert (removed.code, "it stays registered" in removed.errors) == (1, True)
+        assert list(await scene.mirrors("done")) == ["east"]
+
+        await client.merge(role, {"rules": rules})
+        await operator.check_until("all required permissions granted")
+    removed = await operator.mirror("remove", "east", "--origin", manager.origin)
+    assert (removed.code, removed.output) == (0, "✓ 1 mirror deleted\n✓ worker east is unregistered\n"), removed
+    assert await scene.mirrors("done") == {}
+    again = await operator.add("east", "--no-check")
+    assert again.code == 0, again
+    assert (await operator.mirror("remove", "east", "--clean-up", "--worker-context", "east")).code == 0
+
+
+async def test_workers_are_watched_until_ctrl_c(operator: Operator, manager: ManagerProcess) -> None:
+    """One line for each that there is, then one for each change."""
+    assert (await operator.add("east", "--no-check")).code == 0
+    watching = await operator.start("list", "-w", "-o", "json")
+    try:
+        assert watching.stdout is not None
+        async with asyncio.timeout(120):
+            row = json.loads(await watching.stdout.readline())
+            assert (row["name"], row["cordoned"]) == ("east", False)
+            assert (await operator.mirror("cordon", "east")).code == 0
+            while not row["cordoned"]:
+                row = json.loads(await watching.stdout.readline())
+            watching.send_signal(signal.SIGINT)
+            _, errors = await watching.communicate()
+        assert (watching.returncode, errors.decode()) == (130, "")
+    finally:
+        if watching.returncode is None:
+            watching.kill()
+            await watching.wait()
+    assert (await operator.mirror("remove", "east", "--clean-up", "--worker-context", "east")).code == 0
 
 
 async def test_chosen_namespaces_get_roles_and_nothing_else(

@@ -120,6 +120,23 @@ async def test_drain_leaves_what_has_not_ended_on_either_side(
     assert "Job default/ended-here: it has not ended, though its source has" in capsys.readouterr().err
 
 
+async def test_a_recorded_mirror_is_its_sources_whatever_its_labels_say(clusters: Clusters) -> None:
+    """D1: a label that somebody changed makes no orphan of it, and no mirror of a copy."""
+    await registered(clusters)
+    await stored(clusters, "done")
+    await mirror(clusters, "done", source="0b0b0b0b-0000-0000-0000-000000000000")
+    uid = await uid_of(clusters.east.api, f"{JOBS}/done")
+    placed = {"type": names.PLACED, "status": "True", "message": "east", "reason": "Placed"}
+    await finish(
+        clusters.management.api,
+        "done",
+        placed,
+        {"type": names.MIRRORED, "status": "True", "message": uid, "reason": "Mirrored"},
+    )
+    await drain.drain(clusters.where, "east", timeout_seconds=20)
+    assert await left_on(clusters) == set()
+
+
 async def test_more_orphans_than_a_sweep_may_delete_stay(
     clusters: Clusters, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,15 +1,18 @@
 """Rows of workers: from Secrets, the manager's record, and the Jobs that are recorded there."""
 
 import base64
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from mirror.cli.user.printing import table
+from mirror.cli.worker.listing import columns
 from mirror.cli.worker.operations.overview import Tally, rows
 from mirror.kinds.registry import JOB
 from mirror.kube.objects import Object, decode_object
 from mirror.model import names
-from mirror.workers.inventory import Entry, WorkerInventory
+from mirror.workers.inventory import MOST_LABEL_BYTES, Declared, Entry, WorkerInventory, kept_labels
 
 
 def secret(name: str = "east", kubeconfig: bytes = b"kubeconfig", **annotations: str) -> Object:
@@ -96,3 +99,25 @@ def test_what_a_worker_says_is_shown_and_does_nothing() -> None:
 
     assert row.reason.isprintable()
     assert "data.kubeconfig: is missing" in row.reason
+
+
+def test_the_labels_of_a_declared_worker_are_those_that_the_manager_recorded() -> None:
+    """Its Secret or ClusterProfile is somewhere else, where the operator may not read: what is left out is said."""
+    labels = {
+        "region": "eu",
+        "name": "prod",
+        "long": "x" * 63,
+        **{f"label-{number:02}": "y" * 40 for number in range(20)},
+    }
+    kept, left_out = kept_labels(labels.items())
+    entry = Entry(state="Connected", declared=Declared(by="Secret clusters/prod", labels=kept, more_labels=left_out))
+    record = msgspec.json.decode(msgspec.json.encode(entry), type=Entry)
+    [row] = rows([], WorkerInventory({"prod": record}), Tally())
+
+    assert row.labels == kept
+    assert 0 < len(kept) < len(labels)
+    assert len(kept) + row.more_labels == len(labels)
+    assert sum(len(key) + len(value) for key, value in kept.items()) <= MOST_LABEL_BYTES
+    text = table(columns(datetime(2026, 3, 1, tzinfo=UTC)), [row], wide=True)[1]
+    assert f"… ({left_out} more)" in text
+    assert kept_labels((("region", "eu"), ("name", "prod"))) == ({"name": "prod", "region": "eu"}, 0)

@@ -42,6 +42,7 @@ PROVED: dict[str, str] = {
         "tests/cli/test_user_commands.py::test_place_explains_every_filter_and_score"
     ),
     "mirror place --dry-run -f FILE": ("tests/cli/test_user_commands.py::test_place_explains_every_filter_and_score"),
+    "mirror worker list -w": "tests/cli/test_output_shape.py::test_workers_are_watched_until_it_is_interrupted",
     "mirror --version": "tests/cli/test_cli_commands.py::test_version_is_printed",
     "pipx install jobmirror": "tests/deploy/test_distribution.py::test_the_wheel_is_installed_with_all_of_its_commands",
     "mirror worker set east --capacity 20 --labels region=eu,gpu-": (

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
+from mirror.cli.user.terminal import wants_colors
+
 SHOWN_AFTER_SECONDS = 1.0
 INTERRUPTED = 130
 """As a shell says it of what SIGINT ended."""
@@ -57,7 +59,7 @@ def progress(text: str) -> Iterator[None]:
         def show() -> None:
             from rich.console import Console
 
-            stack.enter_context(Console(stderr=True).status(text))
+            stack.enter_context(Console(stderr=True, no_color=not wants_colors(is_terminal=True)).status(text))
 
         timer = asyncio.get_running_loop().call_later(SHOWN_AFTER_SECONDS, show)
         stack.callback(timer.cancel)

@@ -77,10 +77,11 @@ def display(*, abridged: bool = True) -> Display:
     """
     is_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size((0, 0)).columns if is_terminal and abridged else 0
-    return Display(width or None, _wants_colors(is_terminal=is_terminal))
+    return Display(width or None, wants_colors(is_terminal=is_terminal))
 
 
-def _wants_colors(*, is_terminal: bool) -> bool:
+def wants_colors(*, is_terminal: bool) -> bool:
+    """Whether there are to be colours: as ``--color`` says, else on a terminal that can, unless NO_COLOR is set."""
     context = click.get_current_context(silent=True)
     if context is not None and context.color is not None:
         return context.color

@@ -11,6 +11,7 @@ import click
 
 from mirror.cli.user.failures import Failure
 from mirror.cli.user.running import progress
+from mirror.cli.user.terminal import wants_colors
 from mirror.cli.worker import clusters
 from mirror.cli.worker.arguments import allowed
 from mirror.cli.worker.clusters import Where
@@ -146,7 +147,9 @@ def _told(name: str) -> Iterator[Progress]:
     if sys.stderr.isatty():
         from rich.console import Console
 
-        with Console(stderr=True).status(f"draining worker {name}") as status:
+        with Console(stderr=True, no_color=not wants_colors(is_terminal=True)).status(
+            f"draining worker {name}"
+        ) as status:
             yield lambda counted: status.update(f"draining worker {name}: {_left(counted, name)}")
         return
     before: int | None = None

@@ -109,12 +109,14 @@ async def delete_finished(home: ManagementCluster, worker: Site, name: str, *, o
     await check_recorded(worker, name, entry)
     scope = Scope(name, origin or await home.site.uid(), entry.namespace_prefix)
     sources = await _sources(home)
+    recorded = {source.mirror_uid: source for source in sources.values() if source.mirror_uid}
     outcome, orphans, seen = Outcome(), list[tuple[Kind, Object]](), 0
     for kind in registry.BUILT_IN:
         namespaces = {scope.prefix + source.key.namespace for source in sources.values() if source.worker == name}
         async for mirror in _mirrors(worker, kind, sorted(namespaces)):
             seen += 1
-            source = sources.get(mirror.labels.get(names.SOURCE_UID, ""))
+            # Which source has recorded it counts more than its labels, which others can change (D1).
+            source = recorded.get(mirror.metadata.uid) or sources.get(mirror.labels.get(names.SOURCE_UID, ""))
             if source is None and mirror.labels.get(names.ORIGIN) == scope.origin:
                 orphans.append((kind, mirror))
                 continue
@@ -144,6 +146,8 @@ class _Source:
     key: SourceKey
     worker: str
     is_finished: bool
+    mirror_uid: str
+    """As it has recorded it; empty: it has not."""
 
 
 async def _sources(home: ManagementCluster) -> dict[str, _Source]:
@@ -152,7 +156,7 @@ async def _sources(home: ManagementCluster) -> dict[str, _Source]:
     async for kind, source in home.jobs():
         summary, meta = kind.summary(source), source.metadata
         key = SourceKey(kind.name, meta.namespace, meta.name)
-        found[meta.uid] = _Source(key, summary.placed or "", summary.is_finished)
+        found[meta.uid] = _Source(key, summary.placed or "", summary.is_finished, summary.mirror_uid or "")
     return found
 
 
@@ -186,6 +190,8 @@ def _why_kept(kind: Kind, mirror: Object, source: _Source | None, scope: Scope) 
         return f"label {names.ORIGIN} is not {scope.origin} (see --origin)" if is_its else ""
     if not is_its:
         return f"it is labelled as the mirror of {source.key}, and has not its name and namespace"
+    if source.mirror_uid not in ("", meta.uid):
+        return f"{source.key} has recorded another mirror"
     if source.worker != scope.worker:
         return f"its source is recorded on worker {source.worker}" if source.worker else "its source is not placed"
     if not source.is_finished:
@@ -215,7 +221,7 @@ async def _delete_orphans(
         namespace = meta.namespace.removeprefix(scope.prefix)
         try:
             found = await home.site.find(kind.resource, meta.name, namespace=namespace)
-        except ClusterError as trouble:  # not served is not gone (D23)
+        except ClusterError as trouble:  # what is not served is not gone
             outcome.kept.append(Kept(_named(kind, mirror), str(trouble)))
             continue
         if found is None or found.metadata.uid != mirror.labels.get(names.SOURCE_UID):
