@@ -150,6 +150,12 @@ async def test_a_user_finds_and_understands_their_jobs(
     [waiting] = json.loads(await ann.mirror("explain", "waits", "-o", "json"))["items"]
     assert set(waiting["obstacles"]) == {"east", "west"}
 
+    told = (await ann.mirror("explain", "train", "--color", "always")).splitlines()
+    assert told[0].split() == ["Name:", "train"]
+    assert any(line.startswith("State:") and line.endswith("\x1b[36mRunning\x1b[0m") for line in told)
+    assert any(line.startswith("Worker:") and line.endswith("east") for line in told)
+    assert "Timeline:" in told
+
     pods = json.loads(await ann.mirror("pods", "train", "-o", "json"))["items"]
     assert [pod["index"] for pod in pods] == ["0", "1"]
     there = {pod["metadata"]["name"] for pod in await scene.pods("east", "train")}

@@ -1,4 +1,4 @@
-"""Text as ``kubectl describe`` has it: aligned fields, then sections. Pure; used by ``explain``."""
+"""Text as ``kubectl describe`` has it: aligned fields, then sections. Pure."""
 
 from __future__ import annotations
 

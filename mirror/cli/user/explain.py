@@ -128,7 +128,8 @@ async def _told(
 def lines_of(story: Story, now: datetime, on: Display = PLAIN) -> Iterator[str]:
     """The story as ``kubectl describe`` would have it; every line is cleaned."""
     view, error = story.job, last_error(story.timeline)
-    why = "Reason" if view.is_finished else "Waiting because" if not view.worker else "Because"
+    reason = view.because if view.is_finished else view.reason
+    message = "Waiting because" if not view.worker else "Message"
     done = "" if view.completions is None else f"{view.succeeded}/{view.completions}"
     lag = "" if view.lag_seconds is None else f"{view.lag_seconds:.1f}s"
     yield from fields_of(
@@ -139,7 +140,8 @@ def lines_of(story: Story, now: datetime, on: Display = PLAIN) -> Iterator[str]:
             ("UID", view.uid),
             ("State", view.state),
             ("Worker", view.worker or NONE),
-            (why, view.because),
+            ("Reason", reason),
+            (message, "" if view.is_finished else view.because),
             ("Created", _when(view.created, now)),
             ("Started", _when(view.started, now)),
             ("Finished", _when(view.finished, now)),

@@ -1,4 +1,4 @@
-"""How wide the columns of a table are where the table would be wider than the terminal. Pure; used by ``printing``.
+"""How wide the columns of a table are where the table would be wider than the terminal.
 
 Long texts are cut first, down to what can still be read; then the columns that matter least are left out; only then is
 everything that may be cut made as narrow as it may be.
