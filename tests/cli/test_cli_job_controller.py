@@ -61,7 +61,7 @@ def test_a_kubeconfig_that_leads_nowhere_ends_with_one(tmp_path: Path) -> None:
     result = invoke(f"--kubeconfig={tmp_path / 'none'}", "--listen=127.0.0.1:0")
 
     assert result.exit_code == 1
-    assert "mirror: kubeconfig: " in result.stderr
+    assert result.stderr == f"Error: --kubeconfig {tmp_path / 'none'}: no such file\n"
 
 
 def test_outside_a_cluster_a_kubeconfig_is_needed() -> None:

@@ -118,9 +118,9 @@ async def test_a_server_without_tls_fails_at_tls(worker: Clusters) -> None:
 
 
 @asynccontextmanager
-async def another_program(status: int, text: str) -> AsyncIterator[int]:
+async def another_program(status: int, text: str, **headers: str) -> AsyncIterator[int]:
     async def greet(_: web.Request) -> web.Response:
-        return web.Response(text=text, status=status, content_type="text/html")
+        return web.Response(text=text, status=status, content_type="text/html", headers=headers)
 
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", greet)
@@ -143,6 +143,18 @@ async def test_a_server_that_is_no_kubernetes_is_called_so(worker: Clusters, sta
     assert [*FINE, "TLS", "connection", "manager"] == [what for what, _, _ in found]
     assert found[3][1] == "fail"
     assert f"http://127.0.0.1:{port} is not a Kubernetes API server: " in found[3][2]
+
+
+async def test_credentials_that_are_rejected_by_a_wrong_clock_point_to_it(worker: Clusters) -> None:
+    """A token that is good here may have expired there, or not be valid yet."""
+    async with another_program(401, "", Date="Sun, 01 Jan 2040 00:00:00 GMT") as port:
+        await leads_to(worker, f"http://127.0.0.1:{port}")
+        found = await told(worker, "http")
+
+    assert [*FINE, "TLS", "connection", "clock", "manager"] == [what for what, _, _ in found]
+    assert found[3][2] == "credentials rejected (401 Unauthorized)"
+    assert found[4][1] == "warn"
+    assert "ahead of this machine's" in found[4][2]
 
 
 async def test_the_command_fails_naming_the_worker(worker: Clusters, capsys: pytest.CaptureFixture[str]) -> None:
