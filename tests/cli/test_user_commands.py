@@ -397,7 +397,8 @@ def test_a_token_is_sent_to_nobody_without_the_right_certificate(planes: UserFle
     ca = planes.folder / "other.pem"
     ca.write_bytes(base64.b64decode(other["certificate-authority-data"]))
 
-    assert "is not an https:// URL: the token is not sent" in refused(planes, "pods", "done", "--server", "http://x")
+    text = refused(planes, "pods", "done", "--server", "http://x", code=2)
+    assert "is not an https:// URL: the token is not sent" in text
     text = refused(planes, "pods", "done", "--server", planes.url, "--server-ca", str(ca))
     assert "the manager is unreachable" in text
     assert "certificate signed by unknown authority" in text

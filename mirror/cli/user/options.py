@@ -68,7 +68,7 @@ def checked_namespace(context: click.Context, param: click.Parameter, value: str
 def checked_url(context: click.Context, param: click.Parameter, value: str) -> str:
     """An https URL, or nothing; raises BadParameter."""
     if value and not (value.startswith("https://") and len(value) > len("https://")):
-        raise click.BadParameter(f"{value!r} is not an https:// URL")
+        raise click.BadParameter(f"{value!r} is not an https:// URL: the token is not sent")
     return value
 
 
