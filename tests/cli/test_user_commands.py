@@ -475,8 +475,10 @@ def test_diff_warns_before_a_job_is_created(planes: UserFleet, tmp_path: Path, s
 def test_diff_reads_stdin_and_says_where_it_is_wrong(planes: UserFleet) -> None:
     """As kubectl does with ``-f -``."""
     assert "REQUIRED ON WORKER" in mirror(planes, "diff", "-f", "-", text=MANIFEST).stdout
-    assert mirror(planes, "diff", "-f", "-", text="a: b: c").stderr == "Error: -f -: not YAML (line 1)\n"
-    assert mirror(planes, "diff", "-f", "-", text="kind: Pod").stderr == "Error: -: contains no Job\n"
+    assert mirror(planes, "diff", "-f", "-", text="a: b: c").stderr == "Error: -f stdin: not YAML (line 1)\n"
+    assert (
+        mirror(planes, "diff", "-f", "-", text="kind: Pod").stderr == "Error: -f stdin: contains no Job, but kind Pod\n"
+    )
 
 
 def test_place_explains_every_filter_and_score(planes: UserFleet, tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def drafts_of(text: str, file: str) -> list[Draft]:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" (line {mark.line + 1})" if mark is not None else ""
-        raise Failure(f"-f {file}: not YAML{line}") from None
+        raise Failure(f"-f {'stdin' if file == '-' else file}: not YAML{line}") from None
     found = [draft for document in documents for draft in _drafts_in(views.mapping(document))]
     if not found:
         wanted = " or ".join(kind.name for kind in kinds())
