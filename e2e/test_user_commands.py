@@ -172,7 +172,7 @@ async def test_explain_says_what_is_wrong_with_pods_that_the_manager_does_not_wa
     namespace, enforce = f"/api/v1/namespaces/{scene.namespace}", "pod-security.kubernetes.io/enforce"
 
     async def problems() -> list[tuple[str, str]]:
-        story = json.loads(await ann.mirror("explain", "train", "-o", "json"))
+        [story] = json.loads(await ann.mirror("explain", "train", "-o", "json"))["items"]
         return [(one["reason"], one["message"]) for one in story["pods"]]
 
     async with east.client() as client:
@@ -270,7 +270,7 @@ async def test_users_with_client_certificates_need_no_token(
 
     for one in (admin, carol):
         assert (await one.mirror("pods", "train", "-o", "name")).startswith("pod/train-")
-        assert json.loads(await one.mirror("explain", "train", "-o", "json"))["notes"] == []
+        assert json.loads(await one.mirror("explain", "train", "-o", "json"))["items"][0]["notes"] == []
         await until(partial(one.mirror, "events", "train"), lambda text: "SuccessfulCreate" in text)
         assert "spec.managedBy" in await one.mirror("diff", "train")
         # No kubelet serves logs here: that is the worker's word, so the manager has let them that far.

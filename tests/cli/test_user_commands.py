@@ -210,7 +210,7 @@ def test_explain_says_what_is_wrong_with_the_pods(planes: UserFleet) -> None:
     planes.wait("breaks", has("Failed"))
 
     def found(name: str) -> list[tuple[str, str]]:
-        story = json.loads(told(planes, "explain", name, "-o", "json"))
+        [story] = json.loads(told(planes, "explain", name, "-o", "json"))["items"]
         assert story["notes"] == []
         return [(one["reason"], one["message"]) for one in story["pods"]]
 
@@ -218,7 +218,7 @@ def test_explain_says_what_is_wrong_with_the_pods(planes: UserFleet) -> None:
     assert found("breaks") == [("PodsFailing", "container main: exit code 3")]
     assert found("done") == found("waits") == found("runs") == []
     assert "POD " in told(planes, "explain", "stuck")
-    story = json.loads(told(planes, "explain", "stuck", "-o", "json", user="bob"))
+    [story] = json.loads(told(planes, "explain", "stuck", "-o", "json", user="bob"))["items"]
     assert story["pods"] == []
     (note,) = [note for note in story["notes"] if "pods are not included" in note]
     assert "user bob cannot list pods in namespace team-a" in note
@@ -420,7 +420,8 @@ def test_no_manager_is_no_puzzle(planes: UserFleet) -> None:
     missing = refused(planes, "logs", "done", "--manager-namespace", "default", user="admin")
     assert "access is not enabled: ConfigMap jobmirror-access in namespace default not found" in missing
     for name, notes in ("runs", 1), ("done", 0), ("waits", 0):
-        story = json.loads(told(planes, "explain", name, "-o", "json", "--manager-namespace", "default", user="admin"))
+        typed = ("explain", name, "-o", "json", "--manager-namespace", "default")
+        [story] = json.loads(told(planes, *typed, user="admin"))["items"]
         assert [note[:42] for note in story["notes"]] == ["pods are not included: access is not enabl"] * notes
     assert "--server URL" in text
     assert "--worker-context" in text
