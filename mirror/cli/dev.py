@@ -57,7 +57,7 @@ def dev(workers: int, pods: Pods, folder: Path | None, page: bool) -> None:
 
 async def _serve(workers: int, pods: Pods, folder: Path, stop: asyncio.Event, *, keeps_data: bool, page: bool) -> None:
     # Not at the top: these take half a second, which `mirror --help` need not cost.
-    from mirror.cli.embedded import logs_into, manager
+    from mirror.cli.embedded import logs_into, manager, unless_stopped
     from mirror.planes.fleet import fleet, worker_names
     from mirror.planes.shape import Shape
     from mirror.telemetry.metrics import Metrics
@@ -69,6 +69,7 @@ async def _serve(workers: int, pods: Pods, folder: Path, stop: asyncio.Event, *,
             clusters as made,
             manager(made.settings(page=page), workers, metrics=Metrics(), stop=stop, on_page=ports.append),
         ):
+            await unless_stopped(made.wait_for_access(), stop)
             if not stop.is_set():
                 click.echo(_greeting(made, *ports))
             await stop.wait()

@@ -6,6 +6,7 @@ folder, and the workers are registered by Secrets, as an operator would do it.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -24,6 +25,8 @@ from mirror.settings.schema import Access, Https, Page, Settings, Workers
 
 MANAGEMENT = "management"
 NAMESPACE = "jobmirror-system"
+_ADDRESS = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{names.ACCESS_CONFIGMAP}"
+_LOOK_SECONDS = 0.02
 _FIRST_NAMES = ("east", "west", "north", "south")
 
 
@@ -38,6 +41,25 @@ class Fleet:
     def kubeconfig(self, name: str = MANAGEMENT) -> Path:
         """The administrator's kubeconfig of one cluster; the management cluster's has contexts of the workers, too."""
         return self.folder / f"{name}.kubeconfig"
+
+    async def wait_for_access(self) -> None:
+        """Until the manager has said where its access is."""
+        while not await self._has_address():  # noqa: ASYNC110 - it may be another process
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def forget_access(self) -> None:
+        """Where it was the last time is not where it will be."""
+        if await self._has_address():
+            await self.management.plane.api.delete(_ADDRESS)
+
+    async def _has_address(self) -> bool:
+        try:
+            await self.management.plane.api.get(_ADDRESS)
+        except StatusError as refused:
+            if refused.reason != "NotFound":
+                raise
+            return False
+        return True
 
     def settings(self, *, page: bool = False) -> Settings:
         """For a manager of this fleet, which serves its users, too; with the page or without it."""
@@ -85,6 +107,7 @@ async def fleet(
         kubeconfigs.write(folder / f"{MANAGEMENT}.kubeconfig", kubeconfigs.merged(*texts))
         made = Fleet(folder, management, found)
         await _register(made)
+        await made.forget_access()
         yield made
 
 

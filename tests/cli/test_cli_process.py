@@ -41,7 +41,9 @@ def process(
 ) -> Iterator[subprocess.Popen[str]]:
     """``mirror run`` with this body as the manager; ends with the block."""
     config = tmp_path / "mirror.yaml"
-    config.write_text("origin: test\n")
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.touch()
+    config.write_text(f"origin: test\nkubeconfig: {kubeconfig}\n")
     indented = "\n".join(f"    {line}" for line in body.strip().splitlines())
     source = HARNESS.format(body=indented, shutdown_seconds=shutdown_seconds, config=str(config), before=before)
     with subprocess.Popen(

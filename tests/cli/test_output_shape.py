@@ -30,6 +30,13 @@ pytestmark = pytest.mark.timeout(300)
 
 _LISTENS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 COMMAND = (sys.executable, "-c", f"{_LISTENS}; from mirror.cli.main import main; main()")
+MANIFEST = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: new, annotations: {jobmirror.io/worker-selector: region=mars}}
+spec:
+  template: {spec: {restartPolicy: Never, containers: [{name: main, image: main}]}}
+"""
 MAPS = {"labels", "obstacles", "object"}
 """Fields whose keys are names of users, or another API's."""
 
@@ -39,6 +46,7 @@ WITH_OUTPUT: dict[str, tuple[tuple[str, ...], str]] = {
     "pods": (("pods", "done", "--worker-context", "WORKER"), "MirrorPodList"),
     "events": (("events", "done", "--worker-context", "WORKER"), "MirrorEventList"),
     "diff": (("diff", "done", "--worker-context", "WORKER"), "ComparisonList"),
+    "place": (("place", "--dry-run", "-f", "MANIFEST"), "PlacementList"),
     "worker list": (("worker", "list"), "WorkerList"),
     "worker check": (("worker", "check", "--allow", "loopback"), "WorkerCheckList"),
     "worker add": (
@@ -78,7 +86,7 @@ def test_every_command_with_an_output_option_is_looked_at() -> None:
 @pytest.mark.parametrize("form", ["json", "yaml"])
 @pytest.mark.parametrize(("arguments", "kind"), WITH_OUTPUT.values(), ids=WITH_OUTPUT)
 def test_everything_for_machines_is_a_list_of_items(
-    planes: UserFleet, arguments: tuple[str, ...], kind: str, form: str
+    planes: UserFleet, arguments: tuple[str, ...], kind: str, form: str, tmp_path: Path
 ) -> None:
     """``apiVersion``, ``kind`` and ``items``; names of fields in camelCase, as in Kubernetes' API."""
     placed = next(
@@ -86,7 +94,9 @@ def test_everything_for_machines_is_a_list_of_items(
         for one in planes.wait("done", has("Complete"))["status"]["conditions"]
         if one["type"] == "jobmirror.io/Placed"
     )
-    typed = [placed if part == "WORKER" else part for part in arguments]
+    manifest = tmp_path / "job.yaml"
+    manifest.write_text(MANIFEST)
+    typed = [{"WORKER": placed, "MANIFEST": str(manifest)}.get(part, part) for part in arguments]
     result = CliRunner().invoke(main, [*typed, "-o", form], env={"KUBECONFIG": planes.kubeconfig("admin")})
 
     assert result.exit_code == 0, result.output + repr(result.exception)

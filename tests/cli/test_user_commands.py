@@ -505,7 +505,7 @@ def test_place_as_json_says_the_same(planes: UserFleet, tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     asked = "jobmirror.io/worker-order: 'west,e*', jobmirror.io/spread-by: name"
     file.write_text(MANIFEST.replace("jobmirror.io/worker-selector: region=mars", asked))
-    found = json.loads(told(planes, "place", "--dry-run", "-f", str(file), "-o", "json"))
+    [found] = json.loads(told(planes, "place", "--dry-run", "-f", str(file), "-o", "json"))["items"]
     assert (found["kind"], found["namespace"], found["name"]) == ("Job", "team-a", "new")
     choice = found["choice"]
     assert (choice["worker"], choice["order"], choice["spreadBy"]) == ("west", ["west", "e*"], "name")

@@ -47,7 +47,7 @@ async def place(where: Where, file: str, form: Format) -> None:
                 namespace = views.text(views.mapping(body.get("metadata")).get("namespace"))
                 found.append(Placed(draft.kind.name, namespace, draft.name, choice))
     if form in ("json", "yaml"):
-        click.echo(printing.document(found[0] if len(found) == 1 else {"items": found}, form))
+        click.echo(printing.listing("Placement", found, form))
         return
     for number, one in enumerate(found):
         printing.say([*([""] if number else []), *lines_of(one)])
