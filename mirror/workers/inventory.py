@@ -110,10 +110,17 @@ class WorkerInventory:
                 del entries[oldest]
         return replace(self, entries=entries)
 
-    def former_prefix(self, uid: str) -> str | None:
-        """The namespace prefix that was in use on a cluster which is no worker any more; None: it never was one."""
-        known = self.entries.get(FORMER + uid)
-        return known.namespace_prefix if known is not None else None
+    def prefix_on(self, worker: str, uid: str) -> str | None:
+        """The namespace prefix in use on a cluster, under whatever name it is, or was, registered; None: it never was.
+
+        Args:
+            worker: its name now.
+            uid: of the cluster; empty before its first contact.
+        """
+        if (prefix := self.prefix_of(worker)) is not None or not uid:
+            return prefix
+        name = self.registered_as(worker, uid) or FORMER + uid
+        return self.entry(name).namespace_prefix if name in self.entries else None
 
     def check_identity(self, worker: str, uid: str, *, management_uid: str, has_prefix: bool) -> None:
         """Whether this worker may be this cluster.

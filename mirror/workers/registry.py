@@ -283,9 +283,7 @@ class Registry:
         # The prefix in use is the recorded one, whatever the Secret says meanwhile; the first contact records it. It
         # stays that of a cluster which gets another name: its mirrors are still there.
         known = self._record.known
-        recorded = known.prefix_of(worker.name)
-        if recorded is None:
-            recorded = known.prefix_of(renamed) if renamed is not None else known.former_prefix(uid)
+        recorded = known.prefix_on(worker.name, uid)
         wanted = worker.spec.namespace_prefix if worker.spec else ""
         prefix = wanted if recorded is None else recorded
         inventory = known.without(FORMER + uid if renamed is None else renamed)
@@ -293,6 +291,7 @@ class Registry:
         inventory.check_identity(worker.name, uid, management_uid=management_uid, has_prefix=bool(prefix))
         worker.uid, self._record.known = uid, inventory
         await self._record_contact(worker, uid, prefix)
+        worker.use_prefix(prefix)
         if renamed is not None:
             self.log.info("worker forgotten", worker=renamed, because=f"its cluster is worker {worker.name} now")
 
@@ -317,7 +316,7 @@ class Registry:
 
     def prefix_in_use(self, worker: Worker) -> str:
         """The recorded prefix; before anything is recorded, what the worker's Secret says."""
-        recorded = self._record.known.prefix_of(worker.name)
+        recorded = self._record.known.prefix_on(worker.name, worker.uid)
         return (worker.spec.namespace_prefix if worker.spec else "") if recorded is None else recorded
 
     async def change_prefix(self, worker: Worker, prefix: str) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import pytest
+from doubles.clock import LoopClock
 from doubles.jobs import job
-from doubles.world import HOME, WAITING, World, manager_of
+from doubles.world import HOME, WAITING, World, manager_of, standby_of
 
 from mirror.embedded.faults.kinds import Slow
 from mirror.embedded.faults.targets import Which
@@ -116,6 +118,26 @@ async def test_mirrors_of_finished_jobs_keep_the_prefix_in_use_and_go_with_their
         world.create(job("next"))
         await manager.settle(5)
         assert places(world, "next") == [f"{new}default"]
+
+
+async def test_a_standby_that_met_a_cluster_before_it_was_forgotten_follows_the_record_of_where_its_mirrors_live() -> (
+    None
+):
+    """D19: what is recorded of a cluster is what is followed, at once, whatever was known while standing by."""
+    world = world_with(None)
+    async with manager_of(world) as manager:
+        await manager.settle(1)
+        world.management.server.remove("secrets", "east", HOME)
+        await manager.settle(1300)
+    assert "east" not in world.record()
+    world.register("east", annotations={"namespace-prefix": "b-"})
+    async with standby_of(world, LoopClock()) as manager:
+        await manager.settle(5)
+        manager.start(manager.mirroring.lead(), "lead")
+        world.create(job())
+        await manager.settle(60)
+        [place] = places(world)
+        assert place == f"{json.loads(world.record()['east']).get('namespacePrefix', '')}default"
 
 
 async def test_a_recorded_mirror_under_another_prefix_is_kept_whatever_its_labels_say() -> None:

@@ -58,7 +58,11 @@ def test_a_forgotten_cluster_leaves_its_prefix() -> None:
     """Mirrors may be there; bounded, the oldest goes first."""
     inventory = WorkerInventory({"east": Entry(uid="e", namespace_prefix="a-"), "new": Entry(state="Lost")})
     inventory = inventory.forget("east").forget("new")
-    assert (inventory.former_prefix("e"), inventory.former_prefix("new"), inventory.registered_as("north", "e")) == (
+    assert (
+        inventory.prefix_on("north", "e"),
+        inventory.prefix_on("north", "new"),
+        inventory.registered_as("north", "e"),
+    ) == (
         "a-",
         None,
         None,
@@ -71,7 +75,7 @@ def test_a_forgotten_cluster_leaves_its_prefix() -> None:
     )
     for number in range(MOST_FORMER):
         inventory = inventory.with_entry("east", Entry(uid=f"u{number}")).forget("east")
-    assert (len(inventory.entries), inventory.former_prefix("e"), inventory.former_prefix("u0")) == (
+    assert (len(inventory.entries), inventory.prefix_on("north", "e"), inventory.prefix_on("north", "u0")) == (
         MOST_FORMER,
         None,
         "",
