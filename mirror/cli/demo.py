@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 def demo(workers: int) -> None:
     """Run a demonstration in this process.
 
-    A management cluster, workers, the manager and sample Jobs. It needs only Python, ends after some seconds, and
-    leaves nothing behind.
+    A management cluster, workers, the manager and sample Jobs, some of which wait for room, and some of which fail as
+    they should; a worker is lost and comes back. It needs only Python, ends after some seconds, and leaves nothing
+    behind.
 
     Exit codes: 0 every Job ended as expected, 1 otherwise.
     """
@@ -37,6 +38,7 @@ async def _show(workers: int, stop: asyncio.Event) -> int:
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
+    import msgspec
     from rich.console import Console
 
     from mirror.cli.embedded import logs_into, manager, unless_stopped
@@ -53,11 +55,15 @@ async def _show(workers: int, stop: asyncio.Event) -> int:
             async with fleet(names, Path(folder), Shape()) as made:
                 console.print(f"Ready after {time.monotonic() - began:.1f} s. Starting the manager …")
                 settings = made.settings()
+                workers_settings = msgspec.structs.replace(
+                    settings.workers, lost_after_seconds=demonstration.LOST_AFTER_SECONDS
+                )
+                settings = msgspec.structs.replace(settings, workers=workers_settings)
                 async with manager(settings, workers, metrics=metrics, stop=stop):
-                    rows = await unless_stopped(demonstration.play(made, settings.managed_by, console), stop)
+                    shown = await unless_stopped(demonstration.play(made, settings.managed_by, console, metrics), stop)
         except* TimeoutError:
             console.print(log.read_text()[-4000:], "[red]Timed out.[/]", sep="\n")
-            rows = None
-    if rows is None:
+            shown = None
+    if shown is None:
         return 1
-    return demonstration.report(rows, metrics, seconds=time.monotonic() - began, console=console)
+    return demonstration.report(shown, seconds=time.monotonic() - began, console=console)

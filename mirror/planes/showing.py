@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -36,20 +36,27 @@ def view_of(kind: Kind, job: Mapping[str, Any]) -> JobView:
     return read_model.view_of(kind, decode_object(msgspec.json.encode(job)))
 
 
-def table_of(jobs: Iterable[JobView], now: datetime) -> Table:
-    """Draw the live table; in a narrow terminal the last column gives way."""
+def table_of(jobs: Iterable[JobView], now: datetime, *, ends: Callable[[JobView], str] | None = None) -> Table:
+    """Draw the live table; in a narrow terminal the last column gives way.
+
+    Args:
+        jobs: what is shown.
+        now: for ages.
+        ends: how a Job should end, where that is known: a failure that is meant is called so.
+    """
     ordered = sorted(jobs, key=lambda job: (job.name, job.kind))
     cells = [_cells(job, now) for job in ordered]
     title = "Jobs on the management cluster, run by workers"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
-    for number, heading in enumerate(("Job", "Worker", "State", "Active", "Done", "Failed", "Age")):
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 0), expand=True)
+    for number, heading in enumerate(("Job", "Worker", "State", "Done", "Failed", "Age")):
         width = max(len(heading), *(len(line[number]) for line in cells)) if cells else len(heading)
         justify: JustifyMethod = "left" if number < _NUMBERS_FROM else "right"
         table.add_column(heading, no_wrap=True, min_width=width, justify=justify)
-    table.add_column("Reason", overflow="ellipsis", no_wrap=True)
+    table.add_column("Reason", overflow="ellipsis", no_wrap=True, ratio=1)
     for job, line in zip(ordered, cells, strict=True):
         line[_STATE] = f"[{_COLOURS.get(job.state, 'default')}]{job.state}[/]"
-        table.add_row(*line, clean(job.because, longest=60))
+        is_meant = ends is not None and job.state == "Failed" == ends(job)
+        table.add_row(*line, ("expected: " if is_meant else "") + clean(job.reason or job.because, longest=60))
     return table
 
 
@@ -59,7 +66,7 @@ def _cells(job: JobView, now: datetime) -> list[str]:
     done = f"{job.succeeded}/{'?' if job.completions is None else job.completions}"
     kinds = registry.BUILT_IN
     name = job.name if job.kind == kinds.default.name else object_name(kinds[job.kind], job.name)
-    return [name, clean(job.worker) or "–", job.state, str(job.active), done, str(job.failed), age]
+    return [name, clean(job.worker) or "–", job.state, done, str(job.failed), age]
 
 
 def shares(jobs: Iterable[JobView]) -> str:

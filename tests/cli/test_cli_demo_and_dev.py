@@ -37,7 +37,7 @@ def test_the_demo_ends_well(tmp_path: Path) -> None:
     assert done.stderr == ""
     for name, end in EXPECTED.items():
         assert len(re.findall(rf"^ ?{name}-[123] +(?:east|west) +{end} ", done.stdout, re.MULTILINE)) == 3, done.stdout
-    assert re.search(r"15 Jobs finished in [0-9.]+ s, .* on east, .* on west;", done.stdout)
+    assert re.search(r"15 Jobs finished in [0-9.]+ s, .* on east, .* on west\.", done.stdout)
     assert list(tmp_path.iterdir()) == []
 
 

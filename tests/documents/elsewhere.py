@@ -96,6 +96,7 @@ NOT_RUN: dict[str, str] = {
     "python -m e2e.upstream_jobs": "compiles and plays a suite of Kubernetes, for a quarter of an hour",
     "python -m e2e.upstream_jobs [REGEX]": "compiles Kubernetes' integration tests, and plays them for many minutes",
     "python -m e2e.without_rights": "takes every right away in turn; e2e/test_shipped_rights.py has its quick half",
+    "python -m e2e.demo_picture docs/demo.svg": "draws a picture into the tree; e2e/test_terminal.py has its parts",
     "python -m e2e.api_contract.record FILE": "writes what tests/embedded reads, from a real server",
     ".venv/bin/python deploy/generate.py": "writes into the tree; tests/deploy checks that there is nothing to write",
     "kubectl krew install --manifest=mirror.yaml": (

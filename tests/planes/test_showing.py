@@ -64,13 +64,16 @@ def test_the_table_is_readable_in_a_small_terminal(width: int) -> None:
     """Only the reason is cut."""
     ends = (PLACED, true("Complete", reason="CompletionsReached"))
     hostile = job(waiting="no worker\x1b[2J")
+    long = view_of(JOB, job(PLACED, true("Failed", reason="R" * 60)))
     jobs = [view_of(JOB, {**job(*ends), "metadata": {**job()["metadata"], "name": name}}) for name in ("b" * 20, "a")]
     console = Console(file=StringIO(), width=width)
-    console.print(table_of([*jobs, view_of(JOB, hostile)], NOW))
+    console.print(table_of([*jobs, view_of(JOB, hostile), long], NOW, ends=lambda _: "Failed"))
     console.print(table_of([], NOW))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert text.index(" a ") < text.index("b" * 20)
-    assert all(word in text for word in ("Worker", "Complete", "Active", "Failed", "0/3", "12s", "CompletionsRea"))
+    assert all(word in text for word in ("Worker", "Complete", "Done", "Failed", "0/3", "12s", "CompletionsRea"))
+    assert "expected: RRR" in text
+    assert all(len(line) <= width for line in text.splitlines())
     assert "\x1b[2J" not in text
     assert shares(jobs) == "2 on east"
 
