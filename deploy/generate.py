@@ -105,6 +105,12 @@ _INJECTED = """\
     cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/jobmirror
   {{- end }}
 """
+_ANNOTATED = """\
+  {{- with .Values.serviceAccount.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+"""
 _RULES = """\
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
@@ -161,6 +167,8 @@ def _template(name: str, condition: str) -> str:
     text = _without_account(name, (RBAC / f"{name}.yaml").read_text(), also=("Namespace",))
     parts = []
     for part in _documents(_in_release(text)):
+        if _kind(part) == "ServiceAccount":
+            part = f"{part.rstrip()}\n{_ANNOTATED}"
         unless = next((when for role, when in UNLESS.items() if _is_about(part, role)), "")
         parts.append(
             f"{{{{- if not {unless} }}}}\n---\n{part.rstrip()}\n{{{{- end }}}}\n" if unless else f"---\n{part}"

@@ -177,6 +177,21 @@ def test_the_chart_passes_settings_on() -> None:
     assert {subject["namespace"] for one in objects for subject in one.get("subjects", ())} == {"elsewhere"}
 
 
+def test_the_chart_passes_on_what_its_surroundings_need() -> None:
+    """An identity of the cloud, a proxy, and the place where operators read the runbook."""
+    runbook, proxy = "https://wiki.example.com/jobmirror", {"name": "HTTPS_PROXY", "value": "http://proxy:3128"}
+    identity = {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/jobmirror"}
+    values: Json = {"env": [proxy], "serviceAccount": {"annotations": identity}}
+    objects = charted({**values, "prometheusOperator": {"enabled": True, "runbookURL": runbook}})
+    rules = one_of(objects, "PrometheusRule")["spec"]["groups"]
+    urls = {rule["annotations"]["runbook_url"] for group in rules for rule in group["rules"]}
+
+    assert one_of(objects, "ServiceAccount")["metadata"]["annotations"] == identity
+    assert one_of(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["env"] == [proxy]
+    assert f"{runbook}#mirrorworkerlost" in urls
+    assert all(url.startswith((f"{runbook}#mirror", f"{runbook}#jobcontroller")) for url in urls)
+
+
 def test_rights_on_declarations_of_workers_are_in_the_namespaces_of_the_settings() -> None:
     """Each namespace once; nothing where nothing is asked for."""
     sources = [{"labelSelector": "a", "namespaces": ["one", "two"]}, {"labelSelector": "b", "namespaces": ["two"]}]
