@@ -38,6 +38,8 @@ class Shape:
     kwok: bool = False
     """Whether pods on ``node-0`` run and end (``stages.yaml``). Without a scheduler, ``spec.nodeName`` must name it."""
     audit: Level | None = None
+    service_accounts: bool = False
+    """Whether pods need a service account that exists; the controllers then have to make ``default``."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     client_qps: int = 1000
     """Requests a second that the controller manager and the scheduler allow themselves."""
@@ -112,8 +114,8 @@ def apiserver(binary: Path, files: Files, port: int, shape: Shape) -> list[str |
         f"--service-account-key-file={files['tokens.pub']}",
         f"--service-account-signing-key-file={files['tokens.key']}",
         "--authorization-mode=RBAC",
-        # No controller here makes service accounts for pods, or takes the taint off a new node.
-        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+        # No controller here makes service accounts for pods (by default), or takes the taint off a new node.
+        f"--disable-admission-plugins={'' if shape.service_accounts else 'ServiceAccount,'}TaintNodesByCondition",
         *_feature_gates(shape),
         *(audit if shape.audit else ()),
         *shape.apiserver_args,

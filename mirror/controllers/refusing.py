@@ -38,6 +38,7 @@ _QUOTA = re.compile(r"exceeded quota: (?P<name>[^,]+), requested: (?P<what>.+?),
 _POLICY = re.compile(
     r"ValidatingAdmissionPolicy '(?P<name>[^']+)' with binding '[^']+' denied request: (?P<why>.*)", re.DOTALL
 )
+_LACKS = re.compile(r'cannot (?P<verb>[a-z]+) resource "(?P<resource>[a-z./]+)"')
 _FAILING = re.compile(r'failed calling webhook "(?P<name>[^"]+)"')
 _WEBHOOK = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request(?:: (?P<why>.*)| without)?', re.DOTALL)
 
@@ -52,7 +53,9 @@ def refusal_text(error: ApiError) -> str:
     if by := _refused_by(error.message):
         return f"{by} ({error.code} {clean(error.reason, longest=LONGEST_PART) or 'refused'})"
     if isinstance(error, Forbidden):
-        return "not allowed (403 Forbidden)"
+        lacks = _LACKS.search(error.message)
+        what = f" to {_part(lacks['verb'])} {_part(lacks['resource'])}" if lacks else ""
+        return f"not allowed{what} (403 Forbidden)"
     return clean(str(error), longest=300)
 
 

@@ -37,6 +37,7 @@ def why_none(
 ) -> Obstruction:
     """Why no worker takes a source: each with its reason, by name, as far as they fit; the others by number.
 
+    Where some workers have the labels that are asked for, those that have not are only counted: they are not news.
     It changes only when the set of workers and their kinds of reasons does (D21). ``details`` holds, by worker, what a
     refusal was about.
     """
@@ -44,6 +45,8 @@ def why_none(
     if not workers:
         return Obstruction(Reason.NO_WORKERS, "no worker is registered")
     least, _ = obstacles.by_reason[-1]
+    if least is not Obstacle.LABELS_DO_NOT_MATCH:
+        workers &= ~_united(found for one, found in obstacles.by_reason if one is Obstacle.LABELS_DO_NOT_MATCH)
     text = _listed("", _parts(obstacles, workers, index, request, details), obstacles)
     return Obstruction(REASONS[least], text, _summary(least, index, request))
 
@@ -169,8 +172,9 @@ def _listed(first: str, parts: Iterator[Part], obstacles: Obstacles, *, but: Wor
 
 def _rest(obstacles: Obstacles, shown: Workers) -> str:
     counts = [(str(reason), (workers & ~shown).bit_count()) for reason, workers in obstacles.by_reason]
-    left = [f"{count} {reason}" for reason, count in counts if count]
-    return f"…and {sum(count for _, count in counts)} more: {', '.join(left)}" if left else ""
+    left = [(reason, count) for reason, count in counts if count]
+    listed = ", ".join(f"{count} {reason}" if len(left) > 1 else reason for reason, count in left)
+    return f"…and {sum(count for _, count in left)} more: {listed}" if left else ""
 
 
 def _united(sets: Iterable[Workers]) -> Workers:

@@ -39,6 +39,8 @@ class _Series(msgspec.Struct, gc=False, rename="camel"):
     last_observed_time: str | None = None
 
 
+_COMBINED = "(combined from similar events): "
+"""What Kubernetes' event recorder puts before the message of an event that took the place of ten."""
 _FIELDS = {"about": "involvedObject", "last_timestamp": "lastTimestamp", "event_time": "eventTime"}
 
 
@@ -51,6 +53,11 @@ class Warned(msgspec.Struct, gc=False, rename=_FIELDS):
     last_timestamp: str | None = None
     event_time: str | None = None
     series: _Series | None = None
+
+    @property
+    def text(self) -> str:
+        """The message on one line; the same for an event that stands for several of its kind."""
+        return " ".join((self.message or "").split()).removeprefix(_COMBINED)
 
     def seconds_ago(self, now: datetime) -> float:
         """Since it happened last; 0 where it does not say when."""

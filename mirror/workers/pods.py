@@ -175,11 +175,11 @@ class PodWatches:
         elif warned.reason == "FailedCreate":
             source = self._host.source_of_mirror(about.kind, about.namespace, about.name, about.uid)
             if source is not None:
-                trouble = pod_trouble.refused_create(warned.message or "")
+                trouble = pod_trouble.refused_create(warned.text)
                 self._note(about.uid, _Note(source, about.namespace, "", trouble, self._now()))
 
     def _note_pod(self, source: str, warned: Warned) -> None:
-        about, trouble = warned.about, pod_trouble.warned_of(warned.reason or "", warned.message or "")
+        about, trouble = warned.about, pod_trouble.warned_of(warned.reason or "", warned.text)
         assert trouble is not None, "only these reasons get here"
         self._note(about.uid, _Note(source, about.namespace, about.name, trouble, self._now()))
 

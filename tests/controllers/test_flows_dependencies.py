@@ -91,6 +91,12 @@ def progressing(world: World, name: str = "train") -> tuple[str, str] | None:
     return next(((one["status"], one["reason"]) for one in listed if one["type"] == names.PROGRESSING), None)
 
 
+def shown_as_suspended(world: World, name: str = "train") -> bool:
+    """Whether ``kubectl get jobs`` shows it as suspended, and not as running."""
+    listed = world.source(name)["status"].get("conditions") or ()
+    return any((one["type"], one["status"]) == ("Suspended", "True") for one in listed)
+
+
 def collect(world: World, worker: str = "east") -> None:
     """What a worker's garbage collector does: remove owners that are gone, and what has lost its last."""
     server = world.workers[worker].server
@@ -290,12 +296,14 @@ async def test_what_is_missing_here_is_waited_for() -> None:
         assert world.annotation(WAITING) == "Secret token does not exist in the Job's namespace"
         assert copies(world) == {}
         assert world.events() == ["DependencyMissing"]
+        assert shown_as_suspended(world)
         metadata = {"name": "token", "namespace": "default"}
         world.management.server.put("secrets", {"metadata": metadata, "type": "Opaque", "data": {}})
         await manager.settle(31)
         assert world.mirrors() == ["east"]
         assert progressing(world) is None
         assert world.annotation(WAITING) is None
+        assert not shown_as_suspended(world)
 
 
 async def test_what_is_optional_may_be_missing_and_comes_later() -> None:

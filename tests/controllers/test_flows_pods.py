@@ -119,13 +119,14 @@ async def test_a_volume_that_cannot_be_mounted_is_told_by_events_alone() -> None
         assert told(world) is None
 
 
-async def test_pods_that_may_not_be_created_are_told_until_one_is() -> None:
-    """A quota or an admission policy on pods; only the Job's own events say so."""
+@pytest.mark.parametrize("combined", ["", "(combined from similar events): "])
+async def test_pods_that_may_not_be_created_are_told_until_one_is(combined: str) -> None:
+    """A quota or an admission policy on pods; only the Job's own events say so, after the tenth a combined one."""
     async with watched() as (world, manager):
         mirror = world.mirror("east")
         assert mirror is not None
         text = 'Error creating: pods "train-x7k2p" is forbidden: exceeded quota: few, requested: pods=1, used: pods=3'
-        warn(world, mirror, "Job", "FailedCreate", text)
+        warn(world, mirror, "Job", "FailedCreate", combined + text)
         await manager.settle(1)
         message = "worker east: pods cannot be created: exceeded quota: few, requested: pods=1, used: pods=3"
         assert told(world) == ("QuotaExceeded", message)

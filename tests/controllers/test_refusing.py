@@ -20,6 +20,10 @@ WEBHOOK = 'admission webhook "jobs.acme.io" denied the request'
         (NotFound(404, "NotFound", 'namespaces "a" not found'), "the namespace does not exist"),
         (Forbidden(403, "Forbidden", 'jobs.batch is forbidden: User "u" cannot create'), "not allowed (403 Forbidden)"),
         (
+            Forbidden(403, "Forbidden", 'jobs.batch is forbidden: User "u" cannot create resource "jobs" in API group'),
+            "not allowed to create jobs (403 Forbidden)",
+        ),
+        (
             Forbidden(403, "Forbidden", QUOTA + "limited: count/jobs.batch=3"),
             "quota exceeded: ResourceQuota few, requested count/jobs.batch=1 (403 Forbidden)",
         ),

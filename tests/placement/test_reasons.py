@@ -55,7 +55,7 @@ def test_the_reason_to_wait_names_each_worker_once_in_order() -> None:
             "name=east",
             "WorkersCordoned",
             "every worker that worker-selector name=east selects is cordoned: "
-            "east: cordoned; west: labels do not match worker-selector",
+            "east: cordoned; …and 1 more: labels do not match worker-selector",
             id="the worker that comes nearest decides",
         ),
         pytest.param(

@@ -37,6 +37,8 @@ def obstacles_of(because: str) -> dict[str, str]:
     """Worker and why it is not eligible, of the text of ``waiting-because`` where it lists workers (D21)."""
     found: dict[str, str] = {}
     for part in because.split("; "):
+        if part.startswith("…and "):
+            continue  # those that are only counted
         worker, colon, obstacle = part.partition(": ")
         if not colon or not worker or " " in worker:
             return {}

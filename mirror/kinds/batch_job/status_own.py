@@ -17,7 +17,7 @@ from mirror.kinds.batch_job.status_clean import clean_message
 from mirror.kinds.batch_job.status_stored import StoredJob, served
 from mirror.kinds.explaining import explained
 from mirror.model import names
-from mirror.model.reasons import Obstruction
+from mirror.model.reasons import UNKNOWN, Obstruction
 
 MIRROR_LOST = "MirrorLost"
 PLACED_REASON = "Placed"
@@ -91,14 +91,21 @@ def explained_status(
 ) -> Status | None:
     """A status, or the stored one, that says why the Job waits for a worker or makes no progress on one (D22).
 
-    One that waits and never ran is shown as suspended: ``kubectl get`` would call it running.
+    One that waits and never ran is shown as suspended: ``kubectl get`` would call it running. So is one with a worker,
+    as long as something keeps its mirror from being made there.
     """
     base = stored.status if status is None else status
     listed, at = conditions.of(base), times.of(now)
     changed = explained(listed, why, is_placed=is_placed, at=at)
-    if why is not None and not is_placed and not stored.has_started and not conditions.is_true(listed, SUSPENDED):
-        waits = conditions.new(SUSPENDED, TRUE, reason=WAITING_FOR_WORKER, message="Waiting for a worker", at=at)
-        changed = conditions.upsert(changed, waits)
+    may_have_mirror = is_placed and (bool(stored.mirror_uid) or status is not None)
+    waits = why is not None and why.reason not in UNKNOWN and not stored.has_started and not may_have_mirror
+    if waits and not conditions.is_true(listed, SUSPENDED):
+        what = "Waiting for its copy on the worker" if is_placed else "Waiting for a worker"
+        changed = conditions.upsert(
+            changed, conditions.new(SUSPENDED, TRUE, reason=WAITING_FOR_WORKER, message=what, at=at)
+        )
+    if why is None and is_placed and status is None and not stored.has_started and _waits_as_suspended(stored):
+        changed = conditions.without(changed, SUSPENDED)
     return _accepted(stored, {**base, "conditions": changed}) if changed != listed else None
 
 

@@ -1,0 +1,161 @@
+"""docs/troubleshooting.md: each trouble is caused on real control planes, looks as the document shows, and clears.
+
+All of them play at once, on one manager. ``MIRROR_E2E_WRITE_DOCUMENTS=1`` writes into the document what is seen.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import difflib
+import inspect
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from e2e.controlplane.client import Client, Json
+from e2e.controlplane.cluster import Cluster
+from e2e.controlplane.components import BARE, JOB_CONTROLLERS, MANAGEMENT, Shape
+from e2e.manager import Identity, ManagerProcess
+from e2e.ports import reserved_port
+from e2e.proxy import Proxy
+from e2e.troubles import admission, document, lives, placing, pods, unreachable
+from e2e.troubles.kubelet import add_nodes
+from e2e.troubles.looks import look_at
+from e2e.troubles.stage import JOB, Play, Stage, Story, reason_of
+from mirror.model import names
+
+pytestmark = pytest.mark.timeout(1200)
+
+NAMESPACE = "jobmirror-system"
+EAST = Shape(
+    controllers=f"{JOB_CONTROLLERS},resourcequota-controller,serviceaccount-controller",
+    scheduler=True,
+    kwok=True,
+    service_accounts=True,
+)
+STORIES: tuple[Story, ...] = (
+    *placing.STORIES, *admission.STORIES, *pods.STORIES, *lives.STORIES, *unreachable.STORIES
+)  # fmt: skip
+AT_ONCE = 6
+SEEN_SECONDS, CLEARED_SECONDS = 240.0, 400.0
+"""What was refused several times is sent again after minutes."""
+LOOKS, AGAIN_SECONDS = 8, 3.0
+"""What is seen may be about to change: a pod that is replaced, an event that is on its way."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def stage(binaries: None) -> AsyncIterator[Stage]:
+    """A worker with everything, and three that are only reached, or not."""
+    async with AsyncExitStack() as stack:
+        shapes = {"management": MANAGEMENT, "east": EAST, "north": BARE, "south": BARE, "west": BARE}
+        made = await asyncio.gather(
+            *(stack.enter_async_context(Cluster.start(name, shape)) for name, shape in shapes.items())
+        )
+        planes = dict(zip(shapes, made, strict=True))
+        hub = planes.pop("management")
+        async with Client(planes["east"].kubeconfig) as client:
+            await add_nodes(client)
+        proxies = {name: await stack.enter_async_context(Proxy.before(planes[name])) for name in ("north", "south")}
+        address, page = (f"127.0.0.1:{stack.enter_context(reserved_port())}" for _ in range(2))
+        settings: Json = {
+            "workers": {"watchPods": "labelled", "lostAfter": "120s"},
+            "dependencies": {"configMaps": True},
+            "https": {"listen": address, "names": ["127.0.0.1"]},
+            "access": {"enabled": True, "url": f"https://{address}"},
+            "page": {"enabled": True, "listen": page},
+        }
+        identity = Identity(NAMESPACE, names.DEFAULT_MANAGED_BY, "prod")
+        manager = await stack.enter_async_context(ManagerProcess.start(hub, identity=identity, settings=settings))
+        await register(manager, planes, proxies)
+        yield Stage(hub, planes, proxies, manager, f"http://{page}/", await user(hub))
+
+
+async def register(manager: ManagerProcess, planes: dict[str, Cluster], proxies: dict[str, Proxy]) -> None:
+    """``east`` as it should be; others with what is needed for trouble with them."""
+    await manager.register("east", planes["east"], labels={"region": "eu"})
+    await manager.register("west", planes["west"], labels={"region": "us"}, annotations={"capacity": "1"})
+    await manager.annotate_worker("west", {"namespaces": "on-west"})
+    for name in ("north", "south"):
+        path = planes[name].directory / "worker.kubeconfig"
+        path.write_bytes(await manager.kubeconfig_of(planes[name]))
+        await manager.register(name, kubeconfig=proxies[name].kubeconfig(path).read_bytes())
+    await manager.register("broken", kubeconfig=b"kind: Config")
+    nowhere = planes["north"].kubeconfig.read_bytes().replace(planes["north"].server.encode(), b"https://127.0.0.1:9")
+    await manager.register("gone", kubeconfig=nowhere)
+
+
+async def user(hub: Cluster) -> Path:
+    """Somebody who may do what Kubernetes' role ``edit`` allows, with a token."""
+    path = await hub.service_account_kubeconfig("people", "ann")
+    subject = {"kind": "ServiceAccount", "name": "ann", "namespace": "people"}
+    binding: Json = {"metadata": {"name": "people"}, "subjects": [subject]}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+    async with Client(hub.kubeconfig) as client:
+        await client.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {**binding, "roleRef": role})
+    return path
+
+
+async def test_troubles_look_as_the_document_shows_and_clear(stage: Stage) -> None:
+    """All at once; what differs is told of all of them."""
+    turns = asyncio.Semaphore(AT_ONCE)
+    done = await asyncio.gather(*(play(stage, story, turns) for story in STORIES), return_exceptions=True)
+    wrong = [
+        f"{story.__name__}: {type(one).__name__}: {one}"
+        for story, one in zip(STORIES, done, strict=True)
+        if one is not None
+    ]
+    assert not wrong, "\n\n".join(wrong)
+
+
+def test_every_section_has_its_trouble() -> None:
+    """No section is without one that is caused, and no trouble without a section."""
+    calls = (call for story in STORIES for call in ast.walk(ast.parse(inspect.getsource(story))))
+    sights = (call for call in calls if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Sight")
+    titles = [ast.literal_eval(sight.args[0]) for sight in sights]
+    assert sorted(titles) == sorted(document.titles())
+    assert len(titles) >= 30
+    assert all(map(document.block, titles))
+
+
+async def play(stage: Stage, story: Story, turns: asyncio.Semaphore) -> None:
+    """One story from its cause to its end.
+
+    Raises:
+        AssertionError: the document shows something else.
+        TimeoutError: the trouble was not told, or did not clear.
+    """
+    one = await Play.begin(stage, story)
+    try:
+        async with aclosing(story(one)) as sights:
+            async for sight in sights:
+                await one.scene.source_until(JOB, sight.so, seconds=SEEN_SECONDS if sight.title else CLEARED_SECONDS)
+                if sight.title:
+                    await compare(one, sight.title, turns)
+    finally:
+        await one.scene.close()
+
+
+async def compare(one: Play, title: str, turns: asyncio.Semaphore) -> None:
+    """Look until it is as the document says, or, where that is to be written, until it stays as it is."""
+    source = await one.scene.source(JOB)
+    if reason := reason_of(source):
+        await one.scene.event(JOB, reason)  # events are sent beside the work
+    wanted, seen = document.masked(document.block(title)), ""
+    for _ in range(LOOKS):
+        before = document.masked(seen)
+        async with turns:
+            seen = await look_at(one)
+        if sorted(document.masked(seen)) == sorted(wanted):
+            return
+        if document.WRITES and document.masked(seen) == before:
+            break
+        await asyncio.sleep(AGAIN_SECONDS)
+    if document.WRITES:
+        document.write(title, seen)
+        return
+    differs = difflib.unified_diff(wanted, document.masked(seen), "the document", "seen", lineterm="", n=0)
+    raise AssertionError(f"{title}:\n" + "\n".join(differs))

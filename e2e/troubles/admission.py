@@ -1,0 +1,169 @@
+"""Jobs and pods that a worker's admission does not let in: quotas, policies, webhooks, missing classes."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+
+from aiohttp import web
+
+from e2e.controlplane.client import Json, StatusError
+from e2e.jobs import job, until
+from e2e.troubles.stage import Play, Sight, over, says
+from mirror.serving.x509 import Authority, server_context
+
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+_JOBS: list[Json] = [{"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}]
+_ENFORCE = "pod-security.kubernetes.io/enforce"
+
+
+def _here(play: Play) -> Json:
+    return {"matchLabels": {"kubernetes.io/metadata.name": play.namespace}}
+
+
+def _with(resources: Json) -> list[Json]:
+    return [{"name": "main", "image": "any", "resources": resources}]
+
+
+async def quota_on_pods(play: Play) -> AsyncGenerator[Sight, None]:
+    quota: Json = {"metadata": {"name": "team"}, "spec": {"hard": {"pods": "0"}}}
+    await play.on().create(f"{play.core}/resourcequotas", quota)
+    await play.create()
+    yield Sight("A quota of the worker leaves no room for pods", says("QuotaExceeded"))
+    await play.on().merge(f"{play.core}/resourcequotas/team", {"spec": {"hard": {"pods": "5"}}})
+    yield over()
+
+
+async def quota_on_jobs(play: Play) -> AsyncGenerator[Sight, None]:
+    quota: Json = {"metadata": {"name": "team"}, "spec": {"hard": {"count/jobs.batch": "0"}}}
+    await play.on().create(f"{play.core}/resourcequotas", quota)
+    await play.create()
+    yield Sight("A quota of the worker leaves no room for Jobs", says("RefusedByWorkers", "quota exceeded"))
+    await play.on().delete(f"{play.core}/resourcequotas/team")
+    yield over()
+
+
+async def limit_range(play: Play) -> AsyncGenerator[Sight, None]:
+    limit: Json = {"type": "Container", "max": {"cpu": "1"}}
+    await play.on().create(f"{play.core}/limitranges", {"metadata": {"name": "team"}, "spec": {"limits": [limit]}})
+    await play.create(containers=_with({"limits": {"cpu": "2"}}))
+    yield Sight("A LimitRange of the worker forbids the pods", says("PodsForbidden", "maximum cpu usage"))
+    await play.on().delete(f"{play.core}/limitranges/team")
+    yield over()
+
+
+async def pod_security(play: Play) -> AsyncGenerator[Sight, None]:
+    await play.on().merge(play.core, {"metadata": {"labels": {_ENFORCE: "restricted"}}})
+    await play.create()
+    yield Sight("Pod security on the worker forbids the pods", says("PodsForbidden", "violates PodSecurity"))
+    await play.on().merge(play.core, {"metadata": {"labels": {_ENFORCE: None}}})
+    yield over()
+
+
+async def account_missing(play: Play) -> AsyncGenerator[Sight, None]:
+    await play.create(serviceAccountName="trainer")
+    yield Sight("A ServiceAccount is not on the worker", says("PodsForbidden", "trainer"))
+    await play.on().create(f"{play.core}/serviceaccounts", {"metadata": {"name": "trainer"}})
+    yield over()
+
+
+async def priority_class_missing(play: Play) -> AsyncGenerator[Sight, None]:
+    await play.create(priorityClassName="urgent")
+    yield Sight("A PriorityClass is not on the worker", says("PodsForbidden", "urgent"))
+    await play.on().create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "urgent"}, "value": 10})
+    yield over()
+
+
+async def runtime_class_missing(play: Play) -> AsyncGenerator[Sight, None]:
+    await play.create(runtimeClassName="gvisor")
+    yield Sight("A RuntimeClass is not on the worker", says("PodsForbidden", "gvisor"))
+    await play.on().create("/apis/node.k8s.io/v1/runtimeclasses", {"metadata": {"name": "gvisor"}, "handler": "runsc"})
+    yield over()
+
+
+async def policy_refuses(play: Play) -> AsyncGenerator[Sight, None]:
+    rule = {
+        "expression": "has(object.metadata.labels) && 'team' in object.metadata.labels",
+        "message": "a Job needs the label team",
+    }
+    match = {"resourceRules": _JOBS, "namespaceSelector": _here(play)}
+    policy = {"failurePolicy": "Fail", "matchConstraints": match, "validations": [rule]}
+    name = {"metadata": {"name": "jobs-need-a-team"}}
+    await play.on().create(f"{_ADMISSION}/validatingadmissionpolicies", {**name, "spec": policy})
+    binding = {"policyName": "jobs-need-a-team", "validationActions": ["Deny"]}
+    await play.on().create(f"{_ADMISSION}/validatingadmissionpolicybindings", {**name, "spec": binding})
+    await _until_refused(play)
+    await play.create()
+    yield Sight("A policy of the worker refuses the Job", says("RefusedByWorkers", "jobs-need-a-team"))
+    await play.scene.patch("train", {"metadata": {"labels": {"team": "a"}}})
+    yield over()
+
+
+async def webhook_refuses(play: Play) -> AsyncGenerator[Sight, None]:
+    authority = Authority.new("webhook", now=datetime.now(UTC))
+    allowed = False
+
+    async def answer(request: web.Request) -> web.Response:
+        asked = (await request.json())["request"]
+        no = {"allowed": allowed, "status": {"code": 403, "message": "jobs are frozen until Monday"}}
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+        return web.json_response({**review, "response": {"uid": asked["uid"], **no}})
+
+    application = web.Application()
+    application.router.add_post("/", answer)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context(authority.issue_server(["127.0.0.1"])))
+        await site.start()
+        await _add_webhook(play, f"https://127.0.0.1:{runner.addresses[0][1]}/", authority.certificate)
+        await _until_refused(play)
+        await play.create()
+        yield Sight("A webhook on the worker refuses the Job", says("RefusedByWorkers", "freeze.example.com"))
+        allowed = True
+        yield over()
+    finally:
+        await runner.cleanup()
+
+
+async def webhook_away(play: Play) -> AsyncGenerator[Sight, None]:
+    await _add_webhook(play, "https://127.0.0.1:9/", Authority.new("webhook", now=datetime.now(UTC)).certificate)
+    await _until_refused(play)
+    await play.create()
+    yield Sight("A webhook on the worker does not answer", says("MirrorRefused", "webhook"))
+    await play.on().delete(f"{_ADMISSION}/validatingwebhookconfigurations/{play.namespace}")
+    yield over()
+
+
+async def _add_webhook(play: Play, url: str, authority: bytes) -> None:
+    hook: Json = {
+        "name": "freeze.example.com",
+        "clientConfig": {"url": url, "caBundle": base64.b64encode(authority).decode()},
+        "rules": _JOBS,
+        "namespaceSelector": _here(play),
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 5,
+    }
+    body = {"metadata": {"name": play.namespace}, "webhooks": [hook]}
+    await play.on().create(f"{_ADMISSION}/validatingwebhookconfigurations", body)
+
+
+async def _until_refused(play: Play) -> None:
+    """Wait until the API server has heard of it: it takes a moment."""
+
+    async def is_refused() -> bool:
+        try:
+            await play.on().call("POST", f"{play.scene.jobs('east')}?dryRun=All", job("asked"))
+        except StatusError:
+            return True
+        return False
+
+    await until(is_refused)
+
+
+STORIES = (
+    quota_on_jobs, policy_refuses, webhook_refuses, webhook_away, quota_on_pods, limit_range, pod_security,
+    account_missing, priority_class_missing, runtime_class_missing,
+)  # fmt: skip

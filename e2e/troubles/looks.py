@@ -1,0 +1,87 @@
+"""What people see of a Job in trouble: ``kubectl``, ``mirror explain``, and the page; as they print it.
+
+Of ``kubectl describe`` and ``mirror explain``, only what concerns the trouble is kept. Not here: what a document says
+(``document``).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+
+import aiohttp
+
+from e2e.controlplane.client import Json
+from e2e.test_user_commands import Person
+from e2e.troubles.stage import JOB, Play
+from mirror.model import names
+
+_ROW = re.compile(r"<tr\b.*?</tr>", re.DOTALL)
+_WHY = re.compile(r'<td class="why".*?>(.*?)</td>', re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+_CONDITIONS = (names.PLACED, names.PROGRESSING, "Suspended", "Failed")
+
+
+async def look_at(play: Play) -> str:
+    """What all of them show, as one block of text."""
+    source = await play.scene.source(JOB)
+    assert source is not None
+    kubectl = play.stage.management.kubectl
+    described = await kubectl("describe", "job", JOB, "--namespace", play.namespace)
+    explained = await Person(str(play.stage.user), play.namespace, play.stage.manager.namespace).mirror("explain", JOB)
+    lines = [
+        f"$ kubectl get job {JOB}",
+        *(await kubectl("get", "job", JOB, "--namespace", play.namespace)).splitlines(),
+        f"$ kubectl describe job {JOB}",
+        *_of_describe(described),
+        *_of_conditions(source),
+        f"$ mirror explain {JOB}",
+        *_of_explain(explained),
+        "page, WHY",
+        f"  {await _on_page(play) or '-'}",
+    ]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _of_describe(text: str) -> Iterator[str]:
+    """Pods, and warnings."""
+    lines = text.splitlines()
+    yield from (line for line in lines if line.startswith("Pods Statuses:"))
+    events = lines[lines.index("Events:") :] if "Events:" in lines else []
+    warnings = [line for line in events[3:] if line.lstrip().startswith("Warning")]
+    if warnings:
+        yield from events[:2]
+        yield from warnings
+
+
+def _of_conditions(source: Json) -> Iterator[str]:
+    """As in ``-o yaml``, in one line each."""
+    listed = source["status"].get("conditions") or ()
+    told = [
+        one
+        for one in listed
+        if one["type"] in _CONDITIONS
+        and (one["type"], one["status"]) not in ((names.PLACED, "True"), ("Suspended", "False"))
+    ]
+    if not told:
+        return
+    yield f"$ kubectl get job {JOB} -o yaml"
+    for one in sorted(told, key=lambda one: _CONDITIONS.index(one["type"])):
+        message = f": {one['message']}" if one["message"] else ""
+        yield f"  {one['type']}={one['status']}, {one['reason']}{message}"
+
+
+def _of_explain(text: str) -> Iterator[str]:
+    """The first lines; the timeline is left out, and which worker cannot take it."""
+    yield from text.split("\n\n")[0].splitlines()
+
+
+async def _on_page(play: Play) -> str:
+    url = f"{play.stage.page}?namespace={play.namespace}&text={play.namespace}/{JOB}"
+    async with aiohttp.ClientSession() as session, session.get(url) as answer:
+        text = await answer.text()
+    for row in _ROW.findall(text):
+        if JOB in row and play.namespace in row and (found := _WHY.search(row)):
+            return " ".join(html.unescape(_TAG.sub(" ", found[1])).split())
+    raise AssertionError(f"the page does not show {play.namespace}/{JOB}")

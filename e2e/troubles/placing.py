@@ -1,0 +1,101 @@
+"""Jobs that get no worker."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Mapping
+
+from e2e.controlplane.client import Json
+from e2e.jobs import job, placed_on
+from e2e.troubles.stage import JOB, Play, Sight, over, progresses, says
+from mirror.model import names
+
+ON_WEST: Mapping[str, str] = {"worker-selector": "region=us"}
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+async def selector_misspelt(play: Play) -> AsyncGenerator[Sight, None]:
+    await play.create(play.job(annotations={"worker-selector": "region=ue"}))
+    yield Sight("The selector matches no worker", says("NoMatchingWorker"))
+    await play.scene.patch(JOB, {"metadata": {"annotations": {names.WORKER_SELECTOR: "region=eu"}}})
+    yield over()
+
+
+async def selector_malformed(play: Play) -> AsyncGenerator[Sight, None]:
+    await play.create(play.job(annotations={"worker-selector": "region in eu"}))
+    yield Sight("The selector cannot be read", says("InvalidAnnotation"))
+    await play.scene.patch(JOB, {"metadata": {"annotations": {names.WORKER_SELECTOR: "region in (eu)"}}})
+    yield over()
+
+
+async def annotation_misspelt(play: Play) -> AsyncGenerator[Sight, None]:
+    """It means nothing, so the Job runs, on whichever worker."""
+    await play.create(play.job(annotations={"worker-selector": "region=eu", "carrry": "configmaps"}))
+    await play.scene.event(JOB, "UnknownAnnotation")
+    yield Sight("An annotation is misspelt", placed_on)
+    await play.create_anew()
+    yield over(lambda found: placed_on(found) and progresses(found))
+
+
+async def namespace_missing(play: Play) -> AsyncGenerator[Sight, None]:
+    await play.on().delete(play.core)
+    await play.on().wait_until(play.core, lambda found: found is None)
+    await play.create()
+    yield Sight("The namespace is not on the worker", says("RefusedByWorkers", "namespace"))
+    await play.on().create("/api/v1/namespaces", {"metadata": {"name": play.namespace}})
+    yield over()
+
+
+async def namespace_not_accepted(play: Play) -> AsyncGenerator[Sight, None]:
+    await play.create(play.job(annotations=ON_WEST))
+    yield Sight("The worker takes no Jobs of this namespace", says("NamespaceNotAccepted"))
+    await play.scene.patch(JOB, {"metadata": {"annotations": {names.WORKER_SELECTOR: "region=eu"}}})
+    yield over()
+
+
+async def kubeconfig_refused(play: Play) -> AsyncGenerator[Sight, None]:
+    await play.create(play.job(annotations={"worker-selector": "name=broken"}))
+    yield Sight("A worker's Secret has no usable kubeconfig", says("WorkersUnreachable"))
+    await play.scene.patch(JOB, {"metadata": {"annotations": {names.WORKER_SELECTOR: "region=eu"}}})
+    yield over()
+
+
+async def on_west(play: Play) -> AsyncGenerator[Sight, None]:
+    """One after the other, since each concerns the whole worker: full, cordoned, without a right."""
+    manager = play.stage.manager
+    await play.scene.create(job("first", names.DEFAULT_MANAGED_BY, run_for="never", annotations=ON_WEST))
+    await play.scene.source_until("first", placed_on)
+    await play.create(play.job(annotations=ON_WEST))
+    yield Sight("All workers are full", says("WorkersFull"))
+    await play.scene.delete("first")
+    yield over()
+
+    await play.scene.delete(JOB)
+    await play.scene.until_no_mirror(JOB)
+    await manager.annotate_worker("west", {"cordoned": "true"})
+    await play.scene.until_jobs_wait(names.DEFAULT_MANAGED_BY, "cordoned", {names.WORKER_SELECTOR: "region=us"})
+    await play.create(play.job(annotations=ON_WEST))
+    yield Sight("All workers are cordoned", says("WorkersCordoned"))
+    await manager.annotate_worker("west", {"cordoned": None})
+    yield over()
+
+    await play.scene.delete(JOB)
+    await play.scene.until_no_mirror(JOB)
+    role = f"{_RBAC}/clusterroles/jobmirror-worker-{manager.namespace}"
+    before = await play.on("west").get(role)
+    await play.on("west").merge(role, {"rules": [*_without_create(before["rules"])]})
+    await play.create(play.job(annotations=ON_WEST))
+    yield Sight("A right is missing on the worker", says("RefusedByWorkers", "to create jobs"))
+    await play.on("west").merge(role, {"rules": before["rules"]})
+    yield over()
+
+
+def _without_create(rules: list[Json]) -> Iterator[Json]:
+    for rule in rules:
+        if verbs := [verb for verb in rule["verbs"] if verb != "create"]:
+            yield {**rule, "verbs": verbs}
+
+
+STORIES = (
+    selector_misspelt, selector_malformed, annotation_misspelt, on_west, namespace_missing, namespace_not_accepted,
+    kubeconfig_refused,
+)  # fmt: skip
