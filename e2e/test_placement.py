@@ -99,7 +99,9 @@ class TestSelection:
         await scene.until_jobs_wait(manager.managed_by, "east: cordoned", east_only)
         await scene.create(job("pinned", manager.managed_by, annotations=east_only))
         pinned = await scene.source_until("pinned", waits_because("cordoned"))
-        assert annotation(pinned, "waiting-because") == "east: cordoned; west: labels do not match worker-selector"
+        assert (
+            annotation(pinned, "waiting-because") == "east: cordoned; …and 1 more: labels do not match worker-selector"
+        )
         names = [f"free-{number}" for number in range(3)]
         await scene.create(*(job(name, manager.managed_by) for name in names))
         assert {placed_on(found) for found in await scene.sources_until(names, is_complete)} == {"west"}
@@ -135,7 +137,7 @@ class TestSelection:
         waiting = await scene.source_until("pinned", waits_because("namespace"))
         assert (
             annotation(waiting, "waiting-because")
-            == "east: does not accept the namespace; west: labels do not match worker-selector"
+            == "east: does not accept the namespace; …and 1 more: labels do not match worker-selector"
         )
 
         await scene.create(job("free", manager.managed_by))

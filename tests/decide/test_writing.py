@@ -156,6 +156,16 @@ def test_what_keeps_a_placed_job_from_progress_is_a_condition_of_its_own() -> No
     assert tell == EmitEvent("WorkerLost", "worker east is lost (no answer)")
 
 
+def test_a_record_that_is_cleared_leaves_a_job_that_waits() -> None:
+    """D22: in the write that clears it after a refusal, whose status is not a mirror's."""
+    (write, *_), _ = source_write(
+        seen(source(annotations=ON_EAST)), status={"conditions": []}, waiting=FULL, clears=True
+    )
+    suspended = condition_of(write, "Suspended")
+    assert suspended is not None
+    assert (suspended["status"], suspended["reason"]) == ("True", "WaitingForWorker")
+
+
 def test_a_record_ends_the_wait_in_one_write() -> None:
     """D5, D22: placed means neither waiting nor suspended."""
     (write, _), _ = source_write(seen(source({}, annotations={})), waiting=FULL)
