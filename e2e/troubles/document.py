@@ -27,6 +27,7 @@ _MASKS = [
     (r"connection (refused|reset by the API server|closed by the API server before it answered)", "BROKEN"),
     (r"401 Unauthorized: Unauthorized|no response within \d+ s", "BROKEN"),
     (r",? ?status lag AGE", ""),
+    (r"(?m) for AGE$", ""),
     (r"[ \t]+", " "),
 ]
 
@@ -51,7 +52,10 @@ def write(title: str, text: str) -> None:
 
 
 def masked(text: str) -> list[str]:
-    """What has to be the same: lines without times, uids, names of pods and widths; a repeated line counts once."""
+    """What has to be the same: lines without times, uids, names of pods and widths, in any order, each counted once.
+
+    Events of one moment come in any order.
+    """
     for pattern, word in _MASKS:
         text = re.sub(pattern, word, text)
-    return list(dict.fromkeys(line.strip() for line in text.splitlines()))
+    return sorted({line.strip() for line in text.splitlines()})

@@ -20,6 +20,7 @@ from mirror.model import names
 _ROW = re.compile(r"<tr\b.*?</tr>", re.DOTALL)
 _WHY = re.compile(r'<td class="why".*?>(.*?)</td>', re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
+_FIELDS = ("State:", "Worker:", "Reason:", "Waiting because:", "Message:")
 _CONDITIONS = (names.PLACED, names.PROGRESSING, "Suspended", "Failed")
 
 
@@ -73,8 +74,8 @@ def _of_conditions(source: Json) -> Iterator[str]:
 
 
 def _of_explain(text: str) -> Iterator[str]:
-    """The first lines; the timeline is left out, and which worker cannot take it."""
-    yield from text.split("\n\n")[0].splitlines()
+    """The fields that say what is wrong; the timeline is left out, and which worker cannot take it."""
+    yield from (line for line in text.splitlines() if line.startswith(_FIELDS))
 
 
 async def _on_page(play: Play) -> str:

@@ -177,10 +177,9 @@ class MirrorWriter:
         if source is None or source.metadata.uid != uid or source.metadata.deletion_timestamp is not None:
             t.state.intake.add(MirrorKey(worker.name, seen.key.kind, mirror.metadata.namespace, mirror.metadata.name))
         if is_as_sent:
-            t.state.comparison.note_equal(
-                seen.source.found, mirror
-            )  # its own changes, and those of its source, name the key again
-        else:
+            t.state.comparison.note_equal(seen.source.found, mirror)
+        # Its own changes, and those of its source, name the key again; what the source has waited for is over now.
+        if not is_as_sent or names.WAITING_BECAUSE in seen.source.found.annotations:
             t.state.intake.add(seen.key)
 
     async def _adopt_or_refuse(self, seen: Snapshot, worker: Worker, namespace: str, *, was_first: bool) -> None:

@@ -336,7 +336,9 @@ async def test_a_profile_with_a_token_in_a_secret_of_ours(field: str) -> None:
         await manager.settle(2)
         assert world.mirrors() == ["east"]
         assert world.users["east"] == {"token": "t0k3n"}
-        assert entry(world, "east")["declared"] == {"by": "ClusterProfile fleet/east", "capacity": 3}
+        labels = {"name": "east", "region": "eu", "topology.example/zone": "a", "kubernetes-version": "v1.33.1-k3s1"}
+        shown = {"by": "ClusterProfile fleet/east", "capacity": 3, "labels": labels}
+        assert entry(world, "east")["declared"] == shown
 
 
 async def test_a_profile_with_a_kubeconfig_in_a_secret_beside_it() -> None:

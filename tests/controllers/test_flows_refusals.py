@@ -249,3 +249,18 @@ async def test_a_throttling_worker_is_asked_later_and_not_left() -> None:
         assert world.mirrors() == []
         await manager.settle(4)
         assert world.mirrors() == ["east"]
+
+
+async def test_what_a_job_waited_for_goes_although_its_mirror_says_nothing() -> None:
+    """D21: a mirror that no controller there takes up, whose watch shows nothing that its create has not said."""
+    world = World()
+    east = world.add_worker("east")
+    east.arrange("create", "jobs", forbidden(), times=1)
+    async with manager_of(world) as manager:
+        east.faults.mute_watches(plural="jobs")
+        world.create(job())
+        await manager.settle(2)
+        assert world.annotation(WAITING) == "east: not allowed (403 Forbidden)"
+        await manager.settle(8)
+        assert world.mirrors() == ["east"]
+        assert world.annotation(WAITING) is None
