@@ -78,8 +78,7 @@ async def remove(where: Where, name: str, how: Removal) -> None:
     """Its mirrors go, then its Secret and, if wanted, what was created there.
 
     Raises:
-        Failure: mirrors are left there.
-        ClusterError: something is in the way; the Secret stays.
+        ClusterError: something is in the way, or mirrors would be left there without ``--force``; the Secret stays.
     """
     opted_in = allowed(how.allow)
     async with contextlib.AsyncExitStack() as stack:
@@ -100,7 +99,7 @@ async def remove(where: Where, name: str, how: Removal) -> None:
             if worker is not None:
                 await draining.clean_up(home, worker, where.namespace, lambda step: click.echo(f"✓ {clean(step)}"))
     if left_behind:
-        raise Failure(left_behind)
+        click.echo(f"! {left_behind}", err=True)  # as --force has it
 
 
 async def _delete_mirrors(home: ManagementCluster, secret: Object, allow: dict[str, bool], origin: str) -> str:
