@@ -377,7 +377,8 @@ async def test_where_a_job_would_be_placed_is_explained(
         await client.create(f"{path}/rolebindings", binding)
     command = ("place", "--dry-run", "-f", str(file), "-n", scene.namespace)
     said = await until(lambda: ann.says(*command, "-o", "json"), lambda said: said.code == 0)
-    choice = json.loads(said.output)["choice"]
+    [item] = json.loads(said.output)["items"]
+    choice = item["choice"]
 
     assert choice["worker"] == "west"
     assert {one["worker"]: (one["rank"], one["order"]) for one in choice["workers"]} == {"west": (1, 1), "east": (2, 2)}
