@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.snapshot import Snapshot
+from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.errors import BadAnswer, Conflict, KubeError, NotFound, OutcomeUnknown, ServerFailure
 from mirror.kube.objects import Object
@@ -50,19 +51,33 @@ async def reread_mirror(seen: Snapshot, worker: Worker, error: KubeError) -> NoR
         KubeError: the given error.
     """
     assert seen.mirror is not None
-    kind, metadata = seen.source.kind, seen.mirror.metadata
+    metadata = seen.mirror.metadata
+    now = await reread_object(worker, seen.source.kind, metadata.namespace, metadata.name, metadata.uid, error)
+    if now is not None and _is_same(seen.mirror, now):
+        raise error
+    raise LookAgain
+
+
+async def reread_object(
+    worker: Worker, kind: Kind, namespace: str, name: str, uid: str, error: KubeError
+) -> Object | None:
+    """An object on a worker as it is now, which goes into the cache; None: it is gone.
+
+    A conflict alone does not tell that: what is taken for gone is shown by no watch again.
+
+    Raises:
+        KubeError: the given error: the worker does not say.
+    """
     mirrors = worker.mirrors_of(kind)
     try:
-        now = await worker.client.send_object(requests.get(kind.resource, metadata.name, namespace=metadata.namespace))
+        now = await worker.client.send_object(requests.get(kind.resource, name, namespace=namespace))
     except NotFound:
-        mirrors.forget_deleted(metadata.namespace, metadata.name, metadata.uid)
-        raise LookAgain from None
+        mirrors.forget_deleted(namespace, name, uid)
+        return None
     except KubeError:
         raise error from None
-    if _is_same(seen.mirror, now):
-        raise error
     mirrors.take_read(now)
-    raise LookAgain
+    return now
 
 
 def _is_same(before: Object, now: Object) -> bool:

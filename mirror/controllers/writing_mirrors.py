@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from mirror.controllers.refusing import WorkerRefusal, is_same_text, refusal_text, was_certainly_not_done
-from mirror.controllers.rereading import STALE, reread_mirror
+from mirror.controllers.rereading import STALE, reread_mirror, reread_object
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.following import MOST_FIELDS, RESENDS
 from mirror.decide.identity import Identity, identify
@@ -294,7 +294,9 @@ class MirrorWriter:
         t.state.memories.set(uid, look=None, relabeled_at=now, relabeled_times=times)
         try:
             restored = await worker.client.send_object(patch)
-        except (NotFound, Conflict):
+        except Conflict as error:
+            await reread_mirror(seen, worker, error)
+        except NotFound:
             worker.mirrors_of(kind).forget_deleted(metadata.namespace, metadata.name, metadata.uid)
             t.state.intake.add(seen.key)
             return
@@ -318,7 +320,9 @@ class MirrorWriter:
         patch = requests.merge_patch(kind.resource, metadata.name, body, namespace=metadata.namespace)
         try:
             touched = await worker.client.send_object(patch)
-        except (NotFound, Conflict):
+        except Conflict as error:
+            await reread_mirror(seen, worker, error)
+        except NotFound:
             worker.mirrors_of(kind).forget_deleted(metadata.namespace, metadata.name, uid)
             self._t.state.intake.add(seen.key)
         except (Forbidden, Invalid, BadRequest) as error:
@@ -373,8 +377,13 @@ class MirrorWriter:
         kind, namespace, name = self._t.state.sources.kinds[key.kind], key.namespace, key.name
         try:
             await worker.client.send(requests.delete(kind.resource, name, namespace=namespace, uid=uid))
-        except (NotFound, Conflict):
+        except NotFound:
             worker.mirrors_of(kind).forget_deleted(namespace, name, uid)
+            return
+        except Conflict as error:
+            now = await reread_object(worker, kind, namespace, name, uid, error)
+            if now is not None and now.metadata.uid == uid:
+                raise
             return
         self._log.info("mirror deleted", worker=worker.name, namespace=namespace, name=name, because=because)
 

@@ -102,3 +102,31 @@ async def test_a_server_that_rejects_everything_is_not_hammered(code: int) -> No
         world.management.restore()
         await manager.settle(40)
         assert world.source()["status"]["active"] == 1
+
+
+@pytest.mark.parametrize("code", [409, 500])
+async def test_a_mirror_whose_deletion_met_a_conflict_goes_all_the_same(code: int) -> None:
+    """D10: a conflict proves nothing; a mirror that was taken for gone would stay, since no watch shows it again."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle()
+        reason = "Conflict" if code == 409 else "InternalError"
+        world.workers["east"].arrange("delete", "jobs", Refused(code, reason), times=2)
+        world.delete()
+        await manager.settle(60)
+        assert world.mirrors() == []
+
+
+async def test_a_namesake_of_a_mirror_that_was_to_be_deleted_is_seen() -> None:
+    """D10: the conflict is about another object, which a watch that is cut does not show."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle()
+        east = world.workers["east"]
+        east.mute_watches("jobs")
+        east.server.remove("jobs", "train")
+        east.server.put("jobs", job())
+        world.delete()
+        await manager.settle(5)
+        assert world.mirror("east") is not None
+        assert [one.verb for one in east.sent if one.path.endswith("/train")] == ["delete", "get"]
