@@ -107,7 +107,7 @@ async def place(api: Api, name: str) -> None:
 
 async def test_a_worker_is_added_and_checked(clusters: Clusters, capsys: pytest.CaptureFixture[str]) -> None:
     """Each step is told; the account has what it needs and the check finds nothing in the way."""
-    await add.add(clusters.asked(labels=("region=eu",), capacity=5, logs=True))
+    await add.add(clusters.asked(labels=("region=eu",), capacity=5, logs=True, scores="quota"))
 
     output = capsys.readouterr().out
     assert "✓ clusterrole jobmirror-worker on the worker (context east)" in output
@@ -118,6 +118,7 @@ async def test_a_worker_is_added_and_checked(clusters: Clusters, capsys: pytest.
     findings = await clusters.check()
     assert {what for what, (verdict, _) in findings.items() if verdict != "ok"} == {"manager"}
     assert findings["optional: logs, pods and events (access.enabled)"] == ("ok", "allowed")
+    assert findings["optional: score quota (placement.scores)"] == ("ok", "allowed")
     assert "create namespaces" in findings["optional: creating namespaces (workers.createNamespaces)"][1]
 
 
@@ -136,6 +137,10 @@ async def test_adding_again_takes_back_what_is_not_wanted_any_more(clusters: Clu
     assert after["data"] != before["data"]
     findings = await clusters.check()
     assert findings["permissions"] == ("warn", "all required permissions granted, in namespaces team-a only")
+    assert findings["optional: score quota (placement.scores)"] == (
+        "ok",
+        "not granted, and not needed without it: list resourcequotas in team-a",
+    )
 
 
 async def test_what_is_in_the_way_is_said_before_anything_is_made(clusters: Clusters) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mirror.cli.worker.operations.roles import NAMESPACE, Grant, needed, objects, optional
+from mirror.cli.worker.operations.roles import DEPENDENCIES, NAMESPACE, SCORES, Grant, needed, objects, optional
 from mirror.kube.permissions import Permission
 from mirror.model import names
 
@@ -29,8 +29,8 @@ def named(grant: Grant) -> set[str]:
 
 def test_everything_granted_is_what_the_files_say() -> None:
     """Word for word: an operator who applies the files gets the same."""
-    grant = Grant(create_namespaces=True, logs=True, watch_pods=True)
-    files = ("worker.yaml", "worker-logs.yaml", "worker-pods.yaml", "worker-tokens.yaml")
+    grant = Grant(create_namespaces=True, logs=True, watch_pods=True, scores=tuple(SCORES))
+    files = ("worker.yaml", "worker-logs.yaml", "worker-pods.yaml", *SCORES.values(), "worker-tokens.yaml")
 
     assert list(map(without_label, objects(grant))) == [one for file in files for one in shipped(file)]
 
@@ -91,6 +91,34 @@ def test_what_goes_along_is_granted_kind_by_kind(namespaces: tuple[str, ...]) ->
     assert not [one for one in named(SPARSE) if "dependencies" in one]
 
 
+def test_scores_are_granted_one_by_one() -> None:
+    """Those of quotas lie in namespaces, and are given there where namespaces are chosen."""
+    (role,) = [
+        one for one in objects(Grant(namespaces=("a",), scores=("quota",))) if "quotas" in one["metadata"]["name"]
+    ][:1]
+
+    assert (role["kind"], role["metadata"]["namespace"]) == ("Role", "a")
+    assert [(rule["resources"], rule["verbs"]) for rule in role["rules"]] == [(["resourcequotas"], ["list"])]
+    assert not [one for one in named(SPARSE) if "quotas" in one]
+
+
+def test_every_file_of_a_worker_is_granted_by_an_option() -> None:
+    """A file of a new feature is not forgotten here."""
+    made = set()
+    for namespaces in ((), ("team-a",)):
+        grant = Grant(
+            namespaces=namespaces,
+            create_namespaces=True,
+            logs=True,
+            watch_pods=True,
+            dependencies=DEPENDENCIES,
+            scores=tuple(SCORES),
+        )
+        made |= {one["metadata"]["name"] for one in objects(grant)}
+
+    assert made >= {one["metadata"]["name"] for file in RBAC.glob("worker*.yaml") for one in shipped(file.name)}
+
+
 @pytest.mark.parametrize("namespaces", [(), ("a",)], ids=["all namespaces", "one namespace"])
 def test_what_is_asked_for_is_what_is_given(namespaces: tuple[str, ...]) -> None:
     """The check needs nothing that ``add`` does not give."""
@@ -105,7 +133,8 @@ def test_what_is_asked_for_is_what_is_given(namespaces: tuple[str, ...]) -> None
 
 def test_optional_rights_are_told_apart_by_what_they_are_for() -> None:
     """One group for each setting."""
-    creating, pods, logs, *dependencies, renewal = optional("elsewhere", ("a",)).values()
+    creating, pods, logs, *others, renewal = optional("elsewhere", ("a",)).values()
+    dependencies, scores = others[: len(DEPENDENCIES)], others[len(DEPENDENCIES) :]
 
     assert creating == [Permission("create", "", "namespaces")]
     assert {right.namespace for right in (*logs, *pods)} == {"a"}
@@ -114,6 +143,7 @@ def test_optional_rights_are_told_apart_by_what_they_are_for() -> None:
         {("secrets", "a")},
         {("serviceaccounts", "a")},
     ]
+    assert scores == [[Permission("list", "", "resourcequotas", namespace="a")]]
     token = Permission("create", "", "serviceaccounts", "token", "jobmirror", "elsewhere")
     assert renewal == [token]
     assert str(token) == "create serviceaccounts/token jobmirror in elsewhere"

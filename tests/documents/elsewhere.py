@@ -49,6 +49,7 @@ PROVED: dict[str, str] = {
         "tests/cli/test_cli_worker.py::test_what_a_worker_gets_is_set_and_taken_away"
     ),
     "mirror worker add --watch-pods": "tests/cli/test_worker_roles.py::test_everything_granted_is_what_the_files_say",
+    "mirror worker add --scores quota": "tests/cli/test_worker_roles.py::test_everything_granted_is_what_the_files_say",
     "mirror worker add --from-secret NAMESPACE/NAME": (
         "tests/cli/test_cli_worker.py::test_a_worker_is_added_by_an_administrators_kubeconfig_in_a_secret"
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,7 +20,7 @@ from mirror.cli.worker.operations import registration
 from mirror.cli.worker.operations.checking.judging import Finding, has_failed
 from mirror.cli.worker.operations.enrolment import Enrolment
 from mirror.cli.worker.operations.registration import Added
-from mirror.cli.worker.operations.roles import DEPENDENCIES, Grant
+from mirror.cli.worker.operations.roles import DEPENDENCIES, SCORES, Grant
 from mirror.cli.worker.operations.sites import ManagementCluster
 from mirror.kube.kubeconfig import Cluster
 from mirror.model import names
@@ -47,6 +47,7 @@ class Asked:
     logs: bool = False
     watch_pods: bool = False
     dependencies: str = ""
+    scores: str = ""
     create_namespaces: bool = False
     no_renewal: bool = False
     token_duration: int = 24 * 3600
@@ -79,7 +80,8 @@ class Asked:
             create_namespaces=self.create_namespaces,
             logs=self.logs,
             watch_pods=self.watch_pods,
-            dependencies=_dependencies(self.dependencies),
+            dependencies=_chosen("--dependencies", self.dependencies, DEPENDENCIES),
+            scores=_chosen("--scores", self.scores, SCORES),
             renewal=not self.no_renewal,
         )
         return Enrolment(
@@ -185,15 +187,15 @@ def _print_result(form: str, added: Added, findings: list[Finding]) -> None:
         printing.say(check.lines(added.name, findings))
 
 
-def _dependencies(said: str) -> tuple[str, ...]:
-    """``--dependencies``; raises BadParameter."""
+def _chosen(option: str, said: str, known: Collection[str]) -> tuple[str, ...]:
+    """What an option lists of what there is; raises BadParameter."""
     found = tuple(dict.fromkeys(_parts([said])))
-    for kind in found:
-        if kind not in DEPENDENCIES:
-            meant = nearest(kind, DEPENDENCIES)
+    for one in found:
+        if one not in known:
+            meant = nearest(one, known)
             hint = f". Did you mean '{meant}'?" if meant else ""
-            text = f"{kind}: expected some of {', '.join(DEPENDENCIES)}{hint}"
-            raise click.BadParameter(text, param_hint="--dependencies")
+            text = f"{one}: expected some of {', '.join(known)}{hint}"
+            raise click.BadParameter(text, param_hint=option)
     return found
 
 

@@ -163,6 +163,12 @@ def worker() -> None:
     help="Also grant the permissions to copy what Jobs refer to: configmaps,secrets,serviceaccounts or some of them.",
 )
 @click.option(
+    "--scores",
+    default="",
+    metavar="NAMES",
+    help="Also grant the permissions for these scores of placement.scores: quota.",
+)
+@click.option(
     "--create-namespaces", is_flag=True, help="Also grant permission to create namespaces (workers.createNamespaces)."
 )
 @click.option("--no-renewal", is_flag=True, help="Do not grant permission to renew its token (workers.renewTokens).")

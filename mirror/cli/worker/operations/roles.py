@@ -39,6 +39,8 @@ _LOGS, _PODS = "worker-logs.yaml", "worker-pods.yaml"
 _DEPENDENCIES = "worker-dependencies.yaml"
 DEPENDENCIES = ("configmaps", "secrets", "serviceaccounts")
 """What can go along, as ``Grant`` names it."""
+SCORES: Mapping[str, str] = {"quota": "worker-quotas.yaml"}
+"""The scores that take permissions on workers, as the setting ``placement.scores`` names them, and their files."""
 
 KINDS: Mapping[str, Resource] = {
     kind.kind: kind
@@ -58,6 +60,7 @@ class Grant:
         logs: setting ``access.enabled``.
         watch_pods: setting ``workers.watchPods``.
         dependencies: of ``DEPENDENCIES``; settings ``dependencies``.
+        scores: of ``SCORES``; setting ``placement.scores``.
         renewal: setting ``workers.renewTokens``.
     """
 
@@ -67,6 +70,7 @@ class Grant:
     logs: bool = False
     watch_pods: bool = False
     dependencies: tuple[str, ...] = ()
+    scores: tuple[str, ...] = ()
     renewal: bool = True
 
 
@@ -95,6 +99,10 @@ def optional(namespace: str = NAMESPACE, namespaces: Sequence[str] = ()) -> dict
         **{
             f"{plural} that go along (dependencies)": list(_rights(_in_namespaces(_dependencies((plural,)), where)))
             for plural in DEPENDENCIES
+        },
+        **{
+            f"score {score} (placement.scores)": list(_rights(_in_namespaces(_documents(file), where)))
+            for score, file in SCORES.items()
         },
         "token renewal (workers.renewTokens)": list(
             _rights(_settled(one, Grant(namespace)) for one in _documents(_TOKENS))
@@ -129,6 +137,7 @@ def _namespaced(grant: Grant) -> list[Json]:
 
 def _optional_documents(grant: Grant) -> list[Json]:
     files = (*((_LOGS,) if grant.logs else ()), *((_PODS,) if grant.watch_pods else ()))
+    files = (*files, *(SCORES[score] for score in grant.scores))
     return [one for file in files for one in _documents(file)] + _dependencies(grant.dependencies)
 
 
