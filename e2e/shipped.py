@@ -95,7 +95,8 @@ def on_worker(settings: Json) -> list[str]:
         "worker-namespaced" if settings.get("namespaces") else "worker",
         *(["worker-tokens"] if _renews_tokens(settings) else []),
         *(["worker-pods"] if settings.get("workers", {}).get("watchPods") == "labelled" else []),
-        *(["worker-quotas"] if _compares_quotas(settings) else []),
+        *(["worker-quotas"] if _compares(settings, "quota") else []),
+        *(["worker-cluster-queues"] if _compares(settings, "clusterQueue") else []),
         *(["worker-dependencies"] if settings.get("dependencies") else []),
         *(["worker-logs"] if settings.get("access", {}).get("enabled") else []),
     ]
@@ -190,8 +191,8 @@ def user_of(namespace: str) -> str:
     return f"system:serviceaccount:{namespace}:{ACCOUNT}"
 
 
-def _compares_quotas(settings: Json) -> bool:
-    return any(score["name"] == "quota" for score in settings.get("placement", {}).get("scores", ()))
+def _compares(settings: Json, name: str) -> bool:
+    return any(score["name"] == name for score in settings.get("placement", {}).get("scores", ()))
 
 
 def _renews_tokens(settings: Json) -> bool:

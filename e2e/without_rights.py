@@ -62,7 +62,7 @@ _LIFE_SECONDS = 90.0
 _LOOK_SECONDS = 1.0
 _FAILURES = (AssertionError, TimeoutError, ProgramEnded, StatusError, aiohttp.ClientError)
 _MANAGEMENT, _WORKER, _HERE = "management", "east", "here"
-_PLACEMENT: Json = {"priorityClasses": True, "scores": [{"name": "load"}, {"name": "quota"}]}
+_PLACEMENT: Json = {"priorityClasses": True, "scores": [{"name": name} for name in ("load", "quota", "clusterQueue")]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +268,7 @@ WAYS = (
             "management-priority-classes": _MANAGEMENT,
             "worker": _WORKER,
             "worker-quotas": _WORKER,
+            "worker-cluster-queues": _WORKER,
         },
         old_clusters,
         _managed(lambda _: {"workers": {"createNamespaces": True}, "placement": dict(_PLACEMENT)}, life),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mirror.controllers.applying import Applier
 from mirror.controllers.assigning import Assigner
@@ -21,12 +21,14 @@ from mirror.controllers.observing import Observer
 from mirror.controllers.pending import PendingChanges
 from mirror.controllers.preparing import Preparer
 from mirror.controllers.priority_classes import Priorities, PriorityClassRounds
-from mirror.controllers.quota_rounds import QuotaRounds
+from mirror.controllers.reading_cluster_queues import read_cluster_queues
+from mirror.controllers.reading_quotas import read_quotas
 from mirror.controllers.requesting import Candidates, why_there
 from mirror.controllers.routes import Routes
 from mirror.controllers.sources import Sources
 from mirror.controllers.state import Intake, MirroringState
 from mirror.controllers.sweeping import DueSweeps, Sweeper
+from mirror.controllers.worker_rounds import Reading, WorkerRounds
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.snapshot import Policy
@@ -190,7 +192,7 @@ def build_mirroring(
             sweeper=Sweeper(state, management, registry, due=due, mirrors=mirrors, recorder=recorder),
             sweep_interval_seconds=settings.sweep_interval_seconds,
             priority_classes=_priority_classes(management, settings, state),
-            quota_rounds=_quota_rounds(settings, state),
+            worker_rounds=_worker_rounds(settings, state),
             dependency_rounds=rounds,
         )
     )
@@ -205,10 +207,21 @@ def _priority_classes(
     return PriorityClassRounds(management, state.priorities, environment=state.environment, on_change=on_change)
 
 
-def _quota_rounds(settings: MirroringSettings, state: MirroringState) -> QuotaRounds | None:
-    if not settings.placement.uses(Score.QUOTA):
-        return None
-    return QuotaRounds(state.workers, state.assigner.set_quotas, environment=state.environment)
+def _worker_rounds(settings: MirroringSettings, state: MirroringState) -> tuple[WorkerRounds[Any], ...]:
+    """For each score that has to be read on workers."""
+    readings = {
+        Score.QUOTA: ("ResourceQuotas", read_quotas),
+        Score.CLUSTER_QUEUE: ("ClusterQueues", read_cluster_queues),
+    }
+    return tuple(
+        WorkerRounds(
+            state.workers,
+            Reading(what, read, partial(state.assigner.set_shares, score), nothing={}),
+            environment=state.environment,
+        )
+        for score, (what, read) in readings.items()
+        if settings.placement.uses(score)
+    )
 
 
 def _state(settings: MirroringSettings, workers: dict[str, Worker], environment: Environment) -> MirroringState:

@@ -20,8 +20,9 @@ from mirror.model.reasons import Obstruction
 from mirror.placement import reasons
 from mirror.placement.candidates import Candidate, PlacementRequest
 from mirror.placement.explaining import Choice, explain
+from mirror.placement.facts import Subject
 from mirror.placement.index import WorkerIndex
-from mirror.placement.policy import DEFAULT, PlacementPolicy
+from mirror.placement.policy import DEFAULT, PlacementPolicy, Score
 from mirror.placement.waiting import Waiter, WaitingSources
 from mirror.runtime.clock import Clock
 
@@ -121,10 +122,10 @@ class Assigner:
         """So many of those wait for their pods: it changes who is chosen, and lets nobody in."""
         self._index.set_stalled(worker, stalled)
 
-    def set_quotas(self, worker: str, free: Mapping[str, float]) -> None:
-        """So much is free of its quotas, by namespace of sources; a worker that is registered no more has none."""
-        if worker in self._index.names() or not free:
-            self._index.set_quotas(worker, free)
+    def set_shares(self, score: Score, worker: str, shares: Mapping[Subject, float]) -> None:
+        """So much is free there for the Jobs of a namespace or queue; a worker that is registered no more has none."""
+        if self._index.bit(worker) or not shares:
+            self._index.facts.put(score, worker, shares)
 
     def set_spread(self, worker: str, namespace: str, label: str, count: int) -> None:
         """So many of them are of this namespace and are to be spread by this label."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mirror.controllers.applying import Applier
 from mirror.controllers.assigning import Assigner
@@ -16,12 +16,12 @@ from mirror.controllers.known import Knowledge
 from mirror.controllers.observing import Observer
 from mirror.controllers.preparing import Preparer
 from mirror.controllers.priority_classes import PriorityClassRounds
-from mirror.controllers.quota_rounds import QuotaRounds
 from mirror.controllers.rereading import LookAgain
 from mirror.controllers.routes import Routes
 from mirror.controllers.sources import Sources, source_key
 from mirror.controllers.state import MirroringState
 from mirror.controllers.sweeping import Sweeper
+from mirror.controllers.worker_rounds import WorkerRounds
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.plan import Plan
 from mirror.decide.rules import decide
@@ -63,8 +63,8 @@ class MirroringParts:
     sweep_interval_seconds: float
     priority_classes: PriorityClassRounds | None = None
     """Where those who wait are ordered by them."""
-    quota_rounds: QuotaRounds | None = None
-    """Where workers are compared by their quotas."""
+    worker_rounds: tuple[WorkerRounds[Any], ...] = ()
+    """Where workers are compared by what has to be read of them."""
     dependency_rounds: DependencyRounds | None = None
     """Where something goes along (D27)."""
 
@@ -190,8 +190,8 @@ class Mirroring:
             if (classes := self._parts.priority_classes) is not None:
                 read = supervise("PriorityClasses", classes.run, log=self._log)
                 scope.create_task(read, name="PriorityClasses")
-            if (quotas := self._parts.quota_rounds) is not None:
-                scope.create_task(supervise("quotas", quotas.run, log=self._log), name="quotas")
+            for one in self._parts.worker_rounds:
+                scope.create_task(supervise(one.what, one.run, log=self._log), name=one.what)
             if (rounds := self._parts.dependency_rounds) is not None:
                 keep = supervise("copies", rounds.run, log=self._log, on_restart=self._metrics.on_task_restart)
                 scope.create_task(keep, name="copies")

@@ -43,7 +43,8 @@ def placement_request_of(kind: Kind, found: Object, memory: Memory, now: float) 
         raise BadAnnotation(f"annotation {names.CARRY}: {error}") from error
     kind.check(found)
     refused = frozenset(worker for worker, refusal in memory.refusals if refusal.until > now)
-    return PlacementRequest(found.metadata.namespace, selector, refused, order, spread_by)
+    queue = found.labels.get(names.QUEUE_NAME, "")
+    return PlacementRequest(found.metadata.namespace, selector, refused, order, spread_by, queue)
 
 
 def _preference(name: str, read: Callable[[Mapping[str, str]], T], found: Object) -> T:

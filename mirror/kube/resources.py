@@ -46,6 +46,12 @@ RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+_KUEUE = "kueue.x-k8s.io"
+# In the order in which they are asked for: what is read of them is the same.
+CLUSTER_QUEUES = tuple(
+    Resource(_KUEUE, version, "clusterqueues", "ClusterQueue", namespaced=False) for version in ("v1beta2", "v1beta1")
+)
+LOCAL_QUEUES = tuple(Resource(_KUEUE, version, "localqueues", "LocalQueue") for version in ("v1beta2", "v1beta1"))
 _RBAC = ("rbac.authorization.k8s.io", "v1")
 ROLES = Resource(*_RBAC, "roles", "Role")
 ROLE_BINDINGS = Resource(*_RBAC, "rolebindings", "RoleBinding")

@@ -66,4 +66,7 @@ WEBHOOKS = "jobmirror"
 LEASE = "jobmirror-manager"
 JOB_CONTROLLER_LEASE = "jobmirror-job-controller"
 
+# Kueue's, on a Job: its LocalQueue.
+QUEUE_NAME = "kueue.x-k8s.io/queue-name"
+
 FIELD_MANAGER = "jobmirror"

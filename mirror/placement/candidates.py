@@ -86,3 +86,5 @@ class PlacementRequest(msgspec.Struct, frozen=True):
     """Names and globs of workers: of those that are eligible, the first that it names is chosen."""
     spread_by: str = ""
     """A label of workers: the value is chosen that the fewest Jobs of the namespace which ask for that are on."""
+    queue: str = ""
+    """The LocalQueue of Kueue that it is in, on whichever worker; empty: in none."""

@@ -88,8 +88,8 @@ def explain(index: WorkerIndex, request: PlacementRequest, details: Mapping[str,
             filters=tuple(_filter(index, request, name, one, details) for one in against),
             order=_position(index, request, name),
             spread=spread.get(name),
-            scores=index.policy.scores_of(index.candidate(name), index.quota(name, request.namespace)),
-            total=1 / index.cost(name, request.namespace),
+            scores=index.policy.scores_of(index.candidate(name), index.facts.of(name, request)),
+            total=1 / index.cost(name, request),
         )
         for name in sorted(index.names(), key=lambda name: (ranks.get(name, len(ranks) + 1), name))
     ]
@@ -137,4 +137,4 @@ def _key(
     """By what ``WorkerIndex.best`` chooses, as a key; property-tested against it."""
     position = _position(index, request, name) or len(request.order) + 1
     is_unlabelled = bool(request.spread_by) and name not in spread
-    return position, is_unlabelled, spread.get(name, 0), index.cost(name, request.namespace), name
+    return position, is_unlabelled, spread.get(name, 0), index.cost(name, request), name

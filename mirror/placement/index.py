@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from mirror.batch.label_selectors import Requirement
 from mirror.placement.candidates import Candidate, NamespaceRules, Obstacle, PlacementRequest
+from mirror.placement.facts import FactsOfJobs
 from mirror.placement.policy import DEFAULT, PlacementPolicy
 from mirror.placement.selector import Selector
 from mirror.placement.spreading import SpreadCounts
@@ -68,8 +69,7 @@ class WorkerIndex:
         self.policy = policy
         self._counts_load_only = policy.counts_load_only
         self.spread = SpreadCounts()
-        # By namespace of sources, and by worker: what is free of the quotas there. Only namespaces that have some.
-        self._quotas: dict[str, dict[str, float]] = {}
+        self.facts = FactsOfJobs()
         self.version = 0
         self.open: Workers = 0
         self.all: Workers = 0
@@ -125,7 +125,7 @@ class WorkerIndex:
         del self._by_bit[entry.bit]
         self.all &= ~entry.bit
         self._unused_bits.append(entry.bit)
-        self.set_quotas(name, {})
+        self.facts.remove(name)
         return True
 
     def set_load(self, name: str, recorded: int) -> None:
@@ -141,15 +141,6 @@ class WorkerIndex:
         if entry is not None and entry.candidate.stalled != stalled:
             entry.candidate = replace(entry.candidate, stalled=stalled)
             self._judge(entry)
-
-    def set_quotas(self, name: str, free: Mapping[str, float]) -> None:
-        """So much is free of a worker's quotas, by namespace of sources; nothing is known of the others."""
-        for namespace in [one for one, workers in self._quotas.items() if name in workers and one not in free]:
-            del self._quotas[namespace][name]
-            if not self._quotas[namespace]:
-                del self._quotas[namespace]
-        for namespace, share in free.items():
-            self._quotas.setdefault(namespace, {})[name] = share
 
     def set_assigned(self, name: str, assigned: int) -> None:
         """So many sources are assigned to a worker and not recorded yet."""
@@ -234,8 +225,8 @@ class WorkerIndex:
             return None
         if request is not None and (request.order or request.spread_by):
             workers = self._preferred(workers, request)
-        if request is not None and self._quotas and request.namespace in self._quotas:
-            return min((self.cost(name, request.namespace), name) for _, name, bit in self._ranked if bit & workers)[1]
+        if request is not None and self.facts.concern(request):
+            return min((self.cost(name, request), name) for _, name, bit in self._ranked if bit & workers)[1]
         return next(name for _, name, bit in self._ranked if bit & workers)
 
     def _preferred(self, workers: Workers, request: PlacementRequest) -> Workers:
@@ -323,14 +314,10 @@ class WorkerIndex:
         """A registered worker with all that counts for its load."""
         return self._entries[name].now
 
-    def quota(self, name: str, namespace: str) -> float | None:
-        """What is free of a worker's quotas for sources of this namespace; None: not known."""
-        return self._quotas.get(namespace, {}).get(name)
-
-    def cost(self, name: str, namespace: str) -> float:
-        """Of a registered worker for sources of this namespace."""
-        cost, quota = self._cost(self._entries[name].now), self.quota(name, namespace)
-        return cost if quota is None else cost * self.policy.quota_factor(quota)
+    def cost(self, name: str, request: PlacementRequest) -> float:
+        """Of a registered worker for sources with this request."""
+        cost, known = self._cost(self._entries[name].now), self.facts.of(name, request)
+        return cost * self.policy.factor(known) if known else cost
 
     def labels_of(self, name: str) -> Mapping[str, str]:
         """The labels of a registered worker."""

@@ -6,6 +6,7 @@ them, that one gets half as many Jobs. Shares are multiplied, each to the power 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
@@ -28,6 +29,12 @@ class Score(StrEnum):
     """The part of its Jobs that do not wait for their pods to become ready (``model.reasons.WORKERS_PODS``)."""
     QUOTA = "quota"
     """The part of the ResourceQuotas of the Job's namespace there that is free."""
+    CLUSTER_QUEUE = "clusterQueue"
+    """The part of the quota of its queue's ClusterQueue there that is free."""
+
+
+OF_JOBS = frozenset((Score.QUOTA, Score.CLUSTER_QUEUE))
+"""Of a Job's namespace or queue on a worker, not of the worker (``placement.facts``)."""
 
 
 class Filter(StrEnum):
@@ -63,30 +70,33 @@ class PlacementPolicy(msgspec.Struct, frozen=True):
     def uses(self, score: Score) -> bool:
         return any(name is score for name, _ in self.scores)
 
-    def scores_of(self, candidate: Candidate, quota: float | None = None) -> tuple[ScoreOfWorker, ...]:
+    def scores_of(self, candidate: Candidate, known: Mapping[Score, float]) -> tuple[ScoreOfWorker, ...]:
         """Each score of a worker, in the order of the settings.
 
-        ``quota``: what is free of the quotas of the Job's namespace, from 0 to 1; None: that is not known.
+        ``known``: what is free there for the Job, from 0 to 1, as far as that is known.
         """
         found = []
         for name, weight in self.scores:
-            is_known = name is not Score.QUOTA or quota is not None
-            share = bounded(quota) if name is Score.QUOTA else _share(name, candidate)
+            is_known = name not in OF_JOBS or name in known
+            share = bounded(known.get(name)) if name in OF_JOBS else _share(name, candidate)
             found.append(ScoreOfWorker(str(name), share, weight, is_known))
         return tuple(found)
 
     def cost(self, candidate: Candidate) -> float:
-        """The lower, the sooner it is chosen; without what depends on the Job's namespace (``quota_factor``)."""
+        """The lower, the sooner it is chosen; without what depends on the Job (``factor``)."""
         cost = 1.0
         for name, weight in self.scores:
-            if name is not Score.QUOTA:
+            if name not in OF_JOBS:
                 cost /= _share(name, candidate) ** weight
         return cost
 
-    def quota_factor(self, quota: float | None) -> float:
-        """By what the cost of a worker is multiplied for Jobs of a namespace."""
-        weight = next((weight for name, weight in self.scores if name is Score.QUOTA), 0.0)
-        return float(bounded(quota) ** -weight)
+    def factor(self, known: Mapping[Score, float]) -> float:
+        """By what the cost of a worker is multiplied for a Job for which so much is free there."""
+        factor = 1.0
+        for name, weight in self.scores:
+            if name in known:
+                factor *= bounded(known[name]) ** -weight
+        return factor
 
 
 def policy_of(chosen: Placement) -> PlacementPolicy:
@@ -112,5 +122,5 @@ def _share(score: Score, candidate: Candidate) -> float:
         case Score.READINESS:
             stalled = min(candidate.stalled, candidate.load)
             return bounded((candidate.load - stalled + 1) / (candidate.load + 1))
-        case Score.QUOTA:
-            return 1.0  # of a namespace, not of a worker
+        case Score.QUOTA | Score.CLUSTER_QUEUE:
+            return 1.0  # ``OF_JOBS``

@@ -102,6 +102,19 @@ def test_scores_are_granted_one_by_one() -> None:
     assert not [one for one in named(SPARSE) if "quotas" in one]
 
 
+def test_what_is_in_no_namespace_is_granted_for_the_cluster() -> None:
+    """ClusterQueues, whatever namespaces are chosen; LocalQueues in those only."""
+    found = named(Grant(namespaces=("a", "b"), scores=("clusterQueue",)))
+
+    assert {one for one in found if "queues" in one and "Binding" not in one} == {
+        "ClusterRole /jobmirror-worker-cluster-queues",
+        "Role a/jobmirror-worker-local-queues",
+        "Role b/jobmirror-worker-local-queues",
+    }
+    assert "ClusterRoleBinding /jobmirror-worker-cluster-queues" in found
+    assert "RoleBinding b/jobmirror-worker-local-queues" in found
+
+
 def test_every_file_of_a_worker_is_granted_by_an_option() -> None:
     """A file of a new feature is not forgotten here."""
     made = set()
@@ -143,7 +156,11 @@ def test_optional_rights_are_told_apart_by_what_they_are_for() -> None:
         {("secrets", "a")},
         {("serviceaccounts", "a")},
     ]
-    assert scores == [[Permission("list", "", "resourcequotas", namespace="a")]]
+    kueue = "kueue.x-k8s.io"
+    assert scores == [
+        [Permission("list", "", "resourcequotas", namespace="a")],
+        [Permission("list", kueue, "clusterqueues"), Permission("list", kueue, "localqueues", namespace="a")],
+    ]
     token = Permission("create", "", "serviceaccounts", "token", "jobmirror", "elsewhere")
     assert renewal == [token]
     assert str(token) == "create serviceaccounts/token jobmirror in elsewhere"

@@ -111,7 +111,7 @@ USAGE = {
     f"{ADD} --token-duration x": "'x': expected a duration like 15m",
     f"{ADD} --allow loopbak": "Invalid value for --allow: loopbak: expected one of .* Did you mean 'loopback'?",
     f"{ADD} --dependencies configmap": "Did you mean 'configmaps'?",
-    f"{ADD} --scores quotas": "Invalid value for --scores: quotas: expected some of quota.* Did you mean 'quota'?",
+    f"{ADD} --scores quotas": "Invalid value for --scores: quotas: expected some of quota, .* Did you mean .quota.?",
     "worker add East_1 --context hub": "invalid worker name 'East_1': lower-case letters",
     "worker add east --from-secret x": "'x': expected NAMESPACE/NAME",
     "worker set east --capacity x": "Invalid value for --capacity: expected a whole number from 0 up, got 'x'",

@@ -10,6 +10,7 @@ _DIFFERENTIAL = "e2e/test_api_differential.py::test_a_real_server_and_ours_give_
 _RESTART = "e2e/test_restart.py"
 _KUBELET = "asks a kubelet of the management cluster, and these control planes have none"
 _SELF = "is how this test is run"
+_ROLES = "tests/cli/test_worker_roles.py::test_everything_granted_is_what_the_files_say"
 
 PROVED: dict[str, str] = {
     "make demo": f"{_DEV}::test_the_demo_ends_well",
@@ -48,8 +49,10 @@ PROVED: dict[str, str] = {
     "mirror worker set east --capacity 20 --labels region=eu,gpu-": (
         "tests/cli/test_cli_worker.py::test_what_a_worker_gets_is_set_and_taken_away"
     ),
-    "mirror worker add --watch-pods": "tests/cli/test_worker_roles.py::test_everything_granted_is_what_the_files_say",
-    "mirror worker add --scores quota": "tests/cli/test_worker_roles.py::test_everything_granted_is_what_the_files_say",
+    "mirror worker add --watch-pods": _ROLES,
+    "mirror worker add --scores quota": _ROLES,
+    "mirror worker add --scores clusterQueue": _ROLES,
+    "mirror worker add --scores quota,clusterQueue": _ROLES,
     "mirror worker add --from-secret NAMESPACE/NAME": (
         "tests/cli/test_cli_worker.py::test_a_worker_is_added_by_an_administrators_kubeconfig_in_a_secret"
     ),

@@ -8,6 +8,7 @@ from test_index import REQUESTS, WORKERS
 
 from mirror.placement.candidates import Candidate, PlacementRequest
 from mirror.placement.explaining import FILTERS, explain
+from mirror.placement.facts import OTHERS
 from mirror.placement.index import WorkerIndex
 from mirror.placement.policy import DEFAULT, PlacementPolicy, Score
 from mirror.placement.selector import parse_selector
@@ -16,6 +17,7 @@ POLICIES = (
     DEFAULT,
     PlacementPolicy(scores=((Score.READINESS, 2.0), (Score.LOAD, 0.5))),
     PlacementPolicy(scores=((Score.LOAD, 1.0), (Score.QUOTA, 3.0))),
+    PlacementPolicy(scores=((Score.QUOTA, 1.0), (Score.LOAD, 1.0), (Score.CLUSTER_QUEUE, 0.5))),
 )
 QUOTAS = st.dictionaries(st.sampled_from("uvwx"), st.dictionaries(st.sampled_from("ab"), st.floats(0, 1)))
 COUNTS = st.lists(st.tuples(st.sampled_from("uvwx"), st.integers(1, 3)), max_size=4)
@@ -36,7 +38,10 @@ def test_the_first_is_the_one_that_is_chosen_and_so_on(
     for name, count in counts:
         index.spread.set_recorded((wanted.namespace, wanted.spread_by), name, count)
     for name, free in quotas.items():
-        index.set_quotas(name, free)
+        index.facts.put(Score.QUOTA, name, {(namespace, ""): share for namespace, share in free.items()})
+        index.facts.put(
+            Score.CLUSTER_QUEUE, name, {OTHERS: 0.0} | {(namespace, "gpu"): share for namespace, share in free.items()}
+        )
     found = explain(index, wanted, {})
     left, expected = index.fitting(wanted), []
     while (name := index.best(left, wanted)) is not None:

@@ -148,6 +148,7 @@ REQUESTS = st.builds(
     refused_by=st.sampled_from([frozenset[str](), frozenset({"u"}), frozenset({"v", "gone"})]),
     order=st.sampled_from([(), (), ("w", "u"), ("gone", "[vx]"), ("x*", "*")]),
     spread_by=st.sampled_from(["", "", "a", "b"]),
+    queue=st.sampled_from(["", "gpu", "none"]),
 )
 CHANGES = st.one_of(
     WORKERS, st.sampled_from(["u", "v", "w", "x"]), st.tuples(st.sampled_from("uvwx"), st.integers(0, 3))

@@ -47,7 +47,7 @@ def test_the_default_is_the_load_for_the_weight(load: int, weight: float, stalle
 def test_readiness_is_the_part_of_its_jobs_that_do_not_wait(load: int, stalled: int, share: float) -> None:
     """It never reaches 0: a score keeps no worker from being chosen."""
     (found,) = PlacementPolicy(scores=((Score.READINESS, 1.0),)).scores_of(
-        Candidate("east", load=load, stalled=stalled)
+        Candidate("east", load=load, stalled=stalled), {}
     )
     assert found.share == pytest.approx(share)
 
@@ -95,20 +95,20 @@ def test_a_scarce_quota_of_the_namespace_sends_jobs_elsewhere() -> None:
         request = PlacementRequest(namespace)
         return index.best(index.fitting(request), request)
 
-    index.set_quotas("east", {"a": 0.3, "b": 0.34, "full": 0.0})
+    index.facts.put(Score.QUOTA, "east", {("a", ""): 0.3, ("b", ""): 0.34, ("full", ""): 0.0})
     assert [chosen(one) for one in ("a", "b", "full", "unknown")] == ["west", "east", "west", "east"]
-    index.set_quotas("east", {"b": 0.1})
+    index.facts.put(Score.QUOTA, "east", {("b", ""): 0.1})
     assert [chosen(one) for one in ("a", "b")] == ["east", "west"]
     index.remove("east")
     index.put(Candidate("east"))
     assert chosen("b") == "east"
-    assert not index._quotas
+    assert not index.facts.concern(PlacementRequest("b"))
 
 
 def test_a_full_quota_keeps_no_worker_from_being_chosen() -> None:
     """It is soft: the quota may be free again before a pod is made."""
     index = WorkerIndex(PlacementPolicy(scores=((Score.QUOTA, 10.0),)))
     index.put(Candidate("east"))
-    index.set_quotas("east", {"a": 0.0})
+    index.facts.put(Score.QUOTA, "east", {("a", ""): 0.0})
     request = PlacementRequest("a")
     assert index.best(index.fitting(request), request) == "east"

@@ -166,7 +166,7 @@ def worker() -> None:
     "--scores",
     default="",
     metavar="NAMES",
-    help="Also grant the permissions for these scores of placement.scores: quota.",
+    help="Also grant the permissions for these scores of placement.scores: quota, clusterQueue.",
 )
 @click.option(
     "--create-namespaces", is_flag=True, help="Also grant permission to create namespaces (workers.createNamespaces)."

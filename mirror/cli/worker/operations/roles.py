@@ -39,8 +39,11 @@ _LOGS, _PODS = "worker-logs.yaml", "worker-pods.yaml"
 _DEPENDENCIES = "worker-dependencies.yaml"
 DEPENDENCIES = ("configmaps", "secrets", "serviceaccounts")
 """What can go along, as ``Grant`` names it."""
-SCORES: Mapping[str, str] = {"quota": "worker-quotas.yaml"}
+SCORES: Mapping[str, str] = {"quota": "worker-quotas.yaml", "clusterQueue": "worker-cluster-queues.yaml"}
 """The scores that take permissions on workers, as the setting ``placement.scores`` names them, and their files."""
+
+_CLUSTER_WIDE = frozenset(("jobmirror-worker-cluster-queues",))
+"""Roles about what is in no namespace: they stay as they are where namespaces are chosen."""
 
 KINDS: Mapping[str, Resource] = {
     kind.kind: kind
@@ -151,10 +154,11 @@ def _dependencies(plurals: Sequence[str]) -> list[Json]:
 
 
 def _in_namespaces(documents: Sequence[Json], namespaces: Sequence[str]) -> list[Json]:
-    """Roles in each of the namespaces, in place of what is for the whole cluster; none: as they are."""
+    """Roles in each of the namespaces, in place of what can be given there; no namespaces: as they are."""
     if not namespaces:
         return list(documents)
-    made = []
+    made = [one for one in documents if one["metadata"]["name"] in _CLUSTER_WIDE]
+    documents = [one for one in documents if one not in made]
     for namespace in namespaces:
         for one in copy.deepcopy(list(documents)):
             one["kind"] = one["kind"].removeprefix("Cluster")

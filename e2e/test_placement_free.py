@@ -1,0 +1,138 @@
+"""Jobs go where there is room, as real API servers of workers tell it: queues of Kueue (docs/workers.md)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from e2e.controlplane.client import Client, Json, StatusError
+from e2e.controlplane.plane import ControlPlane
+from e2e.jobs import Scene, job, placed_on, runs, until
+from e2e.manager import ManagerProcess
+from e2e.shipped import user_of
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+KUEUE = "kueue.x-k8s.io"
+QUEUE_NAME = f"{KUEUE}/queue-name"
+
+
+async def test_jobs_of_a_queue_go_where_it_has_quota_left(
+    management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+) -> None:
+    """Score ``clusterQueue`` with the shipped rights, and with Kueue's API alone; other Jobs are shared out."""
+    workers = {"east": east, "west": west}
+    settings: Json = {"placement": {"scores": [{"name": "load"}, {"name": "clusterQueue"}]}}
+    async with (
+        queues(east, scene.namespace, reserved="95"),
+        queues(west, scene.namespace, reserved="0"),
+        ManagerProcess.start(management, workers, settings=settings) as manager,
+    ):
+        await until_read(manager, workers, "localqueues", 200)
+        queued, others = [f"queued-{n}" for n in range(5)], [f"other-{n}" for n in range(3)]
+        labels = {QUEUE_NAME: "gpu"}
+        await scene.create(*(job(name, manager.managed_by, run_for="never", labels=labels) for name in queued))
+        placed = Counter(placed_on(found) for found in await scene.sources_until(queued, runs()))
+        assert placed == {"west": 5}
+        await scene.create(*(job(name, manager.managed_by, run_for="never") for name in others))
+        placed = Counter(placed_on(found) for found in await scene.sources_until(others, runs()))
+        assert placed == {"east": 3}
+
+
+async def test_without_kueue_a_queue_says_nothing(
+    management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+) -> None:
+    """Its API is not served: Jobs with a queue are shared out as all others, and nothing is complained about."""
+    workers = {"east": east, "west": west}
+    settings: Json = {"placement": {"scores": [{"name": "load"}, {"name": "clusterQueue"}]}}
+    async with ManagerProcess.start(management, workers, settings=settings) as manager:
+        await until_read(manager, workers, "localqueues", 404)
+        names, labels = [f"queued-{n}" for n in range(4)], {QUEUE_NAME: "gpu"}
+        await scene.create(*(job(name, manager.managed_by, run_for="never", labels=labels) for name in names))
+        placed = Counter(placed_on(found) for found in await scene.sources_until(names, runs()))
+        assert placed == {"east": 2, "west": 2}
+        assert not [line for line in manager.log_lines() if "not read" in line]
+
+
+async def until_read(manager: ManagerProcess, workers: dict[str, ControlPlane], resource: str, code: int) -> None:
+    """Wait until the manager has listed these on each worker, with this answer."""
+    us = user_of(manager.namespace)
+
+    async def look(worker: ControlPlane) -> bool:
+        wanted = us, "list", resource, code
+        return any((one.user, one.verb, one.resource, one.code) == wanted for one in await worker.audit_entries())
+
+    for worker in workers.values():
+        await until(partial(look, worker), bool)
+
+
+@asynccontextmanager
+async def queues(plane: ControlPlane, namespace: str, *, reserved: str) -> AsyncIterator[None]:
+    """Kueue's API on a worker, with a queue of this namespace whose quota of 100 is reserved so far."""
+    definitions = [definition("clusterqueues", "ClusterQueue", "Cluster"), definition("localqueues", "LocalQueue")]
+    flavors = [{"name": "any", "resources": [{"name": "cpu", "nominalQuota": "100"}]}]
+    taken = [{"name": "any", "resources": [{"name": "cpu", "total": reserved}]}]
+    groups = [{"coveredResources": ["cpu"], "flavors": flavors}]
+    cluster_queue = body_of("ClusterQueue", "shared", {"resourceGroups": groups}, {"flavorsReservation": taken})
+    local_queue = body_of("LocalQueue", "gpu", {"clusterQueue": "shared"}, {})
+    base = f"/apis/{KUEUE}/v1beta1"
+    async with plane.client() as client:
+        try:
+            for body in definitions:
+                await client.create(DEFINITIONS, body)
+            await until_created(client, f"{base}/clusterqueues", cluster_queue)
+            await until_created(client, f"{base}/namespaces/{namespace}/localqueues", local_queue)
+            yield
+        finally:
+            for body in definitions:
+                await client.delete(f"{DEFINITIONS}/{body['metadata']['name']}")
+            for body in definitions:
+                await until(partial(is_there, client, body), lambda there: not there)
+
+
+async def is_there(client: Client, body: Json) -> bool:
+    try:
+        await client.get(f"{DEFINITIONS}/{body['metadata']['name']}")
+    except StatusError as error:
+        if error.status != 404:
+            raise
+        return False
+    return True
+
+
+async def until_created(client: Client, path: str, body: Json) -> None:
+    """As soon as its definition is served."""
+
+    async def is_created() -> bool:
+        try:
+            await client.create(path, body)
+        except StatusError as error:
+            return error.reason == "AlreadyExists"
+        return True
+
+    await until(is_created, bool)
+
+
+def body_of(kind: str, name: str, spec: Json, status: Json) -> Json:
+    return {
+        "apiVersion": f"{KUEUE}/v1beta1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec,
+        "status": status,
+    }
+
+
+def definition(plural: str, kind: str, scope: str = "Namespaced") -> Json:
+    """Of Kueue's, any content; ``status`` is no subresource, so that it is stored as it is created."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
+    named = {"plural": plural, "singular": kind.lower(), "kind": kind}
+    version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{KUEUE}", "annotations": {"api-approved.kubernetes.io": f"https://{KUEUE}"}},
+        "spec": {"group": KUEUE, "scope": scope, "names": named, "versions": [version]},
+    }

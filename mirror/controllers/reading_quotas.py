@@ -1,0 +1,45 @@
+"""Reads the ResourceQuotas of a worker, for the score ``quota`` (``placement.quotas``). Called by ``worker_rounds``."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from mirror.batch import views
+from mirror.kube.errors import BadAnswer
+from mirror.kube.objects import Object
+from mirror.kube.resources import RESOURCE_QUOTAS
+from mirror.kube.watch import list_pages
+from mirror.placement.facts import Subject
+from mirror.placement.quotas import Amounts, free_share
+from mirror.workers.worker import Worker
+
+MOST_QUOTAS = 10_000
+"""Of one worker: more is no answer that is of use (D29)."""
+
+
+async def read_quotas(worker: Worker) -> Mapping[Subject, float]:
+    """By namespace of sources, the share that is free; raises KubeError."""
+    quotas: defaultdict[str, list[tuple[Amounts, Amounts]]] = defaultdict(list)
+    count = 0
+    for namespace in worker.watches.namespaces:
+        async for page in list_pages(worker.client, RESOURCE_QUOTAS, namespace=namespace):
+            for found in page.objects:
+                if (count := count + 1) > MOST_QUOTAS:
+                    raise BadAnswer(f"more than {MOST_QUOTAS} ResourceQuotas")
+                source_namespace = worker.source_namespace_of(found.metadata.namespace)
+                if source_namespace is not None and (amounts := _amounts_of(found)) is not None:
+                    quotas[source_namespace].append(amounts)
+    shares = {(namespace, ""): free_share(of_namespace) for namespace, of_namespace in quotas.items()}
+    return {subject: share for subject, share in shares.items() if share is not None}
+
+
+def _amounts_of(quota: Object) -> tuple[Amounts, Amounts] | None:
+    """``hard`` and ``used`` as its controller has them; None for one of some pods only, or that is unreadable."""
+    try:
+        spec, status = quota.spec_dict(), quota.status_dict()
+    except BadAnswer:
+        return None
+    if spec.get("scopes") or spec.get("scopeSelector"):
+        return None
+    return views.mapping(status.get("hard")), views.mapping(status.get("used"))
