@@ -1,17 +1,21 @@
-"""Jobs go where there is room, as real API servers of workers tell it: queues of Kueue (docs/workers.md)."""
+"""Jobs go where there is room, as real API servers of workers tell it: queues of Kueue, nodes (docs/workers.md)."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 from e2e.controlplane.client import Client, Json, StatusError
+from e2e.controlplane.components import NODE_NAME
 from e2e.controlplane.plane import ControlPlane
-from e2e.jobs import Scene, job, placed_on, runs, until
+from e2e.jobs import RUN_FOR_KEY, Scene, job, placed_on, runs, until
 from e2e.manager import ManagerProcess
 from e2e.shipped import user_of
+from mirror.placement.quotas import amount_of
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 KUEUE = "kueue.x-k8s.io"
@@ -29,7 +33,7 @@ async def test_jobs_of_a_queue_go_where_it_has_quota_left(
         queues(west, scene.namespace, reserved="0"),
         ManagerProcess.start(management, workers, settings=settings) as manager,
     ):
-        await until_read(manager, workers, "localqueues", 200)
+        await until_known(scene, manager, labels={QUEUE_NAME: "gpu"})
         queued, others = [f"queued-{n}" for n in range(5)], [f"other-{n}" for n in range(3)]
         labels = {QUEUE_NAME: "gpu"}
         await scene.create(*(job(name, manager.managed_by, run_for="never", labels=labels) for name in queued))
@@ -47,7 +51,7 @@ async def test_without_kueue_a_queue_says_nothing(
     workers = {"east": east, "west": west}
     settings: Json = {"placement": {"scores": [{"name": "load"}, {"name": "clusterQueue"}]}}
     async with ManagerProcess.start(management, workers, settings=settings) as manager:
-        await until_read(manager, workers, "localqueues", 404)
+        await until_not_served(manager, workers, "localqueues")
         names, labels = [f"queued-{n}" for n in range(4)], {QUEUE_NAME: "gpu"}
         await scene.create(*(job(name, manager.managed_by, run_for="never", labels=labels) for name in names))
         placed = Counter(placed_on(found) for found in await scene.sources_until(names, runs()))
@@ -55,12 +59,50 @@ async def test_without_kueue_a_queue_says_nothing(
         assert not [line for line in manager.log_lines() if "not read" in line]
 
 
-async def until_read(manager: ManagerProcess, workers: dict[str, ControlPlane], resource: str, code: int) -> None:
-    """Wait until the manager has listed these on each worker, with this answer."""
+async def test_jobs_go_where_nodes_have_room(
+    management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+) -> None:
+    """Score ``allocatable`` with both shipped rights: a pod of somebody else requests nearly all of east's node."""
+    workers = {"east": east, "west": west}
+    settings: Json = {"placement": {"scores": [{"name": "load"}, {"name": "allocatable"}]}}
+    async with east.client() as client:
+        node = await client.get(f"/api/v1/nodes/{NODE_NAME}")
+        most = amount_of(node["status"]["allocatable"]["cpu"])
+        assert most
+        resources = {"requests": {"cpu": f"{most * 950:.0f}m"}}
+        containers = [{"name": "main", "image": "any", "resources": resources}]
+        spec = {"nodeName": NODE_NAME, "containers": containers, "tolerations": [{"operator": "Exists"}]}
+        body = {"metadata": {"name": "large", "annotations": {RUN_FOR_KEY: "never"}}, "spec": spec}
+        await client.create(f"/api/v1/namespaces/{scene.namespace}/pods", body)
+    async with ManagerProcess.start(management, workers, settings=settings) as manager:
+        await until_known(scene, manager)
+        names = [f"job-{n}" for n in range(5)]
+        await scene.create(*(job(name, manager.managed_by, run_for="never") for name in names))
+        placed = Counter(placed_on(found) for found in await scene.sources_until(names, runs()))
+        assert placed == {"west": 5}
+
+
+async def until_known(scene: Scene, manager: ManagerProcess, **of_job: Any) -> None:
+    """Try with one Job after the other until the manager knows that east has no room: else it is the first by name."""
+    tried = itertools.count()
+
+    async def goes_west() -> bool:
+        name = f"tried-{next(tried)}"
+        await scene.create(job(name, manager.managed_by, run_for="never", **of_job))
+        where = placed_on(await scene.source_until(name, runs()))
+        await scene.delete(name)
+        await until(partial(scene.mirrors, name), lambda found: not found)  # the manager has counted it out then
+        return where == "west"
+
+    await until(goes_west, bool)
+
+
+async def until_not_served(manager: ManagerProcess, workers: dict[str, ControlPlane], resource: str) -> None:
+    """Wait until the manager has tried to list these on each worker."""
     us = user_of(manager.namespace)
 
     async def look(worker: ControlPlane) -> bool:
-        wanted = us, "list", resource, code
+        wanted = us, "list", resource, 404
         return any((one.user, one.verb, one.resource, one.code) == wanted for one in await worker.audit_entries())
 
     for worker in workers.values():

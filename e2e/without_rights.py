@@ -62,7 +62,10 @@ _LIFE_SECONDS = 90.0
 _LOOK_SECONDS = 1.0
 _FAILURES = (AssertionError, TimeoutError, ProgramEnded, StatusError, aiohttp.ClientError)
 _MANAGEMENT, _WORKER, _HERE = "management", "east", "here"
-_PLACEMENT: Json = {"priorityClasses": True, "scores": [{"name": name} for name in ("load", "quota", "clusterQueue")]}
+_PLACEMENT: Json = {
+    "priorityClasses": True,
+    "scores": [{"name": name} for name in ("quota", "clusterQueue", "allocatable")],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +272,8 @@ WAYS = (
             "worker": _WORKER,
             "worker-quotas": _WORKER,
             "worker-cluster-queues": _WORKER,
+            "worker-nodes": _WORKER,
+            "worker-pod-requests": _WORKER,
         },
         old_clusters,
         _managed(lambda _: {"workers": {"createNamespaces": True}, "placement": dict(_PLACEMENT)}, life),

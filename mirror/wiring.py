@@ -22,6 +22,7 @@ from mirror.controllers.pending import PendingChanges
 from mirror.controllers.preparing import Preparer
 from mirror.controllers.priority_classes import Priorities, PriorityClassRounds
 from mirror.controllers.reading_cluster_queues import read_cluster_queues
+from mirror.controllers.reading_nodes import read_nodes
 from mirror.controllers.reading_quotas import read_quotas
 from mirror.controllers.requesting import Candidates, why_there
 from mirror.controllers.routes import Routes
@@ -213,15 +214,15 @@ def _worker_rounds(settings: MirroringSettings, state: MirroringState) -> tuple[
         Score.QUOTA: ("ResourceQuotas", read_quotas),
         Score.CLUSTER_QUEUE: ("ClusterQueues", read_cluster_queues),
     }
-    return tuple(
-        WorkerRounds(
-            state.workers,
-            Reading(what, read, partial(state.assigner.set_shares, score), nothing={}),
-            environment=state.environment,
-        )
+    assigner = state.assigner
+    found: list[Reading[Any]] = [
+        Reading(what, read, partial(assigner.set_shares, score), nothing={})
         for score, (what, read) in readings.items()
         if settings.placement.uses(score)
-    )
+    ]
+    if settings.placement.uses(Score.ALLOCATABLE):
+        found.append(Reading("nodes", read_nodes, assigner.set_allocatable, nothing=None))
+    return tuple(WorkerRounds(state.workers, one, environment=state.environment) for one in found)
 
 
 def _state(settings: MirroringSettings, workers: dict[str, Worker], environment: Environment) -> MirroringState:

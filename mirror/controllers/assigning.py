@@ -127,6 +127,10 @@ class Assigner:
         if self._index.bit(worker) or not shares:
             self._index.facts.put(score, worker, shares)
 
+    def set_allocatable(self, worker: str, share: float | None) -> None:
+        """So much of its nodes is free, as far as that is known."""
+        self._index.set_allocatable(worker, share)
+
     def set_spread(self, worker: str, namespace: str, label: str, count: int) -> None:
         """So many of them are of this namespace and are to be spread by this label."""
         self._index.spread.set_recorded((namespace, label), worker, count)

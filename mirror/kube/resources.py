@@ -45,6 +45,7 @@ LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 _KUEUE = "kueue.x-k8s.io"
 # In the order in which they are asked for: what is read of them is the same.

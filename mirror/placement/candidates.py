@@ -63,6 +63,8 @@ class Candidate(msgspec.Struct, frozen=True):
     load: int = 0
     stalled: int = 0
     """How many of its load wait for their pods to become ready; 0 where nobody counts."""
+    allocatable: float | None = None
+    """The share of its nodes that is free; None where that is not known."""
     namespace_rules: NamespaceRules = NamespaceRules()
 
     @property

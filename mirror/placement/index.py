@@ -44,17 +44,20 @@ class Obstacles(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class _Entry:
-    """A worker: ``candidate.load`` is what is recorded, ``assigned`` comes on top of it."""
+    """A worker: ``candidate.load`` is what is recorded, ``assigned`` comes on top; ``allocatable`` is known apart."""
 
     candidate: Candidate
     bit: Workers
     assigned: int = 0
+    allocatable: float | None = None
     rank: tuple[float, str, Workers] = (0.0, "", 0)
 
     @property
     def now(self) -> Candidate:
         """The worker with all that counts for its load."""
-        return replace(self.candidate, load=self.candidate.load + self.assigned) if self.assigned else self.candidate
+        if not self.assigned and self.allocatable is None:
+            return self.candidate
+        return replace(self.candidate, load=self.candidate.load + self.assigned, allocatable=self.allocatable)
 
 
 class WorkerIndex:
@@ -140,6 +143,13 @@ class WorkerIndex:
         entry = self._entries.get(name)
         if entry is not None and entry.candidate.stalled != stalled:
             entry.candidate = replace(entry.candidate, stalled=stalled)
+            self._judge(entry)
+
+    def set_allocatable(self, name: str, share: float | None) -> None:
+        """So much of its nodes is free; None: not known. A worker that is not registered is ignored."""
+        entry = self._entries.get(name)
+        if entry is not None and entry.allocatable != share:
+            entry.allocatable = share
             self._judge(entry)
 
     def set_assigned(self, name: str, assigned: int) -> None:

@@ -31,6 +31,8 @@ class Score(StrEnum):
     """The part of the ResourceQuotas of the Job's namespace there that is free."""
     CLUSTER_QUEUE = "clusterQueue"
     """The part of the quota of its queue's ClusterQueue there that is free."""
+    ALLOCATABLE = "allocatable"
+    """The part of what its nodes can allocate that is free."""
 
 
 OF_JOBS = frozenset((Score.QUOTA, Score.CLUSTER_QUEUE))
@@ -78,6 +80,8 @@ class PlacementPolicy(msgspec.Struct, frozen=True):
         found = []
         for name, weight in self.scores:
             is_known = name not in OF_JOBS or name in known
+            if name is Score.ALLOCATABLE:
+                is_known = candidate.allocatable is not None
             share = bounded(known.get(name)) if name in OF_JOBS else _share(name, candidate)
             found.append(ScoreOfWorker(str(name), share, weight, is_known))
         return tuple(found)
@@ -122,5 +126,7 @@ def _share(score: Score, candidate: Candidate) -> float:
         case Score.READINESS:
             stalled = min(candidate.stalled, candidate.load)
             return bounded((candidate.load - stalled + 1) / (candidate.load + 1))
+        case Score.ALLOCATABLE:
+            return bounded(candidate.allocatable)
         case Score.QUOTA | Score.CLUSTER_QUEUE:
             return 1.0  # ``OF_JOBS``

@@ -29,8 +29,9 @@ def named(grant: Grant) -> set[str]:
 
 def test_everything_granted_is_what_the_files_say() -> None:
     """Word for word: an operator who applies the files gets the same."""
-    grant = Grant(create_namespaces=True, logs=True, watch_pods=True, scores=tuple(SCORES))
-    files = ("worker.yaml", "worker-logs.yaml", "worker-pods.yaml", *SCORES.values(), "worker-tokens.yaml")
+    grant = Grant(create_namespaces=True, logs=True, watch_pods=True, scores=tuple(SCORES), pod_requests=True)
+    optional = ("worker-logs.yaml", "worker-pods.yaml", *SCORES.values(), "worker-pod-requests.yaml")
+    files = ("worker.yaml", *optional, "worker-tokens.yaml")
 
     assert list(map(without_label, objects(grant))) == [one for file in files for one in shipped(file)]
 
@@ -103,10 +104,12 @@ def test_scores_are_granted_one_by_one() -> None:
 
 
 def test_what_is_in_no_namespace_is_granted_for_the_cluster() -> None:
-    """ClusterQueues, whatever namespaces are chosen; LocalQueues in those only."""
-    found = named(Grant(namespaces=("a", "b"), scores=("clusterQueue",)))
+    """ClusterQueues, nodes and what pods request of them, whatever namespaces are chosen; LocalQueues in those only."""
+    found = named(Grant(namespaces=("a", "b"), scores=("clusterQueue", "allocatable"), pod_requests=True))
 
-    assert {one for one in found if "queues" in one and "Binding" not in one} == {
+    assert {one for one in found if "ClusterRole /" in one or ("-queues" in one and "Binding" not in one)} == {
+        "ClusterRole /jobmirror-worker-nodes",
+        "ClusterRole /jobmirror-worker-pod-requests",
         "ClusterRole /jobmirror-worker-cluster-queues",
         "Role a/jobmirror-worker-local-queues",
         "Role b/jobmirror-worker-local-queues",
@@ -126,6 +129,7 @@ def test_every_file_of_a_worker_is_granted_by_an_option() -> None:
             watch_pods=True,
             dependencies=DEPENDENCIES,
             scores=tuple(SCORES),
+            pod_requests=True,
         )
         made |= {one["metadata"]["name"] for one in objects(grant)}
 
@@ -147,7 +151,7 @@ def test_what_is_asked_for_is_what_is_given(namespaces: tuple[str, ...]) -> None
 def test_optional_rights_are_told_apart_by_what_they_are_for() -> None:
     """One group for each setting."""
     creating, pods, logs, *others, renewal = optional("elsewhere", ("a",)).values()
-    dependencies, scores = others[: len(DEPENDENCIES)], others[len(DEPENDENCIES) :]
+    dependencies, (*scores, requests) = others[: len(DEPENDENCIES)], others[len(DEPENDENCIES) :]
 
     assert creating == [Permission("create", "", "namespaces")]
     assert {right.namespace for right in (*logs, *pods)} == {"a"}
@@ -160,7 +164,9 @@ def test_optional_rights_are_told_apart_by_what_they_are_for() -> None:
     assert scores == [
         [Permission("list", "", "resourcequotas", namespace="a")],
         [Permission("list", kueue, "clusterqueues"), Permission("list", kueue, "localqueues", namespace="a")],
+        [Permission("list", "", "nodes")],
     ]
+    assert requests == [Permission("list", "", "pods")]
     token = Permission("create", "", "serviceaccounts", "token", "jobmirror", "elsewhere")
     assert renewal == [token]
     assert str(token) == "create serviceaccounts/token jobmirror in elsewhere"

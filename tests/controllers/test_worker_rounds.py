@@ -1,4 +1,4 @@
-"""How ResourceQuotas and queues of workers are read, and when they are known no more."""
+"""How ResourceQuotas, queues and nodes of workers are read, and when they are known no more."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import msgspec
 import pytest
 from doubles.clock import LoopClock
 
-from mirror.controllers import reading_cluster_queues, reading_quotas
+from mirror.controllers import reading_cluster_queues, reading_nodes, reading_quotas
 from mirror.controllers.reading_cluster_queues import read_cluster_queues
+from mirror.controllers.reading_nodes import read_nodes
 from mirror.controllers.reading_quotas import read_quotas
 from mirror.controllers.worker_rounds import INTERVAL_SECONDS, LAPSE_SECONDS, LOOK_SECONDS, Reading, WorkerRounds
-from mirror.kube.errors import BadAnswer, PageNotFound, Unreachable
+from mirror.kube.errors import BadAnswer, Forbidden, PageNotFound, Unreachable
 from mirror.kube.objects import decode_object
 from mirror.kube.resources import Resource
 from mirror.placement.facts import OTHERS, Subject
@@ -183,3 +184,47 @@ async def test_queues_beyond_all_bounds_are_not_read(monkeypatch: pytest.MonkeyP
     kueue = Kueue(monkeypatch, "v1beta1", localqueues=[], clusterqueues=[cluster_queue(str(n)) for n in range(3)])
     with pytest.raises(BadAnswer, match="more than 2 ClusterQueues"):
         await read_cluster_queues(kueue.worker)
+
+
+class Nodes:
+    """A worker with these nodes and pods; without pods, they may not be listed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **collections: list[dict[str, Any]]) -> None:
+        self.collections = collections
+        self.worker = Fleet._worker("east")
+        monkeypatch.setattr(reading_nodes, "list_pages", self._pages)
+
+    async def _pages(self, client: str, resource: Resource, *, field_selector: str = "") -> AsyncIterator[Any]:
+        assert (resource.plural == "pods") == ("nodeName" in field_selector)
+        found = self.collections.get(resource.plural)
+        if found is None:
+            raise Forbidden(403, "Forbidden", "pods is forbidden")
+        for one in found:
+            yield SimpleNamespace(objects=[decode_object(msgspec.json.encode(one))])
+
+
+def node(name: str, cpu: str, **spec: Any) -> dict[str, Any]:
+    status = {"allocatable": {"cpu": cpu}, "conditions": [{"type": "Ready", "status": "True"}]}
+    return {"metadata": {"name": name}, "spec": spec, "status": status}
+
+
+def pod(node_name: str, cpu: str) -> dict[str, Any]:
+    containers = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
+    return {"metadata": {"name": "p"}, "spec": {"nodeName": node_name, "containers": containers}}
+
+
+async def test_what_pods_request_is_deducted_where_they_may_be_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else all of the nodes that take pods counts as free."""
+    nodes = [node("a", "6"), node("b", "2", unschedulable=True), {"metadata": {"name": "c"}}]
+    pods = [pod("a", "1"), pod("a", "3"), pod("b", "2"), pod("other", "9"), {"metadata": {"name": "p"}, "spec": [1]}]
+    assert await read_nodes(Nodes(monkeypatch, nodes=nodes).worker) == 0.75
+    assert await read_nodes(Nodes(monkeypatch, nodes=nodes, pods=pods).worker) == 0.25
+    assert await read_nodes(Nodes(monkeypatch, nodes=[]).worker) is None
+
+
+@pytest.mark.parametrize("bound", ["MOST_NODES", "MOST_PODS"])
+async def test_of_too_many_nothing_is_concluded(monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
+    monkeypatch.setattr(reading_nodes, bound, 1)
+    fleet = Nodes(monkeypatch, nodes=[node("a", "1"), node("b", "1")], pods=[pod("a", "1"), pod("a", "1")])
+    with pytest.raises(BadAnswer, match="more than 1"):
+        await read_nodes(fleet.worker)

@@ -52,7 +52,9 @@ PROVED: dict[str, str] = {
     "mirror worker add --watch-pods": _ROLES,
     "mirror worker add --scores quota": _ROLES,
     "mirror worker add --scores clusterQueue": _ROLES,
-    "mirror worker add --scores quota,clusterQueue": _ROLES,
+    "mirror worker add --scores allocatable": _ROLES,
+    "mirror worker add --scores NAMES": _ROLES,
+    "mirror worker add --pod-requests": _ROLES,
     "mirror worker add --from-secret NAMESPACE/NAME": (
         "tests/cli/test_cli_worker.py::test_a_worker_is_added_by_an_administrators_kubeconfig_in_a_secret"
     ),

@@ -48,6 +48,7 @@ class Asked:
     watch_pods: bool = False
     dependencies: str = ""
     scores: str = ""
+    pod_requests: bool = False
     create_namespaces: bool = False
     no_renewal: bool = False
     token_duration: int = 24 * 3600
@@ -82,6 +83,7 @@ class Asked:
             watch_pods=self.watch_pods,
             dependencies=_chosen("--dependencies", self.dependencies, DEPENDENCIES),
             scores=_chosen("--scores", self.scores, SCORES),
+            pod_requests=self.pod_requests,
             renewal=not self.no_renewal,
         )
         return Enrolment(

@@ -166,7 +166,12 @@ def worker() -> None:
     "--scores",
     default="",
     metavar="NAMES",
-    help="Also grant the permissions for these scores of placement.scores: quota, clusterQueue.",
+    help="Also grant the permissions for these scores of placement.scores: quota, clusterQueue, allocatable.",
+)
+@click.option(
+    "--pod-requests",
+    is_flag=True,
+    help="Also grant permission to list the pods of all namespaces, whose requests the score allocatable deducts.",
 )
 @click.option(
     "--create-namespaces", is_flag=True, help="Also grant permission to create namespaces (workers.createNamespaces)."

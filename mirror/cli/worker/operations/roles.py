@@ -39,11 +39,18 @@ _LOGS, _PODS = "worker-logs.yaml", "worker-pods.yaml"
 _DEPENDENCIES = "worker-dependencies.yaml"
 DEPENDENCIES = ("configmaps", "secrets", "serviceaccounts")
 """What can go along, as ``Grant`` names it."""
-SCORES: Mapping[str, str] = {"quota": "worker-quotas.yaml", "clusterQueue": "worker-cluster-queues.yaml"}
+SCORES: Mapping[str, str] = {
+    "quota": "worker-quotas.yaml",
+    "clusterQueue": "worker-cluster-queues.yaml",
+    "allocatable": "worker-nodes.yaml",
+}
 """The scores that take permissions on workers, as the setting ``placement.scores`` names them, and their files."""
 
-_CLUSTER_WIDE = frozenset(("jobmirror-worker-cluster-queues",))
-"""Roles about what is in no namespace: they stay as they are where namespaces are chosen."""
+_REQUESTS = "worker-pod-requests.yaml"
+_CLUSTER_WIDE = frozenset(
+    ("jobmirror-worker-cluster-queues", "jobmirror-worker-nodes", "jobmirror-worker-pod-requests")
+)
+"""Roles about what is in no namespace, or in all: they stay as they are where namespaces are chosen."""
 
 KINDS: Mapping[str, Resource] = {
     kind.kind: kind
@@ -64,6 +71,7 @@ class Grant:
         watch_pods: setting ``workers.watchPods``.
         dependencies: of ``DEPENDENCIES``; settings ``dependencies``.
         scores: of ``SCORES``; setting ``placement.scores``.
+        pod_requests: the score ``allocatable`` deducts what pods request.
         renewal: setting ``workers.renewTokens``.
     """
 
@@ -74,6 +82,7 @@ class Grant:
     watch_pods: bool = False
     dependencies: tuple[str, ...] = ()
     scores: tuple[str, ...] = ()
+    pod_requests: bool = False
     renewal: bool = True
 
 
@@ -107,6 +116,7 @@ def optional(namespace: str = NAMESPACE, namespaces: Sequence[str] = ()) -> dict
             f"score {score} (placement.scores)": list(_rights(_in_namespaces(_documents(file), where)))
             for score, file in SCORES.items()
         },
+        "pods' requests (score allocatable)": list(_rights(_documents(_REQUESTS))),
         "token renewal (workers.renewTokens)": list(
             _rights(_settled(one, Grant(namespace)) for one in _documents(_TOKENS))
         ),
@@ -140,7 +150,7 @@ def _namespaced(grant: Grant) -> list[Json]:
 
 def _optional_documents(grant: Grant) -> list[Json]:
     files = (*((_LOGS,) if grant.logs else ()), *((_PODS,) if grant.watch_pods else ()))
-    files = (*files, *(SCORES[score] for score in grant.scores))
+    files = (*files, *(SCORES[score] for score in grant.scores), *((_REQUESTS,) if grant.pod_requests else ()))
     return [one for file in files for one in _documents(file)] + _dependencies(grant.dependencies)
 
 
