@@ -64,6 +64,7 @@ class Assigner:
         self._wake = wake
         self._clock = clock
         self._index = WorkerIndex(policy)
+        self._compares_queues = policy.uses(Score.CLUSTER_QUEUE)
         self._waiting = WaitingSources(self._index)
         # Since when those in ``_waiting`` have waited (monotonic), in this order; exactly they are in it.
         self._waiting_since: dict[SourceKey, float] = {}
@@ -187,6 +188,9 @@ class Assigner:
         """
         if waiter.key in self._assigned:
             self.finish(waiter.key)
+        if waiter.request.queue and not self._compares_queues:
+            # Those who ask for the same wait together, whichever queue each is in.
+            waiter = msgspec.structs.replace(waiter, request=msgspec.structs.replace(waiter.request, queue=""))
         self._waiting.add(waiter)
         self._waiting_since.setdefault(waiter.key, self._clock.monotonic())
         if is_reason_reported:

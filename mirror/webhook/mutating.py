@@ -12,7 +12,7 @@ from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.webhook.reviews import CREATE, Question, Verdict
 
-QUEUES = ("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/prebuilt-workload-name")
+QUEUES = (names.QUEUE_NAME, "kueue.x-k8s.io/prebuilt-workload-name")
 """Labels and annotations of Jobs that another queue holds and releases."""
 _RECORDS = (names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID)
 """Notes about another Job, where one was copied with its annotations."""
