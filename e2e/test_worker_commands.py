@@ -24,6 +24,7 @@ from e2e.manager import Identity, ManagerProcess
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 MIRROR = Path(sys.executable).with_name("mirror")
 OF_THE_MACHINE = ("latency", "clock")
+SCORES = ("--scores", "quota,clusterQueue,allocatable", "--pod-requests")
 """What a check warns of when the machine has a pause while it asks."""
 
 
@@ -115,7 +116,7 @@ async def test_a_worker_from_the_first_command_to_the_last(
 ) -> None:
     """add → check → list → a Job runs there → cordon → drain → remove, with the rights that add gave and no others."""
     origin = ("--origin", manager.origin)
-    added = await operator.add("east", "--labels", "region=eu", "--capacity", "20", "--logs")
+    added = await operator.add("east", "--labels", "region=eu", "--capacity", "20", "--logs", *SCORES)
     assert added.code == 0, added
     assert "✓ serviceaccount" in added.output
     assert "✗" not in added.output
@@ -128,6 +129,10 @@ async def test_a_worker_from_the_first_command_to_the_last(
     assert checked.code == 0, checked
     (report,) = json.loads(checked.output)["items"]
     verdicts = {one["what"]: one["verdict"] for one in report["findings"]}
+    texts = {one["what"]: one["text"] for one in report["findings"]}
+    for score in ("score quota", "score clusterQueue", "score allocatable", "pods' requests"):
+        assert [text for what, text in texts.items() if what.startswith(f"optional: {score} (")] == ["allowed"]
+    assert texts["optional: pods' trouble (workers.watchPods)"].startswith("not granted, and not needed without it: ")
     assert {verdict for what, verdict in verdicts.items() if what not in OF_THE_MACHINE} == {"ok"}, report
     assert {"TLS", "version", "identity", "clock", "latency", "token", "permissions", "namespaces", "manager"} <= set(
         verdicts
