@@ -19,11 +19,10 @@ from mirror.controllers.assigning import MOST_UNRECORDED, Assigner
 from mirror.model.keys import SourceKey
 from mirror.placement.candidates import Candidate, NamespaceRules, Obstacle, PlacementRequest
 from mirror.placement.index import WorkerIndex
-from mirror.placement.policy import DEFAULT, PlacementPolicy, Score
+from mirror.placement.policy import DEFAULT, PlacementPolicy
 from mirror.placement.selector import parse_selector
 from mirror.placement.waiting import Waiter
 
-BY_QUEUE = PlacementPolicy(scores=((Score.CLUSTER_QUEUE, 1.0),))
 DETAIL = re.compile(r" \([^)]*\)")
 """What of a worker's labels does not match."""
 
@@ -229,24 +228,6 @@ async def test_equal_requests_are_matched_once(matches: list[PlacementRequest]) 
     await settle()
     assert len(matches) == 2
     assert assigner.assigned_to(SourceKey("Job", "a", "00000"), "00000") == "w"
-
-
-@pytest.mark.parametrize(("policy", "questions"), [(DEFAULT, 1), (BY_QUEUE, 1000)], ids=["load", "clusterQueue"])
-async def test_queues_tell_jobs_apart_only_where_they_count(
-    matches: list[PlacementRequest], policy: PlacementPolicy, questions: int
-) -> None:
-    """Kueue's label may be another on each Job."""
-    assigner = Watched(Candidate("w", capacity=0), policy=policy)
-    for number in range(1000):
-        ask(assigner, waiter(f"{number}", queue=f"q{number}"))
-    matches.clear()
-    assigner.update(Candidate("w", labels={"gpu": ""}, capacity=0))
-    assigner.update(Candidate("w", labels={"gpu": ""}, capacity=1))
-    await settle()
-    assert len(matches) == questions
-    assigner.set_load("w", 0)
-    await settle()
-    assert assigner.assigned_to(SourceKey("Job", "a", "0"), "0") == "w"
 
 
 def cpu_of_a_wave(jobs: int) -> float:
