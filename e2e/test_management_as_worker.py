@@ -107,8 +107,9 @@ async def test_the_management_cluster_is_refused_without_a_prefix_and_taken_with
 
         [event] = await until(lambda: manager.worker_events("local", "IdentityRejected"))
         assert "namespace-prefix" in event["message"]
-        waiting = await scene.source_until("waiting", waits_because("unreachable"))
-        assert annotation(waiting, "waiting-because") == "local: unreachable"
+        waiting = await scene.source_until("waiting", waits_because("misconfigured"))
+        needs = "this is the management cluster itself: it needs the annotation namespace-prefix"
+        assert annotation(waiting, "waiting-because") == f"local: misconfigured ({needs})"
         assert {"waiting"} == await job_names(scene, scene.jobs())
 
         await manager.annotate_worker("local", {"namespace-prefix": PREFIX})

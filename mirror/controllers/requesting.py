@@ -12,6 +12,7 @@ from mirror.controllers.sources import Sources
 from mirror.decide.snapshot import Memory, Snapshot
 from mirror.kinds.base import BadAnnotation, Kind
 from mirror.kinds.dependencies import BadCarry, requested_kinds
+from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.placement.candidates import Candidate, NamespaceRules, PlacementRequest, reserved_namespaces
@@ -19,9 +20,13 @@ from mirror.placement.policy import DEFAULT, Filter, PlacementPolicy
 from mirror.placement.preferences import BadPreference, order_of, priority_of, spread_of
 from mirror.placement.selector import EVERY, BadSelector, parse_selector
 from mirror.placement.waiting import Waiter
+from mirror.workers.connection import State
+from mirror.workers.inventory import IdentityRejected
 from mirror.workers.worker import Worker
 
 T = TypeVar("T")
+DECLARED_WRONG = (KubeconfigRefused.__name__, IdentityRejected.__name__)
+"""What has to be mended where a worker is declared: waiting does not help."""
 
 
 def placement_request_of(kind: Kind, found: Object, memory: Memory, now: float) -> PlacementRequest:
@@ -77,6 +82,12 @@ def why_there(assigner: Assigner, seen: Snapshot, worker: str) -> str:
     return assigner.why_there(request, worker)
 
 
+def trouble_of(worker: Worker) -> str:
+    """What is wrong with a worker, in one line; empty while it is connected and nothing is."""
+    lost = worker.connection.because if worker.connection.state is State.LOST else ""
+    return "; ".join((*filter(None, (lost,)), *map(str, worker.problems)))
+
+
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """All registered workers with the load that is recorded on sources."""
@@ -101,7 +112,8 @@ class Candidates:
             labels=dict(spec.labels),
             reachable=worker.is_reachable,
             cordoned=spec.cordoned or spec.draining,
-            misconfigured=bool(worker.problems),
+            misconfigured=bool(worker.problems) or worker.refusal in DECLARED_WRONG,
+            trouble=trouble_of(worker),
             capacity=spec.capacity if Filter.CAPACITY in self.policy.filters else None,
             weight=spec.weight,
             load=self.sources.load_of(worker.name),

@@ -33,6 +33,8 @@ class Routes:
         self._sweeps = sweeps
         self._managed_by = managed_by
         self._was_reachable: set[str] = set()
+        # What each unreachable worker was lost by, as the sources on it were last looked at for it.
+        self._lost_because: dict[str, str] = {}
         # What of each worker concerns placement, as it was when those who wait were last woken for it.
         self._last_reported: dict[str, tuple[bool, bool, object]] = {}
 
@@ -192,10 +194,14 @@ class Routes:
     def _name_keys_for(self, worker: Worker) -> None:
         """Of the sources on a worker that changed, its mirrors, and those who wait."""
         is_reachable, was_reachable = worker.is_reachable, worker.name in self._was_reachable
+        because = "" if is_reachable else worker.connection.because
         is_connecting = worker.connection.state is State.CONNECTING
         reported = self._last_reported.get(worker.name)
         has_verdict = reported is not None and reported[1] and not is_connecting
-        if is_reachable != was_reachable or has_verdict:
+        has_another_cause = self._lost_because.pop(worker.name, because) != because
+        if because:
+            self._lost_because[worker.name] = because
+        if is_reachable != was_reachable or has_verdict or has_another_cause:
             (self._was_reachable.add if is_reachable else self._was_reachable.discard)(worker.name)
             self.look_again_at(worker.name)
             if is_reachable:
@@ -211,6 +217,7 @@ class Routes:
     def on_worker_forgotten(self, worker: str) -> None:
         """It is no worker any more."""
         self._was_reachable.discard(worker)
+        self._lost_because.pop(worker, None)
         self._last_reported.pop(worker, None)
         self._memories.clear_refusals(worker)
         self._sweeps.discard(worker)

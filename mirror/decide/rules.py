@@ -227,12 +227,13 @@ def wait_for_worker(seen: Snapshot) -> Plan | None:
     shown_from = min(UNREACHABLE_SHOWN_AFTER_SECONDS, seen.policy.lost_after_seconds)
     left = [at - worker.lost_for_seconds for at in (shown_from, seen.policy.lost_after_seconds)]
     why = f"worker {worker.name} is unreachable"
+    cause = f" ({worker.because})" if worker.because else ""
     waiting = shown_obstruction(seen)
     if left[1] <= 0:
         text = f"worker {worker.name} is lost; the Job stays assigned to it"
-        waiting = Obstruction(Reason.WORKER_LOST, text, detail=worker.because)
+        waiting = Obstruction(Reason.WORKER_LOST, text + cause)
     elif left[0] <= 0:
-        waiting = Obstruction(Reason.WORKER_UNREACHABLE, why, detail=worker.because)
+        waiting = Obstruction(Reason.WORKER_UNREACHABLE, why + cause)
     again = min((seconds for seconds in left if seconds > 0), default=None)
     if seen.source.is_suspended and (plan := _show_suspended(seen, why, waiting=waiting)).actions:
         return Plan(plan.because, plan.actions, again)

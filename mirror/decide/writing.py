@@ -118,7 +118,7 @@ def _explanation(
         status = stored.explained_status(status, why, is_placed=is_placed, now=seen.now) or status
     events: tuple[EmitEvent, ...] = ()
     if why is not None and has_condition and reason not in ("", shown_reason) and text != shown_text:
-        events = (EmitEvent(reason, why.event_message),)
+        events = (EmitEvent(reason, why.message),)
     return _Explanation(status, text, is_due=True, events=events)
 
 

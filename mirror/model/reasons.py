@@ -95,14 +95,8 @@ class Obstruction(msgspec.Struct, frozen=True):
     """One line, without counts or times (D21): what is in the way, worker by worker."""
     summary: str = ""
     """What was asked for and not found, before the text where there is room: conditions and events."""
-    detail: str = ""
-    """More for the event: what may change from look to look."""
 
     @property
     def message(self) -> str:
-        """For a condition."""
+        """For a condition and its event."""
         return f"{self.summary}: {self.text}" if self.summary else self.text
-
-    @property
-    def event_message(self) -> str:
-        return f"{self.message} ({self.detail})" if self.detail else self.message

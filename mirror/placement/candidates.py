@@ -58,6 +58,8 @@ class Candidate(msgspec.Struct, frozen=True):
     reachable: bool = True
     cordoned: bool = False
     misconfigured: bool = False
+    trouble: str = ""
+    """What is wrong where it is misconfigured or unreachable; without counts or times (D21)."""
     capacity: int | None = None
     weight: float = 1.0
     load: int = 0

@@ -8,7 +8,8 @@ import msgspec
 
 from mirror.model.text import clean
 from mirror.placement.candidates import Obstacle, PlacementRequest
-from mirror.placement.index import WorkerIndex, Workers
+from mirror.placement.index import WorkerIndex
+from mirror.placement.obstacles import IN_TROUBLE, Workers
 from mirror.placement.policy import ScoreOfWorker
 from mirror.placement.reasons import LONGEST_DETAIL, mismatch
 
@@ -112,6 +113,8 @@ def _filter(
         why += mismatch(request, index.labels_of(name))
     elif obstacle is Obstacle.REFUSED and name in details:
         why = clean(details[name], longest=LONGEST_DETAIL)
+    elif obstacle in IN_TROUBLE and (trouble := index.troubles.text_of(index.bit(name))):
+        why += f" ({clean(trouble, longest=LONGEST_DETAIL)})"
     elif obstacle is Obstacle.FULL:
         candidate = index.candidate(name)
         why += f" ({candidate.load} of {candidate.capacity})"

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from mirror.batch.label_selectors import Requirement
 from mirror.placement.candidates import Candidate, NamespaceRules, Obstacle, PlacementRequest
 from mirror.placement.facts import FactsOfJobs
+from mirror.placement.obstacles import Obstacles, Troubles, Workers
 from mirror.placement.policy import DEFAULT, PlacementPolicy
 from mirror.placement.selector import Selector
 from mirror.placement.spreading import SpreadCounts
@@ -26,20 +26,6 @@ K = TypeVar("K")
 
 MOST_NAMESPACES = 4096
 """For so many namespaces it is remembered which workers accept them, and for so many globs which workers they name."""
-
-Workers = int
-"""A set of workers, as bits."""
-
-
-class Obstacles(msgspec.Struct, frozen=True):
-    """What speaks against which workers; each worker is in one of them at most."""
-
-    by_reason: tuple[tuple[Obstacle, Workers], ...]
-    eligible: Workers
-
-    def of(self, bit: Workers) -> Obstacle | None:
-        """What speaks against one worker."""
-        return next((reason for reason, workers in self.by_reason if workers & bit), None)
 
 
 @dataclass(slots=True)
@@ -73,6 +59,7 @@ class WorkerIndex:
         self._counts_load_only = policy.counts_load_only
         self.spread = SpreadCounts()
         self.facts = FactsOfJobs()
+        self.troubles = Troubles()
         self.version = 0
         self.open: Workers = 0
         self.all: Workers = 0
@@ -112,6 +99,7 @@ class WorkerIndex:
             if _matching(before) != _matching(candidate):
                 self._forget(before, entry.bit)
                 self._learn(candidate, entry.bit)
+        self.troubles.note(entry.bit, candidate.trouble)
         self._judge(entry)
         return is_news
 
@@ -122,6 +110,7 @@ class WorkerIndex:
             return False
         self._close(entry)
         self._forget(entry.candidate, entry.bit)
+        self.troubles.note(entry.bit, "")
         for reason in self._by_obstacle:
             self._by_obstacle[reason] &= ~entry.bit
         del self._names[bisect_left(self._names, name)]
@@ -302,8 +291,7 @@ class WorkerIndex:
     def signature(self, request: PlacementRequest) -> int:
         """A hash of what speaks against which worker. Full workers count as free ones: to one who waits they are."""
         found = self.obstacles(request)
-        lasting = tuple(one for one in found.by_reason if one[0] is not Obstacle.FULL)
-        return hash((self.version, lasting))
+        return hash((self.version, found.lasting, self.troubles.hash_of(found.in_trouble)))
 
     def bit(self, name: str) -> Workers:
         """The bit of a worker; none of it, if it is not registered."""

@@ -8,7 +8,8 @@ from mirror.batch import label_selectors
 from mirror.model.reasons import Obstruction, Reason
 from mirror.model.text import clean, nearest
 from mirror.placement.candidates import Obstacle, PlacementRequest
-from mirror.placement.index import Obstacles, WorkerIndex, Workers
+from mirror.placement.index import WorkerIndex
+from mirror.placement.obstacles import IN_TROUBLE, Obstacles, Workers
 
 LONGEST_BYTES = 512
 LONGEST_SELECTOR = 200
@@ -17,7 +18,7 @@ LONGEST_PREFERENCE = 60
 NAME_LABEL = "name"
 """Every worker has it; its value is the worker's name."""
 LONGEST_DETAIL = 160
-"""Characters of what a worker answered when it refused."""
+"""Characters of what a worker answered when it refused, or of what is wrong with it."""
 
 
 REASONS: Mapping[Obstacle, Reason] = {
@@ -146,6 +147,8 @@ def _parts(
             yield name, bit, clean(details[name], longest=LONGEST_DETAIL)
         elif reason is Obstacle.LABELS_DO_NOT_MATCH and request is not None:
             yield name, bit, f"{reason}{mismatch(request, index.labels_of(name))}"
+        elif reason in IN_TROUBLE and (trouble := index.troubles.text_of(bit)):
+            yield name, bit, f"{reason} ({clean(trouble, longest=LONGEST_DETAIL)})"
         elif reason is not None:
             yield name, bit, str(reason)
 

@@ -11,7 +11,8 @@ import msgspec
 
 from mirror.model.keys import SourceKey
 from mirror.placement.candidates import PlacementRequest
-from mirror.placement.index import WorkerIndex, Workers
+from mirror.placement.index import WorkerIndex
+from mirror.placement.obstacles import Workers
 
 LOOKS_A_TURN = 10_000
 """So many groups of those who wait are looked at before others get the loop: a few milliseconds."""

@@ -9,6 +9,8 @@ from enum import StrEnum
 PROBE_SECONDS = 0.9
 PROBE_OFTEN_FOR_SECONDS = 300.0
 PROBE_MOST_SECONDS = 15.0
+STEADY_TIMES = 5
+"""So often in a row a lost worker has to fail in another way before that is what is told of it."""
 
 
 class State(StrEnum):
@@ -29,6 +31,9 @@ class Connection:
     # Counted from the *first* loss: a failed reconnect, a restart or another cause must not prolong the grace.
     lost_since: datetime | None = None
     attempts: int = 0
+    heard: str = ""
+    """What the last attempts failed with, if it is not ``because``."""
+    heard_times: int = 0
 
     @property
     def is_connected(self) -> bool:
@@ -44,11 +49,21 @@ class Connection:
             return self
         return Connection(State.CONNECTED, since=now)
 
-    def lost(self, now: datetime, because: str) -> Connection:
-        """The network, TLS, our rights, the kubeconfig, the Secret: all the same (D13)."""
-        if self.state is State.LOST:
-            return replace(self, because=because, attempts=self.attempts + 1)
-        return Connection(State.LOST, since=now, because=because, lost_since=self.lost_since or now, attempts=1)
+    def lost(self, now: datetime, because: str, *, is_news: bool = True) -> Connection:
+        """The network, TLS, our rights, the kubeconfig, the Secret: all the same (D13).
+
+        Args:
+            now: the end of the attempt.
+            because: what it failed with.
+            is_news: whether what it depends on has changed. Else the same loss in other words is none (D21), until
+                it has come ``STEADY_TIMES`` in a row: a server that comes back with another trouble has that.
+        """
+        if self.state is not State.LOST:
+            return Connection(State.LOST, since=now, because=because, lost_since=self.lost_since or now, attempts=1)
+        times = self.heard_times + 1 if because == self.heard else 1
+        if is_news or because == self.because or times >= STEADY_TIMES:
+            return replace(self, because=because, attempts=self.attempts + 1, heard="", heard_times=0)
+        return replace(self, attempts=self.attempts + 1, heard=because, heard_times=times)
 
     def lost_for_seconds(self, now: datetime) -> float:
         return (now - self.lost_since).total_seconds() if self.lost_since else 0.0

@@ -81,17 +81,20 @@ def declared_by(found: Object, source: SecretSource) -> Declaration:
     if problem := problem_of_name(name):
         where = f"metadata.labels[{source.name_from_label}]" if source.name_from_label else "metadata.name"
         return Declaration("", origin, None, str(Problem(where, problem)))
+    refused, kubeconfig = None, b""
     try:
         check_name(name)
-        if found.data_dict().get(source.key) == _TOO_LARGE:
-            text = f"is longer than {MOST_KUBECONFIG_CHARACTERS // 1024} KiB; leave out all contexts but one"
-            raise BadSecret(Problem(f"data.{source.key}", text))
-        kubeconfig = read_kubeconfig(found, source.key)
     except BadSecret as error:
         return Declaration(name, origin, None, str(error))
-    return Declaration(
-        name, origin, spec_of(found, name=name, kubeconfig=kubeconfig, labels=worker_labels(found.labels))
-    )
+    try:
+        if found.data_dict().get(source.key) == _TOO_LARGE:
+            text = f"is longer than {MOST_KUBECONFIG_CHARACTERS // 1024} KiB"
+            raise BadSecret(Problem(f"data.{source.key}", text, "leave out all contexts but one"))
+        kubeconfig = read_kubeconfig(found, source.key)
+    except BadSecret as error:
+        refused = error.problem
+    labels = worker_labels(found.labels)
+    return Declaration(name, origin, spec_of(found, name=name, kubeconfig=kubeconfig, labels=labels, refused=refused))
 
 
 def worker_labels(labels: Mapping[str, str]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from mirror.settings.schema import SecretSource
 from mirror.telemetry.logs import Log
 from mirror.workers import declared_secrets
 from mirror.workers.declarations import Declaration, Key, Origin, Report
-from mirror.workers.spec import SECRET_SELECTOR, BadSecret, read_spec
+from mirror.workers.spec import RESERVED_NAMES, SECRET_SELECTOR, BadSecret, read_spec, spec_of
 
 MOST_OF_A_SOURCE = 1000
 """Each is a connection and some watches, and who makes them is not always an operator."""
@@ -160,4 +160,7 @@ def _own(secret: Object) -> Declaration:
     try:
         return Declaration(name, origin, read_spec(secret), is_own=True)
     except BadSecret as error:
-        return Declaration(name, origin, None, str(error), is_own=True)
+        if name in RESERVED_NAMES:
+            return Declaration(name, origin, None, str(error), is_own=True)
+        spec = spec_of(secret, name=name, kubeconfig=b"", labels=secret.labels, refused=error.problem)
+        return Declaration(name, origin, spec, is_own=True)

@@ -27,9 +27,10 @@ class Problem:
 
     field: str
     text: str
+    fix: str = ""
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.text}"
+        return "; ".join(filter(None, (f"{self.field}: {self.text}", self.fix)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class WorkerSpec:
     namespaces: tuple[str, ...] = ()
     namespace_prefix: str = ""
     problems: tuple[Problem, ...] = ()
+    refused: Problem | None = None
+    """Why there is no kubeconfig to connect with."""
 
     def problems_with(self, prefix_in_use: str) -> tuple[Problem, ...]:
         """The same, with what is wrong while mirrors live under another prefix."""
@@ -60,9 +63,9 @@ class WorkerSpec:
         return (*self.problems, Problem(f"metadata.annotations[{names.NAMESPACE_PREFIX}]", text))
 
     @property
-    def access(self) -> tuple[bytes, str]:
+    def access(self) -> tuple[bytes, str, Problem | None]:
         """What a connection depends on."""
-        return self.kubeconfig, self.namespace_prefix
+        return self.kubeconfig, self.namespace_prefix, self.refused
 
 
 class BadSecret(ValueError):
@@ -81,11 +84,11 @@ def read_kubeconfig(secret: Object, key: str = names.KUBECONFIG_KEY) -> bytes:
     """
     raw = secret.data_dict().get(key)
     if not isinstance(raw, str) or not raw:
-        raise BadSecret(Problem(f"data.{key}", "is missing; put the worker's kubeconfig there"))
+        raise BadSecret(Problem(f"data.{key}", "is missing", "put the worker's kubeconfig there"))
     try:
         return base64.b64decode(raw, validate=True)
     except ValueError:  # of other characters than ASCII, too
-        raise BadSecret(Problem(f"data.{key}", "is not base64")) from None
+        raise BadSecret(Problem(f"data.{key}", "is not base64", "encode the kubeconfig, or use stringData")) from None
 
 
 def read_spec(secret: Object) -> WorkerSpec:
@@ -105,8 +108,13 @@ def check_name(name: str) -> None:
         raise BadSecret(Problem("metadata.name", f"{name} means the management cluster everywhere; take another name"))
 
 
-def spec_of(found: Object, *, name: str, kubeconfig: bytes, labels: Mapping[str, str]) -> WorkerSpec:
-    """A worker as an object declares it: by its annotations and its uid, and by these labels without ours."""
+def spec_of(
+    found: Object, *, name: str, kubeconfig: bytes, labels: Mapping[str, str], refused: Problem | None = None
+) -> WorkerSpec:
+    """A worker as an object declares it: by its annotations and its uid, and by these labels without ours.
+
+    ``refused``: what is wrong where there is no kubeconfig.
+    """
     reading = _Reading(found.annotations)
     own = {key: value for key, value in labels.items() if not key.startswith(names.PREFIX)}
     return WorkerSpec(
@@ -121,6 +129,7 @@ def spec_of(found: Object, *, name: str, kubeconfig: bytes, labels: Mapping[str,
         namespaces=reading.globs(names.NAMESPACES),
         namespace_prefix=reading.prefix(names.NAMESPACE_PREFIX),
         problems=tuple(reading.problems),
+        refused=refused,
     )
 
 

@@ -140,10 +140,9 @@ class Worker:
         self.declared_as = "Secret"
         """The kind of what declares it."""
         self.refusal = ""
-        """Why its Secret is at fault, as an event's reason; empty when it is not."""
+        """Why what declares it is at fault, as an event's reason; empty when it is not."""
         self._logged: State | None = None
-        self._lost_by = ""
-        self._lost_with: WorkerSpec | str | None = None
+        self._lost_with: tuple[str, WorkerSpec | str] | None = None
 
     @property
     def client(self) -> Client:
@@ -299,16 +298,17 @@ class Worker:
 
     async def _look(self) -> None:
         """One attempt to connect, or one heartbeat; its verdict is the connection's new state."""
-        self.refusal = ""
         try:
             await self._check()
         except (Unsupported, KubeconfigRefused, IdentityRejected) as error:
             await self._session.close()
             self.refusal = type(error).__name__
-            self._lose(clean(str(error)))
+            self._lose(clean(f"{'kubeconfig refused: ' if isinstance(error, KubeconfigRefused) else ''}{error}"))
         except KubeError as error:
+            self.refusal = ""
             self._lose(_short(error))
         else:
+            self.refusal = ""
             if self._refused is not None:
                 self._lose(f"watch rejected: {_short(self._refused)}")
             else:
@@ -319,6 +319,8 @@ class Worker:
         if spec is None:
             await self._session.close()
             raise Unreachable(self._no_spec_because)
+        if spec.refused is not None:
+            raise KubeconfigRefused(spec.refused.field, spec.refused.text, spec.refused.fix)
         is_new = await self._session.check(spec, partial(self._host.accept_identity, self))
         await self._settle_prefix()
         if is_new or not self.connection.is_connected:
@@ -365,10 +367,8 @@ class Worker:
 
     def _lose(self, because: str) -> None:
         given = self.spec or self._no_spec_because
-        if self.connection.state is State.LOST and self._lost_by == self.refusal and given == self._lost_with:
-            because = self.connection.because  # the same loss in other words is no news
-        self._lost_by, self._lost_with = self.refusal, given
-        self._move(self.connection.lost(self._host.clock.now(), because))
+        is_news, self._lost_with = (self.refusal, given) != self._lost_with, (self.refusal, given)
+        self._move(self.connection.lost(self._host.clock.now(), because, is_news=is_news))
 
     def _move(self, connection: Connection) -> None:
         before, self.connection = self.connection, connection

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from doubles.jobs import job
+from doubles.managers import worker_secret
 from doubles.refusals import Refused, forbidden
-from doubles.world import WAITING, World, manager_of, two_workers
+from doubles.world import HOME, WAITING, World, manager_of, two_workers
 
 from mirror.kube.client import Client
 from mirror.kube.errors import Unreachable
@@ -197,7 +198,40 @@ async def test_a_worker_that_is_found_lost_at_its_first_look_is_named_at_once(mo
         world.register("east")
         world.create(job())
         await manager.settle(3)
-        assert world.annotation(WAITING) == "east: unreachable"
+        assert world.annotation(WAITING) == "east: unreachable (no such host)"
+
+
+async def test_another_cause_of_the_same_loss_is_told_once_it_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D21, D22: to those who wait and those who are on it; a Job that waits for another worker is not written."""
+    world, cause = World(), ""
+    connect = world.connect
+
+    async def connect_or_not(name: str, kubeconfig: bytes) -> Client:
+        if name == "east" and cause:
+            raise Unreachable(cause)
+        return await connect(name, kubeconfig)
+
+    monkeypatch.setattr(world, "connect", connect_or_not)
+    world.add_worker("east")
+    world.add_worker("west", annotations={"capacity": "0"})
+    async with manager_of(world) as manager:
+        world.create(job())
+        await manager.settle()
+        assert world.mirrors() == ["east"]
+        cause = "connection refused"
+        leads_elsewhere = worker_secret("east", "elsewhere", {})["data"]
+        world.management.server.edit("secrets", "east", lambda body: body.update(data=leads_elsewhere), HOME)
+        world.create(job("waits", annotations=selecting("name=east")))
+        world.create(job("other", annotations=selecting("name=west")))
+        await manager.settle(90)
+        assert world.annotation(WAITING) == "worker east is unreachable (connection refused)"
+        assert (world.annotation(WAITING, "waits") or "").startswith("east: unreachable (connection refused)")
+        version = world.source("other")["metadata"]["resourceVersion"]
+        cause = "certificate has expired"
+        await manager.settle(30)
+        assert world.annotation(WAITING) == "worker east is unreachable (certificate has expired)"
+        assert (world.annotation(WAITING, "waits") or "").startswith("east: unreachable (certificate has expired)")
+        assert world.source("other")["metadata"]["resourceVersion"] == version
 
 
 async def test_a_worker_takes_only_the_namespaces_it_accepts() -> None:

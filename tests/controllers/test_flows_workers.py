@@ -226,7 +226,8 @@ async def test_a_worker_that_is_too_old_is_refused() -> None:
         world.create(job())
         await manager.settle(15)
         assert "too old" in world.record()["east"]
-        assert world.annotation(WAITING) == "east: unreachable"
+        too_old = "Kubernetes 1.28 is too old; 1.29 or newer is needed"
+        assert world.annotation(WAITING) == f"east: unreachable ({too_old})"
 
 
 async def test_an_older_worker_without_streamed_lists_works() -> None:
@@ -286,11 +287,16 @@ async def test_a_secret_without_a_kubeconfig_says_so() -> None:
     world.add_worker("east")
     secret = world.management.server.get("secrets", "east", HOME)
     world.management.server.edit("secrets", "east", lambda body: body.update(data={}), HOME)
+    world.create(job())
     async with manager_of(world) as manager:
         await manager.settle(30)
         assert "data.kubeconfig" in world.record()["east"]
-        assert any("data.kubeconfig" in text for text in world.texts("WorkerLost"))
+        assert any("data.kubeconfig" in text for text in world.texts("KubeconfigRefused"))
+        assert world.annotation(WAITING) == (
+            "east: misconfigured (kubeconfig refused: data.kubeconfig: is missing; put the worker's kubeconfig there)"
+        )
         world.management.server.edit("secrets", "east", lambda body: body.update(data=secret["data"]), HOME)
         await manager.settle(3)
         assert manager.registry.workers["east"].is_reachable
         assert "data.kubeconfig" not in world.record()["east"]
+        assert world.mirrors() == ["east"]

@@ -148,7 +148,7 @@ def test_what_keeps_a_placed_job_from_progress_is_a_condition_of_its_own() -> No
     shown = source(dict(write.status or {}), annotations=ON_EAST | {WAITS: refused.text})
     (over,), _ = source_write(seen(shown))
     assert condition_of(over, names.PROGRESSING) is None
-    lost = Obstruction(Reason.WORKER_LOST, "worker east is lost", detail="no answer")
+    lost = Obstruction(Reason.WORKER_LOST, "worker east is lost (no answer)")
     (write, tell), _ = source_write(seen(shown), waiting=lost)
     progressing = condition_of(write, names.PROGRESSING)
     assert progressing is not None

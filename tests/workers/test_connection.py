@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mirror.workers.connection import Connection, State
+from mirror.workers.connection import STEADY_TIMES, Connection, State
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -20,6 +20,19 @@ def test_the_loss_counts_from_its_first_moment() -> None:
     connection = Connection().lost(at(0), "network").lost(at(60), "TLS").lost(at(120), "401")
     assert (connection.state, connection.because, connection.attempts) == (State.LOST, "401", 3)
     assert (connection.lost_since, connection.lost_for_seconds(at(130))) == (at(0), 130)
+
+
+def test_the_same_loss_in_other_words_is_no_news_until_it_stays() -> None:
+    """D21: what flaps is told once; a server that comes back with another trouble has that after some attempts."""
+    connection = Connection().lost(at(0), "refused")
+    for second in range(1, 40, 2):
+        connection = connection.lost(at(second), "timed out", is_news=False)
+        connection = connection.lost(at(second + 1), "refused", is_news=False)
+    assert (connection.because, connection.attempts) == ("refused", 41)
+    for second in range(STEADY_TIMES - 1):
+        connection = connection.lost(at(50 + second), "certificate has expired", is_news=False)
+    assert connection.because == "refused"
+    assert connection.lost(at(60), "certificate has expired", is_news=False).because == "certificate has expired"
 
 
 def test_a_loss_that_was_recorded_goes_on_over_a_restart() -> None:

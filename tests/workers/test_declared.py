@@ -72,8 +72,9 @@ def test_what_a_secret_declares(given: Object, source: SecretSource, name: str, 
     """A worker, or a problem that names the field."""
     declared = declared_secrets.declared_by(declared_secrets.reduced(given, source), source)
     assert declared.name == name
-    assert problem in declared.problem
-    assert (declared.spec is None) == bool(problem)
+    refused = declared.spec.refused if declared.spec is not None else None
+    assert problem in (declared.problem or str(refused or ""))
+    assert bool(declared.problem or refused) == bool(problem)
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
