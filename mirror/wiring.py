@@ -24,6 +24,7 @@ from mirror.controllers.priority_classes import Priorities, PriorityClassRounds
 from mirror.controllers.reading_cluster_queues import read_cluster_queues
 from mirror.controllers.reading_nodes import read_nodes
 from mirror.controllers.reading_quotas import read_quotas
+from mirror.controllers.refusals import Refusals
 from mirror.controllers.requesting import Candidates, why_there
 from mirror.controllers.routes import Routes
 from mirror.controllers.sources import Sources
@@ -243,6 +244,7 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
         workers=workers,
         candidates=candidates,
         memories=memories,
+        refusals=Refusals(memories, clock, intake.add),
         comparison=Comparison(memories, settings.transform),
         pending=PendingChanges(clock),
         assigner=assigner,

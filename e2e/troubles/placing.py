@@ -54,7 +54,10 @@ async def namespace_not_accepted(play: Play) -> AsyncGenerator[Sight, None]:
 
 async def kubeconfig_refused(play: Play) -> AsyncGenerator[Sight, None]:
     await play.create(play.job(annotations={"worker-selector": "name=broken"}))
-    yield Sight("A worker's Secret has no usable kubeconfig", says("WorkersMisconfigured", "kubeconfig refused: current-context"))
+    yield Sight(
+        "A worker's Secret has no usable kubeconfig",
+        says("WorkersMisconfigured", "kubeconfig refused: current-context"),
+    )
     await play.scene.patch(JOB, {"metadata": {"annotations": {names.WORKER_SELECTOR: "region=eu"}}})
     yield over()
 

@@ -93,7 +93,7 @@ class Knowledge:
     def choice_for_draft(self, kind: Kind, draft: Object) -> Choice:
         """Where one that does not exist yet would be placed now, and why there."""
         try:
-            request = placement_request_of(kind, draft, Memory(""), self.state.environment.clock.monotonic())
+            request = placement_request_of(kind, draft, Memory(""))
         except BadAnnotation as error:
             return Choice(reason=Reason.INVALID_ANNOTATION, because=str(error))
         return self.state.assigner.explain(request, {})
@@ -101,7 +101,7 @@ class Knowledge:
     def _obstacles(self, kind: Kind, found: Object, memory: Memory) -> Mapping[str, str]:
         """Under ``""`` what is wrong with itself."""
         try:
-            request = placement_request_of(kind, found, memory, self.state.environment.clock.monotonic())
+            request = placement_request_of(kind, found, memory)
         except BadAnnotation as error:
             return {"": str(error)}
         return self.state.assigner.obstacles(request, memory.refusal_texts)
@@ -159,7 +159,7 @@ class Knowledge:
     def _why_unplaced(self, kind: Kind, found: Object) -> str:
         memory = self.state.memories.of(found.metadata.uid)
         try:
-            request = placement_request_of(kind, found, memory, self.state.environment.clock.monotonic())
+            request = placement_request_of(kind, found, memory)
         except BadAnnotation as error:
             return str(error)
         why = self.state.assigner.why(request, memory.refusal_texts)

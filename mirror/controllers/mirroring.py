@@ -195,6 +195,8 @@ class Mirroring:
             if (rounds := self._parts.dependency_rounds) is not None:
                 keep = supervise("copies", rounds.run, log=self._log, on_restart=self._metrics.on_task_restart)
                 scope.create_task(keep, name="copies")
+            again = supervise("refusals", self._state.refusals.run, log=self._log)
+            scope.create_task(again, name="refusals")
             compare = supervise("compare workers", self._compare_workers, log=self._log)
             scope.create_task(compare, name="compare workers")
 

@@ -73,10 +73,10 @@ class Observer:
             changes=state.comparison.changes(source, mirror) if not is_stale else None,
             pods=_pods_of(source, worker, mirror) if not is_stale else None,
             refused_now=_refused_now(source, memory),
-            assignment=self._assignment_of(key, source, memory, monotonic),
+            assignment=self._assignment_of(key, source, memory),
         )
 
-    def _assignment_of(self, key: SourceKey, source: Source, memory: Memory, now: float) -> AssignmentState:
+    def _assignment_of(self, key: SourceKey, source: Source, memory: Memory) -> AssignmentState:
         """Only for a source that has no worker, or was refused where it is recorded."""
         refused_now = _refused_now(source, memory)
         if (source.placed is not None and not refused_now) or source.is_finished or source.is_deleting:
@@ -84,7 +84,7 @@ class Observer:
         state = self._state
         found_on = self._where_found(source) if not refused_now else None
         try:
-            request = placement_request_of(source.kind, source.found, memory, now)
+            request = placement_request_of(source.kind, source.found, memory)
         except BadAnnotation as error:
             why = Obstruction(Reason.INVALID_ANNOTATION, str(error))
             return AssignmentState(obstruction=why, found_on=found_on)

@@ -86,7 +86,11 @@ def is_refusal(error: ApiError) -> bool:
 
 def is_same_text(one: str, other: str) -> bool:
     """Whether two texts of refusals differ at most in numbers: a count or a time in them is no other reason (D21)."""
-    return _NUMBERS.sub("0", one) == _NUMBERS.sub("0", other)
+    return without_numbers(one) == without_numbers(other)
+
+
+def without_numbers(text: str) -> str:
+    return _NUMBERS.sub("0", text)
 
 
 def was_certainly_not_done(error: KubeError) -> bool:

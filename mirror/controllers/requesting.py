@@ -29,7 +29,7 @@ DECLARED_WRONG = (KubeconfigRefused.__name__, IdentityRejected.__name__)
 """What has to be mended where a worker is declared: waiting does not help."""
 
 
-def placement_request_of(kind: Kind, found: Object, memory: Memory, now: float) -> PlacementRequest:
+def placement_request_of(kind: Kind, found: Object, memory: Memory) -> PlacementRequest:
     """What a source requires of its worker.
 
     Raises:
@@ -47,7 +47,7 @@ def placement_request_of(kind: Kind, found: Object, memory: Memory, now: float) 
     except BadCarry as error:
         raise BadAnnotation(f"annotation {names.CARRY}: {error}") from error
     kind.check(found)
-    refused = frozenset(worker for worker, refusal in memory.refusals if refusal.until > now)
+    refused = frozenset(worker for worker, refusal in memory.refusals if not refusal.is_over)
     queue = found.labels.get(names.QUEUE_NAME, "")
     return PlacementRequest(found.metadata.namespace, selector, refused, order, spread_by, queue)
 
@@ -66,7 +66,7 @@ def waiter_of(seen: Snapshot, priorities: Priorities) -> Waiter:
         BadAnnotation: what it says cannot be understood.
     """
     source = seen.source
-    request = placement_request_of(source.kind, source.found, seen.memory, seen.monotonic)
+    request = placement_request_of(source.kind, source.found, seen.memory)
     priority = priorities.of(source.kind, source.found)
     return Waiter(source.found.metadata.creation_timestamp or "", seen.key, source.uid, request, priority)
 
@@ -76,7 +76,7 @@ def why_there(assigner: Assigner, seen: Snapshot, worker: str) -> str:
     if seen.assignment.found_on == worker:
         return "its mirror was found there"
     try:
-        request = placement_request_of(seen.source.kind, seen.source.found, seen.memory, seen.monotonic)
+        request = placement_request_of(seen.source.kind, seen.source.found, seen.memory)
     except BadAnnotation:  # it was none when the worker was assigned
         return ""
     return assigner.why_there(request, worker)

@@ -24,6 +24,7 @@ class Routes:
         self._state = state
         self._sources = state.sources
         self._memories = state.memories
+        self._refusals = state.refusals
         self._pending = state.pending
         self._assigner = state.assigner
         self._intake = state.intake
@@ -77,6 +78,8 @@ class Routes:
             self._add_mirrors_of(kind, new)
         if is_suspended or _withdraws_request(old, new):
             self._assigner.finish(key)
+        if old is not None and (is_another_spec or _carries_other_metadata(old, new)):
+            self._refusals.try_now(new.metadata.uid)
         if not self._pending.note_version(new.metadata.uid, new.version):
             self._intake.add(key)
 
@@ -94,6 +97,7 @@ class Routes:
     def forget_source(self, uid: str) -> None:
         """What is remembered by its uid; that its deletion was seen stays known."""
         self._memories.forget(uid)
+        self._refusals.forget(uid)
         self._state.comparison.forget(uid)
         self._pending.forget(uid)
 
@@ -211,7 +215,7 @@ class Routes:
         matters = (is_reachable, is_connecting, worker.spec)
         if reported != matters:
             self._last_reported[worker.name] = matters
-            self._memories.clear_refusals(worker.name)
+            self._refusals.forget_worker(worker.name)
             self._assigner.wake_for(worker.name)
 
     def on_worker_forgotten(self, worker: str) -> None:
@@ -219,7 +223,7 @@ class Routes:
         self._was_reachable.discard(worker)
         self._lost_because.pop(worker, None)
         self._last_reported.pop(worker, None)
-        self._memories.clear_refusals(worker)
+        self._refusals.forget_worker(worker)
         self._sweeps.discard(worker)
 
     def begin_leading(self) -> None:
@@ -245,6 +249,17 @@ class Routes:
 
     def has_sources_on(self, worker: str) -> bool:
         return self._sources.load_of(worker) > 0
+
+
+def _carries_other_metadata(old: Object, new: Object) -> bool:
+    """Whether its mirror would have other labels or annotations than before; ours are none of it."""
+    if old.labels != new.labels:
+        return True
+    one, other = (
+        {key: value for key, value in found.annotations.items() if not key.startswith(names.PREFIX)}
+        for found in (old, new)
+    )
+    return one != other
 
 
 def _withdraws_request(old: Object | None, new: Object) -> bool:

@@ -11,6 +11,7 @@ from mirror.controllers.history import History
 from mirror.controllers.memory import Memories
 from mirror.controllers.pending import PendingChanges
 from mirror.controllers.priority_classes import Priorities
+from mirror.controllers.refusals import Refusals
 from mirror.controllers.requesting import Candidates
 from mirror.controllers.sources import Sources
 from mirror.kinds.base import MirrorTransform
@@ -50,6 +51,7 @@ class MirroringState:
     """By name; ``workers.registry`` adds and removes them."""
     candidates: Candidates
     memories: Memories
+    refusals: Refusals
     comparison: Comparison
     pending: PendingChanges
     assigner: Assigner

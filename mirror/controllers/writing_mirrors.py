@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from mirror.controllers.refusing import WorkerRefusal, is_same_text, refusal_text, was_certainly_not_done
+from mirror.controllers.refusing import WorkerRefusal, refusal_text, was_certainly_not_done
 from mirror.controllers.rereading import STALE, reread_mirror, reread_object
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.following import MOST_FIELDS, RESENDS
 from mirror.decide.identity import Identity, identify
-from mirror.decide.snapshot import Look, Refusal, Snapshot
+from mirror.decide.snapshot import Look, Snapshot
 from mirror.kinds.base import Changes
 from mirror.kube import requests
 from mirror.kube.errors import (
@@ -32,14 +32,12 @@ from mirror.kube.resources import NAMESPACES
 from mirror.model import names
 from mirror.model.keys import MirrorKey
 from mirror.model.reasons import DEPENDENCIES, Obstruction, Reason
-from mirror.runtime.backoff import Backoff
 from mirror.workers.mirrors import MirrorStore
 from mirror.workers.worker import Worker
 
 if TYPE_CHECKING:
     from mirror.controllers.dependencies import Dependencies  # only where something goes along
 
-REFUSED = Backoff(first=5.0, most=600.0)
 LABELS_LASTED_SECONDS = 1200.0
 """Labels that stayed for so long were not removed for being ours."""
 POD_SECURITY = "pod-security.kubernetes.io/"
@@ -164,8 +162,8 @@ class MirrorWriter:
             mirror_uid=mirror.metadata.uid,
             look=None,
             in_the_way=None,
-            refusals=(),
         )
+        t.state.refusals.note_taken(seen.key, uid, worker.name)
         worker.mirrors_of(seen.source.kind).take_own_write(mirror)
         waited = t.state.pending.finish_arrival(seen.key)
         if waited is not None:
@@ -225,14 +223,8 @@ class MirrorWriter:
         if reason != Reason.MIRROR_CONFLICT:
             self._t.record_event(seen, reason, text)
         if was_first:
-            refusals = dict(t.state.memories.of(uid).refusals)
-            before = refusals.get(worker.name)
-            times = before.times + 1 if before is not None else 1
-            if before is not None and is_same_text(before.because, because):
-                because = before.because
-            until = t.environment.clock.monotonic() + REFUSED.delay(times)
-            refusals[worker.name] = Refusal(because, until, times)
-            t.state.memories.set(uid, refusals=tuple(refusals.items()), refused_on=worker.name, first_create=False)
+            t.state.refusals.note_refused(seen.key, uid, worker.name, because)
+            t.state.memories.set(uid, refused_on=worker.name, first_create=False)
         else:
             is_known = reason == Reason.MIRROR_CONFLICT or reason in DEPENDENCIES
             obstruction = Obstruction(reason if is_known else Reason.MIRROR_REFUSED, text)

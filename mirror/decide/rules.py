@@ -32,8 +32,6 @@ UNREACHABLE_SHOWN_AFTER_SECONDS = 60.0
 CONFLICT_RETRY_SECONDS = 30.0
 DEPENDENCY_RETRY_SECONDS = 15.0
 WAITING_LOOK_SECONDS = 60.0
-SOONEST_LOOK_SECONDS = 0.001
-"""What rounding leaves of a time that is over may be less than a clock shows."""
 RELEASE_AGAIN_SECONDS = 60.0
 FIND_AGAIN_SECONDS = 1.0
 NAMESAKE_LOOK_SECONDS = 5.0
@@ -155,7 +153,7 @@ def _clear_refused_record(seen: Snapshot) -> Plan:
 
 
 def _wait_for_assignment(seen: Snapshot) -> Plan:
-    source, memory, assignment = seen.source, seen.memory, seen.assignment
+    source, assignment = seen.source, seen.assignment
     why = assignment.obstruction
     is_invalid = why is not None and why.reason == Reason.INVALID_ANNOTATION
     status = None
@@ -164,10 +162,7 @@ def _wait_for_assignment(seen: Snapshot) -> Plan:
     write, later = source_write(seen, status=status, waiting=why or shown_obstruction(seen))
     # Although it may wait already: its request may be another one by now. Before the write, which takes a while.
     request = RequestAssignment(is_reason_reported=why is not None)
-    left = (refusal.until - seen.monotonic for _, refusal in memory.refusals)
-    again = [max(seconds, SOONEST_LOOK_SECONDS) for seconds in left if seconds > 0]
-    if later is not None:
-        again.append(later)
+    again = [later] if later is not None else []
     if not why:
         again.append(WAITING_LOOK_SECONDS)  # else it is woken once it has a worker, or another reason to wait
     requests = () if is_invalid else (request,)

@@ -26,11 +26,11 @@ class Look(Enum):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A worker that definitely refused a source's first create; ``until`` is monotonic seconds."""
+    """A worker that definitely refused a source's first create."""
 
     because: str
-    until: float
-    times: int = 1
+    is_over: bool = False
+    """It is to be tried there again (``controllers.refusals``)."""
 
 
 class Memory(msgspec.Struct, frozen=True, gc=False):

@@ -17,7 +17,7 @@ LONGEST_LABEL = 80
 LONGEST_PREFERENCE = 60
 NAME_LABEL = "name"
 """Every worker has it; its value is the worker's name."""
-LONGEST_DETAIL = 160
+LONGEST_DETAIL = 200
 """Characters of what a worker answered when it refused, or of what is wrong with it."""
 
 

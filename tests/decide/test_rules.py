@@ -169,7 +169,7 @@ REFUSED = remembering(
             id="D5: its worker could not be recorded: it requests none before it is tried again",
         ),
         pytest.param(
-            seen(refused_now="east", memory=remembering(refusals=(("east", Refusal("403", MONOTONIC + 9)),))),
+            seen(refused_now="east", memory=remembering(refusals=(("east", Refusal("403")),))),
             "assign_worker",
             ["WriteSource"],
             id="D5: refused: the record is cleared before another is requested",
