@@ -115,7 +115,6 @@ async def test_a_worker_from_the_first_command_to_the_last(
     operator: Operator, manager: ManagerProcess, scene: Scene, planes: dict[str, Cluster]
 ) -> None:
     """add → check → list → a Job runs there → cordon → drain → remove, with the rights that add gave and no others."""
-    origin = ("--origin", manager.origin)
     added = await operator.add("east", "--labels", "region=eu", "--capacity", "20", "--logs", *SCORES)
     assert added.code == 0, added
     assert "✓ serviceaccount" in added.output
@@ -163,13 +162,13 @@ async def test_a_worker_from_the_first_command_to_the_last(
     assert early.code == 1
     assert f"{scene.namespace}/second" in early.errors
     async with asyncio.TaskGroup() as scope:
-        draining = scope.create_task(operator.mirror("drain", "east", *origin), name="drain")
+        draining = scope.create_task(operator.mirror("drain", "east"), name="drain")
         await asyncio.sleep(3)  # nothing announces that it goes on waiting
         assert not draining.done()
         await scene.delete("second")
     assert draining.result().code == 0, draining.result()
 
-    removed = await operator.mirror("remove", "east", "--clean-up", "--worker-context", "east", *origin)
+    removed = await operator.mirror("remove", "east", "--clean-up", "--worker-context", "east")
     assert removed.code == 0, removed
     assert await scene.mirrors("first") == {}
     async with Client(planes["east"].kubeconfig) as client:
@@ -195,19 +194,19 @@ async def test_a_worker_leaves_no_mirrors_behind_or_says_which(
         await client.merge(role, {"rules": without})
         await operator.check_until("missing: delete jobs")
 
-        drained = await operator.mirror("drain", "east", "--origin", manager.origin)
+        drained = await operator.mirror("drain", "east")
         assert drained.code == 1
         assert (
             f"! not deleted: Job {scene.namespace}/done: missing permission: delete jobs.batch done" in drained.errors
         )
         assert f"1 mirror left on worker east: Job {scene.namespace}/done" in drained.errors
-        removed = await operator.mirror("remove", "east", "--origin", manager.origin)
+        removed = await operator.mirror("remove", "east")
         assert (removed.code, "it stays registered" in removed.errors) == (1, True)
         assert list(await scene.mirrors("done")) == ["east"]
 
         await client.merge(role, {"rules": rules})
         await operator.check_until("all required permissions granted")
-    removed = await operator.mirror("remove", "east", "--origin", manager.origin)
+    removed = await operator.mirror("remove", "east")
     assert (removed.code, removed.output) == (0, "✓ 1 mirror deleted\n✓ worker east is unregistered\n"), removed
     assert await scene.mirrors("done") == {}
     again = await operator.add("east", "--no-check")

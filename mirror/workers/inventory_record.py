@@ -13,6 +13,7 @@ import tenacity
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.errors import Conflict, KubeError, NotFound
+from mirror.kube.objects import Object
 from mirror.kube.resources import CONFIGMAPS
 from mirror.model import names
 from mirror.telemetry.logs import Log
@@ -24,10 +25,13 @@ RETRY_SECONDS = 1.0
 class InventoryRecord:
     """What is known of all workers, and what of that is written. Only a leader writes it."""
 
-    def __init__(self, management: Client, namespace: str, *, log: Log) -> None:
+    def __init__(self, management: Client, namespace: str, *, origin: str, log: Log) -> None:
+        """``origin``: written beside the workers, for the commands that look for mirrors of this manager."""
         self.known = WorkerInventory({})
         self._management = management
         self._namespace = namespace
+        self._origin = origin
+        self._written_origin = ""
         self._log = log
         self._written = WorkerInventory({})
         self._version = ""
@@ -94,7 +98,7 @@ class InventoryRecord:
             found = await self._management.send_object(wanted)
         except NotFound:
             return WorkerInventory({})
-        self._version = found.metadata.resource_version
+        self._take_metadata(found)
         return WorkerInventory.of(found)
 
     async def _write_changes(self) -> None:
@@ -103,10 +107,12 @@ class InventoryRecord:
             name: encode(entry) for name, entry in known.entries.items() if written.entries.get(name) != entry
         }
         data |= {name: None for name in written.entries if name not in known.entries}
-        if not data:
+        if not data and (self._written_origin == self._origin or not known.entries):
             return
         name, namespace = names.WORKERS_CONFIGMAP, self._namespace
-        changed = {"metadata": {"resourceVersion": self._version or None}, "data": data}
+        annotations = {names.ORIGIN: self._origin}
+        metadata = {"resourceVersion": self._version or None, "annotations": annotations}
+        changed = {"metadata": metadata, "data": data}
         patch = requests.merge_patch(CONFIGMAPS, name, changed, namespace=namespace)
         try:
             stored = await self._management.send_object(patch)
@@ -114,8 +120,13 @@ class InventoryRecord:
             body = {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
-                "metadata": {"name": name, "namespace": namespace},
+                "metadata": {"name": name, "namespace": namespace, "annotations": annotations},
                 "data": {key: encode(entry) for key, entry in known.entries.items()},
             }
             stored = await self._management.send_object(requests.create(CONFIGMAPS, body, namespace=namespace))
-        self._written, self._version = known, stored.metadata.resource_version
+        self._written = known
+        self._take_metadata(stored)
+
+    def _take_metadata(self, stored: Object) -> None:
+        self._version = stored.metadata.resource_version
+        self._written_origin = stored.annotations.get(names.ORIGIN, "")

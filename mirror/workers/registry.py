@@ -57,7 +57,7 @@ class Registry:
         self._declarations = Declarations()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._to_start: asyncio.Queue[Worker] = asyncio.Queue()
-        self._record = InventoryRecord(management, settings.namespace, log=environment.log)
+        self._record = InventoryRecord(management, settings.namespace, origin=settings.origin, log=environment.log)
         self._moved = asyncio.Event()
         self._is_leading = False
         # Since when workers have their first chance: since the start, and again since we lead.

@@ -236,3 +236,15 @@ async def test_mirrors_of_an_origin_of_the_settings_are_found_by_it(clusters: Cl
     await drain.drain(clusters.where, "east", timeout_seconds=20, origin="production")
 
     assert await left_on(clusters) == set()
+
+
+async def test_the_origin_that_the_manager_has_recorded_is_used(clusters: Clusters) -> None:
+    """Whoever drains need not know the settings."""
+    await registered(clusters)
+    await stored(clusters, "done")
+    await mirror(clusters, "done", origin="production")
+    path = f"/api/v1/namespaces/{HOME}/configmaps/{names.WORKERS_CONFIGMAP}"
+    await clusters.management.api.merge(path, {"metadata": {"annotations": {names.ORIGIN: "production"}}})
+    await drain.drain(clusters.where, "east", timeout_seconds=20)
+
+    assert await left_on(clusters) == set()

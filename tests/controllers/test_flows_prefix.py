@@ -57,7 +57,7 @@ async def test_a_prefix_that_changes_while_no_manager_runs_takes_effect_when_not
             assert places(world, name) == ["a-default"]
             assert world.mirror("east", name, "a-default")["metadata"]["uid"] == uid
             assert "Failed" not in world.conditions(name)
-        assert (world.annotation(WAITING, "new") or "").startswith(f"east: misconfigured (metadata.annotations[{KEY}]")
+        assert (world.annotation(WAITING, "new") or "").startswith(f"east: misconfigured ({KEY}: is ")
         assert KEY in world.texts("BadAnnotation")[0]
         world.controller("east").complete("started", namespace="a-default")
         await manager.settle()

@@ -218,6 +218,18 @@ async def test_an_expired_watch_on_a_worker_is_listed_anew(form: Gone) -> None:
         assert manager.registry.workers["east"].is_reachable
 
 
+async def test_the_origin_is_written_beside_the_workers() -> None:
+    """For ``mirror worker drain``; also by one that takes over from a manager that did not write it."""
+    async with two_workers() as (world, manager):
+        await manager.settle(2)
+        path = ("configmaps", names.WORKERS_CONFIGMAP, HOME)
+        assert world.management.server.get(*path)["metadata"]["annotations"] == {names.ORIGIN: world.origin}
+        world.management.server.edit(*path[:2], lambda body: body["metadata"].pop("annotations"), HOME)
+    async with manager_of(world) as manager:
+        await manager.settle(2)
+        assert world.management.server.get(*path)["metadata"]["annotations"] == {names.ORIGIN: world.origin}
+
+
 async def test_a_worker_that_is_too_old_is_refused() -> None:
     """D20: 1.29 is the oldest that works."""
     world = World()

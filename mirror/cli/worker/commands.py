@@ -81,7 +81,7 @@ _origin = click.option(
     "--origin",
     default="",
     metavar="VALUE",
-    help="The manager's setting origin, if it is set.",
+    help="The manager's setting origin. Default: as the manager has recorded it.",
 )
 
 

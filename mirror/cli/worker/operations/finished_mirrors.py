@@ -100,14 +100,14 @@ async def delete_finished(home: ManagementCluster, worker: Site, name: str, *, o
         home: where the sources are; they are read first, so that no end is taken for stored that is not.
         worker: the cluster, with any account that may list and delete mirrors there.
         name: of the worker.
-        origin: the manager's setting; empty for its default.
+        origin: the manager's setting; empty: as the manager has recorded it.
 
     Raises:
         ClusterError: a cluster is not the recorded one, cannot be reached, or does not allow it.
     """
     entry = (await home.inventory()).entry(name)
     await check_recorded(worker, name, entry)
-    scope = Scope(name, origin or await home.site.uid(), entry.namespace_prefix)
+    scope = Scope(name, origin or await home.origin(), entry.namespace_prefix)
     sources = await _sources(home)
     recorded = {source.mirror_uid: source for source in sources.values() if source.mirror_uid}
     outcome, orphans, seen = Outcome(), list[tuple[Kind, Object]](), 0

@@ -224,6 +224,15 @@ class ManagementCluster:
         """
         return WorkerInventory.of(await self.site.find(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self.namespace))
 
+    async def origin(self) -> str:
+        """The label value of the manager's mirrors: as it has recorded it, or else its default.
+
+        Raises:
+            ClusterError: it may not be read, or the cluster cannot be asked.
+        """
+        found = await self.site.find(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self.namespace)
+        return (found.annotations.get(names.ORIGIN) if found is not None else None) or await self.site.uid()
+
     async def jobs(self) -> AsyncIterator[tuple[Kind, Object]]:
         """All Jobs of all namespaces, of every kind of the table, whoever runs them.
 
