@@ -50,6 +50,8 @@ def refusal_text(error: ApiError) -> str:
     """
     if isinstance(error, NotFound):
         return "the namespace does not exist"
+    if error.is_of_terminating_namespace:
+        return "the namespace is being deleted"
     if by := _refused_by(error.message):
         return f"{by} ({error.code} {clean(error.reason, longest=LONGEST_PART) or 'refused'})"
     if isinstance(error, Forbidden):

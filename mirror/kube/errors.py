@@ -88,6 +88,14 @@ class ApiError(KubeError):
         return ": ".join(filter(None, (what, self.brief))) or "no explanation"
 
     @property
+    def is_of_terminating_namespace(self) -> bool:
+        """Whether nothing can be created since the namespace is being deleted (kube-apiserver's NamespaceLifecycle)."""
+        return self.code == 403 and (
+            any(cause.reason == "NamespaceTerminating" for cause in self.causes)
+            or "because it is being terminated" in self.message
+        )
+
+    @property
     def brief(self) -> str:
         """What may be shown to people, in one line that holds nothing unprintable.
 

@@ -1,6 +1,6 @@
-"""Which states are good, bad or on their way: the one table behind every colour of a command. Pure.
+"""Which states are good, bad or on their way: the one table behind every colour of a command and of the page. Pure.
 
-Not here: what a tone looks like (``cli.user.terminal``).
+Not here: what a tone looks like (``cli.user.terminal``, and the style sheet of ``page``).
 """
 
 from __future__ import annotations

@@ -9,20 +9,19 @@ from markupsafe import Markup
 from mirror.kinds import registry
 from mirror.model.durations import human_duration
 from mirror.model.text import clean
+from mirror.model.tones import tone_of
 from mirror.model.views import JobView
 from mirror.page.health import STATES, is_late
 from mirror.page.markup import LONGEST_TEXT, join, tag
 
-_OTHER_STATES = ("Connecting", "Connected", "Lost", "Pending", "Succeeded")
-"""Of workers and pods."""
 _BAR = 100
 """How wide a progress bar is, in its own units."""
 
 
 def badge(state: str) -> Markup:
-    """A state as a word in a colour; the word alone says it."""
-    kind = state.lower() if state in STATES or state in _OTHER_STATES else "other"
-    return tag("span", state, class_=f"badge {kind}")
+    """A state as a word in a colour; the word alone says it. Which is good or bad, the table of the commands says."""
+    kind = f" {state.lower()}" if state in STATES else ""
+    return tag("span", state, class_=f"badge{kind} tone-{tone_of(state)}")
 
 
 def chip(text: str, *, kind: str = "", title: str = "") -> Markup:

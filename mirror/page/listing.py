@@ -83,10 +83,10 @@ def view(seen: ListState, query: Query, now: datetime) -> View:
 
 def role(is_leading: bool) -> Fragment:
     """Whether this manager acts."""
-    text, kind, title = ("leader", "connected", "This manager places and mirrors Jobs")
+    text, tone, title = ("leader", "good", "This manager places and mirrors Jobs")
     if not is_leading:
-        text, kind, title = ("standby", "placed", "Another manager is the leader; this one only watches")
-    return Fragment("role", is_leading, lambda: tag("span", text, id="role", class_=f"badge {kind}", title=title))
+        text, tone, title = ("standby", "muted", "Another manager is the leader; this one only watches")
+    return Fragment("role", is_leading, lambda: tag("span", text, id="role", class_=f"badge tone-{tone}", title=title))
 
 
 # -- what to look at ---------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def event(reason: str, message: str, second: int, **more: Any) -> dict[str, Any]
 
 
 PLACED = condition("jobmirror.io/Placed", 1, reason="Placed", message="east")
-LEAST = "assigned to east: lowest weighted load among eligible workers"
+LEAST = "assigned to east: best score among eligible workers"
 MIRRORED = event("Mirrored", "Mirrored to worker east", 1)
 
 STORIES: dict[str, tuple[Object, list[dict[str, Any]], list[tuple[str, int, str, str]]]] = {
@@ -71,7 +71,7 @@ STORIES: dict[str, tuple[Object, list[dict[str, Any]], list[tuple[str, int, str,
             (
                 "Placed",
                 1,
-                "assigned to east: lowest weighted load among eligible workers that match region=eu",
+                "assigned to east: best score among eligible workers that match region=eu",
                 "east",
             ),
         ],

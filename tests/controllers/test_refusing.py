@@ -24,6 +24,15 @@ WEBHOOK = 'admission webhook "jobs.acme.io" denied the request'
             "not allowed to create jobs (403 Forbidden)",
         ),
         (
+            Forbidden(
+                403,
+                "Forbidden",
+                'jobs.batch "j" is forbidden: unable to create new content in namespace a '
+                "because it is being terminated",
+            ),
+            "the namespace is being deleted",
+        ),
+        (
             Forbidden(403, "Forbidden", QUOTA + "limited: count/jobs.batch=3"),
             "quota exceeded: ResourceQuota few, requested count/jobs.batch=1 (403 Forbidden)",
         ),

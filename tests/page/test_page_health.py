@@ -1,8 +1,12 @@
 """How a Job is told to be: never as if more were known than is, never without a reason."""
 
+from importlib.resources import files
+
 import pytest
 
+from mirror.model.tones import tone_of
 from mirror.model.views import STATES, JobView, WorkerView
+from mirror.page.badges import badge
 from mirror.page.health import UNKNOWN, is_stuck, judged, reason_of
 from mirror.page.listing import why
 from tests.doubles.pretended import NOW, before, job
@@ -60,3 +64,12 @@ def test_there_is_always_a_reason(state: str) -> None:
 def test_reasons_are_for_machines(seen: JobView, reason: str, stuck: bool) -> None:
     """What filters and numbers go by."""
     assert (reason_of(seen), is_stuck(seen)) == (reason, stuck)
+
+
+def test_the_page_and_the_commands_judge_a_state_alike() -> None:
+    """One table says what is good or bad, and each of its words has a colour on the page."""
+    css = (files("mirror.page") / "assets" / "page.css").read_text()
+    for state in (*STATES, "Connected", "Connecting", "Lost", "Pending", "Succeeded", "Terminating", "made up"):
+        tone = tone_of(state)
+        assert f"tone-{tone}" in str(badge(state))
+        assert tone in ("muted", "plain") or f".tone-{tone} {{" in css

@@ -181,9 +181,9 @@ _COLUMNS = [
     Column[Moment]("DETAILS", lambda moment: moment.text, least=20),
 ]
 _PODS = [
-    Column[PodTrouble]("POD", lambda one: one.pod or "(cannot be created)"),
+    Column[PodTrouble]("POD", lambda one: one.pod or "(cannot be created)", least=12),
     Column[PodTrouble]("PROBLEM", lambda one: one.reason),
-    Column[PodTrouble]("MESSAGE", lambda one: one.message),
+    Column[PodTrouble]("MESSAGE", lambda one: one.message, least=20),
 ]
 _OBSTACLES = [
     Column[tuple[str, str]]("WORKER", lambda pair: pair[0], least=6),

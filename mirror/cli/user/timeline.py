@@ -81,7 +81,7 @@ def _placed_text(worker: str, annotations: Mapping[str, str]) -> str:
     if order or label:
         asked = ", ".join(filter(None, (order and f"by worker-order {order}", label and f"spread by {label}")))
         return f"assigned to {worker}: {asked} among eligible workers{matching}"
-    return f"assigned to {worker}: lowest weighted load among eligible workers{matching}"
+    return f"assigned to {worker}: best score among eligible workers{matching}"
 
 
 def _of_events(events: Iterable[Json]) -> Iterator[Moment]:

@@ -197,7 +197,8 @@ def judge_namespaces(worker: str, seen: Mapping[str, str], *, may_create: bool, 
     if not seen:
         return ok("namespaces", "no Jobs yet that could be placed here")
     missing = sorted(name for name, why in seen.items() if why == MISSING)
-    refused = [f"{name}: {why}" for name, why in sorted(seen.items()) if why not in ("", MISSING)]
+    leaving = sorted(name for name, why in seen.items() if why == TERMINATING)
+    refused = [f"{name}: {why}" for name, why in sorted(seen.items()) if why not in ("", MISSING, TERMINATING)]
     if refused:
         return fail(
             "namespaces",
@@ -210,8 +211,13 @@ def judge_namespaces(worker: str, seen: Mapping[str, str], *, may_create: bool, 
     if missing:
         commands = f"kubectl{kubectl} create namespace {missing[0]}" + (" and so on" if len(missing) > 1 else "")
         return fail("namespaces", f"missing: {', '.join(missing[:20])}", commands)
+    if leaving:
+        fix = f"kubectl{kubectl} describe namespace {leaving[0]} says what it waits for; create it anew if Jobs need it"
+        return warn("namespaces", f"being deleted: {', '.join(leaving[:20])}", fix)
     return ok("namespaces", f"Jobs can be created in {', '.join(sorted(seen)[:20])}")
 
 
 MISSING = "missing"
 """Of a namespace: it does not exist."""
+TERMINATING = "being deleted"
+"""Of a namespace: somebody has deleted it, and it is not gone yet."""

@@ -276,7 +276,7 @@ async def _try_kinds(client: Client, namespace: str, names: Collection[str]) -> 
     for kind in registry.BUILT_IN:
         why = await _try(client, kind, namespace) if kind.name in names else ""
         if why:
-            is_plain = why == judging.MISSING or kind is registry.BUILT_IN.default
+            is_plain = why in (judging.MISSING, judging.TERMINATING) or kind is registry.BUILT_IN.default
             return why if is_plain else f"{kind.name}: {why}"
     return ""
 
@@ -293,7 +293,7 @@ async def _try(client: Client, kind: Kind, namespace: str) -> str:
     except NotServed:
         return f"{registry.resource_name(kind)} is not served"
     except ApiError as error:
-        return error.brief or error.reason
+        return judging.TERMINATING if error.is_of_terminating_namespace else error.brief or error.reason
     except KubeError as error:
         return describe(error)
     return ""
