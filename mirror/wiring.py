@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mirror.controllers.applying import Applier
 from mirror.controllers.assigning import Assigner
 from mirror.controllers.comparing import Comparison
-from mirror.controllers.events import event_recorder, warn_about_worker
+from mirror.controllers.events import event_recorder, warn_about_source, warn_about_worker
 from mirror.controllers.history import History
 from mirror.controllers.memory import Memories
 from mirror.controllers.mirroring import Mirroring, MirroringParts
@@ -30,6 +30,7 @@ from mirror.controllers.routes import Routes
 from mirror.controllers.sources import Sources
 from mirror.controllers.state import Intake, MirroringState
 from mirror.controllers.sweeping import DueSweeps, Sweeper
+from mirror.controllers.unclaimed import Unclaimed
 from mirror.controllers.worker_rounds import Reading, WorkerRounds
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
@@ -144,7 +145,9 @@ def build_mirroring(
         management, clock=environment.clock, log=environment.log, turn=state.queue.wait_until_quiet
     )
     due = DueSweeps()
-    routes = Routes(state, due, managed_by=settings.managed_by)
+    warn = partial(warn_about_source, recorder)
+    unclaimed = Unclaimed(management, warn, managed_by=settings.managed_by, clock=environment.clock)
+    routes = Routes(state, due, managed_by=settings.managed_by, unclaimed=unclaimed)
     informers = _source_informers(management, settings, state, routes)
     registry = Registry(
         management,
@@ -191,6 +194,7 @@ def build_mirroring(
             observer=Observer(state, settings.policy, have_workers_settled=registry.have_settled),
             writes=writes,
             applier=Applier(writes, mirrors),
+            unclaimed=unclaimed,
             sweeper=Sweeper(state, management, registry, due=due, mirrors=mirrors, recorder=recorder),
             sweep_interval_seconds=settings.sweep_interval_seconds,
             priority_classes=_priority_classes(management, settings, state),

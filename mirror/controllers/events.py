@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from mirror.kinds.base import Kind
 from mirror.kube.client import Client
 from mirror.kube.objects import Object
 from mirror.kube.requests import Rank
@@ -50,3 +51,8 @@ def warn_about_secret(recorder: EventRecorder, secret: Object, reason: str, mess
 def warn_about_worker(recorder: EventRecorder, origin: Origin, reason: str, message: str) -> None:
     """Record a warning about a worker on what declares it."""
     recorder.event(Regarding.of(origin.resource, origin.found), WARNING, reason, message)
+
+
+def warn_about_source(recorder: EventRecorder, kind: Kind, source: Object, reason: str, message: str) -> None:
+    """Record a warning about an object of a kind that is mirrored."""
+    recorder.event(Regarding.of(kind.resource, source), WARNING, reason, message)

@@ -21,6 +21,7 @@ from mirror.controllers.routes import Routes
 from mirror.controllers.sources import Sources, source_key
 from mirror.controllers.state import MirroringState
 from mirror.controllers.sweeping import Sweeper
+from mirror.controllers.unclaimed import Unclaimed
 from mirror.controllers.worker_rounds import WorkerRounds
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.plan import Plan
@@ -59,6 +60,7 @@ class MirroringParts:
     observer: Observer
     writes: WriteContext
     applier: Applier
+    unclaimed: Unclaimed
     sweeper: Sweeper
     sweep_interval_seconds: float
     priority_classes: PriorityClassRounds | None = None
@@ -197,6 +199,8 @@ class Mirroring:
                 scope.create_task(keep, name="copies")
             again = supervise("refusals", self._state.refusals.run, log=self._log)
             scope.create_task(again, name="refusals")
+            unclaimed = supervise("unclaimed", self._parts.unclaimed.run, log=self._log)
+            scope.create_task(unclaimed, name="unclaimed")
             compare = supervise("compare workers", self._compare_workers, log=self._log)
             scope.create_task(compare, name="compare workers")
 

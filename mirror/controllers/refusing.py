@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 
+from mirror.decide.snapshot import Snapshot
 from mirror.kube.errors import (
     ApiError,
     Forbidden,
     KubeError,
     NotFound,
+    ServerFailure,
     TooManyRequests,
     Unauthorized,
     Unreachable,
+    describe,
 )
-from mirror.model.reasons import Reason
+from mirror.model.reasons import Obstruction, Reason
 from mirror.model.text import clean
 
 
@@ -30,6 +34,8 @@ class WorkerRefusal:
     error: ApiError | None = None
 
 
+NOT_CREATED_SHOWN_SECONDS = 30.0
+"""What a create meets for less, an overloaded worker's 429 most often, is no news."""
 LONGEST_PART = 120
 """Characters of a name, or of what a policy says, in a text for people."""
 _NUMBERS = re.compile(r"\d+")
@@ -98,3 +104,14 @@ def without_numbers(text: str) -> str:
 def was_certainly_not_done(error: KubeError) -> bool:
     """Whether a request that failed like this had no effect."""
     return isinstance(error, Unreachable | Unauthorized | TooManyRequests)
+
+
+def why_not_created(seen: Snapshot, worker: str, error: KubeError) -> Obstruction | None:
+    """What is said of a create that is tried again: of a server's own failure at once, else once it has lasted."""
+    if isinstance(error, ServerFailure):
+        return Obstruction(Reason.MIRROR_REFUSED, f"worker {worker}: {refusal_text(error)}")
+    placed_at = seen.source.kind.progress(seen.source.found).placed_at
+    if not placed_at or (seen.now - datetime.fromisoformat(placed_at)).total_seconds() < NOT_CREATED_SHOWN_SECONDS:
+        return None
+    text = clean(" ".join(describe(error).split()), longest=200)
+    return Obstruction(Reason.MIRROR_NOT_CREATED, f"worker {worker}: the copy cannot be created: {text}")

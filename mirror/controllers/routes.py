@@ -5,6 +5,7 @@ from __future__ import annotations
 from mirror.controllers.sources import source_key
 from mirror.controllers.state import MirroringState
 from mirror.controllers.sweeping import DueSweeps
+from mirror.controllers.unclaimed import Unclaimed
 from mirror.decide.identity import Identity
 from mirror.kinds.base import Kind, is_held
 from mirror.kinds.own_annotations import OF_PLACEMENT
@@ -20,7 +21,8 @@ from mirror.workers.worker import Worker
 class Routes:
     """Each change of a cache is reported here; names keys."""
 
-    def __init__(self, state: MirroringState, sweeps: DueSweeps, *, managed_by: str) -> None:
+    def __init__(self, state: MirroringState, sweeps: DueSweeps, *, managed_by: str, unclaimed: Unclaimed) -> None:
+        self._unclaimed = unclaimed
         self._state = state
         self._sources = state.sources
         self._memories = state.memories
@@ -51,6 +53,7 @@ class Routes:
             manager = kind.managed_by(event.object)
             if manager is not None and manager != names.BUILT_IN_MANAGED_BY:
                 self._metrics.on_external_job(manager)
+                self._unclaimed.note(kind, event.object, manager)
 
     def on_source(self, kind: Kind, old: Object | None, new: Object | None, change: Change) -> None:
         """A source came, changed or went."""

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from mirror.controllers.refusing import WorkerRefusal, refusal_text, was_certainly_not_done
+from mirror.controllers.refusing import WorkerRefusal, refusal_text, was_certainly_not_done, why_not_created
 from mirror.controllers.rereading import STALE, reread_mirror, reread_object
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.following import MOST_FIELDS, RESENDS
@@ -21,11 +21,11 @@ from mirror.kube.errors import (
     AlreadyExists,
     BadRequest,
     Conflict,
+    EntityTooLarge,
     Forbidden,
     Invalid,
     KubeError,
     NotFound,
-    ServerFailure,
 )
 from mirror.kube.objects import Object
 from mirror.kube.resources import NAMESPACES
@@ -136,7 +136,7 @@ class MirrorWriter:
         except AlreadyExists:
             await self._adopt_or_refuse(seen, worker, namespace, was_first=memory.first_create)
             return
-        except (Forbidden, NotFound, Invalid, BadRequest) as error:
+        except (Forbidden, NotFound, EntityTooLarge, Invalid, BadRequest) as error:
             lacks_namespace = isinstance(error, NotFound) and t.create_namespaces
             if lacks_namespace and await self._create_namespace(worker, namespace, seen.key.namespace):
                 t.state.intake.add(seen.key)
@@ -146,9 +146,8 @@ class MirrorWriter:
         except KubeError as error:
             if not was_certainly_not_done(error):
                 t.state.memories.set(source.uid, first_create=False, create_unanswered=True)
-            if isinstance(error, ServerFailure):
-                failing = Obstruction(Reason.MIRROR_REFUSED, f"worker {worker.name}: {refusal_text(error)}")
-                t.state.memories.set(source.uid, in_the_way=failing)
+            if why := why_not_created(seen, worker.name, error):
+                t.state.memories.set(source.uid, in_the_way=why)
             worker.suspect(error)
             raise
         self._have_mirror(seen, worker, created, is_as_sent=kind.is_as_sent(body, created))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 
 import msgspec
 
@@ -15,6 +16,7 @@ from mirror.kube.errors import (
     BadRequest,
     Cause,
     Conflict,
+    EntityTooLarge,
     Expired,
     Forbidden,
     Invalid,
@@ -31,6 +33,7 @@ from mirror.model.text import clean
 LONGEST_RETRY_AFTER_SECONDS = 60.0
 """No server may send us away for longer: a worker that answers with days would otherwise be lost for days."""
 
+_NO_STATUS = " without a Status: a proxy or load balancer answers, not a Kubernetes API server"
 _MOST_CAUSES = 64
 _LONGEST_MESSAGE = 4096
 
@@ -67,6 +70,7 @@ _BY_CODE: dict[int, type[ApiError]] = {
     404: NotFound,
     409: Conflict,
     410: Expired,
+    413: EntityTooLarge,
     422: Invalid,
     429: TooManyRequests,
 }
@@ -85,7 +89,15 @@ def error_from_answer(code: int, headers: Mapping[str, str], body: bytes) -> Kub
         kind_of_answer = PageNotFound if code == 404 else BadAnswer
         return kind_of_answer(f"{code} without a Status: this does not come from a Kubernetes API server")
     kind = _BY_CODE.get(code) or (ServerFailure if code >= 500 else ApiError)
-    return kind(code, "", "no explanation that we could read", retry_after_seconds=retry_after)
+    return kind(code, "", f"{_phrase(code)}{_NO_STATUS}", retry_after_seconds=retry_after)
+
+
+def _phrase(code: int) -> str:
+    """``Bad Gateway``, and the like."""
+    try:
+        return HTTPStatus(code).phrase
+    except ValueError:
+        return "an answer"
 
 
 def _status(body: bytes) -> Status | None:

@@ -154,6 +154,10 @@ class Expired(ApiError):
     """410: the version is too old to continue from."""
 
 
+class EntityTooLarge(ApiError):
+    """413: the server takes no object of this size."""
+
+
 class Invalid(ApiError):
     """422."""
 

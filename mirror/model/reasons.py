@@ -26,6 +26,7 @@ class Reason(StrEnum):
     WORKER_LOST = "WorkerLost"
     RELEASE_REFUSED = "ReleaseRefused"
     MIRROR_REFUSED = "MirrorRefused"
+    MIRROR_NOT_CREATED = "MirrorNotCreated"
     MIRROR_CONFLICT = "MirrorConflict"
     MIRROR_NOT_FOUND = "MirrorNotFound"
     PREVIOUS_MIRROR_EXISTS = "PreviousMirrorExists"
@@ -56,6 +57,7 @@ class Reason(StrEnum):
 
     # Of events only.
     UNKNOWN_ANNOTATION = "UnknownAnnotation"
+    UNKNOWN_MANAGED_BY = "UnknownManagedBy"
     DEPENDENCY_NOT_COPIED = "DependencyNotCopied"
 
     # Where no condition can be written: the annotation and the event say it alone.
@@ -66,7 +68,7 @@ class Reason(StrEnum):
 
 UNWRITABLE = frozenset((Reason.STATUS_CONFLICT, Reason.STATUS_REFUSED, Reason.RECORD_REFUSED))
 """Shown by annotation and event only: the status is another's, or the API server takes no write of it."""
-_OF_EVENTS = frozenset((Reason.UNKNOWN_ANNOTATION, Reason.DEPENDENCY_NOT_COPIED))
+_OF_EVENTS = frozenset((Reason.UNKNOWN_ANNOTATION, Reason.UNKNOWN_MANAGED_BY, Reason.DEPENDENCY_NOT_COPIED))
 SHOWN = tuple(one for one in Reason if one not in UNWRITABLE | _OF_EVENTS)
 """Shown by a condition, so that Jobs can be counted by it."""
 DEPENDENCIES = frozenset((Reason.DEPENDENCY_MISSING, Reason.DEPENDENCY_CONFLICT, Reason.DEPENDENCY_REFUSED))

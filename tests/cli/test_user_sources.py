@@ -138,3 +138,21 @@ def test_times_that_are_none_last_for_nobody_knows_how_long() -> None:
     assert seconds_between("soon", "", NOW) is None
     assert seconds_between("2026-03-01T11:59:00Z", "", NOW) == 60
     assert seconds_between("2026-03-01T11:59:00Z", "2026-03-01T11:59:30Z", NOW) == 30
+
+
+def test_a_job_that_no_manager_touches_says_so() -> None:
+    """Without a manager nobody else would: kubectl shows nothing at all."""
+    lonely = "no manager acts on it: is one running, with managedBy jobmirror.io/controller?"
+    assert view_of(JOB, job(), NOW).because == lonely
+    young = job(metadata={"creationTimestamp": "2026-03-01T11:59:30Z"})
+    waits = job(metadata={"annotations": {"jobmirror.io/waiting-because": "east: at capacity"}})
+    for other in (young, waits, job(conditions=PLACED), job(spec={"suspend": True})):
+        assert view_of(JOB, other, NOW).because != lonely
+
+
+def test_a_misspelt_manager_is_pointed_out() -> None:
+    """Only where the value has our domain, or one like it."""
+    because = "not mirrored: spec.managedBy is jobmirror.io/Manager (did you mean jobmirror.io/controller?)"
+    assert view_of(JOB, job(spec={"managedBy": "jobmirror.io/Manager"}), NOW).because == because
+    kueue = "not mirrored: spec.managedBy is kueue.x-k8s.io/multikueue"
+    assert view_of(JOB, job(spec={"managedBy": "kueue.x-k8s.io/multikueue"}), NOW).because == kueue

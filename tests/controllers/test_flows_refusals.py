@@ -251,6 +251,42 @@ async def test_a_throttling_worker_is_asked_later_and_not_left() -> None:
         assert world.mirrors() == ["east"]
 
 
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        pytest.param(Refused(429, "TooManyRequests", "too many requests"), "429 TooManyRequests", id="throttled"),
+        pytest.param(Fault.HANG, "no response within", id="no answer"),
+    ],
+)
+async def test_a_create_that_is_not_answered_for_long_is_told(fault: Refused | Fault, text: str) -> None:
+    """D22: not at once, since most of it passes; it goes with the mirror."""
+    world = World()
+    east = world.add_worker("east")
+    async with manager_of(world) as manager:
+        east.arrange("create", "jobs", fault, times=9999)
+        world.create(job())
+        await manager.settle(20)
+        assert world.annotation(WAITING) is None
+        await manager.settle(100)
+        assert (world.annotation(WAITING) or "").startswith("worker east: the copy cannot be created: ")
+        assert text in (world.annotation(WAITING) or "")
+        assert "MirrorNotCreated" in world.events()
+        east.restore()
+        await manager.settle(90)
+        assert world.mirrors() == ["east"]
+        assert world.annotation(WAITING) is None
+
+
+async def test_a_job_that_is_too_large_for_a_worker_goes_to_the_next() -> None:
+    """413 is as definite as 422."""
+    async with two_workers() as (world, manager):
+        world.workers["east"].arrange("create", "jobs", Refused(413, "RequestEntityTooLarge", "limit is 10"), times=99)
+        world.create(job())
+        await manager.settle()
+        assert world.mirrors() == ["west"]
+        assert any("413 RequestEntityTooLarge: limit is 10" in text for text in world.texts("Refused"))
+
+
 async def test_what_a_job_waited_for_goes_although_its_mirror_says_nothing() -> None:
     """D21: a mirror that no controller there takes up, whose watch shows nothing that its create has not said."""
     world = World()

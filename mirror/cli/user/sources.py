@@ -6,12 +6,18 @@ Used by ``get`` and ``explain``. Everything comes from the Job alone, by the sam
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from mirror.kinds import read_model
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.model import names
+from mirror.model.text import clean, nearest
 from mirror.model.views import JobView
 
+UNTOUCHED_SECONDS = 60.0
+"""A manager that runs has placed a Job by then, or said why not."""
+LONGEST_SHOWN = 100
 _MARKS = (names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID, names.HELD)
 
 
@@ -25,12 +31,29 @@ def is_source(kind: Kind, job: Object) -> bool:
     return kind.summary(job).placed is not None or any(mark in job.annotations for mark in _MARKS)
 
 
-def view_of(kind: Kind, job: Object) -> JobView:
-    """One Job; of one that no manager of ours runs, that is the reason."""
-    if is_source(kind, job) or names.WAITING_BECAUSE in job.annotations:
-        return read_model.view_of(kind, job)
-    because = f"not mirrored: {kind.managed_by_field} is {kind.managed_by(job) or 'not set'}"
-    return read_model.view_of(kind, job, because=because)
+def view_of(kind: Kind, job: Object, now: datetime | None = None) -> JobView:
+    """One Job; of one that no manager of ours runs, or that none has touched, that is the reason."""
+    if not is_source(kind, job) and names.WAITING_BECAUSE not in job.annotations:
+        value = kind.managed_by(job)
+        meant = f" (did you mean {names.DEFAULT_MANAGED_BY}?)" if value and _is_like_ours(value) else ""
+        because = f"not mirrored: {kind.managed_by_field} is {clean(value or 'not set', longest=LONGEST_SHOWN)}{meant}"
+        return read_model.view_of(kind, job, because=because)
+    view = read_model.view_of(kind, job)
+    if is_untouched(view, job, now or datetime.now(UTC)):
+        because = f"no manager acts on it: is one running, with managedBy {kind.managed_by(job)}?"
+        return read_model.view_of(kind, job, because=because)
+    return view
+
+
+def is_untouched(view: JobView, job: Object, now: datetime) -> bool:
+    """Whether a manager should have placed a Job by now, or said why not."""
+    if view.state != "Waiting" or view.reason or any(mark in job.annotations for mark in _MARKS) or not view.created:
+        return False
+    return (now - datetime.fromisoformat(view.created)).total_seconds() > UNTOUCHED_SECONDS
+
+
+def _is_like_ours(managed_by: str) -> bool:
+    return nearest(managed_by.partition("/")[0], (names.PREFIX.rstrip("/"),)) is not None
 
 
 def obstacles_of(because: str) -> dict[str, str]:
