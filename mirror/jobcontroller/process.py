@@ -162,7 +162,8 @@ async def connect(settings: JobControllerSettings, *, metrics: Metrics, permit: 
     try:
         return await connect_management(settings.kubeconfig, limits=settings.limits, observer=metrics, permit=permit)
     except KubeconfigRefused as error:
-        raise CannotStart(f"kubeconfig: {error}") from error
+        where = f"kubeconfig {settings.kubeconfig}".rstrip()
+        raise CannotStart(f"{where}: {str(error).removeprefix('kubeconfig: ')}") from error
 
 
 class JobControllerComponent:

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.looptime
 
 
 async def test_a_misspelt_manager_is_told_on_the_job() -> None:
-    """D22: nobody else can tell it; one that another manager runs, or that is not like ours, is none of our business."""
+    """D22: nobody else can tell it; one that another manager runs, or that is not like ours, is none of ours."""
     world = World()
     world.add_worker("east")
     async with manager_of(world) as manager:

@@ -143,7 +143,10 @@ def drafts_of(text: str, file: str) -> list[Draft]:
     found = [draft for document in documents for draft in _drafts_in(views.mapping(document))]
     if not found:
         wanted = " or ".join(kind.name for kind in kinds())
-        seen = f"kind {views.text(first.get('kind'))}" if (first := _first_object(documents)) else "nothing"
+        is_empty = all(document in (None, {}, []) for document in documents)
+        seen = "nothing" if is_empty else "something that is no Kubernetes object"
+        if first := _first_object(documents):
+            seen = f"kind {views.text(first.get('kind'))}"
         raise Failure(f"-f {'stdin' if file == '-' else file}: contains no {wanted}, but {seen}")
     return found
 

@@ -212,5 +212,6 @@ def _pairs(said: Iterable[str]) -> dict[str, str]:
         if not key or not equals:
             raise click.BadParameter(f"{part}: expected KEY=VALUE", param_hint="--labels")
         check_label(key, value)
-        found[key] = value
+        if found.setdefault(key, value) != value:
+            raise click.BadParameter(f"{part}: {key} is {found[key]} already", param_hint="--labels")
     return found

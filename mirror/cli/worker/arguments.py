@@ -11,8 +11,9 @@ from mirror.batch.syntax import label_value_problems, qualified_name_problems
 from mirror.kube.objects import Meta, Object
 from mirror.model import names
 from mirror.model.text import nearest
-from mirror.settings.rules import ALLOW_NAMES
-from mirror.workers.spec import spec_of
+from mirror.settings.rule import Wrong
+from mirror.settings.rules import ALLOW_NAMES, MANAGED_BY
+from mirror.workers.spec import RESERVED_NAMES, spec_of
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -25,6 +26,18 @@ def checked_name(context: click.Context, param: click.Parameter, value: str) -> 
             ctx=context,
             param_hint="NAME",
         )
+    if value in RESERVED_NAMES:
+        text = f"{value!r} means the management cluster everywhere; take another name"
+        raise click.BadParameter(text, ctx=context, param_hint="NAME")
+    return value
+
+
+def checked_managed_by(context: click.Context, param: click.Parameter, value: str) -> str:
+    """The setting ``managedBy``; raises BadParameter."""
+    try:
+        MANAGED_BY.apply(value)
+    except Wrong as wrong:
+        raise click.BadParameter(wrong.problems[0][1], ctx=context, param=param) from None
     return value
 
 
@@ -44,7 +57,9 @@ def allowed(said: Iterable[str]) -> dict[str, bool]:
 
 
 def check_label(key: str, value: str) -> None:
-    """Whether this can be a label; raises BadParameter."""
+    """Whether this can be a label of a worker; raises BadParameter."""
+    if key.startswith(names.PREFIX) or key == "name":
+        raise click.BadParameter(f"{key}: is set by jobmirror itself", param_hint="--labels")
     problems = [*qualified_name_problems(key), *label_value_problems(value)]
     if problems:
         raise click.BadParameter(f"{key}={value}: {problems[0]}", param_hint="--labels")

@@ -43,8 +43,6 @@ def changes_of(capacity: str, weight: str, namespaces: str, labels: Iterable[str
             key, value = part[:-1], ""
         elif not equals or not key:
             raise click.BadParameter(f"{part}: expected KEY=VALUE, or KEY- to remove it", param_hint="--labels")
-        if key.startswith(names.PREFIX) or key == "name":
-            raise click.BadParameter(f"{key}: is set by jobmirror itself", param_hint="--labels")
         check_label(key, value)
         wanted[key] = value if equals else None
     if not annotations and not wanted:

@@ -68,8 +68,18 @@ _allow = click.option(
     metavar="NAME",
     help="An opt-in of the manager's setting workers.allow, such as loopback. May be repeated.",
 )
+
+
+def checked_managed_by(context: click.Context, param: click.Parameter, value: str) -> str:
+    """The setting ``managedBy``; raises BadParameter."""
+    from mirror.cli.worker import arguments
+
+    return arguments.checked_managed_by(context, param, value)
+
+
 _managed_by = click.option(
     "--managed-by",
+    callback=checked_managed_by,
     default=names.DEFAULT_MANAGED_BY,
     show_default=True,
     metavar="VALUE",
