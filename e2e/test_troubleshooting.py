@@ -22,7 +22,7 @@ from e2e.controlplane.components import BARE, JOB_CONTROLLERS, MANAGEMENT, Shape
 from e2e.manager import Identity, ManagerProcess
 from e2e.ports import reserved_port
 from e2e.proxy import Proxy
-from e2e.troubles import admission, document, lives, placing, pods, unreachable
+from e2e.troubles import admission, document, lives, placing, pods, unreachable, wire
 from e2e.troubles.kubelet import add_nodes
 from e2e.troubles.looks import look_at
 from e2e.troubles.stage import JOB, Play, Stage, Story, reason_of
@@ -38,7 +38,8 @@ EAST = Shape(
     service_accounts=True,
 )
 STORIES: tuple[Story, ...] = (
-    *placing.STORIES, *admission.STORIES, *pods.STORIES, *lives.STORIES, *unreachable.STORIES
+    *placing.STORIES, *admission.STORIES, *pods.STORIES, *lives.STORIES, *unreachable.STORIES,
+    *wire.STORIES,
 )  # fmt: skip
 AT_ONCE = 6
 SEEN_SECONDS, CLEARED_SECONDS = 240.0, 400.0
@@ -71,6 +72,7 @@ async def stage(binaries: None) -> AsyncIterator[Stage]:
         identity = Identity(NAMESPACE, names.DEFAULT_MANAGED_BY, "prod")
         manager = await stack.enter_async_context(ManagerProcess.start(hub, identity=identity, settings=settings))
         await register(manager, planes, proxies)
+        await wire.register_all(stack, manager, hub.directory)
         yield Stage(hub, planes, proxies, manager, f"http://{page}/", await user(hub))
 
 

@@ -45,6 +45,29 @@ async def namespace_missing(play: Play) -> AsyncGenerator[Sight, None]:
     yield over()
 
 
+async def namespace_going(play: Play) -> AsyncGenerator[Sight, None]:
+    kept = {"name": "kept", "finalizers": ["example.com/archive"]}
+    await play.on().create(f"{play.core}/configmaps", {"metadata": kept})
+    await play.on().delete(play.core)
+    await play.create()
+    yield Sight("The namespace is being deleted on the worker", says("RefusedByWorkers", "is being deleted"))
+    await play.on().merge(f"{play.core}/configmaps/kept", {"metadata": {"finalizers": None}})
+    await play.on().wait_until(play.core, lambda found: found is None)
+    await play.on().create("/api/v1/namespaces", {"metadata": {"name": play.namespace}})
+    yield over()
+
+
+async def manager_misspelt(play: Play) -> AsyncGenerator[Sight, None]:
+    """It is nobody's Job, and no condition can say so."""
+    body = play.job()
+    body["spec"]["managedBy"] = "jobmirror.io/controler"
+    await play.create(body)
+    await play.scene.event(JOB, "UnknownManagedBy", seconds=180)
+    yield Sight("`spec.managedBy` is misspelt", lambda found: found is not None)
+    await play.create_anew()
+    yield over(lambda found: placed_on(found) and progresses(found))
+
+
 async def namespace_not_accepted(play: Play) -> AsyncGenerator[Sight, None]:
     await play.create(play.job(annotations=ON_WEST))
     yield Sight("The worker takes no Jobs of this namespace", says("NamespaceNotAccepted"))
@@ -99,6 +122,6 @@ def _without_create(rules: list[Json]) -> Iterator[Json]:
 
 
 STORIES = (
-    selector_misspelt, selector_malformed, annotation_misspelt, on_west, namespace_missing, namespace_not_accepted,
-    kubeconfig_refused,
+    selector_misspelt, selector_malformed, annotation_misspelt, on_west, namespace_missing, namespace_going,
+    namespace_not_accepted, kubeconfig_refused, manager_misspelt,
 )  # fmt: skip

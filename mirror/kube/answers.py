@@ -10,6 +10,7 @@ import msgspec
 from mirror.kube.amounts import MOST_ERROR_BYTES, exceeds
 from mirror.kube.errors import (
     LONGEST_REASON,
+    NO_STATUS,
     AlreadyExists,
     ApiError,
     BadAnswer,
@@ -33,7 +34,6 @@ from mirror.model.text import clean
 LONGEST_RETRY_AFTER_SECONDS = 60.0
 """No server may send us away for longer: a worker that answers with days would otherwise be lost for days."""
 
-_NO_STATUS = " without a Status: a proxy or load balancer answers, not a Kubernetes API server"
 _MOST_CAUSES = 64
 _LONGEST_MESSAGE = 4096
 
@@ -89,7 +89,7 @@ def error_from_answer(code: int, headers: Mapping[str, str], body: bytes) -> Kub
         kind_of_answer = PageNotFound if code == 404 else BadAnswer
         return kind_of_answer(f"{code} without a Status: this does not come from a Kubernetes API server")
     kind = _BY_CODE.get(code) or (ServerFailure if code >= 500 else ApiError)
-    return kind(code, "", f"{_phrase(code)}{_NO_STATUS}", retry_after_seconds=retry_after)
+    return kind(code, "", f"{_phrase(code)}{NO_STATUS}", retry_after_seconds=retry_after)
 
 
 def _phrase(code: int) -> str:

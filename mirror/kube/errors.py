@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mirror.model.text import clean
 
 LONGEST_REASON = 128
+NO_STATUS = " without a Status: a proxy or load balancer answers, not a Kubernetes API server"
 
 
 class KubeError(Exception):
@@ -86,6 +87,11 @@ class ApiError(KubeError):
     def __str__(self) -> str:
         what = " ".join(filter(None, (str(self.code or ""), clean(self.reason, longest=LONGEST_REASON))))
         return ": ".join(filter(None, (what, self.brief))) or "no explanation"
+
+    @property
+    def is_of_proxy(self) -> bool:
+        """Whether what answered is most likely none of Kubernetes: it gave no Status (``answers``)."""
+        return self.message.endswith(NO_STATUS)
 
     @property
     def is_of_terminating_namespace(self) -> bool:

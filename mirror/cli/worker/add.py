@@ -206,7 +206,7 @@ def _parts(said: Iterable[str]) -> list[str]:
 
 
 def _pairs(said: Iterable[str]) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for part in _parts(said):
         key, equals, value = part.partition("=")
         if not key or not equals:

@@ -195,7 +195,9 @@ def _judge_connection(name: str, server: str, error: KubeError) -> Finding:
         case Forbidden():
             return fail("permissions", "missing: get namespaces kube-system", f"{again} grants them")
         case ApiError():
-            return fail("connection", f"{server} answered {describe(error)}", "see the log of its API server")
+            proxy = "see what stands before its API server: a load balancer without a backend answers so"
+            fix = proxy if error.is_of_proxy else "see the log of its API server"
+            return fail("connection", f"{server} answered {describe(error)}", fix)
         case BadAnswer():
             return judging.judge_other_server(server, describe(error))
     return judging.judge_unreachable(server, error)

@@ -1,0 +1,121 @@
+"""What stands between the manager and a worker: names, certificates, proxies. No control plane is behind them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from aiohttp import web
+
+from e2e.controlplane.kubeconfigs import write_kubeconfig
+from e2e.manager import ManagerProcess
+from e2e.troubles.stage import JOB, Play, Sight, over, says
+from mirror.model import names
+from mirror.serving.x509 import Authority, server_context
+
+_PAGE = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
+_SOME_DAYS = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """How a worker's server presents itself; it answers everything as a proxy without a backend does."""
+
+    name: str = "127.0.0.1"
+    """In its certificate."""
+    is_expired: bool = False
+    is_known: bool = True
+    """Whether the kubeconfig has its authority."""
+
+
+_SERVERS = {
+    "behind-proxy": _Server(),
+    "expired": _Server(is_expired=True),
+    "other-authority": _Server(is_known=False),
+    "other-name": _Server(name="worker.example.com"),
+}
+
+
+async def register_all(stack: AsyncExitStack, manager: ManagerProcess, directory: Path) -> None:
+    """Workers whose servers are not what they should be, and one without a server."""
+    now = datetime.now(UTC)
+    someone = Authority.new("someone", now=now).certificate
+    for name, server in _SERVERS.items():
+        authority = Authority.new(name, now=now - _SOME_DAYS)
+        valid = _SOME_DAYS / 2 if server.is_expired else 2 * _SOME_DAYS
+        tls = server_context(authority.issue_server([server.name], valid=valid))
+        address = await _serve(stack, tls)
+        known = authority.certificate if server.is_known else someone
+        await _register(manager, directory, name, address, known)
+    await _register(manager, directory, "unresolved", "https://no-such-host.invalid:6443", someone)
+
+
+async def _serve(stack: AsyncExitStack, tls: object) -> str:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(status=502, text=_PAGE, content_type="text/html")
+
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    stack.push_async_callback(runner.cleanup)
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()  # type: ignore[arg-type]
+    return f"https://127.0.0.1:{runner.addresses[0][1]}"
+
+
+async def _register(manager: ManagerProcess, directory: Path, name: str, address: str, authority: bytes) -> None:
+    path = write_kubeconfig(directory / f"{name}.kubeconfig", address, authority, "a-token")
+    await manager.register(name, kubeconfig=path.read_bytes())
+
+
+async def _ask_for(play: Play, worker: str) -> None:
+    await play.create(play.job(annotations={"worker-selector": f"name={worker}"}))
+
+
+async def _take_another(play: Play) -> None:
+    await play.scene.patch(JOB, {"metadata": {"annotations": {names.WORKER_SELECTOR: "region=eu"}}})
+
+
+async def name_unresolved(play: Play) -> AsyncGenerator[Sight, None]:
+    await _ask_for(play, "unresolved")
+    yield Sight("The name of a worker's server does not resolve", says("WorkersUnreachable", "no such host (DNS)"))
+    await _take_another(play)
+    yield over()
+
+
+async def certificate_of_another_name(play: Play) -> AsyncGenerator[Sight, None]:
+    await _ask_for(play, "other-name")
+    yield Sight(
+        "A worker's certificate is for another name", says("WorkersUnreachable", "certificate is not valid for")
+    )
+    await _take_another(play)
+    yield over()
+
+
+async def certificate_of_another_authority(play: Play) -> AsyncGenerator[Sight, None]:
+    await _ask_for(play, "other-authority")
+    yield Sight("A worker's certificate is of another authority", says("WorkersUnreachable", "unknown authority"))
+    await _take_another(play)
+    yield over()
+
+
+async def certificate_expired(play: Play) -> AsyncGenerator[Sight, None]:
+    await _ask_for(play, "expired")
+    yield Sight("A worker's certificate has expired", says("WorkersUnreachable", "certificate has expired"))
+    await _take_another(play)
+    yield over()
+
+
+async def proxy_answers(play: Play) -> AsyncGenerator[Sight, None]:
+    await _ask_for(play, "behind-proxy")
+    yield Sight("A proxy answers in a worker's place", says("WorkersUnreachable", "502", "proxy"))
+    await _take_another(play)
+    yield over()
+
+
+STORIES = (
+    name_unresolved, certificate_of_another_name, certificate_of_another_authority, certificate_expired, proxy_answers
+)  # fmt: skip
