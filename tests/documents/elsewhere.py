@@ -30,6 +30,9 @@ PROVED: dict[str, str] = {
     " --set image.repository=REGISTRY/jobmirror --set config.webhook.enabled=true --set config.access.enabled=true": (
         "e2e/test_manifests.py::test_the_chart_gives_what_kustomize_gives"
     ),
+    "helm install jobmirror oci://IMAGE/charts/jobmirror --namespace jobmirror-system --create-namespace": (
+        "tests/deploy/test_release.py::test_the_readme_installs_what_a_release_publishes"
+    ),
     "docker build --file deploy/image/Dockerfile --tag REGISTRY/jobmirror:0.1.0 .": (
         "e2e/test_image.py::test_it_is_installed_and_runs_without_a_home"
     ),
