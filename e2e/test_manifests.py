@@ -24,6 +24,11 @@ from tests.documents.commands import blocks
 
 pytestmark = [pytest.mark.usefixtures("binaries"), pytest.mark.controlplane]
 
+
+def behind(listener: str) -> Json:
+    return {"enabled": True, "parentRefs": [{"name": "shared", "namespace": "gateways", "sectionName": listener}]}
+
+
 VALUES: dict[str, Json] = {
     "single": {"replicas": 1},
     "high-availability": {},
@@ -36,12 +41,26 @@ VALUES: dict[str, Json] = {
         "prometheusOperator": {"enabled": True},
         "dashboard": {"enabled": True},
     },
+    "gateway": {
+        "config": {"access": {"enabled": True}, "page": {"enabled": True, "login": True}},
+        "expose": {
+            "access": {"host": "access.jobs.example.com", "gateway": behind("tls-passthrough")},
+            "page": {"host": "jobs.example.com", "gateway": behind("https")},
+        },
+    },
+    "ingress": {
+        "config": {"access": {"enabled": True}, "page": {"enabled": True, "login": True}},
+        "expose": {
+            "page": {"host": "jobs.example.com", "ingress": {"enabled": True, "tlsSecret": "jobmirror-page-tls"}}
+        },
+    },
 }
 """What the chart is to be told to give the same as an overlay."""
 
 CUSTOM = {
     "cert-manager.io": ("Issuer", "Certificate"),
     "monitoring.coreos.com": ("ServiceMonitor", "PrometheusRule"),
+    "gateway.networking.k8s.io": ("TLSRoute", "HTTPRoute"),
 }
 
 
@@ -109,6 +128,10 @@ def test_settings_and_objects_fit_together(overlay: str) -> None:
             assert one["clientConfig"]["service"] == service
     assert (("Service", NAMESPACE, "jobmirror") in found) == settings.access.enabled
     assert (("Role", NAMESPACE, "jobmirror-https") in found) == (is_https and not settings.https.cert_file)
+    assert (("Service", NAMESPACE, "jobmirror-page") in found) == ("page" in ports)
+    if "page" in ports:
+        assert settings.page.login
+        assert (settings.page.enabled, settings.page.listen_address) == (True, ("", ports["page"]))
     mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
     assert settings.https.cert_file.rpartition("/")[0] in ["", *mounts]
     assert container["args"] == ["run", "--config", "/etc/jobmirror/mirror.yaml"]
@@ -356,7 +379,10 @@ def definition(group: str, kind: str) -> Json:
     plural = f"{kind.lower()}s"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
-        "metadata": {"name": f"{plural}.{group}"},
+        "metadata": {
+            "name": f"{plural}.{group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved: a stand-in"},
+        },
         "spec": {
             "group": group,
             "scope": "Namespaced",
