@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from bench import figures, jobs, minimum, mirroring
+from mirror.settings.load import load
+
+BENCH = Path(__file__).parents[2] / "bench"
 
 METRICS = """\
 # TYPE apiserver_request_total counter
@@ -156,3 +162,38 @@ def test_small_jobs_are_told_from_large_ones() -> None:
     assert jobs.small_seconds({"large-0": 1.0}, {"large-0": 100.0}) is None
     assert jobs.is_finished({"status": {"conditions": [{"type": "Failed", "status": "True"}]}})
     assert not jobs.is_finished({})
+
+
+def test_the_manager_that_is_measured_starts_with_its_settings() -> None:
+    """They are those of `make bench`: no limit, and mirrors that go when their end is stored."""
+    settings = load(BENCH / "jobmirror.yaml")
+
+    assert (settings.management.qps, settings.workers.qps, settings.mirrors.retention_seconds) == (0, 0, 0)
+    assert settings.workers.allow == {"loopback": True}
+    assert settings.kubeconfig == "build-output/control-planes/management.kubeconfig"
+
+
+def test_multikueues_queues_lead_from_the_jobs_to_the_worker() -> None:
+    """By the names that README.md has in its commands: queue, Secret, what is waited for."""
+    found = {path.stem: list(yaml.safe_load_all(path.read_text())) for path in sorted(BENCH.glob("multikueue/*.yaml"))}
+    here, readme = {one["kind"]: one for one in found["management"]}, (BENCH / "README.md").read_text()
+    queue, check = here["LocalQueue"]["metadata"], here["AdmissionCheck"]
+
+    assert f"--queue {queue['name']} " in readme
+    assert queue["namespace"] == mirroring.Load(jobs=1).namespace
+    assert here["LocalQueue"]["spec"]["clusterQueue"] == here["ClusterQueue"]["metadata"]["name"]
+    assert here["ClusterQueue"]["spec"]["admissionChecksStrategy"]["admissionChecks"] == [check["metadata"]]
+    assert check["spec"]["parameters"]["name"] == here["MultiKueueConfig"]["metadata"]["name"]
+    cluster = here["MultiKueueCluster"]
+    assert here["MultiKueueConfig"]["spec"]["clusters"] == [cluster["metadata"]["name"]]
+    assert f"create secret generic {cluster['spec']['clusterSource']['kubeConfig']['location']} " in readme
+    assert f"multikueuecluster/{cluster['metadata']['name']} clusterqueue/{queue_of(here)}" in readme
+    there = {one["kind"]: one for one in found["worker"]}
+    assert there["LocalQueue"]["metadata"] == queue
+    assert there.keys() == {"ResourceFlavor", "ClusterQueue", "LocalQueue"}
+    settings = yaml.safe_load(found["values"][0]["managerConfig"]["controllerManagerConfigYaml"])
+    assert settings["integrations"]["frameworks"] == ["batch/job"]
+
+
+def queue_of(objects: dict[str, Any]) -> str:
+    return str(objects["ClusterQueue"]["metadata"]["name"])
