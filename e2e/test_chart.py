@@ -49,7 +49,7 @@ def settings_of(objects: list[Json]) -> Settings:
         ({"config": {"workers": {"allow": {"execs": True}}}}, "/config/workers/allow", "'execs' not allowed"),
         ({"config": {"namespace": "other"}}, "/config", "'namespace' not allowed"),
         ({"config": {"namespaces": "team-a"}}, "/config/namespaces", "got string, want array"),
-        ({"replicas": 0}, "/replicas", "minimum: got 0, want 1"),
+        ({"replicas": -1}, "/replicas", "minimum: got -1, want 0"),
         ({"image": {"name": "x"}}, "/image", "'name' not allowed"),
         ({"expose": {"access": {"hostname": "a"}}}, "/expose/access", "'hostname' not allowed"),
         (

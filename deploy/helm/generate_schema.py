@@ -91,7 +91,7 @@ def schema() -> Json:
         config=section(Settings, without=RELEASE),
         image=mapping(repository=TEXT, tag=TEXT, pullPolicy={"enum": ["Always", "IfNotPresent", "Never"]}),
         imagePullSecrets=MAPPINGS,
-        replicas=whole(1, 10),
+        replicas=whole(0, 10),
         resources=ANY_MAPPING,
         priorityClassName=TEXT,
         nodeSelector=TEXTS,
