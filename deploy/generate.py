@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Copies into ``deploy/`` what it shares with other places: rights, alert rules, the version. Run it after changes.
+"""Copies into ``deploy/`` what it shares: rights, alert rules, the dashboard, the version. Run it after changes.
 
     python deploy/generate.py           write
     python deploy/generate.py --check   say what differs, and end with 1 if anything does; a test does the same
@@ -21,6 +21,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[1]
 RBAC, KUSTOMIZE, CHART = TOP / "config/rbac", TOP / "deploy/kustomize", TOP / "deploy/helm/jobmirror"
 ALERTS, WEBHOOKS = TOP / "deploy/observability/alerts.yaml", TOP / "config/webhook.yaml"
+DASHBOARD = TOP / "deploy/observability/dashboard.json"
 
 WHEN = {
     "management": "",
@@ -93,6 +94,8 @@ def generated() -> dict[Path, str]:
         + _RULES
         + "".join(f"  {line}" if line.strip() else line for line in alerts.splitlines(keepends=True))
     )
+    for place in (CHART / "files", KUSTOMIZE / "components/dashboard"):
+        files[place / DASHBOARD.name] = DASHBOARD.read_text()
     version = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["version"]
     for path, pattern in _VERSIONS.items():
         files[path] = re.sub(pattern, rf"\g<1>{version}", path.read_text())

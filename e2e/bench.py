@@ -1,8 +1,8 @@
 """``make bench``: latency, throughput, cost, outages and size, on real control planes, beside the floor in one run.
 
-The measuring sticks look from outside and are not part of the project; ``MIRROR_BENCH_DIR`` names their folder. What
-they and we print are one JSON line a run and a table of medians. Figures are for ``docs/performance.md``; none is a
-test. Not here: how control planes are made (``controlplane``).
+``bench.mirroring`` measures from outside, as it does any other controller; here are the manager and the floor
+(``bench.minimum``) that it measures in turn. Printed are one JSON line a run and a table of medians. Figures are for
+``docs/performance.md``; none is a test. Not here: how control planes are made (``controlplane``).
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
-import statistics
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -19,6 +17,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.figures import Figures, median, ratio
+from bench.minimum import MANAGED_BY as MINIMUM
 from e2e.controlplane.client import Client
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import BARE
@@ -27,7 +27,6 @@ from e2e.jobs import until
 from e2e.manager import Identity, ManagerProcess
 
 ROOT = Path(__file__).parent.parent
-STICKS = Path(os.environ.get("MIRROR_BENCH_DIR", ROOT.parent / "shared" / "bench"))
 IDENTITY = Identity("jobmirror-system", "jobmirror.io/controller", "")
 SETTINGS: dict[str, Any] = {
     "management": {"qps": 0},
@@ -39,15 +38,17 @@ JOBS = "/apis/batch/v1/namespaces/default/jobs"
 OUTAGES_SECONDS = (3, 15, 40)
 PARTS = ("idle", "burst", "outage", "scale")
 
-Figures = dict[str, Any]
 
-
-async def stick(management: Cluster, worker: Cluster, *more: str) -> Figures:
-    """One run of ``mirrorbench.py``."""
-    command = [sys.executable, "mirrorbench.py", "--management", str(management.kubeconfig)]
+async def measure(management: Cluster, worker: Cluster, *more: str) -> Figures:
+    """One run of ``bench.mirroring``, in a process of its own."""
+    command = [sys.executable, "-m", "bench.mirroring", "--management", str(management.kubeconfig)]
     command += ["--worker", str(worker.kubeconfig), "--timeout", "600", *more]
-    process = await asyncio.create_subprocess_exec(*command, cwd=STICKS, stdout=asyncio.subprocess.PIPE)
-    text, _ = await process.communicate()
+    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+    try:
+        text, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
     line = text.decode().splitlines()[0]
     print(line, flush=True)
     figures: Figures = json.loads(line)
@@ -59,10 +60,11 @@ async def stick(management: Cluster, worker: Cluster, *more: str) -> Figures:
 @asynccontextmanager
 async def floor(management: Cluster, worker: Cluster) -> AsyncIterator[int]:
     """The theoretical minimum, a loop without checks, running; gives its pid."""
-    command = [sys.executable, "floor.py", str(management.kubeconfig), str(worker.kubeconfig)]
-    process = await asyncio.create_subprocess_exec(*command, cwd=STICKS)
-    await asyncio.sleep(1.5)  # it has no sign of readiness
+    command = [sys.executable, "-m", "bench.minimum", str(management.kubeconfig), str(worker.kubeconfig)]
+    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
     try:
+        assert await process.stdout.readline() == b"ready\n"
         yield process.pid
     finally:
         process.kill()
@@ -81,21 +83,11 @@ async def compare(management: Cluster, worker: Cluster, runs: int, *more: str) -
     ours, theirs = [], []
     for _ in range(runs):
         async with manager(management, worker) as running:
-            ours.append(await stick(management, worker, "--pid", f"manager={running.pid}", *more))
+            ours.append(await measure(management, worker, "--pid", f"manager={running.pid}", *more))
         async with floor(management, worker) as pid:
-            named = ("--managed-by", "floor.dev/mirror", "--name", "floor", "--pid", f"manager={pid}")
-            theirs.append(await stick(management, worker, *named, *more))
+            named = ("--managed-by", MINIMUM, "--name", "floor", "--pid", f"manager={pid}")
+            theirs.append(await measure(management, worker, *named, *more))
     return ours, theirs
-
-
-def median(runs: list[Figures], *path: str) -> float:
-    values = []
-    for figures in runs:
-        value: Any = figures
-        for step in path:
-            value = value[step]
-        values.append(float(value))
-    return statistics.median(values)
 
 
 def show(title: str, ours: list[Figures], theirs: list[Figures]) -> None:
@@ -114,7 +106,7 @@ def show(title: str, ours: list[Figures], theirs: list[Figures]) -> None:
     )
     for name, path in rows:
         a, b = median(ours, *path), median(theirs, *path)
-        print(f"| {name} | {a:g} | {b:g} | {a / b if b else float('nan'):.2f} |")
+        print(f"| {name} | {a:g} | {b:g} | {ratio(a, b):.2f} |")
     print(flush=True)
 
 
@@ -219,8 +211,6 @@ def _now() -> str:
 
 
 async def run(options: argparse.Namespace) -> None:
-    if not (STICKS / "mirrorbench.py").exists():
-        raise SystemExit(f"the measuring sticks are not in {STICKS}; set MIRROR_BENCH_DIR")
     async with control_planes(workers=1, provider=Binaries(BARE, BARE)) as planes:
         management, worker = planes.management, planes.workers["east"]
         assert isinstance(management, Cluster)

@@ -81,7 +81,7 @@ class Copies:
             self.copied.setdefault(event["object"]["metadata"]["name"], time.perf_counter())
 
     async def create(self, here: Client, body: Json) -> None:
-        """As the measuring sticks count: from when the request is sent."""
+        """As ``bench.mirroring`` counts: from when the request is sent."""
         self.created[body["metadata"]["name"]] = time.perf_counter()
         await here.create(JOBS, body)
 

@@ -1,9 +1,9 @@
 """``python -m e2e.bench_jobs [parts] --runs N``: our Job controller beside kube-controller-manager's, on one server.
 
-The two take turns, each with a fresh process, on the same real control plane, whose pods kwok ends. ``jobbench.py``, a
-measuring stick that is not part of the project (``MIRROR_BENCH_DIR`` names its folder), makes the Jobs and looks from
-outside; the audit log says how many requests each made, and both tell how long their syncs took. Printed are one JSON
-line a run and a table of medians; figures are for ``docs/performance.md``. Not here: the mirror (``bench``).
+The two take turns, each with a fresh process, on the same real control plane, whose pods kwok ends. ``bench.jobs``
+makes the Jobs and looks from outside; the audit log says how many requests each made, and both tell how long their
+syncs took. Printed are one JSON line a run and a table of medians; figures are for ``docs/performance.md``. Not here:
+mirroring.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -21,22 +21,18 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
-from e2e.bench import STICKS, Figures, median
-from e2e.controlplane.assets import find_binaries
+from bench.figures import Figures, median, ratio
+from e2e.bench import ROOT
 from e2e.controlplane.client import Client
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import Shape
-from e2e.controlplane.nodes import wait_until_node_is_ready
-from e2e.controlplane.process import Program
-from e2e.controlplane.scratch import Scratch
 from e2e.job_controller import UNLIMITED, Flags, JobController, Kind
 from e2e.jobs import until
 from e2e.manager import Samples
 
-# Nothing but what is measured, kwok and the stick talks to it. Its audit log must not be cut: the requests are in it.
-SHAPE = Shape(audit="Metadata", apiserver_args=("--audit-log-maxsize=0", "--delete-collection-workers=8"))
+# Nothing but what is measured, kwok and bench.jobs talks to it. Its audit log must not be cut: the requests are in it.
+SHAPE = Shape(kwok=True, audit="Metadata", apiserver_args=("--audit-log-maxsize=0", "--delete-collection-workers=8"))
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 SYNC_SECONDS = "job_controller_job_sync_duration_seconds"
 LEAST_TIMEOUT_SECONDS, SECONDS_PER_POD = 300, 0.05
@@ -47,7 +43,7 @@ IN_A_ROW = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the stick asks for, and what the controllers are allowed."""
+    """What ``bench.jobs`` is asked for, and what the controllers are allowed."""
 
     title: str
     jobs: int
@@ -78,7 +74,7 @@ class Load:
         )
 
     def arguments(self) -> list[str]:
-        """For the stick."""
+        """For ``bench.jobs``."""
         numbers = {"jobs": self.jobs, "completions": self.completions, "parallelism": self.parallelism}
         numbers |= {"small": self.small, "timeout": int(LEAST_TIMEOUT_SECONDS + self.pods * SECONDS_PER_POD)}
         words = [f"--{name}={number}" for name, number in numbers.items()]
@@ -119,7 +115,7 @@ _DECODER = msgspec.json.Decoder(_Request)
 
 
 async def measure(cluster: Cluster, kind: Kind, load: Load) -> Figures:
-    """One run of the stick, with all that is to be known about it."""
+    """One run of ``bench.jobs``, with all that is to be known about it."""
     log = cluster.directory / "audit.log"
     offset = log.stat().st_size
     # The burst is a second's worth: it says how long the limit may be overdrawn at the start, and nothing else.
@@ -128,7 +124,7 @@ async def measure(cluster: Cluster, kind: Kind, load: Load) -> Figures:
         controller.launch()
         await controller.wait_until_ready()
         named = ("--name", str(kind), "--pid", f"controller={controller.pid}")
-        figures = await stick(cluster, *load.arguments(), *named)
+        figures = await run_once(cluster, *load.arguments(), *named)
         figures["sync_p99_seconds"] = quantile(0.99, buckets(await controller.metrics()))
         await controller.stop()
     except BaseException:
@@ -142,10 +138,10 @@ async def measure(cluster: Cluster, kind: Kind, load: Load) -> Figures:
     return figures
 
 
-async def stick(cluster: Cluster, *more: str) -> Figures:
-    """One run of ``jobbench.py``."""
-    command = [sys.executable, "jobbench.py", "--cluster", str(cluster.kubeconfig)]
-    process = await asyncio.create_subprocess_exec(*command, *more, cwd=STICKS, stdout=asyncio.subprocess.PIPE)
+async def run_once(cluster: Cluster, *more: str) -> Figures:
+    """One run of ``bench.jobs``, in a process of its own."""
+    command = [sys.executable, "-m", "bench.jobs", "--cluster", str(cluster.kubeconfig)]
+    process = await asyncio.create_subprocess_exec(*command, *more, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
     try:
         text, _ = await process.communicate()
     finally:
@@ -239,30 +235,6 @@ async def _deleted(client: Client, path: str, options: Figures) -> bool:
     return not found["items"]
 
 
-@asynccontextmanager
-async def bench_cluster() -> AsyncIterator[Cluster]:
-    """A control plane without controllers, with the sticks' node and the way pods end on it."""
-    async with Cluster.start("bench", SHAPE) as cluster:
-        with closing(Scratch("bench-kwok")) as scratch:
-            command: list[str | Path] = [
-                find_binaries("kwok")["kwok"],
-                f"--kubeconfig={cluster.kubeconfig_for('kwok', groups=['system:masters'])}",
-                f"--config={STICKS / 'stages.yaml'}",
-                "--manage-all-nodes=true",
-                "--node-lease-duration-seconds=0",
-            ]
-            kwok = Program(command, scratch)
-            async with cluster.client() as client:
-                await client.create("/api/v1/nodes", yaml.safe_load((STICKS / "node.yaml").read_text()))
-                kwok.start()
-                try:
-                    await wait_until_node_is_ready(client, seconds=60)
-                    yield cluster
-                    kwok.check()
-                finally:
-                    await kwok.kill()
-
-
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("pods/min", ("pods_per_minute",)),
     ("CPU per pod, ms", ("cpu_ms_per_pod", "controller")),
@@ -295,7 +267,7 @@ def show_growth(single: dict[Kind, list[Figures]], double: dict[Kind, list[Figur
     print(f"{title}: CPU per pod, as a ratio to half of it")
     for kind, figures in double.items():
         half, whole = median(single[kind], *path), median(figures, *path)
-        print(f"- {_name(kind)}: {whole:g} / {half:g} ms = {whole / half if half else float('nan'):.2f}")
+        print(f"- {_name(kind)}: {whole:g} / {half:g} ms = {ratio(whole, half):.2f}")
     print(flush=True)
 
 
@@ -322,8 +294,6 @@ def _has(figures: Figures, path: tuple[str, ...]) -> bool:
 
 
 async def run(options: argparse.Namespace) -> None:
-    if not (STICKS / "jobbench.py").exists():
-        raise SystemExit(f"the measuring sticks are not in {STICKS}; set MIRROR_BENCH_DIR")
     kinds = [Kind.OURS, Kind.UPSTREAM] if options.only is None else [Kind(options.only)]
     over = 0.0
     measured: dict[Load, dict[Kind, list[Figures]]] = {}
@@ -339,7 +309,7 @@ async def run(options: argparse.Namespace) -> None:
             show(load.title, found)
         return measured[load]
 
-    async with bench_cluster() as cluster:
+    async with Cluster.start("bench", SHAPE) as cluster:
         for part in options.parts:
             for load in (load.shrunk(options.shrink) for load in LOADS[part]):
                 if part == ONCE:

@@ -26,10 +26,14 @@ Key = tuple[str, str, str]
 """Kind, namespace, name."""
 
 
-def kustomized(overlay: str, *, top: Path = TOP) -> list[Json]:
-    """The objects of an overlay, or of another folder under ``deploy/kustomize``, of this tree or another."""
-    folder = top / "deploy/kustomize" / (overlay if "/" in overlay else f"overlays/{overlay}")
-    return _read(_run([find_binaries("kubectl")["kubectl"], "kustomize", folder]))
+def kustomized(overlay: str | Path, *, top: Path = TOP) -> list[Json]:
+    """The objects of an overlay, or of another folder under ``deploy/kustomize``, of this tree or another.
+
+    A path is a folder anywhere.
+    """
+    if isinstance(overlay, str):
+        overlay = top / "deploy/kustomize" / (overlay if "/" in overlay else f"overlays/{overlay}")
+    return _read(_run([find_binaries("kubectl")["kubectl"], "kustomize", overlay]))
 
 
 def charted(values: Json, *, namespace: str = NAMESPACE) -> list[Json]:

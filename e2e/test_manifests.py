@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,19 +20,39 @@ from mirror.model import names
 from mirror.settings.load import parse
 from mirror.settings.schema import Settings
 from mirror.webhook.routes import MUTATE, VALIDATE
+from tests.documents.commands import blocks
 
 pytestmark = [pytest.mark.usefixtures("binaries"), pytest.mark.controlplane]
+
+
+def behind(listener: str) -> Json:
+    return {"enabled": True, "parentRefs": [{"name": "shared", "namespace": "gateways", "sectionName": listener}]}
+
 
 VALUES: dict[str, Json] = {
     "single": {"replicas": 1},
     "high-availability": {},
     "webhook": {"config": {"webhook": {"enabled": True}}},
     "cert-manager": {"config": {"webhook": {"enabled": True}}, "certManager": {"enabled": True}},
-    "prometheus-operator": {"prometheusOperator": {"enabled": True}},
+    "prometheus-operator": {"prometheusOperator": {"enabled": True}, "dashboard": {"enabled": True}},
     "namespaced": {"config": {"namespaces": ["team-a"]}},
     "full": {
         "config": {"webhook": {"enabled": True}, "access": {"enabled": True}},
         "prometheusOperator": {"enabled": True},
+        "dashboard": {"enabled": True},
+    },
+    "gateway": {
+        "config": {"access": {"enabled": True}, "page": {"enabled": True, "login": True}},
+        "expose": {
+            "access": {"host": "access.jobs.example.com", "gateway": behind("tls-passthrough")},
+            "page": {"host": "jobs.example.com", "gateway": behind("https")},
+        },
+    },
+    "ingress": {
+        "config": {"access": {"enabled": True}, "page": {"enabled": True, "login": True}},
+        "expose": {
+            "page": {"host": "jobs.example.com", "ingress": {"enabled": True, "tlsSecret": "jobmirror-page-tls"}}
+        },
     },
 }
 """What the chart is to be told to give the same as an overlay."""
@@ -39,6 +60,7 @@ VALUES: dict[str, Json] = {
 CUSTOM = {
     "cert-manager.io": ("Issuer", "Certificate"),
     "monitoring.coreos.com": ("ServiceMonitor", "PrometheusRule"),
+    "gateway.networking.k8s.io": ("TLSRoute", "HTTPRoute"),
 }
 
 
@@ -50,12 +72,12 @@ def compared(objects: list[Json]) -> dict[Key, Json]:
     """The objects without what Helm and kustomize each do in their own way."""
     found = by_key(objects)
     found.pop(("Namespace", "", NAMESPACE), None)  # helm install --create-namespace
-    for (kind, _, _), one in found.items():
+    for (kind, _, name), one in found.items():
         labels = one["metadata"].get("labels", {})
         for label in ("app.kubernetes.io/managed-by", "helm.sh/chart"):
             labels.pop(label, None)
-        if kind == "ConfigMap":
-            one["metadata"]["name"] = "jobmirror-config"
+        if kind == "ConfigMap" and name == "jobmirror-config":
+            one["metadata"]["name"] = name
             one["data"] = settings_of([one])
         if kind == "PrometheusRule":
             # kustomize writes folded texts with one empty line too many; to PromQL space is space.
@@ -106,6 +128,10 @@ def test_settings_and_objects_fit_together(overlay: str) -> None:
             assert one["clientConfig"]["service"] == service
     assert (("Service", NAMESPACE, "jobmirror") in found) == settings.access.enabled
     assert (("Role", NAMESPACE, "jobmirror-https") in found) == (is_https and not settings.https.cert_file)
+    assert (("Service", NAMESPACE, "jobmirror-page") in found) == ("page" in ports)
+    if "page" in ports:
+        assert settings.page.login
+        assert (settings.page.enabled, settings.page.listen_address) == (True, ("", ports["page"]))
     mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
     assert settings.https.cert_file.rpartition("/")[0] in ["", *mounts]
     assert container["args"] == ["run", "--config", "/etc/jobmirror/mirror.yaml"]
@@ -190,6 +216,36 @@ def test_the_chart_passes_on_what_its_surroundings_need() -> None:
     assert one_of(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["env"] == [proxy]
     assert f"{runbook}#mirrorworkerlost" in urls
     assert all(url.startswith((f"{runbook}#mirror", f"{runbook}#jobcontroller")) for url in urls)
+
+
+def test_the_dashboard_is_the_one_that_is_tested() -> None:
+    """Grafana's sidecar finds it by its label, and gets what deploy/observability has."""
+    found = one_of(charted({"dashboard": {"enabled": True}}), "ConfigMap", "jobmirror-dashboard")
+    tested = (manifests.DEPLOY / "observability/dashboard.json").read_text()
+
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert found["data"] == {"jobmirror.json": tested}
+
+
+def test_kustomize_links_alerts_to_the_runbook_of_the_operator(tmp_path: Path) -> None:
+    """As deploy/README.md has it; the ConfigMap with the address stays out."""
+    (kustomization,) = (one for one in blocks("deploy/README.md", "yaml") if "components/runbook" in one)
+    (address,) = (one for one in blocks("deploy/README.md", "yaml") if "name: jobmirror-runbook" in one)
+    (tmp_path / "kustomization.yaml").write_text(kustomization)
+    (tmp_path / "runbook.yaml").write_text(address)
+    (tmp_path / "jobmirror").symlink_to(manifests.TOP)
+    found, shipped = by_key(kustomized(tmp_path)), by_key(kustomized("prometheus-operator"))
+    urls = [rule["annotations"]["runbook_url"] for rule in rules_of(found)]
+
+    assert found.keys() == shipped.keys()
+    place = yaml.safe_load(address)["data"]["url"]
+    assert urls == [rule["annotations"]["runbook_url"].replace("docs/runbook.md", place) for rule in rules_of(shipped)]
+    assert f"{place}#mirrorworkerlost" in urls
+
+
+def rules_of(found: dict[Key, Json]) -> list[Json]:
+    groups = found["PrometheusRule", NAMESPACE, "jobmirror"]["spec"]["groups"]
+    return [rule for group in groups for rule in group["rules"]]
 
 
 def test_rights_on_declarations_of_workers_are_in_the_namespaces_of_the_settings() -> None:
@@ -323,7 +379,10 @@ def definition(group: str, kind: str) -> Json:
     plural = f"{kind.lower()}s"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
-        "metadata": {"name": f"{plural}.{group}"},
+        "metadata": {
+            "name": f"{plural}.{group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved: a stand-in"},
+        },
         "spec": {
             "group": group,
             "scope": "Namespaced",

@@ -1,7 +1,7 @@
 """Writes ``dashboard.json`` beside it: ``python deploy/observability/generate_dashboard.py``.
 
-A row is a line here, a panel is a call; what all panels have in common stands once. Tests compare the file with what
-this prints, and every metric with the registry.
+A row is a line here, a panel is a call; what all panels have in common is in ``dashboard_panels``. Tests compare the
+file with what this prints, and every metric with the registry.
 """
 
 from __future__ import annotations
@@ -10,119 +10,99 @@ import json
 import sys
 from itertools import count
 from pathlib import Path
-from typing import Any
 
-Json = dict[str, Any]
+from dashboard_panels import (
+    LEADS,
+    ON_CLUSTER,
+    ON_WORKER,
+    SELECTED,
+    Json,
+    number,
+    quantiles,
+    rate,
+    stat,
+    timeseries,
+    variable,
+)
 
 TARGET = Path(__file__).with_name("dashboard.json")
 UID = "jobmirror-overview"
-SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-SELECTED = 'job=~"$job"'
-"""Every query names the installation; the rest of a selector follows."""
-LEADS = 'and on (job, instance) jobmirror_leader{job=~"$job"} == 1'
 WIDTH, HEIGHT = 24, 7
-
-
-def _targets(queries: tuple[tuple[str, str], ...]) -> list[Json]:
-    return [
-        {"refId": chr(ord("A") + number), "datasource": SOURCE, "expr": expr, "legendFormat": legend or "__auto"}
-        for number, (expr, legend) in enumerate(queries)
-    ]
-
-
-def timeseries(title: str, unit: str, *queries: tuple[str, str], about: str = "", stacked: bool = False) -> Json:
-    """Lines over time; a query is an expression and its legend."""
-    custom: Json = {"lineWidth": 1, "fillOpacity": 10, "showPoints": "never"}
-    if stacked:
-        custom |= {"stacking": {"mode": "normal", "group": "A"}, "fillOpacity": 40}
-    return {
-        "type": "timeseries",
-        "title": title,
-        "description": about,
-        "datasource": SOURCE,
-        "fieldConfig": {"defaults": {"unit": unit, "min": 0, "custom": custom}, "overrides": []},
-        "options": {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}},
-        "targets": _targets(queries),
-    }
-
-
-def stat(title: str, unit: str, query: str, *, red_from: float | None = None, red_below: float | None = None) -> Json:
-    """One number; red from a value on, or below one."""
-    steps: list[Json] = [{"color": "green", "value": None}]
-    if red_from is not None:
-        steps.append({"color": "red", "value": red_from})
-    if red_below is not None:
-        steps = [{"color": "red", "value": None}, {"color": "green", "value": red_below}]
-    return {
-        "type": "stat",
-        "title": title,
-        "description": "",
-        "datasource": SOURCE,
-        "fieldConfig": {
-            "defaults": {"unit": unit, "thresholds": {"mode": "absolute", "steps": steps}},
-            "overrides": [],
-        },
-        "options": {"reduceOptions": {"calcs": ["lastNotNull"]}, "colorMode": "value", "graphMode": "area"},
-        "targets": _targets(((query, ""),)),
-    }
-
-
-def quantiles(metric: str, by: str, legend: str) -> tuple[tuple[str, str], ...]:
-    """The median and the 99th percentile of a histogram."""
-    labels = f"le, {by}" if by else "le"
-    return tuple(
-        (
-            f"histogram_quantile({share}, sum by ({labels}) (rate({metric}_bucket{{{SELECTED}}}[$__rate_interval])))",
-            f"{name} {legend}".strip(),
-        )
-        for share, name in ((0.5, "p50"), (0.99, "p99"))
-    )
-
-
-def rate(metric: str, by: str, more: str = "") -> str:
-    """Per second, summed up."""
-    return f"sum by ({by}) (rate({metric}{{{SELECTED}{more}}}[$__rate_interval]))"
-
 
 ROWS: dict[str, list[Json]] = {
     "Overview": [
-        stat("Leaders", "none", f"sum(jobmirror_leader{{{SELECTED}}})", red_below=1),
+        number(
+            "Leaders",
+            "Managers that hold the Lease. One is right; none: nothing is placed and no status comes back.",
+            "none",
+            f"sum(jobmirror_leader{{{SELECTED}}})",
+            [{"color": "red", "value": None}, {"color": "green", "value": 1}, {"color": "red", "value": 2}],
+        ),
         stat(
             "Unreachable workers",
+            "Workers that do not answer the leader. Their Jobs' statuses are not updated, and they get no new Jobs.",
             "none",
-            f"count(jobmirror_worker_up{{{SELECTED}}} == 0 {LEADS}) or vector(0)",
+            f"count(jobmirror_worker_up{{{ON_WORKER}}} == 0 {LEADS}) or vector(0)",
             red_from=1,
         ),
         stat(
             "Active Jobs",
+            "Jobs that are recorded on a worker and have not finished.",
             "none",
-            f'sum(jobmirror_mirrored_jobs{{{SELECTED}, state!="finished"}} {LEADS}) or vector(0)',
+            f'sum(jobmirror_mirrored_jobs{{{ON_WORKER}, state!="finished"}} {LEADS}) or vector(0)',
         ),
-        stat("Waiting Jobs", "none", f"sum(jobmirror_waiting_jobs{{{SELECTED}}})"),
-        stat("Longest wait", "s", f"max(jobmirror_waiting_oldest_seconds{{{SELECTED}}})", red_from=1800),
+        stat(
+            "Waiting Jobs",
+            "Jobs that no worker has been chosen for yet, of all workers. `mirror get --state Waiting` says why.",
+            "none",
+            f"sum(jobmirror_waiting_jobs{{{SELECTED}}})",
+        ),
+        stat(
+            "Longest wait",
+            "How long the Job that waits longest has waited for a worker; half an hour alerts.",
+            "s",
+            f"max(jobmirror_waiting_oldest_seconds{{{SELECTED}}})",
+            red_from=1800,
+        ),
         stat(
             "Status lag, p99",
+            "From seeing a change on a worker to having it stored on the Job. Milliseconds are usual, 5 s alert.",
             "s",
             quantiles("jobmirror_status_lag_seconds", "", "")[1][0],
             red_from=5,
         ),
     ],
     "Workers": [
-        timeseries("Workers ready", "none", (f"jobmirror_worker_up{{{SELECTED}}} {LEADS}", "{{worker}}")),
+        timeseries(
+            "Workers ready",
+            "1 while a worker answers and all its mirrors have been seen, else 0.",
+            "none",
+            (f"jobmirror_worker_up{{{ON_WORKER}}} {LEADS}", "{{worker}}"),
+        ),
         timeseries(
             "Jobs by state",
+            "Jobs that are recorded on a worker: creating (no mirror seen yet), running, suspended, finished.",
             "none",
-            (f"sum by (state) (jobmirror_mirrored_jobs{{{SELECTED}}} {LEADS})", "{{state}}"),
+            (f"sum by (state) (jobmirror_mirrored_jobs{{{ON_WORKER}}} {LEADS})", "{{state}}"),
             stacked=True,
         ),
         timeseries(
             "Jobs by worker",
+            "Jobs that have not finished, by the worker that they are recorded on.",
             "none",
-            (f'sum by (worker) (jobmirror_mirrored_jobs{{{SELECTED}, state!="finished"}} {LEADS})', "{{worker}}"),
+            (f'sum by (worker) (jobmirror_mirrored_jobs{{{ON_WORKER}, state!="finished"}} {LEADS})', "{{worker}}"),
+            stacked=True,
+        ),
+        timeseries(
+            "Jobs by reason",
+            "Jobs that wait for a worker or make no progress on one, by the reason that is written on them.",
+            "none",
+            (f"sum by (reason) (jobmirror_jobs_by_reason{{{SELECTED}}} {LEADS})", "{{reason}}"),
             stacked=True,
         ),
         timeseries(
             "Rejections, conflicts, drops",
+            "Mirrors refused, names that are somebody else's there, and contents that are not usable. Usually 0.",
             "ops",
             (rate("jobmirror_refused_mirrors_total", "worker"), "mirrors refused by {{worker}}"),
             (rate("jobmirror_name_conflicts_total", "worker"), "names taken on {{worker}}"),
@@ -131,89 +111,171 @@ ROWS: dict[str, list[Json]] = {
         ),
         timeseries(
             "Sweeps",
+            "Mirrors deleted since their source is gone. Held back: too many at once to be right, so none is deleted.",
             "none",
-            (f"jobmirror_sweep_held_back{{{SELECTED}}}", "held back on {{worker}}"),
-            (f"increase(jobmirror_sweep_deleted_total{{{SELECTED}}}[$__rate_interval])", "deleted on {{worker}}"),
-            (f"increase(jobmirror_sweep_halted_total{{{SELECTED}}}[$__rate_interval])", "halted on {{worker}}"),
+            (f"jobmirror_sweep_held_back{{{ON_WORKER}}}", "held back on {{worker}}"),
+            (f"increase(jobmirror_sweep_deleted_total{{{ON_WORKER}}}[$__rate_interval])", "deleted on {{worker}}"),
+            (f"increase(jobmirror_sweep_halted_total{{{ON_WORKER}}}[$__rate_interval])", "halted on {{worker}}"),
         ),
         timeseries(
-            "Watch staleness", "s", (f"jobmirror_watch_staleness_seconds{{{SELECTED}}}", "{{cluster}} {{kind}}")
+            "Watch staleness",
+            "Since a watch said anything; a healthy one does once a minute, five minutes alert.",
+            "s",
+            (f"jobmirror_watch_staleness_seconds{{{ON_CLUSTER}}}", "{{cluster}} {{kind}}"),
         ),
     ],
     "Latency": [
-        timeseries("Status lag", "s", *quantiles("jobmirror_status_lag_seconds", "worker", "{{worker}}")),
-        timeseries("Runnable source to created mirror", "s", *quantiles("jobmirror_create_to_copy_seconds", "", "")),
-        timeseries("Work duration", "s", *quantiles("jobmirror_work_seconds", "", "")),
+        timeseries(
+            "Status lag",
+            "From seeing a change of a mirror to having it stored on its source, by worker.",
+            "s",
+            *quantiles("jobmirror_status_lag_seconds", "worker", "{{worker}}"),
+        ),
+        timeseries(
+            "Runnable source to created mirror",
+            "From seeing that a Job may run to its mirror's creation; waiting for a worker counts.",
+            "s",
+            *quantiles("jobmirror_create_to_copy_seconds", "", ""),
+        ),
+        timeseries(
+            "Work duration",
+            "How long the work on a key took, its requests included.",
+            "s",
+            *quantiles("jobmirror_work_seconds", "", ""),
+        ),
     ],
     "Throughput": [
-        timeseries("Jobs placed", "ops", (rate("jobmirror_placements_total", "worker"), "{{worker}}"), stacked=True),
         timeseries(
-            "Statuses stored", "ops", (rate("jobmirror_status_lag_seconds_count", "worker"), "{{worker}}"), stacked=True
+            "Jobs placed",
+            "Workers recorded on Jobs, per second.",
+            "ops",
+            (rate("jobmirror_placements_total", "worker"), "{{worker}}"),
+            stacked=True,
+        ),
+        timeseries(
+            "Statuses stored",
+            "Statuses of workers that were stored on their Jobs, per second.",
+            "ops",
+            (rate("jobmirror_status_lag_seconds_count", "worker"), "{{worker}}"),
+            stacked=True,
         ),
         timeseries(
             "Rejected and foreign status writes",
+            "Statuses that the management cluster called invalid, or another program has written. Usually 0.",
             "ops",
             (rate("jobmirror_refused_status_writes_total", "worker"), "refused, {{worker}}"),
             (rate("jobmirror_foreign_status_writes_total", "job"), "written by others"),
         ),
         timeseries(
             "CronJob Jobs not started",
+            "Jobs of CronJobs that may run and have not started: the next one may be skipped because of them.",
             "none",
             (f"jobmirror_cronjob_jobs_unstarted{{{SELECTED}}} {LEADS}", "Jobs"),
         ),
     ],
     "API requests": [
         timeseries(
-            "Requests", "reqps", (rate("jobmirror_api_requests_total", "cluster, verb"), "{{cluster}} {{verb}}")
+            "Requests",
+            "Requests to the management cluster and to the chosen workers, per second.",
+            "reqps",
+            (rate("jobmirror_api_requests_total", "cluster, verb"), "{{cluster}} {{verb}}"),
         ),
         timeseries(
             "Failed requests",
+            "Those with another code than 2xx, or without an answer. Some 409 and 404 are normal.",
             "reqps",
             (rate("jobmirror_api_requests_total", "cluster, code", ', code!~"2.."'), "{{cluster}} {{code}}"),
         ),
-        timeseries("Duration", "s", *quantiles("jobmirror_api_request_seconds", "cluster", "{{cluster}}")),
-        timeseries("Watch restarts", "ops", (rate("jobmirror_watch_restarts_total", "cluster"), "{{cluster}}")),
+        timeseries(
+            "Duration",
+            "From sending a request to having read its answer.",
+            "s",
+            *quantiles("jobmirror_api_request_seconds", "cluster", "{{cluster}}"),
+        ),
+        timeseries(
+            "Watch restarts",
+            "Some every few minutes are normal: API servers end watches.",
+            "ops",
+            (rate("jobmirror_watch_restarts_total", "cluster"), "{{cluster}}"),
+        ),
     ],
     "Queue and process": [
-        timeseries("Queue depth", "none", (f"jobmirror_queue_depth{{{SELECTED}}}", "{{lane}}"), stacked=True),
+        timeseries(
+            "Queue depth",
+            "Keys that are ready to be worked on, by the worker that they wait for.",
+            "none",
+            (f"jobmirror_queue_depth{{{SELECTED}}}", "{{lane}}"),
+            stacked=True,
+        ),
         timeseries(
             "Oldest key",
+            "Age of the oldest key that waits (a minute alerts) and of the longest work under way (two alert).",
             "s",
             (f"jobmirror_queue_oldest_seconds{{{SELECTED}}}", "waiting"),
             (f"jobmirror_queue_longest_running_seconds{{{SELECTED}}}", "under way"),
         ),
-        timeseries("Queue wait", "s", *quantiles("jobmirror_queue_wait_seconds", "", "")),
+        timeseries("Queue wait", "How long keys waited.", "s", *quantiles("jobmirror_queue_wait_seconds", "", "")),
         timeseries(
             "Retries",
+            "Keys that are worked on again after a failure, and tasks that failed and were started again (usually 0).",
             "ops",
             (rate("jobmirror_queue_retries_total", "job"), "keys"),
             (rate("jobmirror_task_restarts_total", "task"), "task {{task}}"),
         ),
-        timeseries("Event loop lag", "s", (f"jobmirror_loop_lag_seconds{{{SELECTED}}}", "{{instance}}")),
         timeseries(
-            "CPU", "short", (f"rate(process_cpu_seconds_total{{{SELECTED}}}[$__rate_interval])", "{{instance}}")
+            "Event loop lag",
+            "How late the event loop was, at worst in 15 s. A second alerts: most often too little CPU.",
+            "s",
+            (f"jobmirror_loop_lag_seconds{{{SELECTED}}}", "{{instance}}"),
         ),
-        timeseries("Memory", "bytes", (f"process_resident_memory_bytes{{{SELECTED}}}", "{{instance}}")),
-        timeseries("Version", "none", (f"jobmirror_build_info{{{SELECTED}}}", "{{instance}} {{version}} {{program}}")),
+        timeseries(
+            "CPU",
+            "Cores in use, by replica.",
+            "short",
+            (f"rate(process_cpu_seconds_total{{{SELECTED}}}[$__rate_interval])", "{{instance}}"),
+        ),
+        timeseries(
+            "Memory",
+            "Resident memory, by replica.",
+            "bytes",
+            (f"process_resident_memory_bytes{{{SELECTED}}}", "{{instance}}"),
+        ),
+        timeseries(
+            "Version",
+            "Which version runs where; two of them while an upgrade is under way.",
+            "none",
+            (f"jobmirror_build_info{{{SELECTED}}}", "{{instance}} {{version}} {{program}}"),
+        ),
     ],
     "Job controller": [
-        timeseries("Syncs", "ops", (rate("job_controller_job_syncs_total", "action, result"), "{{action}} {{result}}")),
         timeseries(
-            "Sync duration", "s", *quantiles("job_controller_job_sync_duration_seconds", "action", "{{action}}")
+            "Syncs",
+            "Syncs of Jobs without managedBy, where our Job controller runs.",
+            "ops",
+            (rate("job_controller_job_syncs_total", "action, result"), "{{action}} {{result}}"),
+        ),
+        timeseries(
+            "Sync duration",
+            "How long a sync took, waits for its limit of requests included.",
+            "s",
+            *quantiles("job_controller_job_sync_duration_seconds", "action", "{{action}}"),
         ),
         timeseries(
             "Finished",
+            "Jobs and pods that have finished, by result.",
             "ops",
             (rate("job_controller_jobs_finished_total", "result"), "Jobs {{result}}"),
             (rate("job_controller_job_pods_finished_total", "result"), "pods {{result}}"),
         ),
         timeseries(
             "Pods created",
+            "Pods created, by why and how it went.",
             "ops",
             (rate("job_controller_job_pods_creation_total", "reason, status"), "{{reason}} {{status}}"),
         ),
         timeseries(
             "Finished pods with the tracking finalizer",
+            "Pods that have ended and are not counted yet; it goes back to 0.",
             "none",
             (
                 f'sum by (job) (job_controller_terminated_pods_tracking_finalizer_total{{{SELECTED}, event="add"}}) - '
@@ -221,23 +283,35 @@ ROWS: dict[str, list[Json]] = {
                 "pods",
             ),
         ),
-        timeseries("Queues", "none", (f"workqueue_depth{{{SELECTED}}}", "{{name}}")),
+        timeseries("Queues", "Keys that wait, by queue.", "none", (f"workqueue_depth{{{SELECTED}}}", "{{name}}")),
     ],
     "Webhook": [
         timeseries(
-            "Reviews", "reqps", (rate("jobmirror_webhook_answers_total", "hook, answer"), "{{hook}} {{answer}}")
+            "Reviews",
+            "Admission reviews, by webhook and answer. Errors keep Jobs of chosen namespaces from being created.",
+            "reqps",
+            (rate("jobmirror_webhook_answers_total", "hook, answer"), "{{hook}} {{answer}}"),
         ),
-        timeseries("Response time", "s", *quantiles("jobmirror_webhook_seconds", "hook", "{{hook}}")),
+        timeseries(
+            "Response time",
+            "How long an answer took; the API server waits for 5 s.",
+            "s",
+            *quantiles("jobmirror_webhook_seconds", "hook", "{{hook}}"),
+        ),
     ],
     "Tokens and certificates": [
         timeseries(
             "Time to expiry",
+            "Of each worker's token, which is renewed when a third of its life is left, and of our HTTPS certificate.",
             "s",
-            (f"jobmirror_worker_token_expiry_timestamp_seconds{{{SELECTED}}} - time()", "token of {{worker}}"),
+            (f"jobmirror_worker_token_expiry_timestamp_seconds{{{ON_WORKER}}} - time()", "token of {{worker}}"),
             (f"(jobmirror_certificate_expiry_timestamp_seconds{{{SELECTED}}} > 0) - time()", "HTTPS certificate"),
         ),
         timeseries(
-            "Renewals", "ops", (rate("jobmirror_token_renewals_total", "worker, result"), "{{worker}} {{result}}")
+            "Renewals",
+            "Tokens asked of workers, by how it went.",
+            "ops",
+            (rate("jobmirror_token_renewals_total", "worker, result"), "{{worker}} {{result}}"),
         ),
     ],
 }
@@ -273,7 +347,8 @@ def dashboard() -> Json:
         "timezone": "browser",
         "annotations": {"list": []},
         "links": [],
-        "templating": {"list": [_DATASOURCE, _JOB]},
+        "description": "What jobmirror does. Metrics are explained in docs/metrics.md, alerts in docs/runbook.md.",
+        "templating": {"list": [_DATASOURCE, _JOB, _WORKER]},
         "panels": panels,
     }
 
@@ -285,19 +360,10 @@ _DATASOURCE: Json = {
     "query": "prometheus",
     "current": {},
 }
-_JOB: Json = {
-    "name": "job",
-    "label": "Installation",
-    "type": "query",
-    "datasource": SOURCE,
-    "definition": "label_values(jobmirror_build_info, job)",
-    "query": {"query": "label_values(jobmirror_build_info, job)", "refId": "job"},
-    "refresh": 2,
-    "includeAll": True,
-    "allValue": ".*",
-    "multi": True,
-    "current": {},
-}
+
+
+_JOB = variable("job", "Installation", "label_values(jobmirror_build_info, job)")
+_WORKER = variable("worker", "Worker", f"label_values(jobmirror_worker_up{{{SELECTED}}}, worker)")
 
 
 def _placed(panels: list[Json], top: int, numbers: count[int]) -> tuple[list[Json], int]:

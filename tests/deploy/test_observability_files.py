@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,9 @@ def panels(dashboard: Any) -> Iterator[dict[str, Any]]:
 
 
 def generator() -> Any:
+    """The program that writes the dashboard; it finds its other file as a script does."""
+    if str(HERE) not in sys.path:
+        sys.path.append(str(HERE))
     spec = importlib.util.spec_from_file_location("generate_dashboard", HERE / "generate_dashboard.py")
     assert spec is not None
     assert spec.loader is not None
@@ -153,6 +157,37 @@ def test_grafana_can_place_every_panel() -> None:
         if panel["type"] != "row":
             assert panel["targets"]
             assert {target["datasource"]["uid"] for target in panel["targets"]} == {"${datasource}"}
+
+
+@pytest.mark.parametrize("panel", list(panels(generator().dashboard())), ids=lambda panel: panel["title"])
+def test_every_panel_says_what_it_shows_of_the_chosen_workers(panel: dict[str, Any]) -> None:
+    """Two rows of text at most; what a worker or a cluster labels follows the variable, by the registry's labels."""
+    if panel["type"] == "row":
+        return
+    assert 20 <= len(panel["description"]) <= 120
+    assert panel["description"].endswith(".")
+    for target in panel["targets"]:
+        for name, selector in re.findall(r"\b(jobmirror_[a-z_]+|job_controller_[a-z_]+)\{([^}]*)\}", target["expr"]):
+            labels = labels_of(name)
+            assert ('worker=~"$worker"' in selector) == ("worker" in labels), target["expr"]
+            assert ('cluster=~"$worker|management"' in selector) == ("cluster" in labels), target["expr"]
+            assert selector.startswith('job=~"$job"')
+
+
+def test_the_dashboards_variables_offer_what_there_is() -> None:
+    """Data source, installation, and the workers of the chosen installations; all of them at first."""
+    variables = generator().dashboard()["templating"]["list"]
+    assert [one["name"] for one in variables] == ["datasource", "job", "worker"]
+    assert variables[2]["definition"] == 'label_values(jobmirror_worker_up{job=~"$job"}, worker)'
+    assert all(one["multi"] and one["includeAll"] and one["allValue"] == ".*" for one in variables[1:])
+
+
+def labels_of(sample: str) -> tuple[str, ...]:
+    """The labels of the metric that this sample belongs to."""
+    for name, (kind, labels) in offered().items():
+        if sample in {name.removesuffix("_total") + suffix for suffix in SUFFIXES[kind]}:
+            return labels
+    raise AssertionError(sample)
 
 
 def cells(place: dict[str, int]) -> list[tuple[int, int]]:

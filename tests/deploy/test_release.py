@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -146,3 +147,17 @@ def test_problems_are_one_line(release: ModuleType, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == "1.2.3\n"
     assert release.main(["chart", "--image", "i", "--digest", DIGEST, str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'jobmirror'}\n"
+
+
+def test_the_readme_installs_what_a_release_publishes() -> None:
+    """The chart's place, the manifest and the package are those of the workflow and of pyproject.toml."""
+    readme, workflow = (TOP / "README.md").read_text(), (TOP / ".github/workflows/release.yaml").read_text()
+    package = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["name"]
+    chart = yaml.safe_load((TOP / "deploy/helm/jobmirror/Chart.yaml").read_text())["name"]
+
+    assert 'helm push "$RUNNER_TEMP"/jobmirror-*.tgz "oci://$IMAGE/charts"' in workflow
+    assert f"helm install {chart} oci://IMAGE/charts/{chart} " in readme
+    assert 'release.py krew --url "$URL" dist >mirror.yaml' in workflow
+    assert "kubectl krew install --manifest=mirror.yaml" in readme
+    assert {f"pipx install {package}", f"pip install {package}"} <= set(re.findall(r"pipx? install \w+", readme))
+    assert "pypa/gh-action-pypi-publish" in workflow

@@ -38,7 +38,7 @@ def documents() -> list[Path]:
     """The files that are read: all that is written for readers rather than for maintainers of one folder."""
     return [
         *sorted(TOP.glob("*.md")),
-        *(TOP / name for name in ("deploy/README.md", "e2e/README.md")),
+        *(TOP / name for name in ("deploy/README.md", "e2e/README.md", "bench/README.md")),
         *sorted((TOP / "docs").glob("*.md")),
     ]
 

@@ -11,6 +11,8 @@ _RESTART = "e2e/test_restart.py"
 _KUBELET = "asks a kubelet of the management cluster, and these control planes have none"
 _SELF = "is how this test is run"
 _ROLES = "tests/cli/test_worker_roles.py::test_everything_granted_is_what_the_files_say"
+_BENCH = "e2e/test_bench.py::test_the_manager_is_measured_from_outside"
+_KUEUE = "installs Kueue, which has images and needs nodes; its queues were checked by hand against Kueue's definitions"
 
 PROVED: dict[str, str] = {
     "make demo": f"{_DEV}::test_the_demo_ends_well",
@@ -29,6 +31,9 @@ PROVED: dict[str, str] = {
     "helm install jobmirror deploy/helm/jobmirror --namespace jobmirror-system --create-namespace"
     " --set image.repository=REGISTRY/jobmirror --set config.webhook.enabled=true --set config.access.enabled=true": (
         "e2e/test_manifests.py::test_the_chart_gives_what_kustomize_gives"
+    ),
+    "helm install jobmirror oci://IMAGE/charts/jobmirror --namespace jobmirror-system --create-namespace": (
+        "tests/deploy/test_release.py::test_the_readme_installs_what_a_release_publishes"
     ),
     "docker build --file deploy/image/Dockerfile --tag REGISTRY/jobmirror:0.1.0 .": (
         "e2e/test_image.py::test_it_is_installed_and_runs_without_a_home"
@@ -65,6 +70,21 @@ PROVED: dict[str, str] = {
         "tests/cli/test_cli_worker.py::test_a_worker_is_added_by_an_administrators_kubeconfig_in_a_secret"
     ),
     "mirror worker add --logs": "e2e/test_worker_commands.py::test_a_worker_from_the_first_command_to_the_last",
+    "python -m bench.mirroring --management $M --worker $W --pid manager=$PID --jobs 40 --rate 10": _BENCH,
+    "python -m bench.mirroring --management $M --worker $W --pid manager=$PID --jobs 1000 --settle 30": _BENCH,
+    "python -m bench.minimum $M $W & PID=$!": "e2e/test_bench.py::test_the_minimum_is_measured_in_the_same_way",
+    "python -m bench.mirroring --management $M --worker $W --pid minimum=$PID"
+    " --managed-by bench.jobmirror.io/minimum": "e2e/test_bench.py::test_the_minimum_is_measured_in_the_same_way",
+    "python -m bench.jobs --cluster $W --jobs 20 --completions 50 --parallelism 10": (
+        "e2e/test_bench.py::test_a_job_controller_is_measured_from_outside"
+    ),
+    "mirror worker add east --management-kubeconfig $M --kubeconfig $W --context context --allow loopback": (
+        "e2e/test_worker_commands.py::test_a_worker_from_the_first_command_to_the_last"
+    ),
+    "kubectl --kubeconfig $M create namespace jobmirror-system": _BENCH,
+    "mirror run --config bench/jobmirror.yaml & PID=$!": (
+        "tests/bench/test_bench_arithmetic.py::test_the_manager_that_is_measured_starts_with_its_settings"
+    ),
     "python -m e2e.api_differential": _DIFFERENTIAL,
     "python -m e2e.api_sequences --paths --seed N --count N": (
         "e2e/test_api_sequences.py::test_odd_paths_let_nobody_through_whom_a_real_server_refuses"
@@ -91,6 +111,20 @@ NOT_RUN: dict[str, str] = {
     "python -m e2e.controlplane build": "compiles what these tests run on; make test begins with it",
     "python -m e2e.controlplane up": "starts the control planes of e2e/conftest.py, and waits for Ctrl-C",
     "make bench": "measures for an hour",
+    "python -m e2e.bench outage": "measures for some minutes",
+    "python -m e2e.bench idle burst --runs 3": "measures for some minutes",
+    "python -m e2e.bench_jobs": "measures for an hour",
+    "python -m e2e.controlplane up --workers 1": "starts control planes, and waits for Ctrl-C",
+    "python -m e2e.controlplane up --bare --workers 1": "starts control planes, and waits for Ctrl-C",
+    "helm install kueue oci://registry.k8s.io/kueue/charts/kueue --version 0.19.2 --namespace kueue-system"
+    " --create-namespace --kubeconfig $M --values bench/multikueue/values.yaml": _KUEUE,
+    "kubectl --kubeconfig $W apply --server-side --filename bench/multikueue/worker.yaml": _KUEUE,
+    "kubectl --kubeconfig $M --namespace kueue-system create secret generic east"
+    " --from-file=kubeconfig=east.kubeconfig": _KUEUE,
+    "kubectl --kubeconfig $M apply --server-side --filename bench/multikueue/management.yaml": _KUEUE,
+    "kubectl --kubeconfig $M wait --for=condition=Active multikueuecluster/east clusterqueue/everything": _KUEUE,
+    "python -m bench.mirroring --name multikueue --management $M --worker $W --queue users --timeout 900"
+    " --pid manager=PID --pid worker=PID --jobs 40 --rate 10": _KUEUE,
     "python -m e2e.bench_dependencies": "measures for some minutes",
     "python -m e2e.bench_pods memory": "measures for a minute",
     "python -m e2e.bench_pods burst": "measures for some minutes",
@@ -115,6 +149,9 @@ NOT_RUN: dict[str, str] = {
     "kubectl -n jobmirror-system logs deployment/jobmirror": _KUBELET,
     "kubectl -n jobmirror-system logs deployment/jobmirror --tail=200": _KUBELET,
     "kubectl --namespace jobmirror-system port-forward deployment/jobmirror 8081": _KUBELET,
+    "kubectl label namespace gateways jobmirror.io/page=true": (
+        "these control planes have no network to be let through; e2e/test_chart.py sees the policy"
+    ),
     "kubectl -n jobmirror-system top pods": "asks a metrics server",
     "kubectl -n jobmirror-system describe certificate": "asks for cert-manager's custom resources",
 }
