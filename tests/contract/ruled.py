@@ -105,7 +105,7 @@ _OF_SPEC = _ruled(
     {"rule": "!has(self.least) || !has(self.most) || self.least <= self.most", "message": "least is at most most"},
     "!has(self.dash__dash__ed) || self.dash__dash__ed == 1",
     "!has(self.dot__dot__ted) || self.dot__dot__ted == 2",
-    "!has(self.__namespace__) || self.__namespace__ == 'x'",
+    "!has(self.__namespace__) || self.namespace == 'x'",
     "!has(self.__underscores__under) || self.__underscores__under == 3",
     {"rule": "has(oldSelf.kept) == has(self.kept)", "message": "kept is there from the start"},
 )

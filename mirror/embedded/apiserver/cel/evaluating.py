@@ -13,6 +13,7 @@ from mirror.embedded.apiserver.cel.members import field, fresh, has, items, opti
 from mirror.embedded.apiserver.cel.metering import Meter, Step, Variables
 from mirror.embedded.apiserver.cel.steps import (
     Failed,
+    alternative,
     append,
     certain,
     choice,
@@ -33,6 +34,8 @@ from mirror.embedded.apiserver.cel.values import type_name
 
 _CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"))
 _LIST_COST, _MAP_COST = 10, 30
+CALL_LIMIT = 1_000_000
+"""Cost units of one evaluation, as upstream."""
 
 
 class Program:
@@ -41,6 +44,7 @@ class Program:
     __slots__ = ("_run", "names")
 
     def __init__(self, checked: Checked) -> None:
+        """Raises EvaluationError: a part that is always the same has no value."""
         self._run = _Compiler(checked).step(checked.tree)
         self.names = checked.names
 
@@ -95,7 +99,7 @@ class _Compiler:
         if isinstance(node, ListOf):
             return not node.optional and all(map(self._is_constant, node.items))
         if isinstance(node, Call):
-            is_one = len(node.arguments) == 1 and isinstance(node.arguments[0], Constant)
+            is_one = len(node.arguments) == 1 and self._is_constant(node.arguments[0])
             return is_one and node.target is None and node.function in _CONVERSIONS
         return isinstance(node, Constant)
 
@@ -152,10 +156,7 @@ class _Compiler:
     def _list(self, node: ListOf) -> Step:
         steps, optional = [self.step(one) for one in node.items], node.optional
         if not optional and all(map(self._is_constant, node.items)):
-            try:
-                return constant_step([step({}, Meter(0)) for step in steps])
-            except EvaluationError:
-                pass  # said when it is evaluated
+            return constant_step([step({}, Meter(CALL_LIMIT)) for step in steps])
 
         def build(variables: Variables, meter: Meter) -> list[Any]:
             found = []
@@ -240,10 +241,7 @@ class _Compiler:
             arguments.insert(0, self.step(node.target))
         if node.function == "@in" and (found := of_constants(node, arguments[0])):
             return found
+        if resolved.has_target and node.function in ("or", "orValue"):
+            return alternative(*arguments, is_value=node.function == "orValue")
         call = certain(resolved, arguments) if resolved.is_certain else uncertain(resolved, arguments)
-        if node.function in _CONVERSIONS and len(node.arguments) == 1 and isinstance(node.arguments[0], Constant):
-            try:
-                return constant_step(call({}, Meter(10**6)))
-            except EvaluationError:
-                return call
-        return call
+        return constant_step(call({}, Meter(CALL_LIMIT))) if self._is_constant(node) else call

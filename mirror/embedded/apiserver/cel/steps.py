@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mirror.embedded.apiserver.cel.checker import Resolved
+from mirror.embedded.apiserver.cel.functions.declared import Overload
 from mirror.embedded.apiserver.cel.members import item, optionally, shown
 from mirror.embedded.apiserver.cel.metering import Meter, Step, Variables
-from mirror.embedded.apiserver.cel.times import EvaluationError
+from mirror.embedded.apiserver.cel.times import EvaluationError, Optional
 from mirror.embedded.apiserver.cel.tree import Call, Constant, ListOf
 from mirror.embedded.apiserver.cel.values import NO_OVERLOAD, key_of
 
@@ -132,6 +133,20 @@ def of_constants(node: Call, one: Step) -> Step | None:
     return lambda variables, meter: key_of(one(variables, meter)) in known
 
 
+def alternative(optional: Step, other: Step, *, is_value: bool) -> Step:
+    """The value of an optional, or what is there instead, which is looked at only then; it costs nothing itself."""
+
+    def choose(variables: Variables, meter: Meter) -> Any:
+        found = optional(variables, meter)
+        if not isinstance(found, Optional):
+            raise EvaluationError(NO_OVERLOAD)
+        if not found.has_value:
+            return other(variables, meter)
+        return found.value if is_value else found
+
+    return choose
+
+
 def evaluated(arguments: list[Step], variables: Variables, meter: Meter) -> list[Any]:
     """All arguments; of two, both count if the first has no value, and so does the call."""
     try:
@@ -143,20 +158,15 @@ def evaluated(arguments: list[Step], variables: Variables, meter: Meter) -> list
 
 def certain(resolved: Resolved, arguments: list[Step]) -> Step:
     """A call of the one overload that there is."""
-    work, cost = resolved.overloads[0].work, resolved.overloads[0].cost
+    overload = resolved.overloads[0]
 
     def call(variables: Variables, meter: Meter) -> Any:
         values = evaluated(arguments, variables, meter)
-        if cost is None:
-            meter.cost += 1
-            return work(*values)
-        found = None
-        try:
-            found = work(*values)
-            return found
-        finally:
-            meter.cost += cost(values, found if found is not None else "")
-            meter.check()
+        for one in values:
+            if one is None and not overload.suits(values):  # a type says nothing of null
+                meter.cost += 1
+                raise EvaluationError(NO_OVERLOAD)
+        return _called(overload, values, meter)
 
     return call
 
@@ -168,14 +178,25 @@ def uncertain(resolved: Resolved, arguments: list[Step]) -> Step:
         values = evaluated(arguments, variables, meter)
         for overload in resolved.overloads:
             if overload.suits(values):
-                found = overload.work(*values)
-                meter.cost += 1 if overload.cost is None else overload.cost(values, found)
-                meter.check()
-                return found
+                return _called(overload, values, meter)
         meter.cost += 1
         raise EvaluationError(NO_OVERLOAD)
 
     return call
+
+
+def _called(overload: Overload, values: list[Any], meter: Meter) -> Any:
+    try:
+        found = overload.work(*values)
+    except EvaluationError:
+        meter.cost += 1 if overload.cost is None else overload.cost(values, "")
+        raise
+    except (TypeError, AttributeError):  # a null, or something else of another type, in a list or a map
+        meter.cost += 1
+        raise EvaluationError(NO_OVERLOAD) from None
+    meter.cost += 1 if overload.cost is None else overload.cost(values, found)
+    meter.check()
+    return found
 
 
 def index_step(whole: Step, index: Step, *, is_optional: bool) -> Step:

@@ -16,6 +16,9 @@ _DURATION = re.compile(r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+
 _PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _OFFSET = re.compile(r"([+-]?)(\d\d):(\d\d)", re.ASCII)
+_NO_DURATION, _NO_INSTANT = (
+    f"type conversion error from 'string' to 'google.protobuf.{kind}'" for kind in ("Duration", "Timestamp")
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = -62135596800, 253402300799
 
@@ -102,7 +105,7 @@ def duration(text: str) -> Duration:
     if text in ("0", "+0", "-0"):
         return Duration(0)
     if not _DURATION.fullmatch(text):
-        raise EvaluationError(f'time: invalid duration "{text}"')
+        raise EvaluationError(_NO_DURATION)
     total = 0
     for number, unit in _PART.findall(text):
         whole, _, part = number.partition(".")
@@ -111,7 +114,7 @@ def duration(text: str) -> Duration:
         if part:
             total += int(part[:18]) * size // 10 ** len(part[:18])
     if total >= _MOST_DURATION:
-        raise EvaluationError(f'time: invalid duration "{text}"')
+        raise EvaluationError(_NO_DURATION)
     return Duration(-total if text[0] == "-" else total)
 
 
@@ -128,8 +131,7 @@ def instant(text: str) -> Instant:
         when = datetime.fromisoformat(f"{found[1]}T{found[2]}{'+00:00' if found[4] == 'Z' else found[4]}")
         seconds = (when - _EPOCH) // timedelta(seconds=1)
     except (ValueError, OverflowError):
-        wrong = f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}" as "2006"'
-        raise EvaluationError(wrong) from None
+        raise EvaluationError(_NO_INSTANT) from None
     return checked_instant(seconds * SECOND + int((found[3] or "0")[:9].ljust(9, "0")))
 
 

@@ -111,6 +111,12 @@ def assign(wanted: Sequence[Type], given: Sequence[Type], bindings: Bindings) ->
 
 
 def _fits(one: Type, other: Type, bindings: Bindings) -> bool:
+    if one.is_parameter and one.name in bindings:
+        known = _resolved(one, bindings)
+        is_fitting = _fits(known, other, bindings)
+        if is_fitting and not known.is_parameter and is_dyn(_resolved(other, bindings)):
+            bindings[one.name] = DYN  # the more general of the two
+        return is_fitting
     one, other = _resolved(one, bindings), _resolved(other, bindings)
     if one.is_parameter or other.is_parameter:
         return _bind(one, other, bindings)

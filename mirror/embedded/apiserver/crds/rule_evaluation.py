@@ -18,14 +18,14 @@ from mirror.batch.violations import (
     invalid_whole,
     required,
 )
-from mirror.embedded.apiserver.cel.evaluating import Program
-from mirror.embedded.apiserver.cel.metering import Meter
+from mirror.embedded.apiserver.cel.evaluating import CALL_LIMIT, Program
 from mirror.embedded.apiserver.cel.functions.patterns import NotEvaluated
+from mirror.embedded.apiserver.cel.metering import Meter
 from mirror.embedded.apiserver.cel.times import NONE, CostExceeded, EvaluationError, Optional
 from mirror.embedded.apiserver.cel.values import NO_OVERLOAD
 from mirror.embedded.apiserver.crds import checking
 from mirror.embedded.apiserver.crds.rule_values import Values
-from mirror.embedded.apiserver.crds.rules import CALL_LIMIT, Part, Rule
+from mirror.embedded.apiserver.crds.rules import Part, Rule
 
 _BUDGET = 10_000_000
 """Cost units for all rules of an object, as upstream."""

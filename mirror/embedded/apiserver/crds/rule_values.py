@@ -104,6 +104,8 @@ class Types:
             found, word = self.of(inner), escaped(name)
             if found is not None and word is not None:
                 fields[word] = found
+                if name in _RESERVED:  # may also be written as it is
+                    fields.setdefault(name, found)
         return Type(f"object{len(self._known)}", fields=fields)
 
 
@@ -151,10 +153,12 @@ class Values:
         found = {}
         for name, one in value.items():
             inner, word = properties.get(name), escaped(name)
-            if inner is None:
+            if inner is None or one is None:  # a null is as good as no field
                 found[_OPEN + name] = one
             else:
                 found[_OPEN + name if word is None else word] = self.of(one, inner)
+                if name in _RESERVED:
+                    found[name] = found[f"__{name}__"]
         return found
 
 

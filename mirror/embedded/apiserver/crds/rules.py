@@ -14,6 +14,7 @@ from mirror.batch.violations import DUPLICATE, FORBIDDEN, INVALID, REQUIRED
 from mirror.embedded.apiserver.cel import checker, parsing, types
 from mirror.embedded.apiserver.cel.evaluating import Program
 from mirror.embedded.apiserver.cel.loops import depth_of
+from mirror.embedded.apiserver.cel.times import EvaluationError
 from mirror.embedded.apiserver.cel.tree import BadExpression
 from mirror.embedded.apiserver.cel.types import Type
 from mirror.embedded.apiserver.crds.rule_paths import field_path
@@ -21,8 +22,6 @@ from mirror.embedded.apiserver.crds.rule_values import Types
 from mirror.embedded.apiserver.crds.values import Schema
 
 WORD = "x-kubernetes-validations"
-CALL_LIMIT = 1_000_000
-"""Cost units of one rule, as upstream."""
 _REASONS = {name: name for name in (REQUIRED, FORBIDDEN, DUPLICATE)}
 
 
@@ -100,11 +99,20 @@ def compiled(said: Mapping[str, Any], type_: Type, schema: Schema) -> Rule:
     before = types.optional_of(type_) if said.get("optionalOldSelf") else type_
     variables = {"self": type_, "oldSelf": before}
     rule = _checked(said["rule"], variables, "rule", types.BOOL)
+    program = _program(rule, "rule")
     message: Program | None = None
     if said.get("messageExpression"):
-        message = Program(_checked(said["messageExpression"], variables, "messageExpression", types.STRING))
+        checked = _checked(said["messageExpression"], variables, "messageExpression", types.STRING)
+        message = _program(checked, "messageExpression")
     path = field_path(said["fieldPath"], schema) if said.get("fieldPath") else ""
-    return Rule(said, Program(rule), message, path or "", depth_of(rule))
+    return Rule(said, program, message, path or "", depth_of(rule))
+
+
+def _program(checked: checker.Checked, name: str) -> Program:
+    try:
+        return Program(checked)
+    except EvaluationError as error:
+        raise NotARule(f"{'program' if name == 'rule' else name} instantiation failed: {error}", name) from None
 
 
 def _checked(text: str, variables: Mapping[str, Type], name: str, wanted: Type) -> checker.Checked:

@@ -137,15 +137,18 @@ def _to_int(one: Any) -> int:
 
 def _parsed(text: str, kind: str) -> int:
     digits = text[1:] if kind == "int" and text[:1] in ("-", "+") else text
-    if not (digits.isascii() and digits.isdigit()):
-        call = "ParseInt" if kind == "int" else "ParseUint"
-        raise EvaluationError(f'strconv.{call}: parsing "{text}": invalid syntax')
-    found, is_unsigned = int(text), kind == "uint"
-    fits_in = 0 <= found < 2**64 if is_unsigned else -(2**63) <= found < 2**63
-    if not fits_in:
-        call = "ParseInt" if kind == "int" else "ParseUint"
-        raise EvaluationError(f'strconv.{call}: parsing "{text}": value out of range')
-    return UInt(found) if is_unsigned else found
+    found = int(text) if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS else None
+    low, high = (0, 2**64) if kind == "uint" else (-(2**63), 2**63)
+    if found is None or not low <= found < high:
+        raise _not_converted(kind)
+    return UInt(found) if kind == "uint" else found
+
+
+_MOST_DIGITS = 40
+
+
+def _not_converted(kind: str) -> EvaluationError:
+    return EvaluationError(f"type conversion error from 'string' to '{kind}'")
 
 
 def _to_uint(one: Any) -> int:
@@ -160,7 +163,7 @@ def _to_double(one: Any) -> float:
     try:
         return float(one)
     except ValueError:
-        raise EvaluationError(f'strconv.ParseFloat: parsing "{one}": invalid syntax') from None
+        raise _not_converted("double") from None
 
 
 def _to_string(one: Any) -> str:
@@ -200,7 +203,7 @@ _BOOLS = {
 
 def _to_bool(text: str) -> bool:
     if text not in _BOOLS:
-        raise EvaluationError(f'strconv.ParseBool: parsing "{text}": invalid syntax')
+        raise _not_converted("bool")
     return _BOOLS[text]
 
 

@@ -33,7 +33,7 @@ def overloads() -> Iterator[Overload]:
     yield overload(".replace(string,string,string,int)string", str.replace, traversal(0.2))
     yield overload(".split(string,string)list(string)", lambda text, at: _split(text, at, -1), traversal(0.2))
     yield overload(".split(string,string,int)list(string)", _split, traversal(0.2))
-    yield overload(".substring(string,int)string", lambda text, start: _substring(text, start, len(text)), traversal())
+    yield overload(".substring(string,int)string", _rest, traversal())
     yield overload(".substring(string,int,int)string", _substring, traversal())
     yield overload(".join(list(string))string", "".join, _of_result)
     yield overload(".join(list(string),string)string", lambda parts, between: between.join(parts), _of_result)
@@ -79,6 +79,12 @@ def _split(text: str, at: str, most: int) -> list[str]:
         letters = list(text)
         return letters if most < 0 or most >= len(letters) else [*letters[: most - 1], text[most - 1 :]]
     return text.split(at, most - 1 if most > 0 else -1)
+
+
+def _rest(text: str, start: int) -> str:
+    if not 0 <= start <= len(text):
+        raise EvaluationError(f"index out of range: {start}")
+    return text[start:]
 
 
 def _substring(text: str, start: int, end: int) -> str:
