@@ -21,8 +21,8 @@ OBJECTS = 25
 _CRDS = "customresourcedefinitions"
 _PLACE = re.compile(r"(?:properties\[|^spec\.)(p\d+)")
 _OBJECT = re.compile(r"selfType\d+[\w.@]*|\bobject\d+\b")
-_NO_OVERLOAD = re.compile(r"no such overload: [@\w]+")
-"""Of some functions a real server tells the name, too."""
+_NO_OVERLOAD = re.compile(r"no such overload(?:: [@\w.]+)?(?:\([^)]*\))?")
+"""Of some functions a real server tells the name or the types, too."""
 _COST = "estimated rule cost"
 
 

@@ -71,7 +71,6 @@ PROVED: dict[str, str] = {
     ),
     "python -m e2e.api_differential --seed N --count N": _DIFFERENTIAL,
     ".venv/bin/python -m e2e.api_differential --seed 1 --count 2000": _DIFFERENTIAL,
-    "python -m e2e.rule_differential": "e2e/test_rule_differential.py::test_random_rules_are_judged_alike",
     "python -m e2e.rule_differential --seed N --rounds N": (
         "e2e/test_rule_differential.py::test_random_rules_are_judged_alike"
     ),
