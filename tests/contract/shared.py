@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from tests.contract.api import Api
+from tests.contract.ruled import RULED
 from tests.contract.server import Server
 
 Json: TypeAlias = dict[str, Any]
@@ -85,6 +86,7 @@ DEFINITIONS = (
         additionalPrinterColumns=_COLUMNS,
         selectableFields=[{"jsonPath": ".spec.mode"}, {"jsonPath": ".spec.size"}],
     ),
+    definition("ruleds", "Ruled", RULED, subresources={"status": {}}),
     definition("plains", "Plain", {"type": "object", "properties": {"spec": _FREE, "status": _FREE}}),
 )
 

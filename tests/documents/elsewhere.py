@@ -91,6 +91,9 @@ PROVED: dict[str, str] = {
     ),
     "python -m e2e.api_differential --seed N --count N": _DIFFERENTIAL,
     ".venv/bin/python -m e2e.api_differential --seed 1 --count 2000": _DIFFERENTIAL,
+    "python -m e2e.rule_differential --seed N --rounds N": (
+        "e2e/test_rule_differential.py::test_random_rules_are_judged_alike"
+    ),
     "python -m e2e.job_scenarios [NAME …]": "e2e/test_job_differential.py::test_ours_does_what_upstream_does",
     "python -m e2e.api_contract --server real|embedded [words]": (
         "e2e/test_api_contract.py::test_a_real_server_does_what_the_contract_says"

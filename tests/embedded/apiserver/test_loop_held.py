@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import time
 from collections.abc import AsyncIterator, Iterable
 from random import Random
@@ -140,6 +141,51 @@ async def test_a_large_query_does_not_hold_the_loop(watchdog: Watchdog) -> None:
     for number in range(100):
         await watchdog.asking.map(f"m{number}")
     assert await _holding(watchdog, selectors(MAPS, 250_000)) == []
+
+
+_LOOPS = "self.l.all(x, self.l.all(y, self.l.exists(z, z + y + x < 0 || self.l == self.l || x >= 0)))"
+_WORK = {
+    "loops in loops": _LOOPS,
+    "a list for each item": "self.l.map(x, self.l.map(y, [x, y])).size() > 0",
+    "lists that are compared": "self.l.all(x, self.l.all(y, self.l == self.l))",
+    "a text for each item": "self.l.map(x, string(x) + 'x').join(',').split('x').size() > 0",
+    "long ranges": "lists.range(self.l.size() * 100).all(x, lists.range(1000).all(y, y >= 0))",
+}
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("rule", _WORK.values(), ids=list(_WORK))
+async def test_a_rule_of_a_definition_does_not_hold_the_loop(watchdog: Watchdog, rule: str) -> None:
+    """However long it takes for an object that is small, or large: it ends, and others are served meanwhile."""
+    numbers = {"type": "array", "items": {"type": "integer"}}
+    spec = {
+        "type": "object",
+        "properties": {"l": numbers},
+        "x-kubernetes-validations": [{"rule": rule}, {"rule": f"!({rule})"}],
+    }
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+    }
+    names = {"plural": "rules", "kind": "Rule"}
+    definition = {
+        "metadata": {"name": "rules.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+    crds, objects = (
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        "/apis/example.com/v1/namespaces/default/",
+    )
+    await watchdog.asking.ok("POST", crds, definition)
+    await asyncio.sleep(_TICK_SECONDS)
+    for count in (1_000, 40_000):
+        made = {"apiVersion": "example.com/v1", "kind": "Rule", "metadata": {"name": "r"}, "spec": {"l": [7] * count}}
+        body = json.dumps(made).encode()
+        assert (
+            await _holding(watchdog, [Large(f"{count} items", "POST", f"{objects}rules", body, "application/json")])
+        ) == []
 
 
 @pytest.mark.slow

@@ -91,6 +91,11 @@ class Strategy:
     columns: Sequence[Column] = ()
     """Columns of a table beside the name, which is the first, unless the kind has its own rows; see ``cells``."""
 
+    @property
+    def takes_long(self) -> bool:
+        """Whether judging an object may take long even if it is small."""
+        return False
+
     def decode(self, body: Json) -> Json:
         """A new object with only known fields of right types."""
         return dict(body)
@@ -126,6 +131,10 @@ class Strategy:
 
     def warnings(self, new: Json, old: Json | None, context: Context) -> Sequence[str]:
         """What is odd though accepted; ``Warning`` headers."""
+        return ()
+
+    def eased(self, new: Json, old: Json) -> Sequence[str]:
+        """What would be refused, had it not been there before; told of a change that is refused, too."""
         return ()
 
     def delete_warnings(self, propagation: str | None) -> Sequence[str]:

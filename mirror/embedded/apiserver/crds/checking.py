@@ -19,8 +19,8 @@ from mirror.batch.violations import (
 )
 from mirror.embedded.apiserver.apimachinery.decoding import goprint
 from mirror.embedded.apiserver.apimachinery.objects import encode
+from mirror.embedded.apiserver.apimachinery.patterns import BadPattern, TooCostly, pattern_of
 from mirror.embedded.apiserver.crds import formats
-from mirror.embedded.apiserver.crds.patterns import BadPattern, TooCostly, pattern_of
 from mirror.embedded.apiserver.crds.values import IS_OBJECT, Schema
 
 _TYPE_INVALID = "FieldValueTypeInvalid"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from mirror.batch.quoting import quoted
@@ -13,7 +15,8 @@ from mirror.batch.violations import Violation, invalid
 from mirror.embedded.apiserver.apimachinery.decoding import goprint
 from mirror.embedded.apiserver.apimachinery.objects import canonical
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json, Strategy, Update
-from mirror.embedded.apiserver.crds import checking, paths, values
+from mirror.embedded.apiserver.crds import checking, paths, rule_evaluation, rules, values
+from mirror.embedded.apiserver.crds.rule_evaluation import Outcome
 from mirror.embedded.apiserver.managedfields import sets
 from mirror.embedded.apiserver.registry import printers
 from mirror.embedded.apiserver.validation import metadata
@@ -42,7 +45,8 @@ class Custom(Strategy):
         self._api_version = f"{spec['group']}/{version['name']}"
         storage = next(one["name"] for one in spec["versions"] if one["storage"])
         self._stored_as = f"{spec['group']}/{storage}"
-        self.schema: Mapping[str, Any] = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        self._schemas = {f"{spec['group']}/{one['name']}": _schema_of(one) for one in spec["versions"]}
+        self.schema: Mapping[str, Any] = self._schemas[self._api_version]
         self.shape = sets.of_schema(self.schema)
         subresources = version.get("subresources") or {}
         self._has_status = subresources.get("status") is not None
@@ -55,6 +59,9 @@ class Custom(Strategy):
             one["jsonPath"][1:]: _field(one["jsonPath"]) for one in version.get("selectableFields") or ()
         }
         self._deprecation = _deprecation(spec, version)
+        self._count_of_rules = rules.count(self.schema)
+        self._asked: tuple[Json, Json | None, Outcome] | None = None
+        """The last question to the rules; whoever asked it reads its warnings right afterwards."""
 
     # -- the form of a version ----------------------------------------------------------------------------------------
 
@@ -69,7 +76,7 @@ class Custom(Strategy):
         return found
 
     def default(self, body: Json, context: Context) -> None:
-        self._complete(body)
+        self._complete(body, self.schema)
 
     def default_applied(self, body: Json, context: Context) -> None:
         """A null that is read means that the field is not there; one that applying has left is there, and judged."""
@@ -77,22 +84,30 @@ class Custom(Strategy):
         values.default(body, self.schema)
 
     def from_stored(self, stored: Json) -> Json:
+        """Defaults are those of the version as which it was stored, as upstream."""
+        schema = self._schemas.get(stored["apiVersion"], self.schema)
+        values.prune(stored, schema, is_root=True)
+        self._complete(stored, schema)
+        if schema is not self.schema:
+            values.prune(stored, self.schema, is_root=True)
         stored["apiVersion"] = self._api_version
-        values.prune(stored, self.schema, is_root=True)
-        self._complete(stored)
         return stored
 
     def to_stored(self, body: Json) -> Json:
-        return body | {"apiVersion": self._stored_as}
+        found = body | {"apiVersion": self._stored_as}
+        if self._stored_as != self._api_version:
+            found = deepcopy(found)
+            values.prune(found, self._schemas[self._stored_as], is_root=True)
+        return found
 
-    def _complete(self, body: Json) -> None:
+    def _complete(self, body: Json, schema: values.Schema) -> None:
         for name in body.keys() - set(_META):
-            inner = (self.schema.get("properties") or {}).get(name)
+            inner = (schema.get("properties") or {}).get(name)
             if inner is not None and body[name] is None and not inner.get("nullable"):
                 del body[name]
             elif inner is not None:
                 values.drop_nulls(body[name], inner)
-        values.default(body, self.schema)
+        values.default(body, schema)
 
     # -- writes -------------------------------------------------------------------------------------------------------
 
@@ -114,16 +129,45 @@ class Custom(Strategy):
         of_meta = metadata.check_meta(
             body["metadata"], name_problems=subdomain_problems, is_namespaced=self.is_namespaced, is_core=False
         )
-        return [*of_meta, *self._check(body)]
+        found = [*of_meta, *self._check(body)]
+        return [*found, *self._ask(body, None, found).wrong]
 
     def check_update(self, new: Json, old: Json, context: Context) -> Sequence[Violation]:
-        return [*metadata.check_meta_update(new, old, is_core=False), *self._check(new)]
+        found = [*metadata.check_meta_update(new, old, is_core=False), *self._check(new)]
+        return [*found, *self._ask(new, old, found).wrong]
+
+    @property
+    def takes_long(self) -> bool:
+        """Whether rules have loops in loops, or are still to be read: also small objects may take long then."""
+        if not self._count_of_rules:
+            return False
+        if "_rules" not in self.__dict__:
+            return True
+        return self._rules is not None and self._rules.depth > 1
+
+    @cached_property
+    def _rules(self) -> rules.Part | None:
+        """Read with the first object, which is where there is time for it."""
+        return rules.read(self.schema) if self._count_of_rules else None
+
+    def _ask(self, new: Json, old: Json | None, found: list[Violation]) -> Outcome:
+        """What the definition's own rules say."""
+        if self._rules is None:
+            return Outcome()
+        self._asked = asked = (new, old, rule_evaluation.ask(self._rules, new, old, found))
+        return asked[2]
 
     def warnings(self, new: Json, old: Json | None, context: Context) -> Sequence[str]:
         told = [self._deprecation] if self._deprecation else []
         before = () if old is None else old["metadata"].get("finalizers") or ()
         added = sorted(set(new["metadata"].get("finalizers") or ()).difference(before, _STANDARD_FINALIZERS))
         return [*told, *(_odd_finalizer(one) for one in added if "/" not in one)]
+
+    def eased(self, new: Json, old: Json) -> Sequence[str]:
+        asked = self._asked
+        if asked is None or asked[0] is not new or asked[1] is not old:
+            return ()
+        return asked[2].warnings
 
     def _check(self, body: Json) -> Iterator[Violation]:
         schema = {**self.schema, "required": [one for one in self.schema.get("required") or () if one not in _META]}
@@ -154,12 +198,16 @@ class Custom(Strategy):
             found += checking.check_lists(new["status"], schema, "status")
         if self.scale is not None:
             found += _check_scale(new, self.scale)
-        return found
+        return [*found, *self._ask(new, old, found).wrong]
 
     # -- tables -------------------------------------------------------------------------------------------------------
 
     def cells(self, body: Json, now: datetime) -> list[object]:
         return [body["metadata"]["name"], *(_cell(body, column, now) for column, _ in self._columns)]
+
+
+def _schema_of(version: Json) -> Mapping[str, Any]:
+    return (version.get("schema") or {}).get("openAPIV3Schema") or {}
 
 
 def _copy(value: Any) -> Any:

@@ -8,11 +8,13 @@ from typing import Any
 
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import Violation
+from mirror.embedded.apiserver.apimachinery import patterns
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.objects import same
 from mirror.embedded.apiserver.apimachinery.strategy import Column, Context, Json
-from mirror.embedded.apiserver.crds import definition_rules, patterns
+from mirror.embedded.apiserver.crds import definition_rules
 from mirror.embedded.apiserver.crds.forbidden_keywords import unrecognized_formats
+from mirror.embedded.apiserver.crds.rules import WORD
 from mirror.embedded.apiserver.registry import printers
 from mirror.embedded.apiserver.registry.builtin import Builtin, status_update
 from mirror.embedded.apiserver.registry.printers import TEXTS
@@ -20,7 +22,6 @@ from mirror.embedded.apiserver.validation import metadata
 
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-_RULES_IN_CEL = "x-kubernetes-validations"
 
 
 class CustomResourceDefinitions(Builtin):
@@ -139,8 +140,10 @@ def set_condition(status: Json, kind: str, value: str, reason: str, message: str
 
 def _not_evaluated() -> Sequence[tuple[str, str]]:
     """Words of schemas that mean nothing here, and why."""
-    lacking = [] if patterns.are_evaluated() else [("pattern", ": it lacks RE2 (pip install 'jobmirror[embedded]')")]
-    return [(_RULES_IN_CEL, ""), *lacking]
+    if patterns.are_evaluated():
+        return []
+    why = "it lacks RE2 (pip install 'jobmirror[embedded]')"
+    return [("pattern", f": {why}"), (WORD, f" where it matches patterns: {why}")]
 
 
 def _mentions(value: Any, name: str) -> bool:

@@ -8,7 +8,8 @@ from typing import Any
 
 from mirror.batch.violations import Violation, forbidden, invalid, invalid_text, required
 from mirror.embedded.apiserver.apimachinery.objects import encode
-from mirror.embedded.apiserver.crds import checking, values
+from mirror.embedded.apiserver.apimachinery.patterns import BadPattern, pattern_of
+from mirror.embedded.apiserver.crds import checking, rule_checks, values
 from mirror.embedded.apiserver.crds.forbidden_keywords import (
     LIST_KEYS,
     LIST_TYPE,
@@ -17,7 +18,6 @@ from mirror.embedded.apiserver.crds.forbidden_keywords import (
     check_words,
     is_beyond_structure,
 )
-from mirror.embedded.apiserver.crds.patterns import BadPattern, pattern_of
 from mirror.embedded.apiserver.crds.values import IS_OBJECT, KEEPS_UNKNOWN, Schema
 
 _INT_OR_STRING = "x-kubernetes-int-or-string"
@@ -44,12 +44,14 @@ def check_schema(field: str, schema: Schema, *, has_status: bool) -> list[Violat
     found: list[Violation] = list(_check_root_with_status(field, schema)) if has_status else []
     if schema.get("nullable"):
         found.append(forbidden(f"{field}.nullable", "nullable cannot be true at the root"))
-    words = list(check_words(field, schema))
+    words = [*check_words(field, schema), *rule_checks.check_words(field, schema)]
     if is_beyond_structure(schema):
         return [*found, *words]
     structural = sorted(_check_structure(field, schema, _ROOT), key=lambda one: (one.field, one.message))
     structural = structural or list(_check_defaults(field, schema))
-    return [*found, *structural, *words]
+    if structural or words:
+        return [*found, *structural, *words]
+    return [*found, *rule_checks.check_rules(field, schema)]
 
 
 def _check_root_with_status(field: str, schema: Schema) -> Iterator[Violation]:

@@ -94,7 +94,7 @@ async def _stored(deps: Dependencies, scope: RequestScope, body: Json, context: 
     body["apiVersion"], body["kind"] = kind.api_version, kind.kind
     if strategy.looks_at_rights:
         body = strategy.prepare_create(body, context)
-    prepared = await scope.pure(partial(_judged, scope, body, context))
+    prepared = await scope.pure(partial(_judged, scope, body, context), takes_long=strategy.takes_long)
     attributes = attributes_of(scope, CREATE, prepared, None, wanted)
     scope.warnings.extend(await deps.admission.validate(attributes))
     body = await scope.pure(partial(object_meta.served, strategy, prepared))

@@ -195,12 +195,13 @@ async def _judged_update(scope: RequestScope, new: Json, old: Json, context: Con
         found = (
             subresource.check(prepared, old, context) if subresource else strategy.check_update(prepared, old, context)
         )
+        scope.warnings.extend(strategy.eased(prepared, old))
         object_meta.check_updated(scope, prepared, old, found)
         if not subresource:
             scope.warnings.extend(strategy.warnings(prepared, old, context))
 
     prepared = prepare() if strategy.looks_at_rights else await scope.pure(prepare, record.raw)
-    await scope.pure(lambda: judge(prepared), record.raw)
+    await scope.pure(lambda: judge(prepared), record.raw, takes_long=strategy.takes_long)
     return prepared
 
 

@@ -166,15 +166,17 @@ class RequestScope:
     is_watch_path: bool = False
     """The path says that it is a watch."""
 
-    async def pure(self, step: Callable[[], T], *more: bytes) -> T:
+    async def pure(self, step: Callable[[], T], *more: bytes, takes_long: bool = False) -> T:
         """What a step gives that looks at nothing but what belongs to this call alone, and may take long.
 
         Args:
             more: bytes that the step looks at beside the request.
+            takes_long: it may take long whatever the sizes are.
         """
         if self.thread is None:
             return step()
-        return await side_thread.pure(self.thread, side_thread.size_of(self.request) + sum(map(len, more)), step)
+        size = side_thread.LARGE_BYTES if takes_long else side_thread.size_of(self.request) + sum(map(len, more))
+        return await side_thread.pure(self.thread, size, step)
 
     @property
     def subresource_strategy(self) -> Update | None:

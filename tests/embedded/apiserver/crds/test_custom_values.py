@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror.embedded.apiserver.apimachinery import patterns
 from mirror.embedded.apiserver.apimachinery.strategy import Context
-from mirror.embedded.apiserver.crds import checking, formats, kind, paths, patterns, values
+from mirror.embedded.apiserver.crds import checking, formats, kind, paths, values
 from mirror.embedded.apiserver.crds.schema_rules import check_schema
 
 TEXT, NUMBER, ANYTHING = {"type": "string"}, {"type": "integer"}, {"x-kubernetes-preserve-unknown-fields": True}

@@ -1,4 +1,4 @@
-"""Regular expressions of definitions: Go's syntax, and time that grows with the text alone. Used by ``checking``.
+"""Regular expressions of definitions: Go's syntax, and time that grows with the text alone. Used by schemas and CEL.
 
 They run in RE2, whose syntax Go has; it comes with the extra ``embedded`` (decision 0004). Without it, patterns are
 accepted and not evaluated, of which ``kind`` warns. Python's own ``re`` goes back and forth, so whoever
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
 from types import ModuleType
 from typing import Any
 
@@ -67,6 +68,11 @@ class Pattern:
         """Raises BadPattern."""
         self._found = _compiled(text) if _RE2 is not None else None
 
+    def check_cost(self, text: str) -> None:
+        """Raises TooCostly: trying it on the text would take more than about a second."""
+        if self._found is not None and len(_utf8(text)) * self._found.programsize > _MOST_STEPS:
+            raise TooCostly
+
     def fits(self, text: str) -> bool:
         """Whether it is found anywhere in the text.
 
@@ -75,10 +81,20 @@ class Pattern:
         """
         if self._found is None:
             return True
-        raw = _utf8(text)
-        if len(raw) * self._found.programsize > _MOST_STEPS:
-            raise TooCostly
-        return self._found.search(raw) is not None
+        self.check_cost(text)
+        return self._found.search(_utf8(text)) is not None
+
+    def all_in(self, text: str, most: int) -> list[str]:
+        """Where it is found in the text, without overlaps; at most so many, all if ``most`` is below zero.
+
+        Raises:
+            TooCostly: that would take more than about a second.
+        """
+        if self._found is None:
+            return []
+        self.check_cost(text)
+        matches = self._found.finditer(_utf8(text))
+        return [match.group(0).decode() for match in islice(matches, most if most >= 0 else None)]
 
 
 def pattern_of(text: str) -> Pattern:

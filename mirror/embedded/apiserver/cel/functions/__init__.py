@@ -1,0 +1,1 @@
+"""Functions that expressions may call: the standard ones, cel-go's extensions, and Kubernetes' libraries."""
