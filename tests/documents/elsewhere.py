@@ -12,7 +12,7 @@ _KUBELET = "asks a kubelet of the management cluster, and these control planes h
 _SELF = "is how this test is run"
 _ROLES = "tests/cli/test_worker_roles.py::test_everything_granted_is_what_the_files_say"
 _BENCH = "e2e/test_bench.py::test_the_manager_is_measured_from_outside"
-_KUEUE = "installs Kueue, which has images and needs nodes; its queues were checked by hand against Kueue's definitions"
+_KUEUE = "takes Kueue, which has images and needs nodes; played by hand with Kueue as processes (bench/README.md)"
 
 PROVED: dict[str, str] = {
     "make demo": f"{_DEV}::test_the_demo_ends_well",
