@@ -91,10 +91,8 @@ class Strategy:
     columns: Sequence[Column] = ()
     """Columns of a table beside the name, which is the first, unless the kind has its own rows; see ``cells``."""
 
-    @property
-    def takes_long(self) -> bool:
-        """Whether judging an object may take long even if it is small."""
-        return False
+    takes_long: bool = False
+    """Whether judging an object may take long even if it is small."""
 
     def decode(self, body: Json) -> Json:
         """A new object with only known fields of right types."""

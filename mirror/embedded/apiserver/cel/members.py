@@ -36,7 +36,9 @@ def field(found: Any, field: str) -> Any:
         return optionally(found, field)
     if isinstance(found, dict):
         raise EvaluationError(f"no such key: {field}")
-    raise EvaluationError(NO_OVERLOAD if not isinstance(found, list) else "unsupported index type 'string' in list")
+    raise EvaluationError(
+        f"no such key: {field}" if not isinstance(found, list) else "unsupported index type 'string' in list"
+    )
 
 
 def item(found: Any, key: Any) -> Any:
@@ -58,7 +60,7 @@ def item(found: Any, key: Any) -> Any:
                 if equal(one, key):
                     return value
         raise EvaluationError(f"no such key: {shown(key)}")
-    raise EvaluationError(NO_OVERLOAD)
+    raise EvaluationError(f"no such key: {shown(key)}")
 
 
 def optionally(found: Any, key: Any) -> Optional:

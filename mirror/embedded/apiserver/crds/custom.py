@@ -59,7 +59,9 @@ class Custom(Strategy):
             one["jsonPath"][1:]: _field(one["jsonPath"]) for one in version.get("selectableFields") or ()
         }
         self._deprecation = _deprecation(spec, version)
-        self._count_of_rules = rules.count(self.schema)
+        self._has_rules = rules.count(self.schema) > 0
+        self.takes_long = self._has_rules
+        """Rules are still to be read; afterwards, whether they have loops in loops."""
         self._asked: tuple[Json, Json | None, Outcome] | None = None
         """The last question to the rules; whoever asked it reads its warnings right afterwards."""
 
@@ -136,19 +138,12 @@ class Custom(Strategy):
         found = [*metadata.check_meta_update(new, old, is_core=False), *self._check(new)]
         return [*found, *self._ask(new, old, found).wrong]
 
-    @property
-    def takes_long(self) -> bool:
-        """Whether rules have loops in loops, or are still to be read: also small objects may take long then."""
-        if not self._count_of_rules:
-            return False
-        if "_rules" not in self.__dict__:
-            return True
-        return self._rules is not None and self._rules.depth > 1
-
     @cached_property
     def _rules(self) -> rules.Part | None:
         """Read with the first object, which is where there is time for it."""
-        return rules.read(self.schema) if self._count_of_rules else None
+        found = rules.read(self.schema) if self._has_rules else None
+        self.takes_long = found is not None and found.depth > 1
+        return found
 
     def _ask(self, new: Json, old: Json | None, found: list[Violation]) -> Outcome:
         """What the definition's own rules say."""
