@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-
 from mirror.kinds.base import Json, MirrorTransform
 from mirror.kinds.batch_job import rule_names
 from mirror.kinds.carried import Part, carried_of, read, without
+from mirror.kinds.metadata import mirror_annotations, mirror_labels
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS
 from mirror.model import names
@@ -14,7 +13,6 @@ from mirror.model import names
 GENERATED_LABELS = frozenset(
     ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 )
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _SCALARS = (
     "parallelism",
     "completions",
@@ -65,8 +63,8 @@ def mirror_body(source: Object, *, namespace: str, transform: MirrorTransform) -
         "metadata": {
             "name": source.metadata.name,
             "namespace": namespace,
-            "labels": _own_labels(source, transform),
-            "annotations": _own_annotations(source, transform),
+            "labels": mirror_labels(source, transform, generated=GENERATED_LABELS),
+            "annotations": mirror_annotations(source, transform),
         },
         "spec": spec,
     }
@@ -107,22 +105,3 @@ def _selected_labels(spec: Json) -> frozenset[str]:
     selector = spec.get("selector") or {}
     expressions = (expression.get("key", "") for expression in selector.get("matchExpressions") or ())
     return frozenset((*(selector.get("matchLabels") or {}), *expressions))
-
-
-def _own_labels(source: Object, transform: MirrorTransform) -> dict[str, str]:
-    def drop(key: str) -> bool:
-        return key in GENERATED_LABELS or key.startswith(names.PREFIX) or _any(key, transform.strip_labels)
-
-    ours = {names.ORIGIN: transform.origin, names.SOURCE_UID: source.metadata.uid}
-    return without(source.metadata.labels, drop) | dict(transform.set_labels) | ours
-
-
-def _own_annotations(source: Object, transform: MirrorTransform) -> dict[str, str]:
-    def drop(key: str) -> bool:
-        return key == LAST_APPLIED or key.startswith(names.PREFIX) or _any(key, transform.strip_annotations)
-
-    return without(source.metadata.annotations, drop) | dict(transform.set_annotations)
-
-
-def _any(key: str, globs: tuple[str, ...]) -> bool:
-    return bool(globs) and any(fnmatchcase(key, glob) for glob in globs)  # mostly there are none

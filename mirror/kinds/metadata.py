@@ -1,0 +1,36 @@
+"""Labels and annotations of a mirror, as every kind has them (D4)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from fnmatch import fnmatchcase
+
+from mirror.kinds.base import MirrorTransform
+from mirror.kinds.carried import without
+from mirror.kube.objects import Object
+from mirror.model import names
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def mirror_labels(source: Object, transform: MirrorTransform, *, generated: Collection[str] = ()) -> dict[str, str]:
+    """The source's without those that its cluster ``generated``, what is to be stripped, and ours; and whose it is."""
+
+    def drop(key: str) -> bool:
+        return key in generated or key.startswith(names.PREFIX) or _any(key, transform.strip_labels)
+
+    ours = {names.ORIGIN: transform.origin, names.SOURCE_UID: source.metadata.uid}
+    return without(source.metadata.labels, drop) | dict(transform.set_labels) | ours
+
+
+def mirror_annotations(source: Object, transform: MirrorTransform) -> dict[str, str]:
+    """The source's, but kubectl's copy of the manifest, what is to be stripped, and ours."""
+
+    def drop(key: str) -> bool:
+        return key == LAST_APPLIED or key.startswith(names.PREFIX) or _any(key, transform.strip_annotations)
+
+    return without(source.metadata.annotations, drop) | dict(transform.set_annotations)
+
+
+def _any(key: str, globs: tuple[str, ...]) -> bool:
+    return bool(globs) and any(fnmatchcase(key, glob) for glob in globs)  # mostly there are none
