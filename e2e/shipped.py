@@ -71,6 +71,7 @@ def on_management(settings: Json) -> list[str]:
     declared = elsewhere(settings)
     files += ["management-secret-sources"] if declared["clusters"] else []
     files += ["management-cluster-profiles"] if declared["fleet"] else []
+    files += _of_kinds("management", settings)
     if enabled & {"webhook", "access"}:
         files.append("https")
     if settings.get("namespaces"):
@@ -100,7 +101,13 @@ def on_worker(settings: Json) -> list[str]:
         *(["worker-cluster-queues"] if _compares(settings, "clusterQueue") else []),
         *(["worker-dependencies"] if settings.get("dependencies") else []),
         *(["worker-logs"] if settings.get("access", {}).get("enabled") else []),
+        *_of_kinds("worker", settings),
     ]
+
+
+def _of_kinds(side: str, settings: Json) -> list[str]:
+    """The files of kinds that are switched on by name."""
+    return [f"kinds/{side}-{kind.lower()}" for kind in settings.get("kinds", ()) if isinstance(kind, str)]
 
 
 def read(

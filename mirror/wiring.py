@@ -31,15 +31,17 @@ from mirror.controllers.sources import Sources
 from mirror.controllers.state import Intake, MirroringState
 from mirror.controllers.sweeping import DueSweeps, Sweeper
 from mirror.controllers.unclaimed import Unclaimed
+from mirror.controllers.vanishing import Vanishing
 from mirror.controllers.worker_rounds import Reading, WorkerRounds
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.snapshot import Policy
 from mirror.kinds import registry
-from mirror.kinds.base import MirrorTransform
+from mirror.kinds.base import Kind, MirrorTransform
 from mirror.kinds.dependencies import DependencyPolicy
 from mirror.kinds.registry import Kinds
 from mirror.kube.client import Client
+from mirror.kube.errors import KubeError
 from mirror.kube.resources import CONFIGMAPS, SECRETS, SERVICE_ACCOUNTS
 from mirror.model.keys import Key
 from mirror.placement.policy import DEFAULT, PlacementPolicy, Score, policy_of
@@ -49,6 +51,7 @@ from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers
 from mirror.runtime.queue import WorkQueue
 from mirror.settings.schema import ClusterProfiles, SecretSource, Settings
+from mirror.telemetry.logs import Log
 from mirror.workers.registry import Registry
 from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings
 from mirror.workers.worker import Worker
@@ -88,7 +91,11 @@ class MirroringSettings:
 
 
 def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_rule_names: bool) -> MirroringSettings:
-    """As the configuration file has them."""
+    """As the configuration file has them.
+
+    Raises:
+        BadKinds: ``settings.kinds`` names or declares one that cannot be mirrored.
+    """
     mirrors = settings.mirrors
     return MirroringSettings(
         namespace=settings.namespace,
@@ -106,6 +113,7 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
         ),
         policy=Policy(settings.workers.lost_after_seconds, mirrors.retention_seconds),
         closed_namespaces=("kube-*", settings.namespace),
+        kinds=_kinds(settings),
         namespaces=settings.namespaces,
         create_namespaces=settings.workers.create_namespaces,
         sweep_interval_seconds=settings.sweep.interval_seconds,
@@ -116,6 +124,15 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
         placement=policy_of(settings.placement),
         priority_classes=settings.placement.priority_classes,
     )
+
+
+def _kinds(settings: Settings) -> Kinds:
+    """Jobs, and what else is named or declared."""
+    if not settings.kinds:
+        return registry.BUILT_IN
+    from mirror.kinds.declared.choosing import kinds_of  # only where there are some
+
+    return kinds_of(settings.kinds)
 
 
 def _dependency_policy(settings: Settings) -> DependencyPolicy:
@@ -147,7 +164,9 @@ def build_mirroring(
     due = DueSweeps()
     warn = partial(warn_about_source, recorder)
     unclaimed = Unclaimed(management, warn, managed_by=settings.managed_by, clock=environment.clock)
-    routes = Routes(state, due, managed_by=settings.managed_by, unclaimed=unclaimed)
+    vanishing = Vanishing(management, log=environment.log) if any(one.can_vanish for one in settings.kinds) else None
+    doubt = vanishing.add if vanishing is not None else None
+    routes = Routes(state, due, managed_by=settings.managed_by, unclaimed=unclaimed, doubt=doubt)
     informers = _source_informers(management, settings, state, routes)
     registry = Registry(
         management,
@@ -199,6 +218,7 @@ def build_mirroring(
             sweep_interval_seconds=settings.sweep_interval_seconds,
             priority_classes=_priority_classes(management, settings, state),
             worker_rounds=_worker_rounds(settings, state),
+            vanishing=vanishing,
             dependency_rounds=rounds,
         )
     )
@@ -259,6 +279,10 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
     )
 
 
+def _warn_absent(log: Log, kind: Kind, error: KubeError) -> None:
+    log.warning("kind not served on the management cluster", kind=kind.name, error=error)
+
+
 def _source_informers(
     management: Client, settings: MirroringSettings, state: MirroringState, routes: Routes
 ) -> Informers:
@@ -269,7 +293,11 @@ def _source_informers(
                 Scope(kind.resource, namespace),
                 state.sources.of(kind),
                 client=lambda: management,
-                hooks=InformerHooks(partial(routes.on_source, kind), partial(routes.on_event, kind)),
+                hooks=InformerHooks(
+                    partial(routes.on_source, kind),
+                    partial(routes.on_event, kind),
+                    on_absent=partial(_warn_absent, state.environment.log, kind) if kind.can_vanish else None,
+                ),
                 wanted=Filter(accept=partial(routes.is_ours, kind)),
                 relist=RELIST_SOURCES,
             )

@@ -42,7 +42,25 @@ def read_settings(file: str) -> Settings:
     from mirror.settings.load import SettingsError, load
 
     try:
-        return load(file)
+        settings = load(file)
+        if settings.kinds:
+            _check_kinds(settings, file)
     except SettingsError as error:
         click.echo(str(error), err=True)
         raise SystemExit(BAD_SETTINGS) from None
+    return settings
+
+
+def _check_kinds(settings: Settings, file: str) -> None:
+    """Whether every kind that is named or declared can be mirrored.
+
+    Raises:
+        SettingsError: one cannot; all problems are named.
+    """
+    from mirror.kinds.declared.choosing import BadKinds, kinds_of
+    from mirror.settings.load import SettingsError
+
+    try:
+        kinds_of(settings.kinds)
+    except BadKinds as error:
+        raise SettingsError(file, error.problems) from None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mirror.controllers.applying import Applier
@@ -22,6 +23,7 @@ from mirror.controllers.sources import Sources, source_key
 from mirror.controllers.state import MirroringState
 from mirror.controllers.sweeping import Sweeper
 from mirror.controllers.unclaimed import Unclaimed
+from mirror.controllers.vanishing import Vanishing
 from mirror.controllers.worker_rounds import WorkerRounds
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.plan import Plan
@@ -67,6 +69,8 @@ class MirroringParts:
     """Where those who wait are ordered by them."""
     worker_rounds: tuple[WorkerRounds[Any], ...] = ()
     """Where workers are compared by what has to be read of them."""
+    vanishing: Vanishing | None = None
+    """Where kinds may come and go (D23)."""
     dependency_rounds: DependencyRounds | None = None
     """Where something goes along (D27)."""
 
@@ -194,6 +198,9 @@ class Mirroring:
                 scope.create_task(read, name="PriorityClasses")
             for one in self._parts.worker_rounds:
                 scope.create_task(supervise(one.what, one.run, log=self._log), name=one.what)
+            if (vanishing := self._parts.vanishing) is not None:
+                confirm = partial(vanishing.run, self._parts.routes.on_source_certainly_gone)
+                scope.create_task(supervise("deletions", confirm, log=self._log), name="deletions")
             if (rounds := self._parts.dependency_rounds) is not None:
                 keep = supervise("copies", rounds.run, log=self._log, on_restart=self._metrics.on_task_restart)
                 scope.create_task(keep, name="copies")

@@ -49,7 +49,7 @@ def placement_request_of(kind: Kind, found: Object, memory: Memory) -> Placement
     kind.check(found)
     refused = frozenset(worker for worker, refusal in memory.refusals if not refusal.is_over)
     queue = found.labels.get(names.QUEUE_NAME, "")
-    return PlacementRequest(found.metadata.namespace, selector, refused, order, spread_by, queue)
+    return PlacementRequest(found.metadata.namespace, selector, refused, order, spread_by, queue, kind.name)
 
 
 def _preference(name: str, read: Callable[[Mapping[str, str]], T], found: Object) -> T:
@@ -124,4 +124,5 @@ class Candidates:
                 prefix=worker.namespace_of(""),
                 reserved=reserved_namespaces(self.closed_namespaces, worker.token.namespace),
             ),
+            unserved=worker.watches.unserved_kinds,
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mirror.controllers.sources import source_key
 from mirror.controllers.state import MirroringState
 from mirror.controllers.sweeping import DueSweeps
 from mirror.controllers.unclaimed import Unclaimed
 from mirror.decide.identity import Identity
-from mirror.kinds.base import Kind, is_held
+from mirror.kinds.base import Kind, is_held, is_ours
 from mirror.kinds.own_annotations import OF_PLACEMENT
 from mirror.kube.objects import Object, size_of
 from mirror.kube.watch import WatchEvent
@@ -21,7 +23,16 @@ from mirror.workers.worker import Worker
 class Routes:
     """Each change of a cache is reported here; names keys."""
 
-    def __init__(self, state: MirroringState, sweeps: DueSweeps, *, managed_by: str, unclaimed: Unclaimed) -> None:
+    def __init__(
+        self,
+        state: MirroringState,
+        sweeps: DueSweeps,
+        *,
+        managed_by: str,
+        unclaimed: Unclaimed,
+        doubt: Callable[[Kind, Object], None] | None = None,
+    ) -> None:
+        """``doubt``: asks whether a source is gone, or its whole kind, and calls ``on_source_certainly_gone`` (D23)."""
         self._unclaimed = unclaimed
         self._state = state
         self._sources = state.sources
@@ -35,6 +46,7 @@ class Routes:
         self._metrics = state.environment.metrics
         self._sweeps = sweeps
         self._managed_by = managed_by
+        self._doubt = doubt
         self._was_reachable: set[str] = set()
         # What each unreachable worker was lost by, as the sources on it were last looked at for it.
         self._lost_because: dict[str, str] = {}
@@ -45,7 +57,7 @@ class Routes:
 
     def is_ours(self, kind: Kind, found: Object) -> bool:
         """D1: exactly our value."""
-        return kind.managed_by(found) == self._managed_by
+        return is_ours(kind, found, self._managed_by)
 
     def on_event(self, kind: Kind, event: WatchEvent) -> None:
         """Every event of a kind on the management cluster, ours or not (KEP-4368: counted on ADDED only)."""
@@ -88,14 +100,22 @@ class Routes:
 
     def _on_source_gone(self, kind: Kind, old: Object, *, is_certain: bool) -> None:
         uid, key = old.metadata.uid, source_key(kind, old)
-        if is_certain:
-            self._memories.note_gone(uid, kind.summary(old).mirror_uid)
         self.forget_source(uid)
         self._pending.drop_arrival(key)
         self._assigner.finish(key)
+        if is_certain and kind.can_vanish and self._doubt is not None and self._intake.is_leading:
+            self._doubt(kind, old)
+            return
+        if is_certain:
+            self._memories.note_gone(uid, kind.summary(old).mirror_uid)
         self._add_mirrors_of(kind, old)
         if not is_certain and (placed := kind.summary(old).placed):
             self._sweeps.add(placed)
+
+    def on_source_certainly_gone(self, kind: Kind, old: Object) -> None:
+        """A source was deleted, and its kind is there: so are its mirrors to go."""
+        self._memories.note_gone(old.metadata.uid, kind.summary(old).mirror_uid)
+        self._add_mirrors_of(kind, old)
 
     def forget_source(self, uid: str) -> None:
         """What is remembered by its uid; that its deletion was seen stays known."""
@@ -215,7 +235,7 @@ class Routes:
                 self.look_at_mirrors_of(worker)
                 self._sweeps.add(worker.name)
         # A first look that ends as a loss counts too: until then waiting was not blamed on this worker.
-        matters = (is_reachable, is_connecting, worker.spec)
+        matters = (is_reachable, is_connecting, (worker.spec, worker.watches.unserved_kinds))
         if reported != matters:
             self._last_reported[worker.name] = matters
             self._refusals.forget_worker(worker.name)

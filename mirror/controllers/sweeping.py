@@ -13,6 +13,7 @@ from mirror.decide.mirror_verdict import MirrorState, MirrorVerdict, classify_mi
 from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.client import Client
+from mirror.kube.discovery import is_creatable
 from mirror.kube.errors import ApiError, KubeError, NotFound
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -214,7 +215,7 @@ class Sweeper:
                 requests.get(kind.resource, mirror.metadata.name, namespace=namespace)
             )
         except NotFound:
-            return not self._has_source_elsewhere(kind, mirror)
+            return await self._is_kind_served(kind) and not self._has_source_elsewhere(kind, mirror)
         except KubeError as error:
             self._log.warning("source not asked for", source=f"{namespace}/{mirror.metadata.name}", error=error)
             return False
@@ -225,6 +226,14 @@ class Sweeper:
             return True
         is_over = summary.is_finished and kind.summary(mirror).is_finished
         return summary.placed not in (None, worker.name) and not is_over
+
+    async def _is_kind_served(self, kind: Kind) -> bool:
+        """Whether an absence proves something: with a definition that is deleted all its objects go (D23)."""
+        try:
+            return not kind.can_vanish or await is_creatable(self._management, kind.resource)
+        except KubeError as error:
+            self._log.warning("kind not asked for", kind=kind.name, error=error)
+            return False
 
     def _has_source_elsewhere(self, kind: Kind, mirror: Object) -> bool:
         """Whether it was made under another prefix: its source is in another namespace than expected (D19).

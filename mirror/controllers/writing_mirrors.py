@@ -18,6 +18,7 @@ from mirror.decide.snapshot import Look, Snapshot
 from mirror.kinds.base import Changes
 from mirror.kube import requests
 from mirror.kube.errors import (
+    NOT_SERVED,
     AlreadyExists,
     BadRequest,
     Conflict,
@@ -33,6 +34,7 @@ from mirror.model import names
 from mirror.model.keys import MirrorKey
 from mirror.model.reasons import DEPENDENCIES, Obstruction, Reason
 from mirror.workers.mirrors import MirrorStore
+from mirror.workers.probes import confirm_served
 from mirror.workers.worker import Worker
 
 if TYPE_CHECKING:
@@ -144,6 +146,11 @@ class MirrorWriter:
             self._refused(seen, worker, refusal_text(error), reason="Refused", was_first=memory.first_create)
             return
         except KubeError as error:
+            if kind.can_vanish and isinstance(error, NOT_SERVED):
+                self._refused(
+                    seen, worker, "it does not serve this kind", reason="Refused", was_first=memory.first_create
+                )
+                return
             if not was_certainly_not_done(error):
                 t.state.memories.set(source.uid, first_create=False, create_unanswered=True)
             if why := why_not_created(seen, worker.name, error):
@@ -261,6 +268,7 @@ class MirrorWriter:
             found = await self._read(seen, worker)
         except NotFound:
             await worker.confirm_identity()  # what another cluster does not have proves nothing (D19)
+            await confirm_served(worker.client, seen.source.kind, worker.name)
             mirrors.forget_deleted(namespace, seen.key.name, expected)
             look = Look.ELSEWHERE if _is_elsewhere(mirrors, uid, expected) else Look.GONE
         else:

@@ -225,8 +225,18 @@ class Kind(Protocol):
         ...
 
     @property
+    def managed_by_value(self) -> str:
+        """What makes one ours where its API server takes only some values; empty: the setting ``managedBy``."""
+        ...
+
+    @property
     def keeps_metadata_in_status(self) -> bool:
         """Whether annotations in a request to ``/status`` are stored; the API server drops a custom resource's."""
+        ...
+
+    @property
+    def can_vanish(self) -> bool:
+        """Whether a cluster may serve it or not, as its definition comes and goes with all its objects (D23)."""
         ...
 
     # -- what an object says -------------------------------------------------------------------------------------------
@@ -387,6 +397,11 @@ class Kind(Protocol):
     ) -> Report:
         """What differs now between a source and its mirror."""
         ...
+
+
+def is_ours(kind: Kind, found: Object, managed_by: str) -> bool:
+    """D1: exactly our value, which is the setting ``managedBy`` or the kind's own."""
+    return kind.managed_by(found) == (kind.managed_by_value or managed_by)
 
 
 def state(kind: Kind, found: Object) -> str:

@@ -25,6 +25,7 @@ class Sender(Protocol):
 
 class _Resource(msgspec.Struct):
     name: str = ""
+    verbs: list[str] = []
 
 
 class _ResourceList(msgspec.Struct):
@@ -37,13 +38,30 @@ async def is_served(sender: Sender, resource: Resource) -> bool:
     Raises:
         KubeError: it does not say.
     """
+    return await _found(sender, resource) is not None
+
+
+async def is_creatable(sender: Sender, resource: Resource) -> bool:
+    """Whether a server serves this resource and takes new objects of it.
+
+    While a CustomResourceDefinition is being deleted its objects go, and are answered for as if each had been deleted;
+    that it takes no new ones is what tells.
+
+    Raises:
+        KubeError: it does not say.
+    """
+    found = await _found(sender, resource)
+    return found is not None and "create" in found.verbs
+
+
+async def _found(sender: Sender, resource: Resource) -> _Resource | None:
     path = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
     try:
         raw = await sender.send(Request("get", "GET", path, deadline_seconds=DEADLINE_SECONDS))
     except (NotFound, NotServed, PageNotFound):
-        return False
+        return None
     try:
         found = msgspec.json.decode(raw, type=_ResourceList)
     except JUNK as error:
         raise BadAnswer("the response is not a list of resources") from error
-    return any(one.name == resource.plural for one in found.resources)
+    return next((one for one in found.resources if one.name == resource.plural), None)

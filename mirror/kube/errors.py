@@ -148,6 +148,10 @@ class NotServed(ApiError):
     """
 
 
+NOT_SERVED = (NotServed, PageNotFound)
+"""The server does not know the resource, or a proxy the page."""
+
+
 class Conflict(ApiError):
     """409: the object changed meanwhile, or a precondition failed."""
 

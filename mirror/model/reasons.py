@@ -14,6 +14,7 @@ class Reason(StrEnum):
     NO_WORKERS = "NoWorkers"
     NO_MATCHING_WORKER = "NoMatchingWorker"
     NAMESPACE_NOT_ACCEPTED = "NamespaceNotAccepted"
+    KIND_NOT_SERVED = "KindNotServed"
     WORKERS_MISCONFIGURED = "WorkersMisconfigured"
     REFUSED_BY_WORKERS = "RefusedByWorkers"
     WORKERS_CORDONED = "WorkersCordoned"

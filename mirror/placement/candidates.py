@@ -16,6 +16,7 @@ class Obstacle(StrEnum):
 
     LABELS_DO_NOT_MATCH = "labels do not match worker-selector"
     NAMESPACE = "does not accept the namespace"
+    KIND = "does not serve the kind"
     MISCONFIGURED = "misconfigured"
     REFUSED = "refused"
     CORDONED = "cordoned"
@@ -68,6 +69,8 @@ class Candidate(msgspec.Struct, frozen=True):
     allocatable: float | None = None
     """The share of its nodes that is free; None where that is not known."""
     namespace_rules: NamespaceRules = NamespaceRules()
+    unserved: frozenset[str] = frozenset()
+    """Kinds that it does not serve (D23)."""
 
     @property
     def is_full(self) -> bool:
@@ -92,3 +95,5 @@ class PlacementRequest(msgspec.Struct, frozen=True):
     """A label of workers: the value is chosen that the fewest Jobs of the namespace which ask for that are on."""
     queue: str = ""
     """The LocalQueue of Kueue that it is in, on whichever worker; empty: in none."""
+    kind: str = ""
+    """Which has to be served there; empty: any."""

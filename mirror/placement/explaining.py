@@ -16,6 +16,7 @@ from mirror.placement.reasons import LONGEST_DETAIL, mismatch
 FILTERS: Mapping[Obstacle, str] = {
     Obstacle.LABELS_DO_NOT_MATCH: "worker-selector",
     Obstacle.NAMESPACE: "namespaces",
+    Obstacle.KIND: "kinds",
     Obstacle.MISCONFIGURED: "configuration",
     Obstacle.REFUSED: "refusals",
     Obstacle.CORDONED: "cordoned",

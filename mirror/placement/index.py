@@ -70,8 +70,9 @@ class WorkerIndex:
         self._unused_bits: list[Workers] = []
         self._by_key: dict[str, Workers] = {}
         self._by_label: dict[tuple[str, str], Workers] = {}
-        # Workers with the same rules about namespaces; few, however many workers there are.
+        # Workers with the same rules about namespaces (few, however many there are), and without a kind.
         self._by_rules: dict[NamespaceRules, Workers] = {}
+        self._by_unserved: dict[str, Workers] = {}
         self._accepting: dict[str, Workers] = {}
         self._by_glob: dict[str, Workers] = {}
         self._by_obstacle: dict[Obstacle, Workers] = dict.fromkeys(Obstacle, 0)
@@ -157,6 +158,8 @@ class WorkerIndex:
             self._by_label[key, value] = self._by_label.get((key, value), 0) | bit
         rules = candidate.namespace_rules
         self._by_rules[rules] = self._by_rules.get(rules, 0) | bit
+        for kind in candidate.unserved:
+            self._by_unserved[kind] = self._by_unserved.get(kind, 0) | bit
 
     def _forget(self, candidate: Candidate, bit: Workers) -> None:
         self.version += 1
@@ -166,6 +169,8 @@ class WorkerIndex:
             _take_out(self._by_key, key, bit)
             _take_out(self._by_label, (key, value), bit)
         _take_out(self._by_rules, candidate.namespace_rules, bit)
+        for kind in candidate.unserved:
+            _take_out(self._by_unserved, kind, bit)
 
     def _judge(self, entry: _Entry) -> None:
         """Note what speaks against a worker for everybody, and where it stands among those that are open."""
@@ -208,11 +213,8 @@ class WorkerIndex:
 
     def fitting(self, request: PlacementRequest) -> Workers:
         """The workers that suit a source, whether they take Jobs at the moment or not."""
-        return (
-            self._selected(request.selector)
-            & self._accepting_of(request.namespace)
-            & ~self._bits_of(request.refused_by)
-        )
+        against = self._by_unserved.get(request.kind, 0) | self._bits_of(request.refused_by)
+        return self._selected(request.selector) & self._accepting_of(request.namespace) & ~against
 
     def best(self, workers: Workers, request: PlacementRequest | None = None) -> str | None:
         """Of these workers the eligible one that costs least; equal ones go by name.
@@ -283,6 +285,7 @@ class WorkerIndex:
         suiting = {
             Obstacle.LABELS_DO_NOT_MATCH: ~self._selected(request.selector),
             Obstacle.NAMESPACE: ~self._accepting_of(request.namespace),
+            Obstacle.KIND: self._by_unserved.get(request.kind, 0),
             Obstacle.REFUSED: self._bits_of(request.refused_by),
         }
         for reason in Obstacle:
@@ -370,7 +373,7 @@ class WorkerIndex:
 
 def _matching(candidate: Candidate) -> tuple[object, ...]:
     """What decides whether a worker suits a source."""
-    return candidate.labels, candidate.namespace_rules
+    return candidate.labels, candidate.namespace_rules, candidate.unserved
 
 
 def _take_out(sets: dict[K, Workers], key: K, bit: Workers) -> None:

@@ -24,6 +24,7 @@ LONGEST_DETAIL = 200
 REASONS: Mapping[Obstacle, Reason] = {
     Obstacle.LABELS_DO_NOT_MATCH: Reason.NO_MATCHING_WORKER,
     Obstacle.NAMESPACE: Reason.NAMESPACE_NOT_ACCEPTED,
+    Obstacle.KIND: Reason.KIND_NOT_SERVED,
     Obstacle.MISCONFIGURED: Reason.WORKERS_MISCONFIGURED,
     Obstacle.REFUSED: Reason.REFUSED_BY_WORKERS,
     Obstacle.CORDONED: Reason.WORKERS_CORDONED,
@@ -61,6 +62,8 @@ def _summary(nearest: Obstacle, index: WorkerIndex, request: PlacementRequest) -
             return f"no worker matches worker-selector {selector}{_unknown_label(index, request)}"
         case Obstacle.NAMESPACE:
             return f"no worker{asked} accepts namespace {request.namespace}"
+        case Obstacle.KIND:
+            return f"no worker{asked} serves {request.kind}"
         case Obstacle.MISCONFIGURED:
             return f"every worker{asked} is misconfigured"
         case Obstacle.REFUSED:

@@ -10,74 +10,49 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from enum import Enum
-from typing import assert_never
 
 from mirror.kube import requests
 from mirror.kube.client import Client
-from mirror.kube.errors import BadRequest, Expired, Forbidden, Invalid, KubeError, Unauthorized
+from mirror.kube.errors import (
+    BadRequest,
+    Expired,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotServed,
+    PageNotFound,
+    Unauthorized,
+)
 from mirror.kube.resources import Resource
 from mirror.kube.watch import WatchEvent, list_pages, watch
 from mirror.runtime.backoff import Backoff
+from mirror.runtime.informer_states import (
+    Absent,
+    AttemptEnd,
+    BackingOff,
+    Listing,
+    Phase,
+    State,
+    Watching,
+    failures_after,
+    phase_of,
+)
 from mirror.runtime.store import Store
 from mirror.runtime.store_writer import Change, Filter, Listener, Scope, StoreWriter
 
 __all__ = ["Change", "Described", "Filter", "Informer", "Listener", "Phase", "Scope"]
 
 RELIST = Backoff(first=0.8, most=30.0, jitter=0.3)
-QUIET_SECONDS = 120.0
-LASTED_SECONDS = 1.0
 # Bookmarks come about once a minute by the API server's own design.
 SILENT_SECONDS = 150.0
 LISTING_SILENT_SECONDS = 30.0
 """Nothing holds up a server that is to say what there is already, and nobody can work before."""
 BREATH_EVERY = 200
 JUST_NOW_SECONDS = 1.0
-
-
-class Phase(Enum):
-    """The name of an informer's state, for health pages."""
-
-    LISTING = "listing"
-    WATCHING = "watching"
-    BACKING_OFF = "backing off"
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """It learns what there is: by a watch that begins with all objects, or page by page."""
-
-
-@dataclass(frozen=True, slots=True)
-class Watching:
-    """It follows changes from the last version, which a list or an earlier watch has shown."""
-
-    since: float
-
-
-@dataclass(frozen=True, slots=True)
-class BackingOff:
-    """The last attempts failed: it waits, or until somebody knows that the server answers again."""
-
-    seconds: float
-
-
-State = Listing | Watching | BackingOff
-
-
-class AttemptEnd(Enum):
-    """How a list or a watch has ended, where it was not cancelled."""
-
-    CLOSED = "closed"
-    """By the server, as each watch is after some minutes; or a list was whole."""
-    EXPIRED = "expired"
-    """The version to go on from is gone: only a new list shows what was missed."""
-    REFUSED = "refused"
-    """We may not: only a new list proves that the rights are back."""
-    BROKEN = "broken"
-    """The connection, or an answer that is none."""
+ABSENT_SECONDS = 15.0
+"""Between two looks for a resource that is not served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +74,8 @@ class InformerHooks:
     on_trouble: Callable[[KubeError], None] = lambda _: None
     on_healthy: Callable[[], None] = lambda: None
     """Called after each list that was whole."""
+    on_absent: Callable[[KubeError], None] | None = None
+    """Called when it is found that the resource is not served; None: it always is, and anything else is trouble."""
 
 
 EVERYTHING = Filter()
@@ -130,6 +107,7 @@ class Informer:
         self._heard_at = 0.0
         self._listing_since: float | None = None
         self._can_stream_lists = True
+        self._has_listed = False
         self._synced = asyncio.Event()
         self._nudge = asyncio.Event()
 
@@ -157,6 +135,11 @@ class Informer:
         self._version = ""
         self._synced.clear()
 
+    @property
+    def is_absent(self) -> bool:
+        """Whether the server was last found not to serve it."""
+        return isinstance(self._state, Absent)
+
     def nudge(self) -> None:
         """The server is known to answer again: do not wait for the backoff to end."""
         self._nudge.set()
@@ -170,6 +153,9 @@ class Informer:
         while True:
             self._nudge.clear()
             end = await self._attempt()
+            if end is AttemptEnd.ABSENT:
+                await self._wait_until_served()
+                continue
             watched = self._now() - self._state.since if isinstance(self._state, Watching) else None
             self._failures = failures_after(self._failures, end, watched_seconds=watched)
             self._restarts += 1
@@ -182,7 +168,14 @@ class Informer:
         except Expired:
             self._version = ""
             return AttemptEnd.EXPIRED
-        except (Unauthorized, Forbidden) as error:
+        except (NotServed, PageNotFound, Forbidden) as error:
+            if self._is_absent_by(error):
+                self._note_absent(error)
+                return AttemptEnd.ABSENT
+            self._version = ""
+            self._hooks.on_trouble(error)
+            return AttemptEnd.REFUSED if isinstance(error, Forbidden) else AttemptEnd.BROKEN
+        except Unauthorized as error:
             self._version = ""
             self._hooks.on_trouble(error)
             return AttemptEnd.REFUSED
@@ -190,6 +183,28 @@ class Informer:
             self._hooks.on_trouble(error)
             return AttemptEnd.BROKEN
         return AttemptEnd.CLOSED
+
+    def _is_absent_by(self, error: KubeError) -> bool:
+        """Whether this tells that the resource is not served.
+
+        Who has no permission is refused before the server looks what it serves: where nothing was ever seen, that is
+        no more trouble than a resource that is not there.
+        """
+        if self._hooks.on_absent is None:
+            return False
+        return not isinstance(error, Forbidden) or not self._has_listed
+
+    def _note_absent(self, error: KubeError) -> None:
+        was_absent, self._state, self._version = self.is_absent, Absent(), ""
+        self._heard_at = self._now()
+        self._synced.set()  # there is nothing to wait for
+        if not was_absent and self._hooks.on_absent is not None:
+            self._hooks.on_absent(error)
+
+    async def _wait_until_served(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ABSENT_SECONDS):
+                await self._nudge.wait()
 
     async def _back_off(self) -> None:
         """The first failure is retried at once: most ends of a watch are none at all."""
@@ -204,7 +219,8 @@ class Informer:
         self._failures = 0
 
     async def _list(self) -> None:
-        self._state = Listing()
+        if not self.is_absent:  # it is until an answer says otherwise
+            self._state = Listing()
         self._listing_since = self._now()
         self._writer.begin_list()
         if self._can_stream_lists:
@@ -264,7 +280,7 @@ class Informer:
         return aclosing(watch(self._client(), request, silent_seconds=self._patience))
 
     def _patience(self) -> float:
-        return LISTING_SILENT_SECONDS if isinstance(self._state, Listing) else SILENT_SECONDS
+        return LISTING_SILENT_SECONDS if isinstance(self._state, Listing | Absent) else SILENT_SECONDS
 
     async def _take_all_listed(self, events: AsyncGenerator[WatchEvent, None]) -> bool:
         """Whether the list was whole when it ended."""
@@ -290,6 +306,9 @@ class Informer:
     def _finish_list(self, version: str) -> None:
         self._version = version
         self._writer.finish_list(version)
+        if self.is_absent:
+            self._state = Listing()
+        self._has_listed = True
         self._synced.set()
         self._hooks.on_healthy()
 
@@ -310,35 +329,3 @@ class Informer:
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
-
-
-def failures_after(before: int, end: AttemptEnd, *, watched_seconds: float | None) -> int:
-    """How many attempts have failed in a row; ``watched_seconds``: how long the last one watched, None: not at all."""
-    lasted = watched_seconds is not None and watched_seconds > LASTED_SECONDS
-    match end:
-        case AttemptEnd.CLOSED if watched_seconds is None:
-            failures = before
-        case AttemptEnd.CLOSED:
-            failures = 0 if lasted else before + 1  # a server that ends each watch at once must not be hammered
-        case AttemptEnd.BROKEN:
-            failures = 1 if lasted else before + 1  # one that ran for a while and broke is no repeated failure
-        case AttemptEnd.EXPIRED | AttemptEnd.REFUSED:
-            failures = before + 1
-        case _:
-            assert_never(end)
-    if watched_seconds is not None and watched_seconds > QUIET_SECONDS:
-        return min(failures, 1)
-    return failures
-
-
-def phase_of(state: State) -> Phase:
-    """What a state is called."""
-    match state:
-        case Listing():
-            return Phase.LISTING
-        case Watching():
-            return Phase.WATCHING
-        case BackingOff():
-            return Phase.BACKING_OFF
-        case _:
-            assert_never(state)

@@ -21,9 +21,9 @@ from mirror.settings.schema import (
     JobController,
     LeaderElection,
     ScoreWeight,
-    Section,
     Settings,
 )
+from mirror.settings.section import Section
 from mirror.settings.strict_yaml import read_yaml
 
 P = TypeVar("P", bound=Section)
@@ -90,6 +90,11 @@ def parse(raw: bytes, file: str) -> Settings:
     return settings
 
 
+def read_section(part: type[P], value: object, problems: list[Problem], *, path: str = "") -> P | None:
+    """A part as it stands in a file; None if anything in it was refused and is now among the problems."""
+    return _read_part(part, value, path, problems)
+
+
 def _read_part(part: type[P], value: object, path: str, problems: list[Problem]) -> P | None:
     """One mapping with all below it; None if anything in it was refused and is now among the problems."""
     if not isinstance(value, Mapping):
@@ -131,6 +136,8 @@ def _read_parts(part: type[P], value: object, path: str, problems: list[Problem]
     found = []
     for index, raw in enumerate(value):
         at = f"{path}[{index}]"
+        if isinstance(raw, str) and (shorthand := getattr(part, "SHORTHAND", "")):
+            raw = {shorthand: raw}
         found.append(_read_part(part, raw, at, problems))
         if isinstance(raw, Mapping):
             missing = [key for key in getattr(part, "REQUIRED", ()) if key not in raw]

@@ -13,10 +13,8 @@ import msgspec
 
 from mirror.model import names
 from mirror.settings import rules
-
-
-class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """One mapping of the file; keys are camelCase there."""
+from mirror.settings.kinds import KindEntry
+from mirror.settings.section import Section
 
 
 class Limits(Section, frozen=True):
@@ -57,7 +55,7 @@ class Workers(Limits, frozen=True):
     create_namespaces: Annotated[bool, rules.SWITCH] = False
     watch_pods: Annotated[str, rules.WATCH_PODS] = "none"
     """``labelled``: pods of mirrors get our labels and are watched for trouble (D22)."""
-    allow: Annotated[dict[str, bool], rules.ALLOW] = {}
+    allow: Annotated[dict[str, bool], rules.ALLOW] = msgspec.field(default_factory=dict)
     renew_tokens: Annotated[bool, rules.SWITCH] = True
     """Ask a worker for a new token, and store it in the worker's Secret, before the one we have ends."""
     secret_sources: tuple[SecretSource, ...] = ()
@@ -93,8 +91,8 @@ class Globs(Section, frozen=True):
 class Additions(Section, frozen=True):
     """Keys that every mirror gets."""
 
-    labels: Annotated[dict[str, str], rules.LABELS] = {}
-    annotations: Annotated[dict[str, str], rules.ANNOTATIONS] = {}
+    labels: Annotated[dict[str, str], rules.LABELS] = msgspec.field(default_factory=dict)
+    annotations: Annotated[dict[str, str], rules.ANNOTATIONS] = msgspec.field(default_factory=dict)
 
 
 class Mirrors(Section, frozen=True):
@@ -203,7 +201,7 @@ class JobController(Limits, frozen=True):
     qps: Annotated[float, rules.RATE] = 20.0
     burst: Annotated[int, rules.BURST] = 30
     lease_namespace: Annotated[str, rules.NAMESPACE] = "kube-system"
-    feature_gates: Annotated[dict[str, bool], rules.GATES] = {}
+    feature_gates: Annotated[dict[str, bool], rules.GATES] = msgspec.field(default_factory=dict)
     batch_period_seconds: Annotated[float, rules.DURATION] = msgspec.field(name="batchPeriod", default=1.0)
     api_backoff_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="apiBackoff", default=1.0)
     api_backoff_max_seconds: Annotated[float, rules.PAUSE] = msgspec.field(name="apiBackoffMax", default=60.0)
@@ -226,6 +224,8 @@ class Settings(Section, frozen=True):
     """Of the management cluster; empty: in-cluster."""
     namespaces: Annotated[tuple[str, ...], rules.NAMESPACES] = ()
     """Empty: all, with one cluster-wide watch."""
+    kinds: tuple[KindEntry, ...] = ()
+    """Beside batch/v1 Jobs, which are always mirrored (``mirror.kinds.declared``)."""
     management: Limits = Limits()
     workers: Workers = Workers()
     placement: Placement = Placement()

@@ -36,7 +36,7 @@ def mutate(
         # Nobody would ever release it.
         return Verdict(warnings=("not mirrored: jobmirror does not look at this namespace (setting namespaces)",))
     kind = question.kind
-    operations = [*kind.claim_operations(found, managed_by)]
+    operations = [*kind.claim_operations(found, kind.managed_by_value or managed_by)]
     annotations = {key: value for key, value in found.annotations.items() if key not in (*_RECORDS, names.HELD)}
     if not kind.is_suspended(found):
         annotations[names.HELD] = HELD

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from mirror.kinds.base import Kind, is_held
+from mirror.kinds.base import Kind, is_held, is_ours
 from mirror.kinds.dependencies import BadCarry, requested_kinds
 from mirror.kinds.own_annotations import mistakes
 from mirror.kube.objects import Object
@@ -25,7 +25,7 @@ _LONGEST_SHOWN = 100
 def validate(question: Question, managed_by: str) -> Verdict:
     """Say no to what could not be understood later, in words that name the annotation and the way out."""
     kind, found, old = question.kind, question.found, question.old
-    if kind.managed_by(found) != managed_by:
+    if not is_ours(kind, found, managed_by):
         return Verdict()
     problems = [*_problems(kind, found, old), *_harm(kind, found, old)]
     before = {*old.annotations, *old.labels} if old is not None else ()

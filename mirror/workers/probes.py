@@ -9,9 +9,12 @@ from dataclasses import replace
 
 import msgspec
 
+from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.amounts import MOST_SMALL_BYTES
 from mirror.kube.client import Client
+from mirror.kube.discovery import is_creatable
+from mirror.kube.errors import Unreachable
 from mirror.kube.resources import NAMESPACES
 from mirror.model.text import clean
 
@@ -38,6 +41,17 @@ async def cluster_uid(client: Client) -> str:
         most_bytes=MOST_SMALL_BYTES,
     )
     return clean((await client.send_object(probe)).metadata.uid, longest=_LONGEST_UID)
+
+
+async def confirm_served(client: Client, kind: Kind, worker: str) -> None:
+    """Ask whether a worker serves a kind that it may serve or not (D23): else what is missing there proves nothing.
+
+    Raises:
+        Unreachable: it does not.
+        KubeError: it does not say.
+    """
+    if kind.can_vanish and not await is_creatable(client, kind.resource):
+        raise Unreachable(f"worker {worker} does not serve {kind.name}")
 
 
 class _Version(msgspec.Struct):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
@@ -20,6 +21,8 @@ from mirror.runtime.store import EVERYWHERE
 from mirror.telemetry.logs import Log
 from mirror.workers.mirrors import BY_STATE, MirrorStore
 
+_NONE: frozenset[str] = frozenset()
+
 
 @dataclass(frozen=True, slots=True)
 class WatchSettings:
@@ -31,6 +34,17 @@ class WatchSettings:
     """Of labels, by which mirrors are found."""
     source_namespaces: tuple[str, ...]
     """Whose mirrors are watched; empty: all namespaces, by one watch."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchHooks:
+    """Callbacks of a worker's watches."""
+
+    on_trouble: Callable[[KubeError], None]
+    on_healthy: Callable[[], None]
+    """After each list that was whole."""
+    on_absent: Callable[[], None]
+    """A kind was found not to be served."""
 
 
 class MirrorWatches:
@@ -110,26 +124,41 @@ class MirrorWatches:
         """Whether all mirrors have been seen."""
         return self.have_begun and self._informers.is_synced
 
+    @property
+    def unserved_kinds(self) -> frozenset[str]:
+        """The kinds that the worker does not serve."""
+        absent = {informer.resource for informer in self._informers if informer.is_absent}
+        return frozenset(kind.name for kind in self._settings.kinds if kind.resource in absent) if absent else _NONE
+
     def begin(
         self,
         prefix: str,
         *,
         client: Callable[[], Client],
-        on_trouble: Callable[[KubeError], None],
-        on_healthy: Callable[[], None],
+        hooks: WatchHooks,
     ) -> None:
         """Make the watches for this prefix; ``run`` runs them."""
         self._prefix = prefix
         self._prefix_changed.clear()
         settings = self._settings
         namespaces = self.namespaces
+
+        def on_absent(kind: Kind, error: KubeError) -> None:
+            self._log.warning("kind not served", kind=kind.name, error=error)
+            hooks.on_absent()
+
+        def hooks_of(kind: Kind) -> InformerHooks:
+            absent = partial(on_absent, kind) if kind.can_vanish else None
+            on_change = self.of(kind).on_change
+            return InformerHooks(on_change, on_trouble=hooks.on_trouble, on_healthy=hooks.on_healthy, on_absent=absent)
+
         self._informers = Informers(
             {
                 f"{kind.resource.plural} of {settings.worker} in {namespace or '*'}": Informer(
                     Scope(kind.resource, namespace, settings.selector),
                     self.of(kind),
                     client=client,
-                    hooks=InformerHooks(self.of(kind).on_change, on_trouble=on_trouble, on_healthy=on_healthy),
+                    hooks=hooks_of(kind),
                     wanted=Filter(accept=self.of(kind).accepts, keep_partial=self.of(kind).accepts_partial),
                 )
                 for kind in settings.kinds

@@ -32,7 +32,7 @@ from mirror.workers.probes import Unsupported, cluster_uid
 from mirror.workers.session import ClientSession
 from mirror.workers.spec import Problem, WorkerSpec
 from mirror.workers.tokens import NO_TOKEN, Token, token_of
-from mirror.workers.watching import MirrorWatches, WatchSettings
+from mirror.workers.watching import MirrorWatches, WatchHooks, WatchSettings
 
 HEARTBEAT_SECONDS = 10.0
 SECRET_GONE = "its Secret was deleted"
@@ -221,9 +221,8 @@ class Worker:
             # The recorded prefix: it follows the Secret only while nothing is there.
             prefix = self._host.prefix_in_use(self)
             while True:
-                self.watches.begin(
-                    prefix, client=lambda: self.client, on_trouble=self._on_trouble, on_healthy=self._on_healthy
-                )
+                told = WatchHooks(self._on_trouble, self._on_healthy, self._report_transition)
+                self.watches.begin(prefix, client=lambda: self.client, hooks=told)
                 await self._watch_until_prefix_changes()
                 prefix = self.watches.prefix
         finally:

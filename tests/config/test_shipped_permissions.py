@@ -11,8 +11,10 @@ from doubles.drills import DRILL
 
 from mirror.kinds import permissions
 from mirror.kinds.base import Kind
+from mirror.kinds.declared.choosing import built_in, kinds_of
 from mirror.kinds.permissions import Right
 from mirror.kinds.registry import BUILT_IN
+from mirror.settings.kinds import KindEntry
 
 CONFIG = Path(__file__).parents[2] / "config"
 OTHERS = {"", "authentication.k8s.io", "authorization.k8s.io", "coordination.k8s.io", "admissionregistration.k8s.io"}
@@ -47,6 +49,30 @@ def granted(file: str) -> set[Right]:
 def test_roles_grant_what_the_kinds_need(file: str, needed: Callable[[Kind], frozenset[Right]]) -> None:
     """For every kind of the table, and nothing for any other."""
     assert granted(file) == frozenset[Right]().union(*map(needed, BUILT_IN))
+
+
+@pytest.mark.parametrize("name", built_in())
+@pytest.mark.parametrize(
+    ("side", "needed"), [("management", permissions.on_management), ("worker", permissions.on_worker)], ids=str
+)
+def test_each_kind_that_is_data_has_its_own_roles(
+    name: str, side: str, needed: Callable[[Kind], frozenset[Right]]
+) -> None:
+    """What it needs and nothing else, bound to our account."""
+    kind = kinds_of([KindEntry(kind=name)])[name]
+    file = f"kinds/{side}-{name.lower()}.yaml"
+    role, binding = yaml.safe_load_all((CONFIG / "rbac" / file).read_text())
+
+    assert granted(file) == needed(kind)
+    assert role["metadata"]["name"] == binding["roleRef"]["name"] == f"jobmirror-{side}-{name.lower()}"
+    (subject,) = binding["subjects"]
+    assert (subject["name"], subject["namespace"]) == ("jobmirror", "jobmirror-system")
+
+
+def test_there_are_roles_of_these_kinds_only() -> None:
+    """Nothing is left of one that is not built in any more."""
+    found = {path.stem for path in (CONFIG / "rbac" / "kinds").glob("*.yaml")}
+    assert found == {f"{side}-{name.lower()}" for name in built_in() for side in ("management", "worker")}
 
 
 def test_the_webhook_is_asked_about_every_kind() -> None:

@@ -8,7 +8,8 @@ import yaml
 
 from mirror.settings.load import load
 from mirror.settings.rules import ALLOW_NAMES
-from mirror.settings.schema import Section, Settings
+from mirror.settings.schema import Settings
+from mirror.settings.section import Section
 
 TOP = Path(__file__).parents[2]
 FILE = TOP / "config" / "mirror.yaml"

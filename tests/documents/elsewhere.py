@@ -48,6 +48,14 @@ PROVED: dict[str, str] = {
         "tests/cli/test_user_commands.py::test_place_explains_every_filter_and_score"
     ),
     "mirror place --dry-run -f FILE": ("tests/cli/test_user_commands.py::test_place_explains_every_filter_and_score"),
+    "mirror kinds": "tests/cli/test_cli_kinds.py::test_what_is_built_in_is_listed",
+    "mirror kinds --config FILE": "tests/cli/test_cli_kinds.py::test_what_a_file_enables_is_listed_first",
+    "kubectl apply -f config/rbac/kinds/management-jobset.yaml": (
+        "e2e/test_jobsets.py::test_a_job_set_runs_on_a_worker_beside_a_job_of_its_name"
+    ),
+    "kubectl apply -f config/rbac/kinds/worker-jobset.yaml": (
+        "e2e/test_jobsets.py::test_a_job_set_runs_on_a_worker_beside_a_job_of_its_name"
+    ),
     "mirror worker list -w": "tests/cli/test_output_shape.py::test_workers_are_watched_until_it_is_interrupted",
     "mirror --version": "tests/cli/test_cli_commands.py::test_version_is_printed",
     "pipx install jobmirror": "tests/deploy/test_distribution.py::test_the_wheel_is_installed_with_all_of_its_commands",

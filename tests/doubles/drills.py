@@ -147,8 +147,10 @@ class Drill:
     name = DRILLS.kind
     short_names = ("dr",)
     managed_by_field = "spec.run.managedBy"
+    managed_by_value = ""
     pod_index = ""
     keeps_metadata_in_status = False
+    can_vanish = False
 
     def managed_by(self, found: Object) -> str | None:
         return self._run(found).get("managedBy")

@@ -23,6 +23,8 @@ def obstacle(request: PlacementRequest, candidate: Candidate) -> Obstacle | None
         return Obstacle.LABELS_DO_NOT_MATCH
     if not candidate.namespace_rules.accepts(request.namespace):
         return Obstacle.NAMESPACE
+    if request.kind in candidate.unserved:
+        return Obstacle.KIND
     if candidate.misconfigured:
         return Obstacle.MISCONFIGURED
     if candidate.name in request.refused_by:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from doubles.drills import DRILLS, KINDS, StoredDrill, definition, run_drills
 from flow_invariants import MANAGEMENT, Invariants, decoded
 from flow_settled import LOOK_SECONDS
 from flow_world import FlowWorld
 
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.messages import Answer, Request
 from mirror.embedded.apiserver.storage.records import Event
 from mirror.embedded.faults.targets import Target
+from mirror.kinds.registry import Kinds
 from mirror.model import names
 from mirror.placement.policy import PlacementPolicy, Score
 from mirror.planes.api import Json
@@ -31,14 +33,19 @@ LONGEST_SECONDS = 3600.0
 class DrillWorld(FlowWorld):
     """``FlowWorld`` whose manager knows both kinds."""
 
+    mirrored: ClassVar[Kinds] = KINDS
+    undefined: ClassVar[frozenset[str]] = frozenset()
+    """Clusters that do not serve Drills yet."""
+
     def __init__(self, scope: asyncio.TaskGroup, workers: Sequence[str], **settings: Any) -> None:
-        super().__init__(scope, workers, kinds=KINDS, placement=READINESS, **settings)
+        super().__init__(scope, workers, kinds=self.mirrored, placement=READINESS, **settings)
         self._controllers: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         await super().start()
         for plane in self.planes.values():
-            await plane.api.create(DEFINITIONS, definition())
+            if plane.name not in self.undefined:
+                await plane.api.create(DEFINITIONS, definition())
             self._controllers.append(self._scope.create_task(run_drills(_Cluster(plane)), name=f"drills {plane.name}"))
 
     async def stop(self) -> None:
@@ -60,7 +67,7 @@ class _Cluster:
     async def list(self, path: str) -> list[Json]:
         try:
             return await self._plane.api.list(path)
-        except NotRunning:
+        except (NotRunning, StatusError):  # down, or Drills are not served there
             return []
 
     async def merge(self, path: str, body: Json) -> object:

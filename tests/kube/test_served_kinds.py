@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror.kube.discovery import is_served
+from mirror.kube.discovery import is_creatable, is_served
 from mirror.kube.errors import ApiError, BadAnswer, KubeError, NotFound, NotServed, PageNotFound
 from mirror.kube.requests import Request
 from mirror.kube.resources import PODS, Resource
@@ -44,6 +44,15 @@ async def test_a_kind_is_served_where_the_server_lists_it(answer: bytes | KubeEr
 
     assert await is_served(server, DRILLS) is is_so
     assert server.path == "/apis/example.com/v1"
+
+
+@pytest.mark.parametrize(("verbs", "is_so"), [('["get", "create"]', True), ('["get", "delete"]', False), ("[]", False)])
+async def test_a_kind_whose_definition_goes_takes_no_new_objects(verbs: str, is_so: bool) -> None:
+    """It is listed until all its objects are gone."""
+    answer = f'{{"resources": [{{"name": "drills", "verbs": {verbs}}}]}}'.encode()
+
+    assert await is_creatable(Server(answer), DRILLS) is is_so
+    assert await is_served(Server(answer), DRILLS)
 
 
 @pytest.mark.parametrize("answer", [b"[", ApiError(500, "InternalError", "")], ids=["junk", "an error"])

@@ -70,6 +70,15 @@ def chosen(index: WorkerIndex, wanted: PlacementRequest = PLAIN) -> str | None:
         pytest.param(
             PlacementRequest("team-a", refused_by=frozenset({"east"})), {}, Obstacle.REFUSED, id="it refused this Job"
         ),
+        pytest.param(
+            PlacementRequest("team-a", kind="JobSet"),
+            {"unserved": frozenset({"JobSet"})},
+            Obstacle.KIND,
+            id="it does not serve the kind",
+        ),
+        pytest.param(
+            PlacementRequest("team-a", kind="Job"), {"unserved": frozenset({"JobSet"})}, None, id="it serves this one"
+        ),
         pytest.param(PLAIN, {"cordoned": True}, Obstacle.CORDONED, id="cordoned"),
         pytest.param(PLAIN, {"reachable": False}, Obstacle.UNREACHABLE, id="unreachable"),
         pytest.param(PLAIN, {"capacity": 3, "load": 2}, None, id="room for one more"),

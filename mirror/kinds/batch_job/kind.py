@@ -89,8 +89,10 @@ class BatchJob:
     name = JOBS.kind
     short_names: tuple[str, ...] = ()
     managed_by_field = "spec.managedBy"
+    managed_by_value = ""
     pod_index = pods.INDEX
     keeps_metadata_in_status = True
+    can_vanish = False
 
     # -- what an object says -------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import msgspec
 
 from mirror.cli.worker.operations.sites import ManagementCluster
 from mirror.kinds import registry
-from mirror.kinds.base import Kind
+from mirror.kinds.base import Kind, is_ours
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean
@@ -61,7 +61,7 @@ class Tally:
     def count(self, kind: Kind, found: Object) -> None:
         """Take one Job of this kind into account."""
         summary, meta = kind.summary(found), found.metadata
-        if not summary.placed and kind.managed_by(found) != self.managed_by:
+        if not summary.placed and not is_ours(kind, found, self.managed_by):
             return
         self.namespaces.setdefault(meta.namespace, set()).add(kind.name)
         if not summary.placed or summary.is_finished:

@@ -1,0 +1,126 @@
+"""The mirror of an object whose kind is data: what is carried to a worker, and what of it follows later (D4, D9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from mirror.batch import views
+from mirror.kinds.base import Json, MirrorTransform
+from mirror.kinds.carried import Part, carried_of, read, without
+from mirror.kinds.declared.form import Form
+from mirror.kinds.following import Followed
+from mirror.kinds.metadata import mirror_annotations, mirror_labels
+from mirror.kube.objects import Object
+from mirror.model import field_paths, names
+from mirror.model.field_paths import FieldPath
+
+_LABELS = Part("labels", ("metadata", "labels"), is_map=True)
+_ANNOTATIONS = Part("annotations", ("metadata", "annotations"), is_map=True)
+_KEPT = frozenset((names.ORIGIN, names.SOURCE_UID))
+"""Labels of ours that are carried like a user's."""
+
+
+def mirror_body(form: Form, source: Object, *, namespace: str, transform: MirrorTransform) -> dict[str, Json]:
+    """The whole mirror of a source, as it is created (D4)."""
+    body: dict[str, Json] = {
+        "apiVersion": form.resource.api_version,
+        "kind": form.resource.kind,
+        "metadata": {
+            "name": source.metadata.name,
+            "namespace": namespace,
+            "labels": mirror_labels(source, transform),
+            "annotations": mirror_annotations(source, transform),
+        },
+        "spec": carried_spec(form, source.spec_dict()),
+    }
+    body = {**body, "metadata": _without_theirs(form, body["metadata"])}
+    if pod_labels := transform.pod_labels(source):
+        for place in _templates_of(form, body):
+            labels = views.mapping(field_paths.at(body, (*place, "metadata", "labels")))
+            body = field_paths.put(body, (*place, "metadata", "labels"), {**labels, **pod_labels})
+    parts = _parts(form, body, body)
+    note = carried_of(_values(form, body, parts), parts).as_text()
+    return field_paths.put(body, ("metadata", "annotations", names.CARRIED), note)  # type: ignore[no-any-return]
+
+
+def carried_spec(form: Form, spec: dict[str, Json]) -> dict[str, Json]:
+    """A source's spec without what is stripped; one that runs says so where the kind has words for it."""
+    body: Json = {"spec": spec}
+    for path in form.strip:
+        body = field_paths.strip(body, path)
+    suspend = form.suspend
+    running = form.entry.suspend.running
+    if suspend is not None and running is not None and suspend.first(body) is None:
+        body = field_paths.put(body, tuple(name for name, _ in suspend.steps), running)
+    found: dict[str, Json] = body["spec"]
+    return found
+
+
+def followed(form: Form) -> Followed:
+    """What of this kind follows."""
+    return Followed(
+        parts=lambda want, have: _parts(form, want, have),
+        values=lambda body, parts: _values(form, body, parts),
+        template_is_mutable=lambda body: form.suspend is None or form.is_held(views.mapping(body.get("spec"))),
+        suspend=_suspend_of(form),
+        held=form.entry.suspend.held,
+    )
+
+
+def _suspend_of(form: Form) -> Part | None:
+    if form.suspend is None:
+        return None
+    return Part("suspend", tuple(name for name, _ in form.suspend.steps))
+
+
+def _parts(form: Form, want: Json, have: Json) -> tuple[Part, ...]:
+    """All parts of an object; a part that either side has as a map is one that others may add keys to."""
+    suspend = _suspend_of(form)
+    listed = {part.path: part for part in (_LABELS, _ANNOTATIONS, suspend) if part is not None}
+    for paths, needs_mutable in ((form.always, False), (form.suspended, True)):
+        for place in (place for path in paths for body in (want, have) for place in path.places(body)):
+            if place not in listed:
+                is_map = any(isinstance(read(body, place), dict) for body in (want, have))
+                listed[place] = Part(
+                    field_paths.written(place), place, is_map=is_map, needs_mutable_template=needs_mutable
+                )
+    return tuple(listed.values())
+
+
+def _values(form: Form, body: Json, parts: tuple[Part, ...]) -> dict[str, Json]:
+    values = {part.name: read(body, part.path) for part in parts}
+    for name in ("labels", "annotations"):
+        found = read(body, ("metadata", name)) or {}
+        values[name] = {key: value for key, value in found.items() if not key.startswith(names.PREFIX) or key in _KEPT}
+    values["annotations"] = without(values["annotations"], lambda key: _is_theirs(form, "annotations", key))
+    ours = frozenset((*_places_of_pod_labels(form, body),))
+    for part in parts:
+        if part.path in ours and (labels := values[part.name]):
+            # Ours are there only on mirrors that were created while pods are watched.
+            values[part.name] = without(labels, lambda key: key in _KEPT) or None
+    return values
+
+
+def _places_of_pod_labels(form: Form, body: Json) -> Iterator[tuple[str | int, ...]]:
+    for place in _templates_of(form, body):
+        yield (*place, "metadata", "labels")
+
+
+def _templates_of(form: Form, body: Json) -> list[tuple[str | int, ...]]:
+    """Where its pod templates are; a template that is none is left alone."""
+    places = (place for path in form.templates for place in path.places(body))
+    return [place for place in places if isinstance(field_paths.at(body, place), dict)]
+
+
+def _without_theirs(form: Form, metadata: dict[str, Json]) -> dict[str, Json]:
+    kept = without(metadata["annotations"], lambda key: _is_theirs(form, "annotations", key))
+    return {**metadata, "annotations": kept}
+
+
+def _is_theirs(form: Form, field: str, key: str) -> bool:
+    return any(_names_of(path, field) and fnmatchcase(key, path.value) for path in form.theirs)
+
+
+def _names_of(path: FieldPath, field: str) -> bool:
+    return tuple(name for name, _ in path.steps) == ("metadata", field) and bool(path.value)

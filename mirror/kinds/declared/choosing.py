@@ -1,0 +1,135 @@
+"""The kinds of one manager: ``kinds`` of its settings, and the table of those that are built in. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
+
+from msgspec.structs import replace
+
+from mirror.kinds.declared.form import Form
+from mirror.kinds.declared.kind import DeclaredKind
+from mirror.kinds.declared.status import StoredSource
+from mirror.kinds.registry import JOB, Kinds
+from mirror.kube.objects import Meta, Object
+from mirror.settings.kinds import KindEntry
+from mirror.settings.load import Problem, read_section
+from mirror.settings.rule import suggestion
+from mirror.settings.section import Section
+from mirror.settings.strict_yaml import read_yaml
+
+TABLE = "built_in.yaml"
+_SOME_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class BadKinds(ValueError):
+    """Kinds of the settings cannot be mirrored; ``problems`` say which and what to do."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self.problems = tuple(problems)
+
+
+@cache
+def built_in() -> Mapping[str, KindEntry]:
+    """The table, by kind."""
+    raw = resources.files(__package__).joinpath(TABLE).read_bytes()
+    problems: list[Problem] = []
+    listed = read_yaml(raw, lambda path, what: problems.append(Problem(path, what)))
+    entries = [read_section(KindEntry, one, problems, path=f"[{at}]") for at, one in enumerate(listed or ())]  # type: ignore[var-annotated,arg-type]
+    if problems:
+        raise BadKinds(problems)
+    return {one.kind: one for one in entries if one is not None}
+
+
+def kinds_of(entries: Sequence[KindEntry]) -> Kinds:
+    """Jobs, and what the entries name and declare.
+
+    Raises:
+        BadKinds: some of it cannot be; each problem has its path in the settings.
+    """
+    chosen: list[DeclaredKind] = []
+    problems: list[Problem] = []
+    for index, entry in enumerate(entries):
+        path = f"kinds[{index}]"
+        if entry == KindEntry(kind=JOB.name):
+            continue  # always there
+        whole, found = _whole(entry, path)
+        found = found or _wrong_with(whole, path)
+        if not found:
+            found = _clashes(whole, chosen, path)
+        problems += found
+        if not found:
+            chosen.append(DeclaredKind(whole))
+    if problems:
+        raise BadKinds(problems)
+    return Kinds.of(JOB, *chosen)
+
+
+def _whole(entry: KindEntry, path: str) -> tuple[KindEntry, list[Problem]]:
+    """The entry with what it does not say from the table, if it is about a kind of it."""
+    if entry.kind == JOB.name:
+        return entry, [Problem(f"{path}.kind", "batch/v1 Jobs are mirrored anyway; another kind needs another name")]
+    base = built_in().get(entry.kind) or next(
+        (one for one in built_in().values() if one.resource == entry.resource), None
+    )
+    if base is not None:
+        if entry.resource not in ("", base.resource):
+            what = f"{entry.kind} is built in with {base.resource}; leave it out, or declare a kind of another name"
+            return entry, [Problem(f"{path}.resource", what)]
+        if entry.kind not in ("", base.kind):
+            return entry, [Problem(f"{path}.kind", f"{base.resource} is built in as {base.kind}; leave kind out")]
+        return _over(base, entry), []
+    if not entry.kind:
+        return entry, [Problem(f"{path}.kind", "is missing")]
+    if not entry.resource:
+        known = (JOB.name, *built_in())
+        what = f"{entry.kind} is not built in{suggestion(entry.kind, known)}; one of your own needs resource and done"
+        return entry, [Problem(path, what)]
+    return entry, []
+
+
+def _over(base: Section, entry: Section) -> KindEntry:
+    """The table's entry with everything that an entry of the settings has otherwise than by default."""
+    changed, defaults = {}, type(base)()
+    for name in base.__struct_fields__:
+        value, before = getattr(entry, name), getattr(base, name)
+        if value != getattr(defaults, name):
+            changed[name] = _over(before, value) if isinstance(before, Section) else value
+    return replace(base, **changed)  # type: ignore[return-value]
+
+
+def _wrong_with(entry: KindEntry, path: str) -> list[Problem]:
+    """What an entry lacks, and what in it contradicts itself."""
+    never = "is missing; kinds that never end are not mirrored"
+    missing = (name for name in ("succeeded", "failed") if not getattr(entry.done, name))
+    found = [Problem(f"{path}.done.{name}", never) for name in missing]
+    for name, text in (("managedBy", entry.managed_by.path), ("suspend", entry.suspend.path)):
+        if text and (not text.startswith("spec.") or "[" in text):
+            found.append(Problem(f"{path}.{name}.path", f"expected one field below spec, got {text}"))
+    if entry.suspend.path and entry.suspend.held == entry.suspend.running:
+        found.append(Problem(f"{path}.suspend.held", "must differ from running"))
+    if found:
+        return found
+    form, nothing = Form.of(entry), Object(Meta())
+    lost = StoredSource(form, nothing).lost_status(_SOME_TIME, message="", reason="MirrorLost") or {}
+    if form.end_of(lost) != "Failed":
+        what = "must make a status that done.failed takes for failed, such as {conditions: [{type: Failed}]}"
+        found.append(Problem(f"{path}.lost", what))
+    held = StoredSource(form, nothing).suspended_status(_SOME_TIME) or {}
+    if form.end_of(held):
+        found.append(Problem(f"{path}.suspended", "must not make a status that done takes for its end"))
+    return found
+
+
+def _clashes(entry: KindEntry, chosen: Sequence[DeclaredKind], path: str) -> list[Problem]:
+    """Two kinds have neither one name nor one resource."""
+    plural, _, group = entry.resource.split(".", 2)
+    for kind in chosen:
+        if kind.name == entry.kind:
+            return [Problem(f"{path}.kind", f"{entry.kind} stands there twice; remove one")]
+        if (kind.resource.plural, kind.resource.group) == (plural, group):
+            return [Problem(f"{path}.resource", f"{plural}.{group} stands there twice; remove one")]
+    return []

@@ -1,0 +1,268 @@
+"""``base.Kind`` of a kind that is data: each method asks the form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from mirror.batch import conditions as lists
+from mirror.batch import times, views
+from mirror.kinds import following
+from mirror.kinds.base import BadDraft, Changes, Json, MirrorTransform, Progress, StatusSummary
+from mirror.kinds.declared import body, differences
+from mirror.kinds.declared.form import Form, condition_of
+from mirror.kinds.declared.status import StoredSource
+from mirror.kinds.dependencies import Reference
+from mirror.kinds.explaining import reason_of
+from mirror.kinds.pod_references import pod_references, pod_requirements
+from mirror.kinds.report import Report
+from mirror.kube.errors import BadAnswer
+from mirror.kube.objects import Object, decode_object
+from mirror.kube.resources import Resource
+from mirror.model import field_paths, names
+from mirror.model.views import Moment
+from mirror.settings.kinds import KindEntry
+from mirror.telemetry.spans import Span
+
+_VARIABLE = re.compile(r"\{([A-Za-z.]+)\}")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_NO_POD = "jobmirror.io/none"
+"""A label that no pod has."""
+
+
+class DeclaredKind:
+    """See ``base.Kind``."""
+
+    keeps_metadata_in_status = False
+    can_vanish = True
+
+    def __init__(self, entry: KindEntry) -> None:
+        """From an entry that was checked (``choosing``)."""
+        self._form = Form.of(entry)
+        self._followed = body.followed(self._form)
+        self.resource: Resource = self._form.resource
+        self.name = entry.kind
+        self.short_names = entry.short_names
+        self.managed_by_field = entry.managed_by.path
+        self.managed_by_value = entry.managed_by.value
+        self.pod_index = entry.pod_index
+
+    @property
+    def entry(self) -> KindEntry:
+        """What it was made of."""
+        return self._form.entry
+
+    # -- what an object says -------------------------------------------------------------------------------------------
+
+    def managed_by(self, found: Object) -> str | None:
+        field = self._form.managed_by.steps[-1][0]
+        return self._form.managed_by_of(_spec(found)) if f'"{field}"'.encode() in bytes(found.spec) else None
+
+    def is_suspended(self, found: Object) -> bool:
+        return self._form.is_held(_spec(found))
+
+    def summary(self, found: Object) -> StatusSummary:
+        status = _status(found)
+        placed, mirrored = condition_of(status, names.PLACED), condition_of(status, names.MIRRORED)
+        is_finished = bool(self._form.end_of(status))
+        return StatusSummary(
+            placed=views.text(placed.get("message")) or None if placed.get("status") == "True" else None,
+            is_finished=is_finished,
+            mirror_uid=views.text(mirrored.get("message")) or None if mirrored.get("status") == "True" else None,
+            reason="" if is_finished else reason_of(lists.of(status)),
+        )
+
+    def stored(self, found: Object) -> StoredSource:
+        return StoredSource(self._form, found)
+
+    def progress(self, found: Object) -> Progress:
+        status = _status(found)
+        end, placed = self._form.end_of(status), condition_of(status, names.PLACED)
+        is_placed = placed.get("status") == "True"
+        final, obstructed = self._form.end_condition(status), condition_of(status, names.PROGRESSING)
+        return Progress(
+            end=end,
+            end_reason=views.text(final.get("reason")),
+            ended_at=views.text(final.get("lastTransitionTime")) or views.text(status.get("completionTime")),
+            started_at=views.text(status.get("startTime")),
+            placed_at=views.text(placed.get("lastTransitionTime")) if is_placed else "",
+            placed=views.text(placed.get("message")) if is_placed else "",
+            obstructed_at="" if end else views.text(obstructed.get("lastTransitionTime")),
+            is_suspended=self.is_suspended(found),
+        )
+
+    def has_unready_pods(self, found: Object) -> bool:
+        return False
+
+    def lacks_pods(self, found: Object) -> bool:
+        return False
+
+    def check(self, found: Object) -> None:
+        """Such kinds have no annotations of their own."""
+
+    def priority_class(self, found: Object) -> str:
+        pods = (views.text(pod.get("priorityClassName")) for pod, _ in self._pods(found))
+        return next(filter(None, pods), "")
+
+    @property
+    def own_annotations(self) -> Mapping[str, Callable[[Object], str]]:
+        return {}
+
+    def is_awaited_by_cron_job(self, found: Object) -> bool:
+        return False
+
+    # -- the mirror ----------------------------------------------------------------------------------------------------
+
+    def mirror_body(self, source: Object, *, namespace: str, transform: MirrorTransform) -> dict[str, Json]:
+        return body.mirror_body(self._form, source, namespace=namespace, transform=transform)
+
+    def is_as_sent(self, body: Mapping[str, Json], created: Object) -> bool:
+        return following.is_as_sent(body, created, self._followed)
+
+    def changes(self, source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
+        wanted = self.mirror_body(source, namespace=mirror.metadata.namespace, transform=transform)
+        return following.changes(wanted, mirror, self._followed)
+
+    def dry_run_body(self) -> dict[str, Json]:
+        return {**self._type(), "spec": dict(self.entry.sample)}
+
+    def references(self, source: Object) -> tuple[Reference, ...]:
+        return tuple(one for pod, path in self._pods(source) for one in pod_references(pod, path))
+
+    def requirements(self, source: Object) -> tuple[Reference, ...]:
+        named = (Reference(kind, name, path) for kind, name, path in self._form.needed(_spec(source)))
+        of_pods = (one for pod, path in self._pods(source) for one in pod_requirements(pod, path))
+        return (*self.references(source), *of_pods, *named)
+
+    def _pods(self, found: Object) -> Iterator[tuple[Mapping[str, Json], str]]:
+        """The spec of each of its pod templates, and where it is."""
+        whole = {"spec": _spec(found)}
+        for path in self._form.templates:
+            for place in path.places(whole):
+                template = views.mapping(field_paths.at(whole, place))
+                yield views.mapping(template.get("spec")), f"{field_paths.written(place)}.spec"
+
+    def claim_operations(self, found: Object, managed_by: str) -> Sequence[Mapping[str, Any]]:
+        whole: Json = {"spec": _spec(found)}
+        place = tuple(name for name, _ in self._form.managed_by.steps)
+        changed = field_paths.put(whole, place, managed_by)
+        if self._form.suspend is not None and not self.is_suspended(found):
+            place = tuple(name for name, _ in self._form.suspend.steps)
+            changed = field_paths.put(changed, place, self.entry.suspend.held)
+        return [{"op": "add", "path": "/spec", "value": changed["spec"]}]
+
+    def set_suspended(self, value: bool) -> Mapping[str, Any]:
+        path = "/" + self.entry.suspend.path.replace(".", "/")
+        said = self.entry.suspend.held if value else self.entry.suspend.running
+        return {"op": "remove", "path": path} if said is None else {"op": "add", "path": path, "value": said}
+
+    # -- the mirror's pods ---------------------------------------------------------------------------------------------
+
+    def pod_selector(self, mirror: Object) -> str:
+        status = _status(mirror)
+
+        def value(found: re.Match[str]) -> str:
+            match found[1]:
+                case "name":
+                    return mirror.metadata.name
+                case "uid":
+                    return mirror.metadata.uid
+                case path:
+                    return views.text(field_paths.at(status, tuple(path.split(".")[1:])))
+
+        labels = {key: _VARIABLE.sub(value, text) for key, text in self.entry.pods.items()}
+        if not labels or not all(text and _LABEL_VALUE.fullmatch(text) for text in labels.values()):
+            return _NO_POD
+        return ",".join(f"{key}={text}" for key, text in sorted(labels.items()))
+
+    # -- statuses ------------------------------------------------------------------------------------------------------
+
+    def is_final(self, status: Mapping[str, Any] | None) -> bool:
+        return bool(self._form.end_of(status or {}))
+
+    def seconds_since_end(self, status: Mapping[str, object], now: datetime) -> float:
+        ended = self._ended_seconds(status)
+        return 0.0 if ended is None else now.timestamp() - ended
+
+    def _ended_seconds(self, status: Mapping[str, object]) -> int | None:
+        if not self._form.end_of(status):
+            return None
+        final = self._form.end_condition(status)
+        text = views.text(final.get("lastTransitionTime")) or views.text(status.get("completionTime"))
+        try:
+            return times.seconds(text)
+        except times.BadTime:
+            return None
+
+    # -- for people ----------------------------------------------------------------------------------------------------
+
+    def describe(self, status: Mapping[str, Any]) -> tuple[str, str]:
+        end = self._form.end_of(status)
+        if end:
+            final = self._form.end_condition(status)
+            return "Finished", ": ".join(filter(None, (end, views.text(final.get("reason")))))
+        true = (views.text(one.get("type")) for one in lists.of(status) if one.get("status") == "True")
+        return "Status", ", ".join(one for one in true if not one.startswith(names.PREFIX))
+
+    def steps(self, found: Object) -> Sequence[Moment]:
+        listed = lists.of(_status(found))
+        return tuple(
+            Moment(at=views.text(one.get("lastTransitionTime")), kind="Status", text=views.text(one.get("type")))
+            for one in listed
+            if one.get("status") == "True" and not views.text(one.get("type")).startswith(names.PREFIX)
+        )
+
+    def ended_at(self, status: Mapping[str, object]) -> int | None:
+        ended = self._ended_seconds(status)
+        return None if ended is None else ended * times.NANOSECONDS
+
+    def spans(self, source: Object, status: Mapping[str, object], *, stored_at: int | None) -> tuple[Span, ...]:
+        return ()
+
+    def drafts_in(self, document: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+        if (document.get("apiVersion"), document.get("kind")) == (self.resource.api_version, self.name):
+            yield document
+
+    def draft(self, raw: bytes) -> Object:
+        try:
+            found, document = decode_object(raw), msgspec.json.decode(raw)
+        except (BadAnswer, msgspec.DecodeError) as error:
+            raise BadDraft(f"this is no {self.name}") from error
+        if not list(self.drafts_in(document)):
+            raise BadDraft(f"this is no {self.name} of {self.resource.api_version}")
+        if not found.metadata.name and not found.metadata.generate_name:
+            raise BadDraft(f"this {self.name} has no name: metadata.name is missing")
+        return found
+
+    def differences_before(self, source: Object, *, transform: MirrorTransform, managed_by: str) -> Report:
+        return differences.before(self._form, source, managed_by=self.managed_by_value or managed_by)
+
+    def differences_between(
+        self, source: Object, mirror: Object, *, transform: MirrorTransform, managed_by: str
+    ) -> Report:
+        wanted = self.mirror_body(source, namespace=mirror.metadata.namespace, transform=transform)
+        return differences.between(
+            self._form, source, mirror, wanted=wanted, managed_by=self.managed_by_value or managed_by
+        )
+
+    def _type(self) -> dict[str, Json]:
+        return {"apiVersion": self.resource.api_version, "kind": self.name}
+
+
+def _spec(found: Object) -> dict[str, Json]:
+    """Its spec; nothing where it cannot be read: a worker may answer anything (D7)."""
+    try:
+        return found.spec_dict()
+    except BadAnswer:
+        return {}
+
+
+def _status(found: Object) -> dict[str, Json]:
+    try:
+        return found.status_dict()
+    except BadAnswer:
+        return {}

@@ -1,0 +1,272 @@
+"""The source of a kind that is data: what it says, and the statuses that follow (D7, D25).
+
+A status is copied whole; beside what the worker says stand our conditions, which are the record. The CRD's schema is
+the only judge of a custom resource's status, so there are no transitions to obey but one: what has ended stays so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from mirror.batch import conditions as lists
+from mirror.batch import times, views
+from mirror.kinds import explaining
+from mirror.kinds.base import NextStatus, Status
+from mirror.kinds.carried import contains
+from mirror.kinds.declared.body import carried_spec
+from mirror.kinds.declared.form import Form, condition_of, path_of
+from mirror.kinds.declared.status_clean import cleaned
+from mirror.kube.objects import Object
+from mirror.model import field_paths, names
+from mirror.model.reasons import Obstruction
+from mirror.model.text import clean
+from mirror.settings.kinds import StatusPatch
+
+Json = Any
+Condition = Mapping[str, Json]
+
+MIRROR_LOST = "MirrorLost"
+PLACED_REASON, MIRRORED_REASON, SUSPENDED_REASON = "Placed", "MirrorCreated", "Suspended"
+NOW = "now"
+"""In ``StatusPatch.set``: the time."""
+_GENERATION = "observedGeneration"
+_SAY_NOTHING = frozenset((_GENERATION, "suspended"))
+"""Numbers that are there before anything has run."""
+_LONGEST_MESSAGE = 1024
+
+
+class StoredSource:
+    """``base.StoredSource`` of such a kind."""
+
+    def __init__(self, form: Form, found: Object) -> None:
+        self._form = form
+        self._found = found
+        self._spec = found.spec_dict()
+        self.status: Mapping[str, Any] = found.status_dict()
+
+    # -- what it says --------------------------------------------------------------------------------------------------
+
+    @property
+    def is_suspended(self) -> bool:
+        return self._form.is_held(self._spec)
+
+    @cached_property
+    def is_finished(self) -> bool:
+        return bool(self._form.end_of(self.status))
+
+    @cached_property
+    def has_started(self) -> bool:
+        return self.is_finished or has_started(self._form, self.status)
+
+    @property
+    def placed_worker(self) -> str | None:
+        return _message(self.status, names.PLACED)
+
+    @property
+    def mirror_uid(self) -> str | None:
+        return _message(self.status, names.MIRRORED)
+
+    @property
+    def obstruction_reason(self) -> str:
+        return explaining.reason_of(self._conditions)
+
+    @property
+    def _conditions(self) -> list[Condition]:
+        return lists.of(self.status)
+
+    # -- what follows from its mirror ----------------------------------------------------------------------------------
+
+    def next_status(
+        self,
+        mirror: Object,
+        *,
+        now: datetime,
+        mirror_suspended: bool = False,
+        clock_offset_seconds: float | None = None,
+        settled: bool = False,
+    ) -> NextStatus:
+        if self.is_finished:
+            return NextStatus(None, "finished: nothing of it changes any more")
+        theirs = cleaned(self._form, mirror.status_dict())
+        if not theirs.status:
+            return NextStatus(None, "the mirror has no status", cut=theirs.cut)
+        reported = self._with_generations(theirs.status, mirror)
+        status, dropped = self._merged(reported)
+        cut = theirs.cut + dropped
+        if status == self.status:
+            return NextStatus(None, "already stored", cut=cut)
+        end = self._form.end_of(status)
+        return NextStatus(status, f"the mirror has ended: {end}" if end else "the mirror's status changed", cut=cut)
+
+    def _merged(self, reported: Mapping[str, Json]) -> tuple[Status, int]:
+        """The mirror's status with our conditions; and how many of its conditions found no room."""
+        form = self._form.entry.status
+        ours = [one for one in self._conditions if _is_ours(one)]
+        listed = list(lists.of(reported))
+        room = form.max_conditions - len(ours) if form.max_conditions else len(listed)
+        dropped = max(0, len(listed) - max(room, 0))
+        if dropped:
+            listed = self._most_important(listed, len(listed) - dropped)
+        both = [*ours, *listed] if form.own == "first" else [*listed, *ours]
+        status = {**form.defaults, **reported}
+        return {**status, "conditions": both} if both else status, dropped
+
+    def _most_important(self, listed: list[Condition], count: int) -> list[Condition]:
+        """As many, those that tell of the end first, in the order in which they came."""
+        final = self._form.final_types
+        order = sorted(range(len(listed)), key=lambda index: (listed[index].get("type") not in final, index))
+        kept = set(order[:count])
+        return [one for index, one in enumerate(listed) if index in kept]
+
+    def _with_generations(self, reported: Mapping[str, Json], mirror: Object) -> Mapping[str, Json]:
+        """With the source's generation where the mirror tells of its own, and carries the source's present spec.
+
+        Else what was stored stays: who waits for the status to be about a generation would be satisfied too early.
+        """
+        listed = lists.of(reported)
+        if self._form.entry.status.generation != "rewrite":
+            return reported
+        if _GENERATION not in reported and not any(_GENERATION in one for one in listed):
+            return reported
+        is_present = contains(mirror.spec_dict(), self._compared_spec())
+
+        def rewritten(found: Mapping[str, Json], stored: Mapping[str, Json]) -> Mapping[str, Json]:
+            if _GENERATION not in found:
+                return found
+            if is_present and found[_GENERATION] == mirror.metadata.generation:
+                return {**found, _GENERATION: self._found.metadata.generation}
+            kept = {name: value for name, value in found.items() if name != _GENERATION}
+            return {**kept, _GENERATION: stored[_GENERATION]} if _GENERATION in stored else kept
+
+        status = dict(rewritten(reported, self.status))
+        if listed:
+            status["conditions"] = [rewritten(one, condition_of(self.status, str(one.get("type")))) for one in listed]
+        return status
+
+    def _compared_spec(self) -> Json:
+        """What of its spec a mirror has once everything has followed."""
+        body: Json = {"spec": carried_spec(self._form, self._spec)}
+        for path in self._form.theirs:
+            body = field_paths.strip(body, path)
+        return body["spec"]
+
+    # -- what no mirror dictates ---------------------------------------------------------------------------------------
+
+    def suspended_status(self, now: datetime) -> Status | None:
+        if self.is_finished:
+            return None
+        patch = self._form.entry.suspended
+        wanted = [one for one in patch.conditions if condition_of(self.status, one.type).get("status") != one.status]
+        if patch.conditions and not wanted:
+            return None
+        status = self._patched(patch, now, reason=SUSPENDED_REASON, message=f"{self._form.entry.kind} suspended")
+        return status if status != self.status else None
+
+    def lost_status(self, now: datetime, *, message: str, reason: str) -> Status | None:
+        if self.is_finished:
+            return None
+        return self._patched(self._form.entry.lost, now, reason=reason, message=message)
+
+    def _patched(self, patch: StatusPatch, now: datetime, *, reason: str, message: str) -> Status:
+        """The stored status with what an entry says; conditions without a reason get this one."""
+        at = times.of(now)
+        status: Json = {**self._form.entry.status.defaults, **self.status}
+        for name, value in patch.set.items():
+            where = tuple(step for step, _ in path_of(name).steps)
+            status = field_paths.put(status, where, at if value == NOW else value)
+        for path in map(path_of, patch.zero):
+            for place in path.places(status):
+                if views.optional_number(field_paths.at(status, place)) is not None:
+                    status = field_paths.put(status, place, 0)
+        listed: Sequence[Condition] = lists.of(status)
+        for one in patch.conditions:
+            listed = lists.upsert(
+                listed, _condition(one.type, one.status, reason=one.reason or reason, message=message, at=at)
+            )
+        return self._with_conditions(listed, status)
+
+    def placed_status(self, worker: str | None, now: datetime) -> Status | None:
+        if worker is None:
+            listed: Sequence[Condition] = lists.without(self._conditions, names.PLACED, names.MIRRORED)
+        elif worker == self.placed_worker:
+            return None
+        else:
+            placed = _condition(names.PLACED, "True", reason=PLACED_REASON, message=worker, at=times.of(now))
+            listed = self._placed_at(self._conditions, placed)
+        status = self._with_conditions(listed)
+        return status if status != self.status else None
+
+    def mirrored_status(self, status: Mapping[str, Any] | None, mirror_uid: str, now: datetime) -> Status:
+        base = self.status if status is None else status
+        mirrored = _condition(names.MIRRORED, "True", reason=MIRRORED_REASON, message=mirror_uid, at=times.of(now))
+        return self._with_conditions(self._placed_at(lists.of(base), mirrored), base)
+
+    def explained_status(
+        self, status: Mapping[str, Any] | None, why: Obstruction | None, *, is_placed: bool, now: datetime
+    ) -> Status | None:
+        base = self.status if status is None else status
+        listed = lists.of(base)
+        explained = explaining.explained(listed, why, is_placed=is_placed, at=times.of(now))
+        changed = [_as_metav1(one) if _is_ours(one) else one for one in explained]
+        if changed == listed:
+            return None
+        ours = [one for one in changed if _is_ours(one)]
+        others = [one for one in changed if not _is_ours(one)]
+        is_first = self._form.entry.status.own == "first"
+        return self._with_conditions([*ours, *others] if is_first else [*others, *ours], base)
+
+    def _placed_at(self, listed: Sequence[Condition], condition: Condition) -> Sequence[Condition]:
+        """The list with a condition of ours where ours stand."""
+        if condition_of({"conditions": listed}, str(condition["type"])) or self._form.entry.status.own == "last":
+            return lists.upsert(listed, condition)
+        ours = [one for one in listed if _is_ours(one)]
+        return [*ours, condition, *(one for one in listed if not _is_ours(one))]
+
+    def _with_conditions(self, listed: Sequence[Condition], base: Mapping[str, Json] | None = None) -> Status:
+        status = {**self._form.entry.status.defaults, **(self.status if base is None else base)}
+        status.pop("conditions", None)
+        return {**status, "conditions": list(listed)} if listed else status
+
+
+def has_started(form: Form, status: Mapping[str, Json]) -> bool:
+    """Whether anything of it has run, as far as any status tells: a time, a number, a condition that is True (D11)."""
+    says_suspended = {one.type for one in form.entry.suspended.conditions}
+    for one in lists.of(status):
+        if one.get("status") == "True" and not _is_ours(one) and one.get("type") not in says_suspended:
+            return True
+    rest = {name: value for name, value in status.items() if name != "conditions"}
+    return _counts(rest)
+
+
+def _counts(found: Json, name: str = "") -> bool:
+    if isinstance(found, Mapping):
+        return any(_counts(value, str(key)) for key, value in found.items() if key not in _SAY_NOTHING)
+    if isinstance(found, list):
+        return any(_counts(one) for one in found)
+    is_number = isinstance(found, int | float) and not isinstance(found, bool)
+    return bool(found) and (is_number or name in ("startTime", "completionTime"))
+
+
+def _is_ours(condition: Condition) -> bool:
+    return views.text(condition.get("type")).startswith(names.PREFIX)
+
+
+def _message(status: Mapping[str, Json], type_name: str) -> str | None:
+    found = condition_of(status, type_name)
+    return views.text(found.get("message")) or None if found.get("status") == "True" else None
+
+
+def _as_metav1(condition: Condition) -> Condition:
+    """Without what only Jobs' conditions have."""
+    return {name: value for name, value in condition.items() if name != "lastProbeTime"} | {
+        "message": condition.get("message", "")
+    }
+
+
+def _condition(type_name: str, status: str, *, reason: str, message: str, at: str) -> dict[str, object]:
+    """As metav1 has them: all five fields are required."""
+    shown = clean(message, longest=_LONGEST_MESSAGE)
+    return {"type": type_name, "status": status, "reason": reason, "message": shown, "lastTransitionTime": at}

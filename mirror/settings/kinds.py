@@ -1,0 +1,119 @@
+"""A kind of Job as data: the form of an entry of ``kinds``, and of the table of those that are built in (D24).
+
+The fields are explained in ``docs/kinds.md``. Not here: what follows from them (``mirror.kinds.declared``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from mirror.settings import kind_rules as rules
+from mirror.settings.section import Section
+
+KIB = 1024
+
+
+class ManagedByField(Section, frozen=True):
+    """Where an object says who runs it, and what makes it ours."""
+
+    path: Annotated[str, rules.PATH] = "spec.managedBy"
+    value: Annotated[str, rules.MANAGED_BY] = ""
+    """Empty: the setting ``managedBy``."""
+
+
+class SuspendField(Section, frozen=True):
+    """Where and how an object is suspended."""
+
+    path: Annotated[str, rules.OPTIONAL_PATH] = ""
+    """Empty: it cannot be suspended."""
+    held: Annotated[Any, rules.SCALAR] = True
+    running: Annotated[Any, rules.SCALAR] = False
+    """None: the field is left out."""
+
+
+class Done(Section, frozen=True):
+    """What its status says when it is over; all clauses of a list hold then. Neither list: it never ends."""
+
+    succeeded: Annotated[tuple[str, ...], rules.CLAUSES] = ()
+    failed: Annotated[tuple[str, ...], rules.CLAUSES] = ()
+
+
+class Carry(Section, frozen=True):
+    """What of a spec follows to the mirror after it was created (D9); labels and annotations always do."""
+
+    always: Annotated[tuple[str, ...], rules.PATHS] = ()
+    suspended: Annotated[tuple[str, ...], rules.PATHS] = ()
+    """Only while the mirror is suspended."""
+
+
+class StatusForm(Section, frozen=True):
+    """How a mirror's status is copied."""
+
+    limit_bytes: Annotated[int, rules.SIZE] = msgspec.field(name="limit", default=256 * KIB)
+    generation: Annotated[str, rules.GENERATION] = "rewrite"
+    """``rewrite``: ``observedGeneration`` tells of the source's generation; ``keep``: it is copied as it is."""
+    own: Annotated[str, rules.PLACE] = "first"
+    """Where our conditions stand; printer columns often show the last one."""
+    max_conditions: Annotated[int, rules.COUNT] = 0
+    """What the CRD allows; 0: as many as come."""
+    drop: Annotated[tuple[str, ...], rules.PATHS] = ()
+    defaults: Annotated[dict[str, Any], rules.MAPPING] = msgspec.field(default_factory=dict)
+    """What the CRD requires of every status."""
+
+
+class Condition(Section, frozen=True):
+    """A condition that we write in the kind's own words."""
+
+    type: Annotated[str, rules.CONDITION_TYPE] = ""
+    status: Annotated[str, rules.CONDITION_STATUS] = "True"
+    reason: Annotated[str, rules.REASON] = ""
+    """Empty: ours."""
+
+    REQUIRED: ClassVar[tuple[str, ...]] = ("type",)
+
+
+class StatusPatch(Section, frozen=True):
+    """What we write into a status where no mirror can."""
+
+    conditions: tuple[Condition, ...] = ()
+    set: Annotated[dict[str, Any], rules.MAPPING] = msgspec.field(default_factory=dict)
+    """Values by path; ``now`` is the time."""
+    zero: Annotated[tuple[str, ...], rules.PATHS] = ()
+    """Counters that become 0 where they are."""
+
+
+class KindEntry(Section, frozen=True):
+    """One kind. Of one that is built in only ``kind`` is needed, and what differs from the table."""
+
+    kind: Annotated[str, rules.KIND] = ""
+    resource: Annotated[str, rules.RESOURCE] = ""
+    """``plural.version.group``."""
+    short_names: Annotated[tuple[str, ...], rules.WORDS] = ()
+    managed_by: ManagedByField = ManagedByField()
+    suspend: SuspendField = SuspendField()
+    done: Done = Done()
+    strip: Annotated[tuple[str, ...], rules.PATHS] = ()
+    """Besides ``managedBy.path``."""
+    carry: Carry = Carry()
+    theirs: Annotated[tuple[str, ...], rules.PATHS] = ()
+    """What a worker's own controllers write: never compared."""
+    templates: Annotated[tuple[str, ...], rules.PATHS] = ()
+    """Its pod templates."""
+    status: StatusForm = StatusForm()
+    pods: Annotated[dict[str, str], rules.LABELS] = msgspec.field(default_factory=dict)
+    """The labels of a mirror's pods; ``{name}`` and ``{uid}`` are the mirror's, ``{status.x}`` is of its status."""
+    pod_index: Annotated[str, rules.TEXT] = ""
+    """The label or annotation of a pod that holds its index."""
+    needs: Annotated[tuple[str, ...], rules.NEEDS] = ()
+    """What it names beside its pod templates, and a worker has to have: ``Kind path``."""
+    suspended: StatusPatch = StatusPatch()
+    """The status of one that is suspended and has no mirror."""
+    lost: StatusPatch = StatusPatch()
+    """The status of one whose mirror is gone for good."""
+    sample: Annotated[dict[str, Any], rules.MAPPING] = msgspec.field(default_factory=dict)
+    """The least spec that its API server takes, for trying whether a worker would."""
+
+    SHORTHAND: ClassVar[str] = "kind"
+    """The field that a plain string stands for."""

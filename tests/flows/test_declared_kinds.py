@@ -1,0 +1,238 @@
+"""A kind that the settings declare, through whole managers: its life, and clusters that do not serve it (D23, D24).
+
+It is the Drill of the tests, which has an implementation of its own elsewhere; here six lines of settings stand for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from doubles.drills import DRILLS, definition, drill
+from flow_drills import DEFINITIONS, DrillInvariants, DrillWorld
+from flow_settled import settle
+from flow_world import FlowWorld, flow_world, has_ended
+
+from mirror.embedded import virtual
+from mirror.embedded.apiserver.apimachinery.errors import StatusError
+from mirror.kinds.declared.choosing import kinds_of
+from mirror.model import names
+from mirror.settings.load import parse
+
+Json = dict[str, Any]
+Flow = Callable[[FlowWorld], Awaitable[None]]
+SETTINGS = b"""
+kinds:
+- kind: Drill
+  resource: drills.v1.example.com
+  managedBy: {path: spec.run.managedBy}
+  suspend: {path: spec.run.paused}
+  done: {succeeded: [condition Succeeded=True], failed: [condition Broken=True]}
+  suspended: {conditions: [{type: Paused}]}
+  lost: {conditions: [{type: Broken}]}
+"""
+PATH = DRILLS.path("default")
+DEFINITION = f"{DEFINITIONS}/{definition()['metadata']['name']}"
+
+
+class DeclaredWorld(DrillWorld):
+    """Whose manager knows Drills by its settings."""
+
+    mirrored = kinds_of(parse(SETTINGS, "f").kinds)
+
+
+class LateWorld(DeclaredWorld):
+    """In which Drills are not served yet on one worker."""
+
+    undefined = frozenset(("east",))
+
+
+class UnservedWorld(DeclaredWorld):
+    """In which nobody serves Drills."""
+
+    undefined = frozenset(("management", "east", "west"))
+
+
+def in_world(form: type[DeclaredWorld]) -> Callable[[Flow], Callable[[], None]]:
+    """A flow in a world of its own."""
+
+    def decorate(flow: Flow) -> Callable[[], None]:
+        async def main() -> None:
+            async with flow_world("east", "west", form=form) as world:
+                laws = DrillInvariants(world)
+                await asyncio.sleep(5)
+                await flow(world)
+                laws.check()
+                if form is DeclaredWorld:
+                    await settle(world, laws)
+
+        def run() -> None:
+            virtual.run(main())
+
+        run.__name__, run.__doc__ = flow.__name__, flow.__doc__
+        return run
+
+    return decorate
+
+
+async def stored(world: FlowWorld, cluster: str = "management", name: str = "train") -> Json | None:
+    """A Drill on a cluster; None where there is none, or no kind of it."""
+    try:
+        found = await world.planes[cluster].api.list(PATH)
+    except StatusError:
+        return None
+    return next((one for one in found if one["metadata"]["name"] == name), None)
+
+
+def told(found: Json | None) -> dict[str, str]:
+    """Type to message of the True conditions."""
+    listed = ((found or {}).get("status") or {}).get("conditions") or ()
+    return {one["type"]: one["message"] for one in listed if one["status"] == "True"}
+
+
+async def is_over(world: FlowWorld) -> bool:
+    return "Succeeded" in told(await stored(world))
+
+
+@in_world(DeclaredWorld)
+async def test_it_lives_beside_a_job_of_its_name(world: FlowWorld) -> None:
+    """Placed, mirrored, followed to its end and deleted; the Job of its name stays."""
+    await world.create(run_for="5s")
+    await world.management.api.create(PATH, drill())
+
+    async def are_over() -> bool:
+        return has_ended(await world.source()) and await is_over(world)
+
+    await world.until(are_over)
+    source = await stored(world)
+    said = told(source)
+    mirror = await stored(world, said[names.PLACED])
+    assert source is not None
+    assert mirror is not None
+    assert said[names.MIRRORED] == mirror["metadata"]["uid"]
+    assert source["status"]["rounds"] == 3
+    assert "managedBy" not in mirror["spec"]["run"]
+    await world.management.api.delete(f"{PATH}/train")
+
+    async def is_gone() -> bool:
+        return await stored(world, said[names.PLACED]) is None
+
+    await world.until(is_gone)
+    assert await world.mirrors()
+
+
+@in_world(DeclaredWorld)
+async def test_a_suspension_is_said_and_followed(world: FlowWorld) -> None:
+    """D3: no mirror before it may run; the mirror stays, paused, and goes on."""
+    endless = drill(paused=True)
+    endless["spec"]["rounds"] = 100_000
+    await world.management.api.create(PATH, endless)
+
+    async def is_paused() -> bool:
+        return "Paused" in told(await stored(world))
+
+    await world.until(is_paused)
+    assert [await stored(world, worker) for worker in ("east", "west")] == [None, None]
+    await world.management.api.merge(f"{PATH}/train", {"spec": {"run": {"paused": False}}})
+
+    async def runs() -> bool:
+        return bool(((await stored(world) or {}).get("status") or {}).get("rounds"))
+
+    await world.until(runs)
+    worker = told(await stored(world))[names.PLACED]
+    await world.management.api.merge(f"{PATH}/train", {"spec": {"run": {"paused": True}}})
+    await asyncio.sleep(10)
+    mirror = await stored(world, worker)
+    assert mirror is not None
+    assert mirror["spec"]["run"]["paused"] is True
+    await world.management.api.delete(f"{PATH}/train")
+
+
+@in_world(LateWorld)
+async def test_a_worker_that_does_not_serve_it_is_passed_over_until_it_does(world: FlowWorld) -> None:
+    """D23: with a reason where it was asked for by name; it starts by itself, and Jobs go there all the while."""
+    pinned = drill()
+    pinned["metadata"]["annotations"] = {names.WORKER_SELECTOR: "name=east"}
+    await world.management.api.create(PATH, pinned)
+    await world.management.api.create(PATH, drill("other"))
+
+    async def other_is_over() -> bool:
+        return "Succeeded" in told(await stored(world, name="other"))
+
+    await world.until(other_is_over)
+    assert told(await stored(world, name="other"))[names.PLACED] == "west"
+    source = await stored(world)
+    assert source is not None
+    (waiting,) = source["status"]["conditions"]
+    assert (waiting["type"], waiting["status"], waiting["reason"]) == (names.PLACED, "False", "KindNotServed")
+    assert "no worker that worker-selector name=east selects serves Drill" in waiting["message"]
+    await world.create(annotations={names.WORKER_SELECTOR: "name=east"}, run_for="1s")
+
+    async def job_is_over() -> bool:
+        return has_ended(await world.source())
+
+    await world.until(job_is_over)
+    await world.planes["east"].api.create(DEFINITIONS, definition())
+    await world.until(lambda: is_over(world))
+    assert told(await stored(world))[names.PLACED] == "east"
+
+
+@in_world(UnservedWorld)
+async def test_a_kind_that_nobody_serves_holds_up_nothing_and_starts_by_itself(world: FlowWorld) -> None:
+    """D23: the manager is ready, Jobs run."""
+    await world.create(run_for="1s")
+
+    async def job_is_over() -> bool:
+        return has_ended(await world.source())
+
+    await world.until(job_is_over)
+    for plane in world.planes.values():
+        await plane.api.create(DEFINITIONS, definition())
+    await asyncio.sleep(5)  # until it is served
+    await world.management.api.create(PATH, drill())
+    await world.until(lambda: is_over(world))
+
+
+@in_world(DeclaredWorld)
+async def test_a_definition_that_is_deleted_here_deletes_no_mirror(world: FlowWorld) -> None:
+    """D23: its objects go with it; mirrors stay until the kind is served again, and go then."""
+    endless = drill()
+    endless["spec"]["rounds"] = 100_000
+    await world.management.api.create(PATH, endless)
+
+    async def is_mirrored() -> bool:
+        return names.MIRRORED in told(await stored(world))
+
+    await world.until(is_mirrored)
+    worker = told(await stored(world))[names.PLACED]
+    await world.management.api.delete(DEFINITION)
+    await asyncio.sleep(200)
+    assert await stored(world) is None
+    assert await stored(world, worker) is not None
+
+    await world.management.api.create(DEFINITIONS, definition())
+
+    async def is_gone() -> bool:
+        return await stored(world, worker) is None
+
+    await world.until(is_gone)
+
+
+@in_world(DeclaredWorld)
+async def test_a_definition_that_is_deleted_on_a_worker_fails_nothing(world: FlowWorld) -> None:
+    """D23: what is missing there proves nothing while the kind is not served."""
+    endless = drill()
+    endless["spec"]["rounds"] = 100_000
+    await world.management.api.create(PATH, endless)
+
+    async def runs() -> bool:
+        return bool(((await stored(world) or {}).get("status") or {}).get("rounds"))
+
+    await world.until(runs)
+    await world.planes[told(await stored(world))[names.PLACED]].api.delete(DEFINITION)
+    await asyncio.sleep(200)
+    said = told(await stored(world))
+    assert "Broken" not in said
+    assert names.PLACED in said
+    await world.management.api.delete(f"{PATH}/train")

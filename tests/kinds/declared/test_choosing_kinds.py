@@ -1,0 +1,116 @@
+"""Which kinds a manager mirrors: names of the table, and what the settings declare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from declared_objects import condition, source_of
+
+from mirror.kinds.declared.choosing import BadKinds, built_in, kinds_of
+from mirror.kinds.declared.kind import DeclaredKind
+from mirror.kinds.registry import Kinds
+from mirror.settings.load import SettingsError, parse
+from mirror.wiring import mirroring_settings
+
+OWN = """
+- kind: Simulation
+  resource: simulations.v1beta1.example.com
+  suspend: {path: spec.run.paused}
+  managedBy: {path: spec.run.by, value: example.com/mirror}
+  done: {succeeded: [phase=Done], failed: [phase=Broken|Lost]}
+  lost: {set: {phase: Lost}}
+"""
+
+
+def chosen(text: str) -> Kinds:
+    """The kinds of a manager with these settings."""
+    return kinds_of(parse(f"kinds: {text}".encode(), "f").kinds)
+
+
+def problems(text: str) -> list[str]:
+    """What is wrong, with the paths of the keys."""
+    try:
+        chosen(text)
+    except (BadKinds, SettingsError) as error:
+        return [str(one) for one in error.problems]
+    return []
+
+
+def test_without_the_setting_jobs_alone_are_mirrored() -> None:
+    """As before there were others."""
+    settings = mirroring_settings(parse(b"", "f"), management_uid="u", server_knows_rule_names=False)
+    assert [kind.name for kind in settings.kinds] == ["Job"]
+
+
+def test_a_name_switches_a_kind_on_and_jobs_stay() -> None:
+    """In their order; Job may be named, too."""
+    settings = parse(b"kinds: [Job, JobSet, MPIJob]", "f")
+    kinds = mirroring_settings(settings, management_uid="u", server_knows_rule_names=False).kinds
+    assert [kind.name for kind in kinds] == ["Job", "JobSet", "MPIJob"]
+    assert kinds["JobSet"].resource.path("team", "a") == "/apis/jobset.x-k8s.io/v1alpha2/namespaces/team/jobsets/a"
+
+
+def test_one_of_the_table_can_be_had_otherwise() -> None:
+    """Only what is said differs, within a part of it, too."""
+    kind = chosen("\n- {kind: TrainJob, managedBy: {value: example.com/x}, status: {limit: 64Ki}}")["TrainJob"]
+    assert isinstance(kind, DeclaredKind)
+    assert (kind.managed_by_value, kind.managed_by_field) == ("example.com/x", "spec.managedBy")
+    assert (kind.entry.status.limit_bytes, kind.entry.status.max_conditions) == (64 * 1024, 8)
+    by_resource = chosen("\n- {resource: jobsets.v1alpha2.jobset.x-k8s.io, theirs: [spec.network]}")["JobSet"]
+    assert isinstance(by_resource, DeclaredKind)
+    assert by_resource.entry.theirs == ("spec.network",)
+
+
+def test_one_of_ones_own_is_declared_in_six_lines() -> None:
+    """Everything that is asked of a kind follows from them."""
+    kind = chosen(OWN)["Simulation"]
+    found = source_of(kind, {"run": {"by": "example.com/mirror", "paused": True}}, {"phase": "Done"})
+    assert kind.managed_by(found) == kind.managed_by_value
+    assert kind.is_suspended(found)
+    assert kind.progress(found).end == "Complete"
+    assert kind.set_suspended(False) == {"op": "add", "path": "/spec/run/paused", "value": False}
+    assert kind.progress(source_of(kind, {}, {"conditions": [condition("Failed")]})).end == ""
+
+
+WRONG = {
+    "a name nearly right": ("[JobSets]", ["kinds[0]: JobSets is not built in (did you mean JobSet?)"]),
+    "an unknown key": ("\n- {kind: JobSet, carries: {}}", ["kinds[0].carries: unknown key (did you mean carry?)"]),
+    "no kind": ("\n- {done: {}}", ["kinds[0].kind: is missing"]),
+    "no end": (OWN.replace("done: {", "done: {}  #"), ["kinds[0].done.succeeded: is missing", "kinds[0].done.failed"]),
+    "an end that is none": (OWN.replace("phase: Lost", "phase: Odd"), ["kinds[0].lost: must make a status"]),
+    "a path that is none": (
+        OWN.replace("spec.run.paused", "spec.run-paused"),
+        ["kinds[0].suspend.path: expected the path of a field"],
+    ),
+    "a path elsewhere": (OWN.replace("spec.run.by", "metadata.name"), ["kinds[0].managedBy.path: expected one field"]),
+    "a clause that is none": (OWN.replace("phase=Done", "phase is Done"), ["kinds[0].done.succeeded[0]: expected"]),
+    "another's resource": (
+        "\n- {kind: JobSet, resource: sets.v1.example.com}",
+        ["kinds[0].resource: JobSet is built in with jobsets.v1alpha2.jobset.x-k8s.io"],
+    ),
+    "twice": ("[JobSet, JobSet]", ["kinds[1].kind: JobSet stands there twice"]),
+    "one resource twice": (
+        OWN + OWN.replace("Simulation", "Other"),
+        ["kinds[1].resource: simulations.example.com stands there twice"],
+    ),
+    "Job with something": ("\n- {kind: Job, theirs: [spec.x]}", ["kinds[0].kind: batch/v1 Jobs are mirrored anyway"]),
+    "no list": (" JobSet", ["kinds: expected a list"]),
+    "a number": ("[5]", ["kinds[0]: expected a mapping"]),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_told_with_its_path(text: str, expected: list[str]) -> None:
+    """All of it at once."""
+    found = problems(text)
+    assert len(found) == len(expected), found
+    for one, start in zip(found, expected, strict=True):
+        assert one.startswith(start)
+
+
+def test_every_kind_of_the_table_is_documented() -> None:
+    """docs/kinds.md has a section for each."""
+    text = (Path(__file__).parents[3] / "docs" / "kinds.md").read_text()
+    missing = [name for name in built_in() if f"| {name} |" not in text]
+    assert not missing

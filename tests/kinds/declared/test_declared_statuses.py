@@ -1,0 +1,252 @@
+"""Statuses of kinds that are data: copied whole, with our record in them, until the end (D5, D7, D11, D25)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from declared_objects import built_in_kind, condition, job_set, mirror_of, source_of
+
+from mirror.kinds.base import NextStatus
+from mirror.kinds.declared.choosing import built_in
+from mirror.kinds.declared.kind import DeclaredKind
+from mirror.model import names
+from mirror.model.reasons import Obstruction, Reason
+
+JOB_SET = built_in_kind("JobSet")
+NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+AT = "2026-02-03T04:05:06Z"
+PLACED = condition(names.PLACED, reason="Placed") | {"message": "east"}
+Json = dict[str, Any]
+
+
+def follow(kind: DeclaredKind, spec: Json, stored: Json | None, theirs: Json | None, **mirror: Any) -> NextStatus:
+    source = source_of(kind, spec, stored)
+    return kind.stored(source).next_status(mirror_of(kind, source, theirs, **mirror), now=NOW)
+
+
+def types(status: Any) -> list[str]:
+    return [one["type"] for one in status["conditions"]]
+
+
+def test_a_status_is_copied_whole_with_our_conditions_first() -> None:
+    """Whatever stood there before of the worker's is gone; printer columns show the last condition."""
+    stored = {"conditions": [condition("Old"), PLACED], "replicatedJobsStatus": [{"name": "old"}]}
+    theirs = {"conditions": [condition("Suspended", "False")], "restarts": 0, "unknown": {"x": [1]}}
+    following = follow(JOB_SET, job_set(), stored, theirs)
+    assert following.status == {**theirs, "conditions": [PLACED, *theirs["conditions"]]}
+    assert following.cut == 0
+    assert follow(JOB_SET, job_set(), following.status, theirs).status is None
+
+
+def test_in_tekton_ours_stand_last_and_what_the_schema_requires_is_there() -> None:
+    """Tools of Tekton read the first condition; a TaskRun's status has a podName."""
+    kind = built_in_kind("TaskRun")
+    placed = kind.stored(source_of(kind, {})).placed_status("east", NOW)
+    assert placed is not None
+    assert placed["podName"] == ""
+    following = follow(kind, {}, dict(placed), {"conditions": [condition("Succeeded", "Unknown")], "podName": "p"})
+    assert following.status is not None
+    assert types(following.status) == ["Succeeded", names.PLACED]
+    assert following.status["podName"] == "p"
+
+
+def test_what_has_ended_stays_so() -> None:
+    """D7: whatever the worker says afterwards."""
+    stored = {"conditions": [PLACED, condition("Completed")]}
+    assert follow(JOB_SET, job_set(), stored, {"conditions": [condition("Failed")]}).status is None
+
+
+HOSTILE: dict[str, tuple[Any, list[str]]] = {
+    "conditions of ours": ([condition(names.PLACED) | {"message": "west"}, condition("A")], ["A"]),
+    "one type twice": ([condition("A", "False"), condition("A")], ["A"]),
+    "a status that is none": ([condition("A") | {"status": "Maybe"}, condition("B")], ["B"]),
+    "no mappings": ([1, None, "x", condition("A")], ["A"]),
+    "more than anybody reads": ([condition(f"A{number}") for number in range(100)], [f"A{n}" for n in range(64)]),
+}
+
+
+@pytest.mark.parametrize(("listed", "kept"), HOSTILE.values(), ids=HOSTILE)
+def test_conditions_that_nobody_may_write_are_left_out(listed: Any, kept: list[str]) -> None:
+    """D18: one that is refused would keep the whole status from being stored; what is cut is counted."""
+    following = follow(JOB_SET, job_set(), {"conditions": [PLACED]}, {"conditions": listed})
+    assert following.status is not None
+    assert types(following.status) == [names.PLACED, *kept]
+    assert following.status["conditions"][0] == PLACED
+    assert following.cut
+
+
+def test_texts_of_a_worker_stay_on_their_line() -> None:
+    """D18: of conditions, which are shown in terminals."""
+    following = follow(
+        JOB_SET, job_set(), None, {"conditions": [condition("A", reason="b c!") | {"message": "x\x1b[2J"}]}
+    )
+    assert following.status is not None
+    (one,) = following.status["conditions"]
+    assert (one["reason"], one["message"]) == ("Unknown", "x\\x1b[2J")
+
+
+@pytest.mark.parametrize("found", [None, [], "x", 5, {}], ids=repr)
+def test_a_status_that_is_none_changes_nothing(found: Any) -> None:
+    """A worker may answer anything."""
+    source = source_of(JOB_SET, job_set(), {"conditions": [PLACED]})
+    mirror = mirror_of(JOB_SET, source, found)
+    if isinstance(found, dict | None):
+        assert JOB_SET.stored(source).next_status(mirror, now=NOW).status is None
+    assert not JOB_SET.summary(mirror).is_finished
+
+
+def test_a_status_that_is_too_large_loses_its_largest_field() -> None:
+    """How it is going stays; what is dropped is counted."""
+    theirs = {"conditions": [condition("A")], "small": 1, "large": ["x" * 1000] * 300}
+    following = follow(JOB_SET, job_set(), {"conditions": [PLACED]}, theirs)
+    assert following.status is not None
+    assert following.status.keys() == {"conditions", "small"}
+    assert following.cut == 1
+
+
+def test_a_ninth_condition_of_a_train_job_is_one_too_many() -> None:
+    """Its schema allows eight: ours and the one that tells of the end have their place."""
+    kind = built_in_kind("TrainJob")
+    listed = [*(condition(f"A{number}") for number in range(8)), condition("Complete")]
+    following = follow(kind, {}, {"conditions": [PLACED]}, {"conditions": listed})
+    assert following.status is not None
+    assert types(following.status) == [names.PLACED, *(f"A{number}" for number in range(6)), "Complete"]
+    assert following.cut == 2
+
+
+def test_generations_tell_of_the_source() -> None:
+    """Of the source's where the mirror carries its present spec, else what was stored stays."""
+    theirs = {"conditions": [condition("A", observedGeneration=1)], "observedGeneration": 1}
+    following = follow(JOB_SET, job_set(), None, theirs)
+    assert following.status is not None
+    assert (following.status["observedGeneration"], following.status["conditions"][0]["observedGeneration"]) == (3, 3)
+
+    source = source_of(JOB_SET, job_set())
+    mirror = mirror_of(JOB_SET, source, theirs)
+    changed = source_of(JOB_SET, job_set(suspend=True), following.status, generation=4)
+    after = JOB_SET.stored(changed).next_status(mirror, now=NOW)
+    assert after.status is None  # still 3
+
+    behind = follow(JOB_SET, job_set(), None, theirs, generation=2)
+    assert behind.status is not None
+    assert "observedGeneration" not in behind.status
+
+
+def test_the_record_is_a_condition() -> None:
+    """D5, D25: written first, taken away with the mirror's uid."""
+    stored = JOB_SET.stored(source_of(JOB_SET, job_set(), {"conditions": [condition("Suspended")]}))
+    placed = stored.placed_status("east", NOW)
+    assert placed is not None
+    record = {"type": names.PLACED, "status": "True", "reason": "Placed", "message": "east", "lastTransitionTime": AT}
+    assert placed["conditions"] == [record, condition("Suspended")]
+
+    recorded = JOB_SET.stored(source_of(JOB_SET, job_set(), dict(placed)))
+    assert recorded.placed_worker == "east"
+    assert recorded.placed_status("east", NOW) is None
+    mirrored = recorded.mirrored_status(None, "m-1", NOW)
+    assert types(mirrored) == [names.PLACED, names.MIRRORED, "Suspended"]
+
+    both = JOB_SET.stored(source_of(JOB_SET, job_set(), dict(mirrored)))
+    assert both.mirror_uid == "m-1"
+    cleared = both.placed_status(None, NOW)
+    assert cleared is not None
+    assert types(cleared) == ["Suspended"]
+
+
+def test_a_reason_to_wait_is_said_once() -> None:
+    """D22: as metav1 has conditions; and taken back."""
+    stored = JOB_SET.stored(source_of(JOB_SET, job_set()))
+    why = Obstruction(Reason.NO_MATCHING_WORKER, "no worker matches")
+    said = stored.explained_status(None, why, is_placed=False, now=NOW)
+    assert said is not None
+    (one,) = said["conditions"]
+    assert one.keys() == {"type", "status", "reason", "message", "lastTransitionTime"}
+    again = JOB_SET.stored(source_of(JOB_SET, job_set(), dict(said)))
+    assert again.obstruction_reason == "NoMatchingWorker"
+    assert again.explained_status(None, why, is_placed=False, now=NOW) is None
+    assert again.explained_status(None, None, is_placed=False, now=NOW) == {}
+
+
+STARTED = {
+    "nothing": ({}, False),
+    "our record": ({"conditions": [PLACED]}, False),
+    "suspended": (
+        {"conditions": [condition("Suspended")], "replicatedJobsStatus": [{"suspended": 2, "active": 0}]},
+        False,
+    ),
+    "a counter": ({"replicatedJobsStatus": [{"name": "a", "active": 1}]}, True),
+    "a start": ({"startTime": AT}, True),
+    "a condition": ({"conditions": [condition("StartupPolicyInProgress")]}, True),
+    "its end": ({"conditions": [condition("Completed")]}, True),
+}
+
+
+@pytest.mark.parametrize(("status", "is_started"), STARTED.values(), ids=STARTED)
+def test_what_says_that_it_has_started(status: Json, is_started: bool) -> None:
+    """D11: in doubt it has."""
+    assert JOB_SET.stored(source_of(JOB_SET, job_set(), status)).has_started is is_started
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_a_lost_mirror_ends_it_in_the_kinds_own_words(name: str) -> None:
+    """D11: it has failed then, once, for our reason; and it is over for everybody who looks."""
+    kind = built_in_kind(name)
+    source = source_of(kind, {}, {"conditions": [PLACED]})
+    lost = kind.stored(source).lost_status(NOW, message="gone", reason="MirrorLost")
+    assert lost is not None
+    after = source_of(kind, {}, dict(lost))
+    assert kind.is_final(lost)
+    assert kind.stored(after).lost_status(NOW, message="gone", reason="MirrorLost") is None
+    progress = kind.progress(after)
+    assert (progress.end, progress.end_reason, progress.ended_at) == ("Failed", "MirrorLost", AT)
+    assert progress.placed == "east"
+    assert kind.summary(after).is_finished
+    assert kind.describe(lost) == ("Finished", "Failed: MirrorLost")
+    assert kind.seconds_since_end(lost, NOW) == 0
+
+
+def test_what_ran_on_a_lost_mirror_runs_no_more() -> None:
+    """Counters of what is active become 0, others stay."""
+    counts = {"name": "a", "active": 2, "ready": 1, "succeeded": 3, "failed": 0, "suspended": 0}
+    lost = JOB_SET.stored(source_of(JOB_SET, job_set(), {"replicatedJobsStatus": [counts]})).lost_status(
+        NOW, message="", reason="MirrorLost"
+    )
+    assert lost is not None
+    assert lost["replicatedJobsStatus"] == [counts | {"active": 0, "ready": 0}]
+    assert lost["terminalState"] == "Failed"
+
+
+@pytest.mark.parametrize("name", [one for one in built_in() if built_in()[one].suspend.path])
+def test_one_that_is_suspended_without_a_mirror_says_so(name: str) -> None:
+    """D3, once; and it is not over by it."""
+    kind = built_in_kind(name)
+    said = kind.stored(source_of(kind, {})).suspended_status(NOW)
+    assert said is not None
+    assert not kind.is_final(said)
+    assert kind.stored(source_of(kind, {}, dict(said))).suspended_status(NOW) is None
+    assert not kind.stored(source_of(kind, {}, dict(said))).has_started
+
+
+ENDS: dict[str, tuple[str, list[Json], str]] = {
+    "a JobSet that completed": ("JobSet", [condition("Completed")], "Complete"),
+    "a JobSet that failed": ("JobSet", [condition("Failed")], "Failed"),
+    "a JobSet that goes on": ("JobSet", [condition("Completed", "False")], ""),
+    "an MPIJob that failed": ("MPIJob", [condition("Failed")], "Failed"),
+    "an MPIJob whose launcher was evicted": ("MPIJob", [condition("Failed", reason="MPIJobEvicted")], ""),
+    "a TrainJob at its deadline": ("TrainJob", [condition("Failed", reason="DeadlineExceeded")], "Failed"),
+    "a TrainJob without its runtime": ("TrainJob", [condition("Failed", reason="TrainingRuntimeNotSupported")], ""),
+    "a PyTorchJob that succeeded": ("PyTorchJob", [condition("Succeeded")], "Complete"),
+    "a PipelineRun that runs": ("PipelineRun", [condition("Succeeded", "Unknown")], ""),
+    "a PipelineRun that failed": ("PipelineRun", [condition("Succeeded", "False")], "Failed"),
+}
+
+
+@pytest.mark.parametrize(("name", "listed", "end"), ENDS.values(), ids=ENDS)
+def test_how_each_kind_ends(name: str, listed: list[Json], end: str) -> None:
+    """As its controller says it."""
+    kind = built_in_kind(name)
+    found = source_of(kind, {}, {"conditions": listed})
+    assert kind.progress(found).end == end
+    assert kind.summary(found).is_finished is bool(end)

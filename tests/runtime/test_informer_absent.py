@@ -1,0 +1,112 @@
+"""An informer of what a cluster may serve or not (D23): nobody waits for it, nothing of it is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from doubles.jobs import job
+from doubles.refusals import Refused, forbidden
+from doubles.transport import Wire, client_of, wire_to
+
+from mirror.kube.errors import KubeError
+from mirror.kube.objects import Object
+from mirror.kube.resources import JOBS
+from mirror.runtime.informer import ABSENT_SECONDS, Change, Informer, InformerHooks, Phase, Scope
+from mirror.runtime.store import Store
+
+pytestmark = pytest.mark.looptime
+
+NOT_SERVED = Refused(404, "NotFound")
+
+
+class Watched:
+    """An informer of something optional, and what it has told."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.store = Store()
+        self.changes: list[tuple[str, Change]] = []
+        self.troubles: list[KubeError] = []
+        self.absences: list[KubeError] = []
+        client = client_of(wire)
+        hooks = InformerHooks(self._on_change, on_trouble=self.troubles.append, on_absent=self.absences.append)
+        self.informer = Informer(Scope(JOBS), self.store, client=lambda: client, hooks=hooks)
+
+    def _on_change(self, old: Object | None, new: Object | None, change: Change) -> None:
+        found = new or old
+        assert found is not None
+        self.changes.append((found.metadata.name, change))
+
+
+@asynccontextmanager
+async def watching(wire: Wire) -> AsyncIterator[Watched]:
+    watched = Watched(wire)
+    async with asyncio.TaskGroup() as scope:
+        task = scope.create_task(watched.informer.run(), name="informer")
+        await asyncio.sleep(0.1)
+        yield watched
+        task.cancel()
+
+
+@pytest.mark.parametrize(
+    "refused", [NOT_SERVED, forbidden()], ids=["it is not served", "nobody may look whether it is"]
+)
+async def test_nobody_waits_for_what_is_not_served(refused: Refused) -> None:
+    """It is said once, asked for rarely, and followed from when it is there."""
+    wire = wire_to("c")
+    wire.server.put("jobs", job("a"))
+    wire.arrange("watch", "jobs", refused, times=4)
+    async with watching(wire) as watched:
+        assert watched.informer.is_synced
+        assert watched.informer.is_absent
+        assert watched.informer.describe().phase is Phase.ABSENT
+        await asyncio.sleep(3 * ABSENT_SECONDS)
+        assert len(wire.sent) == 4
+        assert (len(watched.absences), watched.troubles) == (1, [])
+        await asyncio.sleep(ABSENT_SECONDS)
+        assert not watched.informer.is_absent
+        assert watched.changes == [("a", Change.SEEN)]
+
+
+async def test_what_was_known_stays_while_it_is_not_served() -> None:
+    """And what went meanwhile is told as missing, not as deleted, by the first list."""
+    wire = wire_to("c")
+    for name in ("a", "b"):
+        wire.server.put("jobs", job(name))
+    async with watching(wire) as watched:
+        wire.arrange("watch", "jobs", NOT_SERVED, times=math.inf)
+        wire.end_watches()
+        await asyncio.sleep(100)
+        assert watched.informer.is_absent
+        assert len(list(watched.store)) == 2
+        wire.server.remove("jobs", "a")
+        wire.restore()
+        await asyncio.sleep(ABSENT_SECONDS)
+        assert not watched.informer.is_absent
+        assert watched.changes[2:] == [("a", Change.MISSING)]
+
+
+async def test_a_right_that_is_taken_away_is_trouble() -> None:
+    """Where objects were seen, a refusal is no absence."""
+    wire = wire_to("c")
+    wire.server.put("jobs", job("a"))
+    async with watching(wire) as watched:
+        wire.arrange("watch", "jobs", forbidden(), times=2)
+        wire.end_watches()
+        await asyncio.sleep(10)
+        assert [type(error).__name__ for error in watched.troubles] == ["Forbidden", "Forbidden"]
+        assert watched.absences == []
+
+
+async def test_a_nudge_asks_at_once() -> None:
+    """Somebody knows more."""
+    wire = wire_to("c")
+    wire.arrange("watch", "jobs", NOT_SERVED, times=1)
+    async with watching(wire) as watched:
+        assert watched.informer.is_absent
+        watched.informer.nudge()
+        await asyncio.sleep(0.1)
+        assert not watched.informer.is_absent
