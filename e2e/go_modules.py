@@ -18,6 +18,23 @@ from e2e.controlplane.client import Json
 from e2e.controlplane.toolchain import CannotBuild
 
 JOBSET = "sigs.k8s.io/jobset@v0.12.0"
+_TRAINING = "github.com/kubeflow/training-operator@v1.9.4"
+_TEKTON = "github.com/tektoncd/pipeline@v1.15.0"
+DEFINITIONS = {
+    "JobSet": (JOBSET, "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml"),
+    "MPIJob": ("github.com/kubeflow/mpi-operator@v0.8.2", "manifests/base/kubeflow.org_mpijobs.yaml"),
+    "TrainJob": (
+        "github.com/kubeflow/trainer/v2@v2.3.0",
+        "manifests/base/crds/trainer.kubeflow.org_trainjobs.yaml",
+    ),
+    **{
+        kind: (_TRAINING, f"manifests/base/crds/kubeflow.org_{kind.lower()}s.yaml")
+        for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob")
+    },
+    "PipelineRun": (_TEKTON, "config/300-crds/300-pipelinerun.yaml"),
+    "TaskRun": (_TEKTON, "config/300-crds/300-taskrun.yaml"),
+}
+"""By kind: a module, and where in it the CRD is."""
 _SECONDS = 300.0
 
 
@@ -54,6 +71,11 @@ def definition(module: str, path: str) -> Json:
     return found
 
 
+def definition_of(kind: str) -> Json:
+    """The CRD of a kind that is built in."""
+    return definition(*DEFINITIONS[kind])
+
+
 def jobset_definition() -> Json:
     """The CRD of JobSets."""
-    return definition(JOBSET, "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml")
+    return definition_of("JobSet")

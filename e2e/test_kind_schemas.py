@@ -1,0 +1,172 @@
+"""Every kind of the table against a real API server with the kind's own CRD, no field unknown to it (D25).
+
+What is proved: sources are taken as the samples have them, mirrors as we make them; our records, ends and suspensions
+are stored as they are sent, beside a status such as the kind's controller writes. No controller or webhook runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+import yaml
+
+from e2e.controlplane.client import Client, Json, StatusError
+from e2e.controlplane.plane import ControlPlane
+from e2e.go_modules import definition_of
+from e2e.jobs import until
+from e2e.jobsets import DEFINITIONS
+from mirror.kinds.base import MirrorTransform
+from mirror.kinds.declared.choosing import built_in, kinds_of
+from mirror.kinds.declared.kind import DeclaredKind
+from mirror.kube.objects import Object, decode_object
+from mirror.model import names
+from mirror.settings.kinds import KindEntry
+
+SAMPLES = Path(__file__).parents[1] / "config/samples/kinds"
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+AT = "2026-01-02T03:04:05Z"
+STRICT = "?fieldValidation=Strict"
+TRANSFORM = MirrorTransform(origin="home")
+_CONDITION = {"reason": "Because", "message": "", "lastTransitionTime": AT}
+_COUNTS = {"active": 1, "ready": 1, "suspended": 0, "succeeded": 0, "failed": 0}
+_OF_KUBEFLOW = {
+    "startTime": AT,
+    "replicaStatuses": {"Worker": {"active": 1}},
+    "conditions": [{"type": "Running", "status": "True", **_CONDITION, "lastUpdateTime": AT}],
+}
+_OF_TEKTON = {"startTime": AT, "conditions": [{"type": "Succeeded", "status": "Unknown", **_CONDITION}]}
+RUNNING: dict[str, Json] = {
+    "JobSet": {
+        "restarts": 0,
+        "replicatedJobsStatus": [{"name": "leader", **_COUNTS}],
+        "conditions": [{"type": "StartupPolicyCompleted", "status": "True", **_CONDITION, "observedGeneration": 1}],
+    },
+    "MPIJob": _OF_KUBEFLOW,
+    "TrainJob": {
+        "jobsStatus": [{"name": "node", **_COUNTS}],
+        "conditions": [{"type": "Suspended", "status": "False", **_CONDITION}],
+    },
+    **dict.fromkeys(("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob"), _OF_KUBEFLOW),
+    "PipelineRun": {**_OF_TEKTON, "childReferences": [{"kind": "TaskRun", "name": "a", "apiVersion": "tekton.dev/v1"}]},
+    "TaskRun": {**_OF_TEKTON, "podName": "a-pod"},
+}
+"""What a worker's controller says of one that runs."""
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def client(management: ControlPlane) -> AsyncIterator[Client]:
+    async with management.client(user_agent="e2e-schemas") as found:
+        yield found
+
+
+def kind_of(name: str) -> DeclaredKind:
+    kind = kinds_of([KindEntry(kind=name)])[name]
+    assert isinstance(kind, DeclaredKind)
+    return kind
+
+
+def sample_of(name: str) -> Json:
+    found: Json = yaml.load((SAMPLES / f"{name.lower()}.yaml").read_text(), Loader=yaml.CSafeLoader)
+    return found
+
+
+def as_object(body: Json) -> Object:
+    return decode_object(msgspec.json.encode(body))
+
+
+class Stored:
+    """One source on the server, whose statuses are written as the manager does."""
+
+    def __init__(self, client: Client, kind: DeclaredKind, body: Json) -> None:
+        self._client = client
+        self._kind = kind
+        self.body = body
+
+    @property
+    def found(self) -> Object:
+        return as_object(self.body)
+
+    async def write(self, status: Any) -> None:
+        """Raises AssertionError where something else is stored than was sent."""
+        assert status is not None
+        metadata = self.body["metadata"]
+        path = self._kind.resource.path(metadata["namespace"], metadata["name"], "status")
+        version = {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]}
+        operations = [version, {"op": "add", "path": "/status", "value": status}]
+        self.body = await self._client.call("PATCH", path + STRICT, operations, "application/json-patch+json")
+        assert self.body["status"] == status
+
+
+@pytest.mark.parametrize("name", built_in())
+async def test_what_we_write_is_stored_as_it_is(client: Client, fresh_namespace: str, name: str) -> None:
+    """A source, its mirror, and every status that follows."""
+    kind = kind_of(name)
+    definition = definition_of(name)
+    await client.create(DEFINITIONS, definition)
+    path = kind.resource.path(fresh_namespace)
+    try:
+        await until(lambda: client.list(path), lambda _: True)
+        sample = sample_of(name)
+        body = await client.create(path + STRICT, sample)
+        source = Stored(client, kind, body)
+        assert kind.managed_by(source.found) == (kind.managed_by_value or names.DEFAULT_MANAGED_BY)
+
+        mirror_body = kind.mirror_body(source.found, namespace=fresh_namespace, transform=TRANSFORM)
+        mirror_body["metadata"]["name"] = "mirror"
+        mirror = await client.create(path + STRICT, mirror_body)
+        assert kind.is_as_sent(mirror_body, as_object(mirror))
+        assert kind.changes(source.found, as_object(mirror), transform=TRANSFORM) is None
+
+        await source.write(kind.stored(source.found).placed_status("east", NOW))
+        running = {**mirror, "status": RUNNING[name]}
+        following = kind.stored(source.found).next_status(as_object(running), now=NOW)
+        await source.write(kind.stored(source.found).mirrored_status(following.status, "m-1", NOW))
+        assert kind.stored(source.found).next_status(as_object(running), now=NOW).status is None
+        assert kind.summary(source.found).mirror_uid == "m-1"
+
+        await source.write(kind.stored(source.found).lost_status(NOW, message="gone", reason="MirrorLost"))
+        assert kind.summary(source.found).is_finished
+        assert kind.summary(source.found).placed == "east"
+
+        if kind.entry.suspend.path:
+            other = sample_of(name)
+            other["metadata"]["name"] = "held"
+            (operation,) = kind.claim_operations(as_object(other), kind.managed_by_value or names.DEFAULT_MANAGED_BY)
+            other["spec"] = operation["value"]
+            held = Stored(client, kind, await client.create(path + STRICT, other))
+            assert kind.is_suspended(held.found)
+            await held.write(kind.stored(held.found).suspended_status(NOW))
+            assert not kind.summary(held.found).is_finished
+        await client.create(f"{path}{STRICT}&dryRun=All", {**kind.dry_run_body(), "metadata": {"generateName": "try-"}})
+    finally:
+        await client.delete(f"{DEFINITIONS}/{definition['metadata']['name']}")
+
+
+async def test_a_train_job_takes_no_other_value(client: Client, fresh_namespace: str) -> None:
+    """Its CRD says so; hence MultiKueue's in the table."""
+    kind, sample = kind_of("TrainJob"), sample_of("TrainJob")
+    definition = definition_of("TrainJob")
+    path = kind.resource.path(fresh_namespace)
+    sample["spec"]["managedBy"] = names.DEFAULT_MANAGED_BY
+
+    async def is_defined() -> bool:
+        try:
+            await client.create(DEFINITIONS, definition)
+        except StatusError as error:
+            return error.status == 409 and "being deleted" not in str(error)
+        return True
+
+    await until(is_defined)
+    try:
+        await until(lambda: client.list(path), lambda _: True)
+        with pytest.raises(StatusError) as refused:
+            await client.create(path, sample)
+        assert refused.value.status == 422
+    finally:
+        await client.delete(f"{DEFINITIONS}/{definition['metadata']['name']}")
