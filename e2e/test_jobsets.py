@@ -22,6 +22,7 @@ from e2e.manager import ManagerProcess
 from mirror.model import names
 
 SETTINGS: Json = {"kinds": ["JobSet"]}
+DEFINITION = f"{jobsets.DEFINITIONS}/{jobsets.NAME}"
 WAVE = 12
 STAYS_SECONDS = 8.0
 """Long enough for whatever would follow from what has gone."""
@@ -201,3 +202,47 @@ async def test_a_workers_definition_that_goes_fails_nothing(manager: ManagerProc
         await jobsets.define(scene.client_of(worker))
     source = await scene.client.wait_until(path_of(scene), has("Failed"))
     assert [one["reason"] for one in source["status"]["conditions"] if one["type"] == "Failed"] == ["MirrorLost"]
+
+
+async def knows_less(scene: Scene, worker: str, body: Json) -> bool:
+    """Whether a worker refuses this for a field that it does not know."""
+    try:
+        await scene.client_of(worker).create(f"{path_of(scene, '')}?fieldValidation=Strict&dryRun=All", body)
+    except StatusError as error:
+        return error.status == 400
+    return False
+
+
+async def test_a_worker_with_an_older_definition_refuses_what_it_does_not_know(
+    manager: ManagerProcess, scene: Scene
+) -> None:
+    """A field that would silently be left out there is a refusal, which names it; what has none of it runs."""
+    field = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/coordinator"
+    whole = {worker: await scene.client_of(worker).get(DEFINITION) for worker in scene.workers}
+    for worker in scene.workers:
+        operations = [{"op": "remove", "path": field}]
+        await scene.client_of(worker).call("PATCH", DEFINITION, operations, "application/json-patch+json")
+    try:
+        older = job_set("train", manager.managed_by, coordinator={"replicatedJob": "main"})
+        for worker in scene.workers:
+            await until(partial(knows_less, scene, worker, older))
+
+        def is_refused(found: Json | None) -> bool:
+            listed = ((found or {}).get("status") or {}).get("conditions") or ()
+            return any(one["reason"] == "RefusedByWorkers" for one in listed)
+
+        await scene.client.create(path_of(scene, ""), older)
+        await scene.client.wait_until(path_of(scene), is_refused)
+
+        def names_the_field(found: Json | None) -> bool:
+            return 'unknown field "spec.coordinator"' in annotation(found, "waiting-because")
+
+        await scene.client.wait_until(path_of(scene), names_the_field)
+        assert not await mirrors(scene)
+        await scene.client.create(path_of(scene, ""), job_set("other", manager.managed_by, ends="Completed"))
+        await scene.client.wait_until(path_of(scene, "other"), has("Completed"))
+    finally:
+        for worker, definition in whole.items():
+            spec = {"spec": {"versions": definition["spec"]["versions"]}}
+            await scene.client_of(worker).merge(DEFINITION, spec)
+    await scene.client.delete(path_of(scene))

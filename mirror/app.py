@@ -8,7 +8,7 @@ import os
 import socket
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -19,14 +19,16 @@ from mirror.controllers.mirroring import Mirroring
 from mirror.jobcontroller.controller_conflict import ControllerConflict
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import JobControllerComponent, connect, permit_of, settings_of
+from mirror.kinds.registry import Kinds
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.connect import connect_management, connect_worker
+from mirror.kube.discovery import Sender, is_served
 from mirror.kube.errors import Forbidden, KubeError, NotFound, Unauthorized
 from mirror.kube.fields import knows_rule_names
 from mirror.kube.kubeconfig import KubeconfigRefused, check_kubeconfig
 from mirror.kube.permits import WritePermit
-from mirror.kube.resources import EVENTS, NAMESPACES
+from mirror.kube.resources import EVENTS, NAMESPACES, Resource
 from mirror.model import names
 from mirror.model.endings import CannotStart
 from mirror.runtime.clock import SystemClock
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from mirror.controllers.tracing import Traces  # only where traces are wanted
 
 OLDEST_MANAGEMENT_MINOR = 32
+MULTIKUEUE_VERSIONS = ("v1beta2", "v1beta1")
 START_SECONDS = 60.0
 
 
@@ -273,6 +276,7 @@ async def _build(
         )
 
     wanted = mirroring_settings(settings, management_uid=uid, server_knows_rule_names=knows_names)
+    await _check_kinds(management, wanted.kinds)
     mirroring = build_mirroring(management, wanted, connector=connect, environment=environment, traces=traces)
     registry, origin = mirroring.registry, wanted.transform.origin
     election = settings.leader_election
@@ -342,6 +346,23 @@ async def _check_namespace(management: Client, namespace: str) -> None:
         ) from error
     except KubeError:
         return
+
+
+async def _check_kinds(management: Sender, kinds: Kinds) -> None:
+    """Whether nobody else takes what is ours: some kinds admit only the value that MultiKueue looks for (D25).
+
+    Raises:
+        CannotStart: a Kueue with MultiKueue is on the management cluster.
+    """
+    shared = [kind.name for kind in kinds if kind.managed_by_value == names.MULTIKUEUE_MANAGED_BY]
+    for version in MULTIKUEUE_VERSIONS if shared else ():
+        clusters = Resource("kueue.x-k8s.io", version, "multikueueclusters", "MultiKueueCluster", namespaced=False)
+        with suppress(KubeError):  # who does not say is asked by nobody else either
+            if await is_served(management, clusters):
+                raise CannotStart(
+                    f"kinds: {', '.join(shared)} would be taken by the MultiKueue of this cluster, too, which looks for"
+                    f" {names.MULTIKUEUE_MANAGED_BY}: leave them out, or set their managedBy.value"
+                )
 
 
 def _probing_event(namespace: str) -> requests.Request:

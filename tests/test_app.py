@@ -15,14 +15,18 @@ from doubles.refusals import Refused, forbidden
 from doubles.transport import Fault, Wire, client_of, wire_to
 from doubles.world import HOME
 
-from mirror.app import Manager, _build, _management_uid, _tracing
+from mirror.app import Manager, _build, _check_kinds, _management_uid, _tracing
 from mirror.jobcontroller.controller_conflict import ControllerConflict
 from mirror.jobcontroller.metrics import JobMetrics
 from mirror.jobcontroller.process import JobControllerComponent, JobControllerSettings
+from mirror.kinds.declared.choosing import kinds_of
+from mirror.kube.errors import PageNotFound
+from mirror.kube.requests import Request
 from mirror.model.endings import CannotStart
 from mirror.runtime.clock import SystemClock
 from mirror.runtime.environment import Environment
 from mirror.runtime.leadership import LeadershipLost
+from mirror.settings.kinds import KindEntry, ManagedByField
 from mirror.settings.schema import LeaderElection, Settings, Tracing
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
@@ -250,6 +254,31 @@ async def test_the_origin_is_the_clusters_own_unless_it_is_set() -> None:
     wire = wire_to("management")
     assert (await manager_on(wire)).origin == wire.server.uid
     assert (await manager_on(wire, origin="prod")).origin == "prod"
+
+
+class Discovery:
+    """A management cluster that serves these resources."""
+
+    def __init__(self, **served: str) -> None:
+        self._served = {f"/apis/kueue.x-k8s.io/{version}": name for version, name in served.items()}
+
+    async def send(self, request: Request) -> bytes:
+        if request.path not in self._served:
+            raise PageNotFound("404")
+        return f'{{"resources": [{{"name": "{self._served[request.path]}"}}]}}'.encode()
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+async def test_a_kind_that_a_multikueue_here_would_take_keeps_it_from_starting(version: str) -> None:
+    """D25: some kinds admit only its value; two would run one object. A Kueue alone, or another value, is no harm."""
+    shared, own = KindEntry(kind="TrainJob"), KindEntry(kind="JobSet")
+    beside = Discovery(**{version: "multikueueclusters"})
+    with pytest.raises(CannotStart, match=r"^kinds: TrainJob would be taken by the MultiKueue of this cluster"):
+        await _check_kinds(beside, kinds_of([own, shared]))
+    await _check_kinds(beside, kinds_of([own]))
+    await _check_kinds(Discovery(**{version: "clusterqueues"}), kinds_of([shared]))
+    changed = KindEntry(kind="TrainJob", managed_by=ManagedByField(value="example.com/mirror"))
+    await _check_kinds(beside, kinds_of([changed]))
 
 
 async def test_traces_without_their_extra_keep_it_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:

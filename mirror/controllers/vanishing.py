@@ -16,6 +16,8 @@ from mirror.kube.errors import KubeError
 from mirror.kube.objects import Object
 from mirror.telemetry.logs import Log
 
+SETTLE_SECONDS = 0.5
+"""Discovery follows a definition that is being deleted in a moment of its own, on each API server."""
 AGAIN_SECONDS = 1.0
 MOST_ATTEMPTS = 5
 
@@ -46,6 +48,7 @@ class Vanishing:
         failed = 0
         while True:
             await self._has_some.wait()
+            await asyncio.sleep(SETTLE_SECONDS)
             self._has_some.clear()
             asked, self._gone = self._gone, {}
             for name, (kind, sources) in asked.items():

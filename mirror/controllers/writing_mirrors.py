@@ -134,7 +134,9 @@ class MirrorWriter:
         body = kind.mirror_body(source.found, namespace=namespace, transform=t.state.transform)
         memory = t.state.memories.of(source.uid)
         try:
-            created = await worker.client.send_object(requests.create(kind.resource, body, namespace=namespace))
+            # A definition that is older than ours would silently leave fields out.
+            request = requests.create(kind.resource, body, namespace=namespace, strict=kind.can_vanish)
+            created = await worker.client.send_object(request)
         except AlreadyExists:
             await self._adopt_or_refuse(seen, worker, namespace, was_first=memory.first_create)
             return
@@ -209,10 +211,8 @@ class MirrorWriter:
 
     async def _read(self, seen: Snapshot, worker: Worker) -> Object:
         """The object of its name on a worker, read live."""
-        key = _key(seen, worker)
-        return await worker.client.send_object(
-            requests.get(seen.source.kind.resource, key.name, namespace=key.namespace)
-        )
+        key, resource = _key(seen, worker), seen.source.kind.resource
+        return await worker.client.send_object(requests.get(resource, key.name, namespace=key.namespace))
 
     def _identity(self, seen: Snapshot, found: Object) -> Identity:
         recorded = self._t.state.memories.of(seen.source.uid).mirror_uid or seen.source.stored.mirror_uid

@@ -8,6 +8,7 @@ PREFIX = "jobmirror.io/"
 # On sources.
 DEFAULT_MANAGED_BY = PREFIX + "controller"
 BUILT_IN_MANAGED_BY = "kubernetes.io/job-controller"
+MULTIKUEUE_MANAGED_BY = "kueue.x-k8s.io/multikueue"
 WORKER_SELECTOR = PREFIX + "worker-selector"
 WORKER_ORDER = PREFIX + "worker-order"
 SPREAD_BY = PREFIX + "spread-by"
