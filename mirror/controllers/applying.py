@@ -27,7 +27,8 @@ from mirror.decide.plan import (
     WriteSource,
 )
 from mirror.decide.snapshot import Snapshot
-from mirror.kinds.base import Kind, release_operations
+from mirror.kinds.asking import release_operations
+from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.errors import (
     ApiError,

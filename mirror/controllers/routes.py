@@ -9,7 +9,8 @@ from mirror.controllers.state import MirroringState
 from mirror.controllers.sweeping import DueSweeps
 from mirror.controllers.unclaimed import Unclaimed
 from mirror.decide.identity import Identity
-from mirror.kinds.base import Kind, is_held, is_ours
+from mirror.kinds.asking import is_ours
+from mirror.kinds.base import Kind, is_held
 from mirror.kinds.own_annotations import OF_PLACEMENT
 from mirror.kube.objects import Object, size_of
 from mirror.kube.watch import WatchEvent

@@ -54,7 +54,11 @@ class Unclaimed:
 
     def note(self, kind: Kind, found: Object, managed_by: str) -> None:
         """A source that somebody else should run has come."""
-        if managed_by == self._managed_by or not self._is_like_ours(managed_by) or kind.is_suspended(found):
+        if (
+            managed_by == (kind.managed_by_value or self._managed_by)
+            or not self._is_like_ours(managed_by)
+            or kind.is_suspended(found)
+        ):
             return
         self._seen[found.metadata.uid] = _Seen(kind, found, self._clock.monotonic())
         if len(self._seen) > MOST:

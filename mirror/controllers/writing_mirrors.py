@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from mirror.controllers.namespaces import create_namespace
 from mirror.controllers.refusing import WorkerRefusal, refusal_text, was_certainly_not_done, why_not_created
 from mirror.controllers.rereading import STALE, reread_mirror, reread_object
 from mirror.controllers.write_context import WriteContext
@@ -29,7 +30,6 @@ from mirror.kube.errors import (
     NotFound,
 )
 from mirror.kube.objects import Object
-from mirror.kube.resources import NAMESPACES
 from mirror.model import names
 from mirror.model.keys import MirrorKey
 from mirror.model.reasons import DEPENDENCIES, Obstruction, Reason
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 LABELS_LASTED_SECONDS = 1200.0
 """Labels that stayed for so long were not removed for being ours."""
-POD_SECURITY = "pod-security.kubernetes.io/"
 
 
 class MirrorWriter:
@@ -107,7 +106,7 @@ class MirrorWriter:
         elif isinstance(sent, WorkerRefusal):
             namespace = worker.namespace_of(seen.key.namespace)
             lacks_namespace = isinstance(sent.error, NotFound) and t.create_namespaces
-            if lacks_namespace and await self._create_namespace(worker, namespace, seen.key.namespace):
+            if lacks_namespace and await create_namespace(t, worker, namespace, seen.key.namespace):
                 t.state.intake.add(seen.key)
                 return
             was_first = t.state.memories.of(uid).first_create
@@ -142,7 +141,7 @@ class MirrorWriter:
             return
         except (Forbidden, NotFound, EntityTooLarge, Invalid, BadRequest) as error:
             lacks_namespace = isinstance(error, NotFound) and t.create_namespaces
-            if lacks_namespace and await self._create_namespace(worker, namespace, seen.key.namespace):
+            if lacks_namespace and await create_namespace(t, worker, namespace, seen.key.namespace):
                 t.state.intake.add(seen.key)
                 return
             self._refused(seen, worker, refusal_text(error), reason="Refused", was_first=memory.first_create)
@@ -238,27 +237,6 @@ class MirrorWriter:
                 return  # the same as before: the plan says when to try again
             t.state.memories.set(uid, in_the_way=obstruction)
         t.state.intake.add(seen.key)
-
-    async def _create_namespace(self, worker: Worker, namespace: str, source_namespace: str) -> bool:
-        """Create what is missing, with the pod security that the source's namespace has here (D18)."""
-        try:
-            here = await self._t.management.send_object(requests.get(NAMESPACES, source_namespace))
-        except (Forbidden, NotFound) as error:
-            # Without them it would be open to pods that are not allowed in the namespace here.
-            text = "namespace not created: its labels cannot be read"
-            self._log.warning(text, namespace=source_namespace, error=error)
-            return False
-        labels = {key: value for key, value in here.labels.items() if key.startswith(POD_SECURITY)}
-        labels[names.ORIGIN] = self._t.state.transform.origin
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
-        try:
-            await worker.client.send(requests.create(NAMESPACES, body))
-        except AlreadyExists:
-            return False
-        except (Forbidden, Invalid) as error:
-            self._log.warning("namespace not created", worker=worker.name, namespace=namespace, error=error)
-            return False
-        return True
 
     async def find(self, seen: Snapshot, worker: Worker, expected: str) -> None:
         """Ask for a mirror that the cache lacks; an error means that nothing is known (D11)."""

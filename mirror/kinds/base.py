@@ -399,28 +399,6 @@ class Kind(Protocol):
         ...
 
 
-def is_ours(kind: Kind, found: Object, managed_by: str) -> bool:
-    """D1: exactly our value, which is the setting ``managedBy`` or the kind's own."""
-    return kind.managed_by(found) == (kind.managed_by_value or managed_by)
-
-
-def state(kind: Kind, found: Object) -> str:
-    """A mirror's state for metrics: running, suspended or finished."""
-    if kind.summary(found).is_finished:
-        return "finished"
-    return "suspended" if kind.is_suspended(found) else "running"
-
-
 def is_held(kind: Kind, found: Object) -> bool:
     """Whether our webhook suspended it and nobody has released it since, by taking the annotation away (D16)."""
     return found.annotations.get(names.HELD) == HELD and kind.is_suspended(found)
-
-
-def release_operations(kind: Kind, found: Object) -> list[Mapping[str, Any]]:
-    """The JSON Patch that unsuspends a source as it was seen, and takes the mark away."""
-    mark = names.HELD.replace("~", "~0").replace("/", "~1")
-    return [
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": found.metadata.resource_version},
-        kind.set_suspended(False),
-        {"op": "remove", "path": f"/metadata/annotations/{mark}"},
-    ]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from mirror.kinds.base import Kind, is_held, is_ours
+from mirror.kinds.asking import is_ours
+from mirror.kinds.base import Kind, is_held
 from mirror.kinds.dependencies import BadCarry, requested_kinds
 from mirror.kinds.own_annotations import mistakes
 from mirror.kube.objects import Object

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mirror.kinds.base import Kind, state
+from mirror.kinds.asking import state
+from mirror.kinds.base import Kind
 from mirror.kube.errors import TooLarge
 from mirror.kube.objects import Object, Partial, partial_of, size_of
 from mirror.model import names

@@ -67,7 +67,7 @@ class MirrorWatches:
         return self._stores[kind.name]
 
     def count(self, state: str | None = None) -> int:
-        """How many mirrors there are, or are in a state (``kinds.base.state``)."""
+        """How many mirrors there are, or are in a state (``kinds.asking.state``)."""
         stores = self._stores.values()
         return sum(len(mirrors) if state is None else mirrors.count(BY_STATE, state) for mirrors in stores)
 

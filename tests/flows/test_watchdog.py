@@ -27,7 +27,8 @@ from mirror.access.request_parsing import Asked, read
 from mirror.controllers import observing, requesting
 from mirror.controllers.sources import indexes_of
 from mirror.decide.snapshot import Memory
-from mirror.kinds.base import BadAnnotation, MirrorTransform, state
+from mirror.kinds.asking import state
+from mirror.kinds.base import BadAnnotation, MirrorTransform
 from mirror.kinds.batch_job.status import next_status
 from mirror.kinds.registry import BUILT_IN, JOB
 from mirror.kube.errors import KubeError

@@ -12,7 +12,8 @@ import msgspec
 
 from mirror.cli.worker.operations.sites import ManagementCluster
 from mirror.kinds import registry
-from mirror.kinds.base import Kind, is_ours
+from mirror.kinds.asking import is_ours
+from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.text import clean

@@ -1,0 +1,32 @@
+"""What follows from a kind's answers about an object: whether it is ours, its state, how it is released. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mirror.kinds.base import Kind
+from mirror.kube.objects import Object
+from mirror.model import names
+
+
+def is_ours(kind: Kind, found: Object, managed_by: str) -> bool:
+    """D1: exactly our value, which is the setting ``managedBy`` or the kind's own."""
+    return kind.managed_by(found) == (kind.managed_by_value or managed_by)
+
+
+def state(kind: Kind, found: Object) -> str:
+    """A mirror's state for metrics: running, suspended or finished."""
+    if kind.summary(found).is_finished:
+        return "finished"
+    return "suspended" if kind.is_suspended(found) else "running"
+
+
+def release_operations(kind: Kind, found: Object) -> list[Mapping[str, Any]]:
+    """The JSON Patch that unsuspends a source as it was seen, and takes the mark away."""
+    mark = names.HELD.replace("~", "~0").replace("/", "~1")
+    return [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": found.metadata.resource_version},
+        kind.set_suspended(False),
+        {"op": "remove", "path": f"/metadata/annotations/{mark}"},
+    ]
