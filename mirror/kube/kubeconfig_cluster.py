@@ -10,18 +10,16 @@ from dataclasses import dataclass, field
 from mirror.kube import addresses, tls
 from mirror.kube.kubeconfig_node import KubeconfigRefused, Node, Policy
 
-_KEYS = frozenset(
-    {
-        "server",
-        "tls-server-name",
-        "insecure-skip-tls-verify",
-        "certificate-authority",
-        "certificate-authority-data",
-        "proxy-url",
-        "disable-compression",
-        "extensions",
-    }
+CONNECTION_KEYS = (
+    "server",
+    "tls-server-name",
+    "insecure-skip-tls-verify",
+    "certificate-authority",
+    "certificate-authority-data",
+    "proxy-url",
 )
+"""Where a cluster is, and how it is known for itself; what they may hold, ``Policy`` decides."""
+_KEYS = frozenset({*CONNECTION_KEYS, "disable-compression", "extensions"})
 # Strict, and what matched is put together anew: two parsers that disagree about a URL's host are how checks are evaded.
 _URL = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://"

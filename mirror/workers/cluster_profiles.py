@@ -17,6 +17,7 @@ import msgspec
 
 from mirror.kube.errors import BadAnswer
 from mirror.kube.kubeconfig import Policy, read_document
+from mirror.kube.kubeconfig_cluster import CONNECTION_KEYS
 from mirror.kube.objects import Object
 from mirror.kube.resources import Resource
 from mirror.model import names
@@ -41,15 +42,6 @@ MOST_PROVIDERS = 16
 MOST_PROPERTIES = 64
 MOST_CREDENTIAL_CHARACTERS = 256 * 1024
 
-_CLUSTER_KEYS = (
-    "server",
-    "tls-server-name",
-    "insecure-skip-tls-verify",
-    "certificate-authority",
-    "certificate-authority-data",
-    "proxy-url",
-)
-"""Of a kubeconfig's cluster; what they may hold, the policy of kubeconfigs decides."""
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
@@ -267,7 +259,7 @@ def _access(at: str, provider: str, cluster: dict[str, Any], profile: Object, ow
         case _:
             name = _text(said, "clusterName", where, _NAME, metadata.name)
             ref = SecretRef(provider, metadata.namespace, name)
-    kept = {key: cluster[key] for key in _CLUSTER_KEYS if cluster.get(key) is not None}
+    kept = {key: cluster[key] for key in CONNECTION_KEYS if cluster.get(key) is not None}
     return Access(msgspec.json.encode(kept), ref)
 
 

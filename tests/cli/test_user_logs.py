@@ -179,7 +179,7 @@ def test_a_terminal_gets_a_colour_for_each_pod(planes: UserFleet) -> None:
 
 def test_colours_are_kept_by_pod_and_start_anew_when_all_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """Containers of one pod share theirs; a worker's names are cleaned."""
-    monkeypatch.setattr("mirror.cli.user.log_output.is_coloured", lambda: True)
+    monkeypatch.setattr("mirror.cli.user.log_output.wants_colors", lambda **_: True)
     output = Output(with_prefix=True, is_alone=False)
     prefixes = [output._prefix(Target(f"pod-{number}", container)) for number in range(11) for container in "ab"]
 

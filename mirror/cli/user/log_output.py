@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import BinaryIO
 
 from mirror.cli.user.log_targets import Target
+from mirror.cli.user.terminal import wants_colors
 from mirror.model.text import clean
 
 LONGEST_LINE = 2**20
@@ -55,7 +55,7 @@ class Output:
     def __init__(self, *, with_prefix: bool, is_alone: bool) -> None:
         self._with_prefix = with_prefix
         self._is_alone = is_alone
-        self._is_coloured = with_prefix and is_coloured()
+        self._is_coloured = with_prefix and wants_colors(is_terminal=sys.stdout.isatty())
         self._colours: dict[str, int] = {}
 
     def writer(self, target: Target) -> Writer:
@@ -75,8 +75,3 @@ def title_of(target: Target) -> str:
     """``pod/NAME/CONTAINER``, which a worker has named; less of it where the manager chooses."""
     parts = ("pod", target.pod, target.container)
     return "/".join(clean(part) for part in parts if part)
-
-
-def is_coloured() -> bool:
-    """Whether standard output is a terminal that shows colours, and nobody minds (https://no-color.org)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -23,7 +23,7 @@ from mirror.embedded.apiserver.apimachinery.decoding.bodies import (
     keep_reset,
     unknown_fields,
 )
-from mirror.embedded.apiserver.apimachinery.decoding.text import Members, NotJson, Number, is_shallow, parse, plain
+from mirror.embedded.apiserver.apimachinery.decoding.text import Members, NotJson, is_shallow, json_type, parse, plain
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.schemas import versions
 from mirror.embedded.apiserver.patch import converting, json_patch, merge_patch, strategic
@@ -96,7 +96,9 @@ def _operations(patch: bytes, validation: Validation) -> tuple[list[Json], list[
         return [], []
     type_name = "jsonpatch.Patch" if validation == "Ignore" else "[]handlers.jsonPatchOp"
     if not isinstance(members, list) or isinstance(members, Members):
-        raise errors.bad_request(f"{prefix}json: cannot unmarshal {_word(members)} into Go value of type {type_name}")
+        raise errors.bad_request(
+            f"{prefix}json: cannot unmarshal {json_type(members)} into Go value of type {type_name}"
+        )
     complaints: list[str] = []
     operations = []
     for position, one in enumerate(members):
@@ -112,7 +114,7 @@ def _operations(patch: bytes, validation: Validation) -> tuple[list[Json], list[
 def _operation(members: Any, position: int, prefix: str, complaints: list[str]) -> Json:
     if not isinstance(members, Members):
         raise errors.bad_request(
-            f"{prefix}json: cannot unmarshal {_word(members)} into Go value of type handlers.jsonPatchOp"
+            f"{prefix}json: cannot unmarshal {json_type(members)} into Go value of type handlers.jsonPatchOp"
         )
     found: Json = {}
     for name, value in members:
@@ -126,7 +128,9 @@ def _operation(members: Any, position: int, prefix: str, complaints: list[str]) 
             complaints.extend(typed.duplicates(value, path))
         elif value is not None and not isinstance(value, str):
             where = f"struct field jsonPatchOp.{name}"
-            raise errors.bad_request(f"{prefix}json: cannot unmarshal {_word(value)} into Go {where} of type string")
+            raise errors.bad_request(
+                f"{prefix}json: cannot unmarshal {json_type(value)} into Go {where} of type string"
+            )
         found[name] = plain(value)
     return found
 
@@ -143,7 +147,7 @@ def _merge(patch: bytes, validation: Validation) -> tuple[Json, list[str]]:
         raise errors.bad_request("Invalid JSON Patch")
     if not isinstance(members, Members):
         raise errors.bad_request(
-            f"error decoding patch: json: cannot unmarshal {_word(members)} into Go value of type {_MAP}"
+            f"error decoding patch: json: cannot unmarshal {json_type(members)} into Go value of type {_MAP}"
         )
     return plain(members), typed.duplicates(members) if is_checked else []
 
@@ -173,7 +177,7 @@ def _strategic_patch(patch: bytes, validation: Validation) -> tuple[Json, list[s
         return wanted, []
     members = _parsed(patch, "")
     if members is not None and not isinstance(members, Members):
-        raise errors.bad_request(f"json: cannot unmarshal {_word(members)} into Go value of type {_MAP}")
+        raise errors.bad_request(f"json: cannot unmarshal {json_type(members)} into Go value of type {_MAP}")
     return plain(members) or {}, [] if validation == "Ignore" else typed.duplicates(members)
 
 
@@ -270,17 +274,3 @@ def _rejected() -> errors.StatusError:
     status = errors.failure(422, "Invalid", _REJECTED)
     status["details"] = {}
     return errors.StatusError(status)
-
-
-def _word(value: Any) -> str:
-    match value:
-        case Members():
-            return "object"
-        case list():
-            return "array"
-        case bool():
-            return "bool"
-        case Number():
-            return "number"
-        case _:
-            return "string"

@@ -7,7 +7,7 @@ from typing import Any
 from mirror.batch.quoting import quoted
 from mirror.batch.violations import invalid_text
 from mirror.embedded.apiserver.apimachinery import errors
-from mirror.embedded.apiserver.apimachinery.decoding.text import Members, clean
+from mirror.embedded.apiserver.apimachinery.decoding.text import Members, clean, json_type
 from mirror.embedded.apiserver.apimachinery.decoding.typed import Refusal
 from mirror.embedded.apiserver.apimachinery.kinds import Kind
 from mirror.embedded.apiserver.apimachinery.schemas import versions
@@ -33,12 +33,12 @@ def interpret(members: Any) -> tuple[str, str]:
     if members is None:
         return "", ""
     if not isinstance(members, Members | dict):
-        raise Refusal(f"{prefix} {_word(members)} into Go value of type {_WHOLE}")
+        raise Refusal(f"{prefix} {json_type(members)} into Go value of type {_WHOLE}")
     found = {"apiVersion": "", "kind": ""}
     for name, value in members.items() if isinstance(members, dict) else members:
         if name in found and value is not None:
             if not isinstance(value, str):
-                raise Refusal(f"{prefix} {_word(value)} into Go struct field .{name} of type string")
+                raise Refusal(f"{prefix} {json_type(value)} into Go struct field .{name} of type string")
             found[name] = clean(value)
     if found["apiVersion"].count("/") > 1:
         raise Refusal(unexpected(found["apiVersion"]))
@@ -112,13 +112,3 @@ def of_other_version(own_version: str, kind: Kind, warnings: list[str]) -> error
     refused = errors.bad_request(f"{_DIFFERENT} ({own_version}) {expected}")
     refused.headers = tuple(("Warning", f"299 - {quoted(one)}") for one in warnings)
     return refused
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, Members | dict):
-        return "object"
-    if isinstance(value, list):
-        return "array"
-    if isinstance(value, bool):
-        return "bool"
-    return "string" if isinstance(value, str) else "number"

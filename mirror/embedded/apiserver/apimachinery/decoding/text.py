@@ -66,6 +66,17 @@ def parse(data: bytes) -> Any:
     return found
 
 
+def json_type(value: Any) -> str:
+    """What Go's decoder calls what was parsed, or a plain value, that does not fit a type; null fits all."""
+    if isinstance(value, Members | dict):
+        return "object"
+    if isinstance(value, list):
+        return "array"
+    if isinstance(value, bool):
+        return "bool"
+    return "string" if isinstance(value, str) else "number"
+
+
 def exceeds_value_limit(data: bytes) -> bool:
     """Whether JSON has more than ``MOST_VALUES`` lists, members and items; told without decoding it."""
     if data.lstrip()[:1] not in (b"{", b"["):

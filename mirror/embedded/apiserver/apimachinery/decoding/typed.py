@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from mirror.batch.quoting import quoted
 from mirror.embedded.apiserver.apimachinery.decoding import scalars
-from mirror.embedded.apiserver.apimachinery.decoding.text import Members, Number, clean, plain
+from mirror.embedded.apiserver.apimachinery.decoding.text import Members, Number, clean, json_type, plain
 from mirror.embedded.apiserver.apimachinery.schemas import gotypes
 from mirror.embedded.apiserver.apimachinery.schemas.dropped import KNOWN, drop
 
@@ -171,7 +171,7 @@ class Reading:
             if digits.isdigit() and len(digits) < 4 and int(digits) < 256:
                 found.append(int(digits))
             elif one is not None:
-                self._remember(f"number {digits}" if digits else _kind_of(one), "uint8")
+                self._remember(f"number {digits}" if digits else json_type(one), "uint8")
                 return _ABSENT
             else:
                 found.append(0)
@@ -186,7 +186,7 @@ class Reading:
 
     def _time(self, value: Any, *, is_micro: bool) -> Any:
         if not isinstance(value, str):
-            raise Refusal(self._words(_kind_of(value), "string"))
+            raise Refusal(self._words(json_type(value), "string"))
         problem = scalars.time_complaint(value, is_micro=is_micro)
         if problem:
             raise Refusal(problem)
@@ -203,14 +203,14 @@ class Reading:
         if isinstance(value, str):
             return clean(value)
         if not isinstance(value, Number):
-            raise Refusal(self._words(_kind_of(value), "int32"))
+            raise Refusal(self._words(json_type(value), "int32"))
         digits = value.digits
         if digits.lstrip("-").isdigit() and len(digits) < 12 and -_INT32 <= int(digits) < _INT32:
             return int(digits)
         raise Refusal(self._words(f"number {digits}", "int32"))
 
     def _mismatch(self, value: Any, type_name: str) -> Any:
-        self._remember(_kind_of(value), type_name)
+        self._remember(json_type(value), type_name)
         return _ABSENT
 
     def _remember(self, value: str, type_name: str) -> None:
@@ -257,17 +257,3 @@ def unplain(value: Any) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return Number(repr(value))
     return value
-
-
-def _kind_of(value: Any) -> str:
-    match value:
-        case Members():
-            return "object"
-        case list():
-            return "array"
-        case bool():
-            return "bool"
-        case str():
-            return "string"
-        case _:
-            return "number"
