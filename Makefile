@@ -15,7 +15,7 @@ section = @printf '\n== %s  %s\n' "$$(date -u +%H:%M:%S)" "$(1)"
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-real test check programs bench dist build-controlplane lock
+.PHONY: help demo demo-real test check static units programs bench dist build-controlplane lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +26,11 @@ demo: $(READY) ## see it work in seconds: a management cluster, two workers, Job
 demo-real: $(READY) $(CONTROLPLANE) ## the same on real control planes
 	$(PY) -m e2e.demo
 
-check: $(READY) ## the quick proof, some minutes: format, lint, types, imports, unit tests
+check: static ## the quick proof, about a minute: format, lint, types, imports, and the unit tests that are quick
+	$(call section,quick unit tests)
+	$(PY) -m pytest tests -q -m "not slow" --hypothesis-profile=quick -n auto
+
+static: $(READY) ## format, lint, types, imports
 	$(call section,format and lint)
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
@@ -34,12 +38,12 @@ check: $(READY) ## the quick proof, some minutes: format, lint, types, imports, 
 	$(PY) -m mypy
 	$(call section,imports)
 	$(VENV)/bin/lint-imports --no-logo
-	$(call section,unit tests)
-	$(PY) -m pytest tests -q -m "not slow" -n auto
 
-test: programs check $(CONTROLPLANE) ## everything: check, long random flows, and the end-to-end tests on real control planes
-	$(call section,long random flows)
-	$(PY) -m pytest tests -q -m slow -n auto
+units: $(READY) ## all unit tests: those that start programs, long random flows, and all examples of properties
+	$(call section,unit tests and long random flows)
+	$(PY) -m pytest tests -q -n auto
+
+test: programs static units $(CONTROLPLANE) ## everything: static, units, and the end-to-end tests on real control planes
 	$(call section,end-to-end tests)
 	$(PY) -m pytest e2e -q
 

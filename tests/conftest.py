@@ -1,12 +1,14 @@
 """What holds for every test: no event loop but that of its own runner, properties without hurry, no leftover task."""
 
 import asyncio
+import gc
 import inspect
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 
 import pytest
+from doubles.examples import ALL, QUICK
 from doubles.loglines import Lines, captured
 from hypothesis import settings
 
@@ -14,8 +16,11 @@ from mirror.embedded.virtual import VirtualLoop
 from mirror.telemetry.logs import default_logging
 
 # A busy machine is no failure. In CI the same examples come each time, so that a red run can be repeated.
-settings.register_profile("mirror", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True)
-settings.load_profile("mirror")
+settings.register_profile(
+    "mirror", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True, max_examples=ALL
+)
+settings.register_profile("quick", settings.get_profile("mirror"), max_examples=QUICK)
+settings.load_profile("mirror")  # --hypothesis-profile, as of make check, is read later
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -27,6 +32,18 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory(prefix="mirror-config-")
     os.environ["XDG_CONFIG_HOME"] = folder.name  # commands remember there what they trust, and people's own is theirs
     config.add_cleanup(folder.cleanup)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected, thousands of tests, lives until the end: walking it all the time costs a sixth of all CPU."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

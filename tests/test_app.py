@@ -297,6 +297,7 @@ async def test_traces_that_nobody_wants_are_none() -> None:
         assert traces is None
 
 
+@pytest.mark.slow
 def test_a_manager_without_traces_does_not_load_opentelemetry() -> None:
     """Megabytes and an extra that most managers do not have."""
     loaded = "[m for m in ('opentelemetry', 'mirror.controllers.tracing') if m in sys.modules]"

@@ -54,6 +54,7 @@ def test_what_cannot_be_used_ends_with_two(arguments: list[str], environment: di
     assert line.startswith(f"mirror apiserver: {told}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "told"),
     [
@@ -85,6 +86,7 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     assert code == 0
 
 
+@pytest.mark.slow
 def test_what_was_acknowledged_outlives_a_kill(tmp_path: Path) -> None:
     """With its data: every object, and the kubeconfig, which still names the same authority and the same user."""
     kubeconfig, data = tmp_path / "kubeconfig", tmp_path / "data"

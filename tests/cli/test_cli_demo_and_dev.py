@@ -28,6 +28,7 @@ from mirror.telemetry.metrics import Metrics
 COMMAND = (sys.executable, "-c", "from mirror.cli.main import main; main()")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_demo_ends_well(tmp_path: Path) -> None:
     """Every sample ends as it says, three of each; nothing is left behind."""
@@ -67,6 +68,7 @@ async def ask(kubeconfig: Path, request: requests.Request) -> Object:
         await client.close()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_dev_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     """Kubeconfigs and three lines to try; with --dir, everything is there again the next time, also on the page."""
@@ -88,6 +90,7 @@ def test_dev_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
             assert "plain" in answer.read().decode()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_every_command_of_the_readme_works_on_dev(tmp_path: Path) -> None:
     """With the kubeconfig that it gives, whose user has a client certificate: no token, no address, no option."""

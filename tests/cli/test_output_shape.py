@@ -156,6 +156,7 @@ def read_all(near: int) -> str:
         seen += more
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 60])
 def test_a_table_fits_a_terminal_and_has_colors(planes: UserFleet, width: int) -> None:
     """AGE and WHY are there; a state has its colour."""
@@ -170,6 +171,7 @@ def test_a_table_fits_a_terminal_and_has_colors(planes: UserFleet, width: int) -
     assert lines[-1] == "2 Jobs: 1 Waiting, 1 Complete"
 
 
+@pytest.mark.slow
 def test_without_colors_there_is_no_escape(planes: UserFleet) -> None:
     """``NO_COLOR``, ``--color never``, and a pipe, which is not abridged either; ``--color always`` overrides all."""
     with on_terminal(planes, "get", NO_COLOR="1") as (_, near):
@@ -186,6 +188,7 @@ def test_without_colors_there_is_no_escape(planes: UserFleet) -> None:
         assert "\x1b[32m" in result.stdout, command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "first", "wanted"),
     [(("get", "-w"), "Waiting", "done"), (("worker", "list", "-w"), "Connected", "west")],
@@ -204,6 +207,7 @@ def test_a_live_table_is_redrawn_in_place(
         assert running.wait(60) == 130
 
 
+@pytest.mark.slow
 def test_workers_are_watched_until_it_is_interrupted(planes: UserFleet) -> None:
     """A line for each worker, then one for each change."""
     environment = {**os.environ, "KUBECONFIG": planes.kubeconfig("admin")}

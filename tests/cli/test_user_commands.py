@@ -116,6 +116,7 @@ def test_get_knows_how_far_behind_a_job_is_by_the_manager(planes: UserFleet) -> 
     assert "runs" in told(planes, "get", "--server", "https://127.0.0.1:9")
 
 
+@pytest.mark.slow
 def test_get_watches_until_it_is_interrupted(planes: UserFleet) -> None:
     """Lines where there is no terminal: all Jobs first, then each change; Ctrl-C says nothing and ends with 130."""
     environment = {**os.environ, "KUBECONFIG": planes.kubeconfig("bob")}
@@ -139,6 +140,7 @@ def test_get_watches_until_it_is_interrupted(planes: UserFleet) -> None:
             running.kill()
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_table_that_lives(planes: UserFleet) -> None:
     """It is drawn again by itself, and leaves the terminal as it was."""
     ours, theirs = os.openpty()
@@ -302,6 +304,7 @@ def test_logs_need_no_right_to_list_pods(planes: UserFleet) -> None:
         planes.do(lambda: api.delete(f"{path}/rolebindings/logs-only"))
 
 
+@pytest.mark.slow
 def test_a_log_is_followed_to_the_end_of_the_container(planes: UserFleet) -> None:
     """Also of a Job that has no pod yet."""
     planes.create("talks", "for i in 1 2 3; do echo $i; sleep 0.2; done")
@@ -314,6 +317,7 @@ def test_a_log_is_followed_to_the_end_of_the_container(planes: UserFleet) -> Non
     assert (done.returncode, done.stdout) == (0, "1\n2\n3\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_who_follows_waits_for_a_worker(planes: UserFleet) -> None:
     """What it waits for is said once, on stderr; then the log comes."""
     planes.create("late", "echo at last", annotations={"jobmirror.io/worker-selector": "region=mars"})
@@ -333,6 +337,7 @@ def test_who_follows_waits_for_a_worker(planes: UserFleet) -> None:
             one.kill()
 
 
+@pytest.mark.slow
 def test_following_ends_by_ctrl_c_without_a_word(planes: UserFleet) -> None:
     """Exit code 130, as shells have it."""
     environment = {**os.environ, "KUBECONFIG": planes.kubeconfig("ann")}
@@ -558,6 +563,7 @@ def test_wrong_usage_ends_with_two(arguments: list[str]) -> None:
     assert CliRunner().invoke(main, arguments).exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_enough_is_no_failure(planes: UserFleet) -> None:
     """``| head -1`` ends the command without a word."""
     planes.create("long", "for i in $(seq 20000); do echo a line of some length, number $i; done")
@@ -573,6 +579,7 @@ def test_a_reader_that_has_enough_is_no_failure(planes: UserFleet) -> None:
         assert (running.stderr.read(), running.wait(20)) == (b"", 0)
 
 
+@pytest.mark.slow
 def test_shells_are_offered_jobs_and_contexts(planes: UserFleet) -> None:
     """``mirror logs d<TAB>``, as kubectl asks for it; who may list nothing is offered nothing."""
 

@@ -206,6 +206,7 @@ def test_get_shows_what_may_be_listed_and_says_what_may_not(both: UserFleet) -> 
     assert list(rows(told(both, "get", "-k", "job", user="bob"))) == ["train"]
 
 
+@pytest.mark.slow
 def test_get_watches_all_kinds(both: UserFleet) -> None:
     """All of them first, each change as it comes."""
     environment = {**os.environ, "KUBECONFIG": both.kubeconfig("ann"), "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -276,6 +277,7 @@ def test_a_name_of_another_kind_is_not_taken(both: UserFleet) -> None:
     assert "jobs.batch waits not found" in refused(both, "explain", "waits")
 
 
+@pytest.mark.slow
 def test_shells_are_offered_kinds_and_their_objects(both: UserFleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs by name, other kinds by ``KIND/``."""
 

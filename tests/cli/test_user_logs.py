@@ -106,6 +106,7 @@ def test_labels_of_nothing_are_no_failure(planes: UserFleet) -> None:
     assert done.stderr == "No mirrored Jobs found with labels app=other in namespace team-a.\n"
 
 
+@pytest.mark.slow
 def test_several_jobs_are_followed_together(planes: UserFleet) -> None:
     """Whole lines with their pods; it ends with the last container."""
     for name in ("one", "two"):
@@ -119,6 +120,7 @@ def test_several_jobs_are_followed_together(planes: UserFleet) -> None:
     assert by_pod(done.stdout) == wanted
 
 
+@pytest.mark.slow
 def test_a_pod_that_has_no_node_is_said_to_have_none(planes: UserFleet) -> None:
     """Its log is empty and ends at once: who follows waits for a node instead, and learns of it once."""
     planes.create("nowhere", "echo", node_selector={"disk": "none"})
@@ -148,6 +150,7 @@ def test_too_many_to_follow_are_refused_before_anything_is_printed(planes: UserF
     assert "9 Jobs are too many to follow (8 at most)" in done.stderr
 
 
+@pytest.mark.slow
 def test_more_logs_than_the_manager_gives_at_once_are_all_read(planes: UserFleet) -> None:
     """Few at a time, in order."""
     planes.create("many", "echo $JOB_COMPLETION_INDEX", completions=20, parallelism=20, completionMode="Indexed")
@@ -158,6 +161,7 @@ def test_more_logs_than_the_manager_gives_at_once_are_all_read(planes: UserFleet
     assert (done.exit_code, done.stdout.split()) == (0, [str(number) for number in range(20)]), done.stderr
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_colour_for_each_pod(planes: UserFleet) -> None:
     """Of the prefix only; none with NO_COLOR, and none in a pipe."""
     for variable, is_coloured in ((), True), (("NO_COLOR", "1"), False), (("TERM", "dumb"), False):

@@ -84,6 +84,7 @@ async def test_reasons_that_change_each_second_are_written_and_told_every_ten() 
         assert len(msgspec.json.encode(source)) < 8192
 
 
+@pytest.mark.slow
 async def test_a_flood_of_warnings_keeps_a_bounded_number_and_asks_for_few_pods() -> None:
     """What is not known is asked for one by one, a hundred wait, and the rest is left out."""
     async with watched() as (world, manager, pods):

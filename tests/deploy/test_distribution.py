@@ -47,12 +47,14 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / name
 
 
+@pytest.mark.slow
 def test_the_sources_can_be_tested_and_deployed(sdist: Path) -> None:
     """Whoever packages it for a system gets the licence, the tests, the documents and what is deployed."""
     for name in ("LICENSE", "Makefile", "constraints.txt", "CHANGELOG.md", "tests", "e2e", "docs", "deploy", "config"):
         assert (sdist / name).exists(), name
 
 
+@pytest.mark.slow
 def test_the_wheel_is_installed_with_all_of_its_commands(wheel: Path, tmp_path: Path) -> None:
     """Each of pyproject.toml's commands runs from the installed files, what they read included."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]

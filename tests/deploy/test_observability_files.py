@@ -127,6 +127,7 @@ def test_prometheus_accepts_the_rules(promtool: Path) -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_rules_fire_when_they_should_and_only_then(promtool: Path) -> None:
     """deploy/observability/tests, played by promtool."""

@@ -101,7 +101,7 @@ def test_what_they_run_is_in_the_tree() -> None:
     targets = {target for line in lines for target in re.findall(r"^make (\S+)$", line)}
     files = {file for line in lines for file in re.findall(r"(?:\.ci|deploy|e2e)/[\w./-]+", line)}
 
-    assert targets >= {"check", "dist", "build-controlplane"}
+    assert targets >= {"static", "units", "dist", "build-controlplane"}
     assert [target for target in targets if not re.search(rf"(?m)^{target}:", MAKEFILE)] == []
     assert files == {".ci/run", "e2e/kind/run.sh", "deploy/release.py", "deploy/krew/build.sh"}
     assert [file for file in files if not (TOP / file).is_file()] == []
@@ -134,10 +134,10 @@ def test_issue_forms_are_complete(file: Path) -> None:
 
 def test_hooks_are_the_checks_of_make() -> None:
     """`pre-commit` runs what `make check` runs, in the same order, with the project's own tools."""
-    recipe = re.search(r"(?ms)^check: .*?\n(.*?)\n\n", MAKEFILE)
-    assert recipe is not None
+    recipes = [re.search(rf"(?ms)^{target}: .*?\n(.*?)\n\n", MAKEFILE) for target in ("static", "check")]
     variables = {"$(PY)": ".venv/bin/python", "$(VENV)": ".venv"}
-    commands = [line.strip() for line in recipe[1].splitlines() if "$(call" not in line]
+    lines = [line.strip() for recipe in recipes if recipe for line in recipe[1].splitlines()]
+    commands = [line for line in lines if "$(call" not in line]
     for name, value in variables.items():
         commands = [command.replace(name, value) for command in commands]
     (repository,) = yaml.safe_load((TOP / ".pre-commit-config.yaml").read_text())["repos"]

@@ -1,17 +1,18 @@
 """Model-based flows: random users, operators, strangers, faults and crashes, then quiet; D1–D15 hold all the time.
 
-20,000 steps, a twelfth of them in ``make check``; more, and other seeds, by ``tests/flows/marathon.py``.
+20,000 steps, a fiftieth of them in ``make check``; more, and other seeds, by ``tests/flows/marathon.py``.
 """
 
 from __future__ import annotations
 
 import pytest
+from doubles.examples import examples
 from flow_machine import Everybody
 from flow_machine_base import Machine
 from flow_machine_interference import Interference
 from flow_machine_jobs import Jobs
 from flow_machine_kinds import BothKinds
-from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import HealthCheck, Phase, seed
 from hypothesis.stateful import run_state_machine_as_test
 
 RUNS, STEPS = 10, 50
@@ -23,10 +24,9 @@ SEEDS = [0, *(pytest.param(number, marks=pytest.mark.slow) for number in range(1
 @pytest.mark.parametrize("number", SEEDS)
 @pytest.mark.parametrize("machine", [Everybody, Jobs, Interference, BothKinds])
 def test_whatever_happens_the_rules_hold_and_all_is_well_in_the_end(machine: type[Machine], number: int) -> None:
-    """500 steps of one seed: the rules at every write, agreement after every 50 steps."""
-    wanted = settings(
-        # Its steps take the longest; the slow seeds play all of them.
-        max_examples=RUNS if number or machine is not Interference else RUNS // 2,
+    """500 steps of one seed, a hundred in a quick run: the rules at every write, agreement after every 50 steps."""
+    wanted = examples(
+        RUNS,
         stateful_step_count=STEPS,
         deadline=None,
         database=None,

@@ -30,6 +30,7 @@ def test_a_planted_fault_changes_one_place(fault: PlantedFault, copy: Path) -> N
     (copy / "mirror" / fault.file).write_text(before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_without_its_fault_a_history_ends_well(name: str) -> None:
     """What is found in it is the fault, and nothing else."""

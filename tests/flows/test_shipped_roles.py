@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 import msgspec
+import pytest
 import yaml
 from flow_world import HOME, FlowWorld, error_lines, has_ended, job, path, repeatable
 
@@ -241,6 +242,7 @@ def test_the_manager_needs_its_roles_and_no_more() -> None:
             assert set(unused(file, used)) == SPARE.get(file, set())
 
 
+@pytest.mark.slow
 def test_so_does_a_manager_of_chosen_namespaces() -> None:
     """Roles take the place of cluster roles; there are no rights elsewhere."""
     worlds = [
@@ -296,6 +298,7 @@ async def lived_by_jobs(*, is_old: bool) -> tuple[set[Attributes], list[Attribut
     return used, refused
 
 
+@pytest.mark.slow
 def test_so_does_the_job_controller() -> None:
     """With its Lease, and the adoption of pods."""
     lives = [virtual.run(lived_by_jobs(is_old=is_old)) for is_old in (False, True)]

@@ -113,7 +113,16 @@ async def test_a_worker_that_lost_its_data_is_another_cluster(world: FlowWorld, 
     assert await world.mirrors() == []
 
 
-@pytest.mark.parametrize("loss", [Loss.LOSE_ANSWER, Loss.LOSE_REQUEST, Loss.HANG_AFTER, Loss.HANG, Loss.NO_CONNECTION])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        Loss.LOSE_ANSWER,
+        *(
+            pytest.param(loss, marks=pytest.mark.slow)
+            for loss in (Loss.LOSE_REQUEST, Loss.HANG_AFTER, Loss.HANG, Loss.NO_CONNECTION)
+        ),
+    ],
+)
 @pytest.mark.parametrize("step", ["create", "record", "status"])
 def test_no_answer_to_a_write_makes_no_second_mirror(loss: Loss, step: str) -> None:
     """D1, D2, D5: whether it was carried out or not, whatever the write was."""

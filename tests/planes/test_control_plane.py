@@ -199,6 +199,7 @@ async def test_real(served_control_plane):
 """
 
 
+@pytest.mark.slow
 def test_others_have_it_as_a_fixture(tmp_path: Path) -> None:
     """In another project's pytest."""
     (tmp_path / "test_it.py").write_text(OTHERS_TEST)

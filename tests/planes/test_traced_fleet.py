@@ -48,6 +48,7 @@ async def all_of(taking: Receiver, count: int) -> list[Span]:
     return found
 
 
+@pytest.mark.slow
 async def test_each_job_of_a_real_manager_is_one_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the setting alone: one that completes and one that fails, each once and whole when the manager ends."""
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import pytest
 from doubles.clock import LoopClock
-from hypothesis import settings
+from doubles.examples import examples
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -278,4 +278,4 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueInvariants = QueueMachine.TestCase
-TestQueueInvariants.settings = settings(max_examples=60, stateful_step_count=40)
+TestQueueInvariants.settings = examples(60, stateful_step_count=40)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from doubles.examples import examples
 from doubles.jobs import as_object
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -128,7 +128,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 TestStoreIndexes = StoreMachine.TestCase
-TestStoreIndexes.settings = settings(max_examples=40, stateful_step_count=30)
+TestStoreIndexes.settings = examples(40, stateful_step_count=30)
 
 
 def test_a_stream_that_begins_anew_before_where_it_was_has_turned_back() -> None:

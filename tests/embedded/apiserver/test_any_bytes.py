@@ -9,7 +9,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from doubles.examples import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mirror.embedded.apiserver.messages import ADMIN, Request, Response, Stream
@@ -128,7 +129,7 @@ def mutated(body: Json, random: Random) -> Json:
     return changed
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@examples(60, suppress_health_check=[HealthCheck.too_slow])
 @given(
     method=st.sampled_from(METHODS) | st.text(max_size=8),
     path=st.sampled_from(PATHS) | st.text(max_size=30).map(lambda text: "/" + text) | st.text(max_size=10),

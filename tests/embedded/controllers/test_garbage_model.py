@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from doubles.examples import examples
 from embedded_world import CONFIGMAPS, Json, World, in_virtual_time, world
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 NAMES = 5
@@ -128,7 +129,7 @@ async def carry_out(here: World, model: Model, uids: dict[int, str], step: tuple
             model.settle()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(STEPS)
 @in_virtual_time
 async def test_what_is_left_is_what_the_model_says(steps: list[tuple[str, int, object]]) -> None:

@@ -292,6 +292,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_left_when_the_manager_is_killed(tmp_path: Path) -> None:
     """By SIGKILL: the keeper does what it could not."""
     code = KILLED.format(tests=str(Path(__file__).parent), folder=str(tmp_path))

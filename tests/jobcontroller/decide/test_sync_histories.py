@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TypeAlias
 
-from hypothesis import HealthCheck, given, settings
+from doubles.examples import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from syncs import Json, indexed, spec
 from toycluster import NO_WAITING, Crashed, Refused, Toy, choose
@@ -15,7 +16,7 @@ from mirror.batch.feature_gates import FeatureGates
 from mirror.jobcontroller.decide.values import Constants
 
 Step: TypeAlias = tuple[str, int]
-HISTORY = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+HISTORY = examples(100, suppress_health_check=[HealthCheck.too_slow])
 
 IGNORE_DISRUPTED = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 FAIL_42 = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}

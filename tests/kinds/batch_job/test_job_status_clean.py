@@ -7,7 +7,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from doubles.examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from job_status_worlds import some_status
 from msgspec.structs import fields
@@ -144,7 +145,7 @@ def test_a_billion_hostile_indexes_are_clipped_to_the_sources_own() -> None:
 
 
 @given(st.integers(0, 2**32).map(Random))
-@settings(max_examples=200)
+@examples(200)
 def test_a_clean_status_is_small_and_is_json(random: Random) -> None:
     """At most 64 KiB besides index texts, whatever comes in; cleaning twice changes nothing."""
     cleaned = clean(some_status(random, wild=True), completions=5)

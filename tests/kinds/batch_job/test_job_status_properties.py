@@ -7,7 +7,8 @@ import os
 from random import Random
 from typing import Any
 
-from hypothesis import given, settings
+from doubles.examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from job_status_worlds import NOW, some_history, some_worker_answer
 from msgspec.structs import replace
@@ -32,7 +33,7 @@ Json = dict[str, Any]
 
 # A seed and no drawn Random: its values are far more diverse, and a seed is all that is needed to see a failure again.
 worlds = st.tuples(st.integers(0, 2**32).map(Random), st.integers(0, 8))
-thoroughly = settings(max_examples=int(os.environ.get("MIRROR_PROPERTY_EXAMPLES", "300")))
+thoroughly = examples(int(os.environ.get("MIRROR_PROPERTY_EXAMPLES", "300")))
 
 
 def refusals(stored: StoredJob, status: Json) -> list[str]:

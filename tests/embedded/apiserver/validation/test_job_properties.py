@@ -5,7 +5,8 @@ from __future__ import annotations
 from copy import deepcopy
 from random import Random
 
-from hypothesis import given, settings
+from doubles.examples import examples
+from hypothesis import given
 from hypothesis import strategies as some
 
 from mirror.embedded.apiserver.apimachinery.batch_schema import STRUCTS
@@ -68,7 +69,7 @@ randoms = some.integers(min_value=0, max_value=2**32).map(Random)
 jobs = randoms.map(some_job)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300, deadline=None)
 @given(jobs, jobs)
 def test_nothing_raises_and_inputs_stay(one: Json, other: Json) -> None:
     before = deepcopy((one, other))
@@ -87,7 +88,7 @@ def test_nothing_raises_and_inputs_stay(one: Json, other: Json) -> None:
     assert before == (one, other)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200, deadline=None)
 @given(jobs)
 def test_preparing_what_was_stored_changes_nothing(one: Json) -> None:
     """DF1: what storage gives back is defaulted again."""
@@ -98,7 +99,7 @@ def test_preparing_what_was_stored_changes_nothing(one: Json) -> None:
     assert same(first, second)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200, deadline=None)
 @given(jobs)
 def test_a_job_put_back_as_it_is_has_the_generation_it_had(one: Json) -> None:
     """DF11, DF15."""
@@ -107,7 +108,7 @@ def test_a_job_put_back_as_it_is_has_the_generation_it_had(one: Json) -> None:
     assert same(old, JOBS.served(updated(old, old)))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200, deadline=None)
 @given(jobs)
 def test_decoding_twice_is_decoding_once(one: Json) -> None:
     found = canonical(one)

@@ -11,7 +11,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from doubles.examples import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mirror.embedded.apiserver.build import build
@@ -68,7 +69,7 @@ def requests(draw: st.DrawFn) -> Request:
     return Request(method, path, "", {"content-type": content}, data, ADMIN)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=st.lists(requests(), min_size=1, max_size=6))
 def test_nothing_breaks_a_kind(asked: list[Request], caplog: pytest.LogCaptureFixture) -> None:
     """Not even one request after the other."""
