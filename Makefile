@@ -7,6 +7,9 @@ READY  := $(VENV)/.installed
 # Who brings binaries or clusters of their own need not have ours compiled (e2e/README.md).
 CONTROLPLANE := $(if $(KUBEBUILDER_ASSETS)$(USE_EXISTING_CLUSTER),,build-controlplane)
 
+# End-to-end tests mostly wait, so two files at a time. Clusters that are there already are shared: one at a time.
+E2E := $(if $(USE_EXISTING_CLUSTER),,-n 2 --dist loadfile --no-loadscope-reorder)
+
 # Compiling tests anew in each process costs more than a tenth of the CPU of make check.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -45,7 +48,7 @@ units: $(READY) ## all unit tests: those that start programs, long random flows,
 
 test: programs static units $(CONTROLPLANE) ## everything: static, units, and the end-to-end tests on real control planes
 	$(call section,end-to-end tests)
-	$(PY) -m pytest e2e -q
+	$(PY) -m pytest e2e -q $(E2E)
 
 programs: ## list the programs of the system that tests lack, and those tests (.ci/packages installs them)
 	$(call section,programs of the system)

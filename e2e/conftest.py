@@ -1,6 +1,7 @@
 """Real control planes for the end-to-end tests: started when first used, all that the run needs at once, and shared.
 
-Fixtures ``management``, ``east``, ``west`` and ``shared_manager`` live as long as the run; ``fresh_namespace``,
+Fixtures ``management``, ``east``, ``west`` and ``shared_manager`` live as long as the run, each process of ``make test``
+its own (``-n 2 --dist loadfile``: the tests of a file are in one process); ``fresh_namespace``,
 ``manager`` and ``scene`` belong to one test. Where control planes come from: ``e2e/controlplane/provider``. All tests
 here share one event loop, since the fixtures live on it.
 """
@@ -29,6 +30,17 @@ from e2e.jobs import Scene
 from e2e.manager import ManagerProcess
 
 SHARED = ("management", "east", "west")
+LONG = (
+    "test_troubleshooting",
+    "test_documents",
+    "test_job_differential",
+    "test_job_kills",
+    "test_api_sequences",
+    "test_faults_mirrors",
+    "test_job_constants",
+    "test_upgrade",
+)
+"""The files that take longest, in this order: of several processes, none is left alone with one of them at the end."""
 _HERE = Path(__file__).parent
 _TIMEOUT_SECONDS = 600
 
@@ -42,7 +54,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One loop for all tests here, and time enough for real servers."""
+    """One loop for all tests here, and time enough for real servers; long files first, where several run at once."""
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        order = {name: place for place, name in enumerate(LONG)}
+        items.sort(key=lambda item: order.get(item.path.stem, len(LONG)))
     for item in items:
         if not item.path.is_relative_to(_HERE):
             continue
