@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from doubles.examples import examples
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 from mirror.batch import conditions
@@ -381,6 +382,7 @@ PARTS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+@examples(100, suppress_health_check=[HealthCheck.filter_too_much])
 @given(
     st.sampled_from((PLAIN, INDEXED, PER_INDEX, ELASTIC, {**PLAIN, "suspend": True, "successPolicy": {}})),
     st.fixed_dictionaries({}, optional=PARTS),

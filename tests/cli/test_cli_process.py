@@ -95,6 +95,7 @@ def test_without_the_fast_loop_the_standard_one_serves(tmp_path: Path) -> None:
     assert " event_loop=asyncio " in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hang",
     [
@@ -173,6 +174,7 @@ loop.call_exception_handler(context)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", [True, False])
 def test_bytes_for_a_connection_that_is_closed_are_no_error(tmp_path: Path, closed: bool) -> None:
     """uvloop reports them as a fatal error with a traceback; what fails on an open connection is one."""

@@ -11,7 +11,7 @@ from mirror.access.request_parsing import Asked
 from mirror.access.reviews import REQUESTS_AT_ONCE_OF_ONE
 from mirror.serving.client_certificates import CertificateUser
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
 NEVER = time.time() + 1e6
 JOB = "/v1/namespaces/default/jobs/train"

@@ -24,7 +24,7 @@ from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.planes.api import Json
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
 
 async def test_a_user_with_rights_reads_the_log_of_the_mirrors_pod() -> None:

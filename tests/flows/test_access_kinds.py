@@ -14,7 +14,7 @@ from flow_drills import DrillWorld
 
 from mirror.planes.api import Json
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
 DRILL_RULES: list[Json] = [
     {"apiGroups": [DRILLS.group], "resources": [DRILLS.plural], "verbs": ["get", "list", "create"]}

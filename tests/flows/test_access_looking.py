@@ -11,7 +11,7 @@ from mirror.embedded.faults.targets import Which
 from mirror.model import names
 from mirror.planes.api import Json
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
 CORE = "/api/v1/namespaces/default"
 READS: list[Json] = [

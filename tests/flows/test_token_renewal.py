@@ -35,6 +35,7 @@ from mirror.workers.renewing import Renewer
 from mirror.workers.tokens import Token, bearer_of, read_token
 from mirror.workers.worker import Worker
 
+pytestmark = pytest.mark.slow
 RBAC = Path(__file__).parents[2] / "config" / "rbac"
 SECRET = f"/api/v1/namespaces/{HOME}/secrets/east"
 HOUR = 3600

@@ -183,7 +183,7 @@ def encoded(body: object) -> bytes:
 QUICK = {
     *("containers", "labels", "a text of escapes", "too many values behind quotes"),
     *("conditions", "indexes"),
-    *("begins without end", "base 60", "items"),
+    *("begins without end", "items"),
 }
 
 
