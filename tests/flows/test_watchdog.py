@@ -216,7 +216,7 @@ def test_no_source_holds_the_loop(name: str) -> None:
     def look() -> None:
         observing.source_of(JOB, found)
         with contextlib.suppress(BadAnnotation):
-            requesting.placement_request_of(JOB, found, Memory(uid="u-1"), 0.0)
+            requesting.placement_request_of(JOB, found, Memory(uid="u-1"))
 
     assert hold_of(arrive) < MOST_SECONDS
     assert hold_of(look) < MOST_SECONDS
