@@ -53,7 +53,9 @@ def test_roles_grant_what_the_kinds_need(file: str, needed: Callable[[Kind], fro
 
 @pytest.mark.parametrize("name", built_in())
 @pytest.mark.parametrize(
-    ("side", "needed"), [("management", permissions.on_management), ("worker", permissions.on_worker)], ids=str
+    ("side", "needed"),
+    [("management", permissions.on_management), ("worker", permissions.on_worker)],
+    ids=("management", "worker"),
 )
 def test_each_kind_that_is_data_has_its_own_roles(
     name: str, side: str, needed: Callable[[Kind], frozenset[Right]]
