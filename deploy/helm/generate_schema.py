@@ -16,6 +16,7 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from mirror.settings import rules
+from mirror.settings.kinds import KindEntry
 from mirror.settings.rule import Rule
 from mirror.settings.schema import Section, Settings
 
@@ -54,6 +55,8 @@ def value(kind: Any) -> Json:
     """One setting; what is beyond its type is in the description, and the manager's to check."""
     if isinstance(kind, type) and issubclass(kind, Section):
         return section(kind)
+    if kind == tuple[KindEntry, ...]:
+        return {"type": "array", "items": {"type": ["string", "object"]}}  # a form of its own, which the manager checks
     if get_origin(kind) is tuple:
         return {"type": "array", "items": section(get_args(kind)[0])}
     (rule,) = kind.__metadata__

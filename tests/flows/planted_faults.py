@@ -72,7 +72,7 @@ FAULTS = (
     ),
     PlantedFault(
         "the template of the worker is put back",
-        "kinds/batch_job/changes.py",
+        "kinds/following.py",
         "    return of_template and difference.cause is not Cause.CHANGED\n",
         "    return False\n",
     ),
