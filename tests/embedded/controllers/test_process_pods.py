@@ -199,7 +199,7 @@ async def test_a_deleted_pod_may_tidy_up(tmp_path: Path) -> None:
         await here.api.delete(f"{PODS}/p")
         found = await here.until(f"{PODS}/p", ended, seconds=60)
         assert (state(found)["exitCode"], await log_of(here, found)) == (5, "ready\nbye\n")
-        assert processes() == []
+        await none_is_left()
 
 
 async def test_a_pod_that_does_not_listen_is_killed_after_its_grace(tmp_path: Path) -> None:
