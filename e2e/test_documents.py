@@ -275,6 +275,10 @@ async def test_an_operator_takes_everything_away_again(town: Town) -> None:
     await operator.follow(
         "kubectl --context east delete job -A -l jobmirror.io/origin=ORIGIN", put={"ORIGIN": "of-nobody"}
     )
+    await operator.follow(
+        "kubectl --context east delete job -A -l jobmirror.io/origin=ORIGIN,jobmirror.io/management-uid=UID",
+        put={"ORIGIN": "of-nobody", "UID": "of-nobody-either"},
+    )
     await town.manager.stop()
     await operator.follow("kubectl delete -k .")
     (operator.desk / "kustomization.yaml").write_text(blocks("deploy/README.md", "yaml")[0])

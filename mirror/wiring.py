@@ -103,6 +103,7 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
         managed_by=settings.managed_by,
         transform=MirrorTransform(
             origin=settings.origin or management_uid,
+            management_uid=management_uid if settings.origin not in ("", management_uid) else "",
             strip_labels=mirrors.strip.labels,
             strip_annotations=mirrors.strip.annotations,
             set_labels=tuple(mirrors.set.labels.items()),

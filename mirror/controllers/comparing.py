@@ -35,6 +35,7 @@ class Comparison:
             origin=self._transform.origin,
             source_uid=source.metadata.uid,
             recorded_uid=self._memories.recorded_uid(kind, source),
+            management_uid=self._transform.management_uid,
         )
 
     def changes(self, source: Source, mirror: Object | None) -> Changes | None:

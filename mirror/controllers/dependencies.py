@@ -31,7 +31,7 @@ from mirror.kube.errors import (
     NotFound,
     TooLarge,
 )
-from mirror.kube.objects import Object
+from mirror.kube.objects import Meta, Object
 from mirror.model import names
 from mirror.model.reasons import Obstruction, Reason
 from mirror.workers.worker import Worker
@@ -73,9 +73,10 @@ class Dependencies:
         # Held while a copy is written; of places that are written or waited for.
         self._locks: dict[Place, tuple[asyncio.Lock, int]] = {}
 
-    @property
-    def origin(self) -> str:
-        return self._t.state.transform.origin
+    def is_copy(self, metadata: Meta) -> bool:
+        """Whether an object on a worker is a copy of ours."""
+        transform = self._t.state.transform
+        return deciding.is_copy(metadata, origin=transform.origin, management_uid=transform.management_uid)
 
     def wanted_by(self, kind: Kind, source: Object) -> dict[Name, bool]:
         """What goes along with a source, and whether its pods run without it; nothing where that is not allowed.
@@ -242,7 +243,8 @@ class Dependencies:
         self, worker: Worker, place: Place, original: Contents, notes: Mapping[str, str]
     ) -> bool | WorkerRefusal:
         name, resource = place.name, RESOURCES[place.name.kind]
-        body = deciding.copy_body(name, original, namespace=place.namespace, origin=self.origin, notes=notes)
+        labels = self._t.state.transform.cluster_labels
+        body = deciding.copy_body(name, original, namespace=place.namespace, labels=labels, notes=notes)
         try:
             created = await worker.client.send_object(requests.create(resource, body, namespace=place.namespace))
         except AlreadyExists:
@@ -255,7 +257,10 @@ class Dependencies:
         self, worker: Worker, place: Place, original: Contents, notes: Mapping[str, str]
     ) -> bool | WorkerRefusal:
         there = await self._read_copy(worker, place)
-        match deciding.identify_copy(place.name, there, original, origin=self.origin):
+        transform = self._t.state.transform
+        match deciding.identify_copy(
+            place.name, there, original, origin=transform.origin, management_uid=transform.management_uid
+        ):
             case Found.SAME:
                 return False
             case Found.FOREIGN:
@@ -287,7 +292,7 @@ class Dependencies:
         """
         async with self.writing(place):
             there = await self._read_copy(worker, place)
-            if deciding.is_copy(there.metadata, origin=self.origin):
+            if self.is_copy(there.metadata):
                 await self._bring_in_step(worker, place, there, original)
 
     async def _patch(self, worker: Worker, place: Place, body: Mapping[str, object]) -> None:

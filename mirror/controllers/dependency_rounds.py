@@ -149,9 +149,8 @@ class DependencyRounds:
                     self._log.debug("copies not listed", worker=worker.name, kind=kind_name, error=error)
 
     async def _list_in(self, worker: Worker, kind_name: str, namespaces: tuple[str | None, ...], found: Round) -> None:
-        origin = self._dependencies.origin
+        selector = f"{names.ORIGIN}={self._state.transform.origin}"
         for namespace in namespaces:
-            selector = f"{names.ORIGIN}={origin}"
             resource = RESOURCES[kind_name]
             pages = list_pages(
                 worker.client, resource, namespace=namespace, label_selector=selector, metadata_only=True
@@ -161,7 +160,7 @@ class DependencyRounds:
                     found.bytes_listed += size_of(one)
                     if found.bytes_listed > MOST_LISTED_BYTES:
                         raise TooLarge("its copies take more bytes than are looked at")
-                    if deciding.is_copy(one.metadata, origin=origin):
+                    if self._dependencies.is_copy(one.metadata):
                         place = Place(worker.name, one.metadata.namespace, Name(kind_name, one.metadata.name))
                         found.copies[place] = one.metadata
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Set
 from mirror.controllers.events import warn_about_worker
 from mirror.controllers.state import MirroringState
 from mirror.controllers.writing_mirrors import MirrorWriter
-from mirror.decide.identity import has_labels
+from mirror.decide.identity import has_labels, is_of_another_cluster
 from mirror.decide.mirror_verdict import MirrorState, MirrorVerdict, classify_mirror, is_too_many
 from mirror.kinds.base import Kind
 from mirror.kube import requests
@@ -18,12 +18,14 @@ from mirror.kube.errors import ApiError, KubeError, NotFound
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import MirrorKey
+from mirror.model.text import clean
 from mirror.runtime.event_recorder import EventRecorder
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
 ASKED_AT_ONCE = 8
 CREATING_LOOK_SECONDS = 1.0
+LONGEST_NAMED = 120
 
 
 class DueSweeps:
@@ -81,6 +83,7 @@ class Sweeper:
         self._management = management
         self._sources = state.sources
         self._memories = state.memories
+        self._transform = state.transform
         self._log = state.environment.log
         self._metrics = state.environment.metrics
         self._registry = registry
@@ -90,6 +93,8 @@ class Sweeper:
         self._sweeping: set[str] = set()
         # How many mirrors the last sweep of a worker left, since they were too many; of workers that exist.
         self._halted: dict[str, int] = {}
+        # Workers whose mirrors of another management cluster were reported; of workers that exist.
+        self._shared: set[str] = set()
 
     async def work_on(self, key: MirrorKey) -> float | None:
         """Judge one mirror; what is uncertain is left to the sweep."""
@@ -136,6 +141,7 @@ class Sweeper:
                     self._registry.forget_unused()
                     for name in self._halted.keys() - self._registry.workers.keys():
                         del self._halted[name]
+                    self._shared &= self._registry.workers.keys()
                 for name in self._due.take(except_for=self._sweeping):
                     worker = self._registry.workers.get(name)
                     if worker is not None and worker.is_reachable:
@@ -155,6 +161,7 @@ class Sweeper:
             for kind in self._sources.kinds
             for mirror in worker.mirrors_of(kind)
         ]
+        self._report_others(worker, [mirror for _, mirror, _ in judged])
         certain = [(kind, mirror) for kind, mirror, right in judged if right is MirrorVerdict.DELETE]
         doubtful = [(kind, mirror) for kind, mirror, right in judged if right is MirrorVerdict.CHECK_LIVE]
         try:
@@ -193,6 +200,23 @@ class Sweeper:
         self._log.error("sweep halted", worker=worker.name, count=count, mirrors=mirrors)
         if (origin := self._registry.origin_of(worker.name)) is not None:
             warn_about_worker(self._recorder, origin, "SweepHalted", text)
+
+    def _report_others(self, worker: Worker, mirrors: list[Object]) -> None:
+        """Once for each worker: another management cluster uses our origin there, by mistake."""
+        found = [one for one in mirrors if is_of_another_cluster(one.labels, self._transform.management_uid)]
+        if not found:
+            self._shared.discard(worker.name)
+        elif worker.name not in self._shared:
+            self._shared.add(worker.name)
+            others = sorted({one.labels[names.MANAGEMENT_UID] for one in found})
+            text = (
+                f"{len(found)} mirrors on this worker have our origin {self._transform.origin} and are of another "
+                f"management cluster ({clean(', '.join(others), longest=LONGEST_NAMED)}): they are left alone. "
+                "Give each management cluster an origin of its own (setting origin)"
+            )
+            self._log.error("origin shared", worker=worker.name, count=len(found), management_uids=others[:3])
+            if (origin := self._registry.origin_of(worker.name)) is not None:
+                warn_about_worker(self._recorder, origin, "OriginShared", text)
 
     async def _confirmed(self, worker: Worker, doubtful: list[tuple[Kind, Object]]) -> list[tuple[Kind, Object]]:
         """Those whose source the management cluster itself says is not there; never on a refusal to answer."""
@@ -271,7 +295,9 @@ class Sweeper:
                 is_finished=kind.summary(mirror).is_finished,
                 placed=summary.placed if is_about and summary else None,
                 is_gone=self._memories.is_gone(uid),
-                has_labels=has_labels(mirror.labels, origin=self._mirrors.origin),
+                has_labels=has_labels(
+                    mirror.labels, origin=self._transform.origin, management_uid=self._transform.management_uid
+                ),
                 is_recorded=is_recorded,
                 is_recorded_gone=self._memories.is_gone(mirror.metadata.uid),
             )

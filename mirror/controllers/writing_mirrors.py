@@ -59,11 +59,6 @@ class MirrorWriter:
         """Whether an object of this name may be the one that is being created."""
         return key in self._creating
 
-    @property
-    def origin(self) -> str:
-        """The management cluster's, as mirrors are labeled with it."""
-        return self._t.state.transform.origin
-
     async def create(self, seen: Snapshot, worker: Worker) -> None:
         """Create the mirror; what has its name already is adopted, or in the way (D1, D5)."""
         key = _key(seen, worker)
@@ -215,8 +210,15 @@ class MirrorWriter:
 
     def _identity(self, seen: Snapshot, found: Object) -> Identity:
         recorded = self._t.state.memories.of(seen.source.uid).mirror_uid or seen.source.stored.mirror_uid
-        uid, origin = seen.source.uid, self.origin
-        return identify(found.metadata.uid, found.labels, origin=origin, source_uid=uid, recorded_uid=recorded)
+        transform = self._t.state.transform
+        return identify(
+            found.metadata.uid,
+            found.labels,
+            origin=transform.origin,
+            source_uid=seen.source.uid,
+            recorded_uid=recorded,
+            management_uid=transform.management_uid,
+        )
 
     def _refused(self, seen: Snapshot, worker: Worker, because: str, *, reason: str, was_first: bool) -> None:
         """A definite refusal: of the very first create it clears the record, a later one is only reported (D1, D5)."""
@@ -263,7 +265,7 @@ class MirrorWriter:
         """Put our labels back on the mirror that lost them, if it is still the same object (D11)."""
         assert seen.mirror is not None
         t, uid, now, metadata = self._t, seen.source.uid, self._t.environment.clock.monotonic(), seen.mirror.metadata
-        body = {"metadata": {"uid": metadata.uid, "labels": {names.ORIGIN: self.origin, names.SOURCE_UID: uid}}}
+        body = {"metadata": {"uid": metadata.uid, "labels": self._t.state.transform.own_labels(uid)}}
         kind = seen.source.kind
         patch = requests.merge_patch(kind.resource, metadata.name, body, namespace=metadata.namespace)
         memory = t.state.memories.of(uid)

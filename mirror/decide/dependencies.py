@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from mirror.decide.identity import is_of_another_cluster
 from mirror.kinds.dependencies import RESOURCES, Reference
 from mirror.kube.errors import BadAnswer, TooLarge
 from mirror.kube.objects import JUNK, Meta, is_too_large
@@ -153,7 +154,9 @@ def note_of(source_uid: str) -> str:
     return names.COPIED_FOR + source_uid
 
 
-def copy_body(name: Name, original: Contents, *, namespace: str, origin: str, notes: Mapping[str, str]) -> Any:
+def copy_body(
+    name: Name, original: Contents, *, namespace: str, labels: Mapping[str, str], notes: Mapping[str, str]
+) -> Any:
     """A whole copy as it is created: the contents, and nothing of the original's labels, annotations and owners.
 
     They may mean something to the worker's controllers and, on a ServiceAccount, be rights.
@@ -161,7 +164,7 @@ def copy_body(name: Name, original: Contents, *, namespace: str, origin: str, no
     metadata = {
         "name": name.name,
         "namespace": namespace,
-        "labels": {names.ORIGIN: origin},
+        "labels": dict(labels),
         "annotations": {names.COPY_OF: original.version, **notes},
     }
     resource = RESOURCES[name.kind]
@@ -180,21 +183,23 @@ class Found(Enum):
     """Not ours, with other contents."""
 
 
-def identify_copy(name: Name, there: Contents, original: Contents, *, origin: str) -> Found:
+def identify_copy(name: Name, there: Contents, original: Contents, *, origin: str, management_uid: str = "") -> Found:
     """Judge an object.
 
     A ServiceAccount that is not ours is always used as it is: what it may do is the worker's.
     """
-    if is_copy(there.metadata, origin=origin):
+    if is_copy(there.metadata, origin=origin, management_uid=management_uid):
         return Found.OURS
     if name.kind == SERVICE_ACCOUNTS.kind or _is_same(name, there, original):
         return Found.SAME
     return Found.FOREIGN
 
 
-def is_copy(metadata: Meta, *, origin: str) -> bool:
+def is_copy(metadata: Meta, *, origin: str, management_uid: str = "") -> bool:
     """Whether an object has the marks of a copy of ours."""
-    return (metadata.labels or {}).get(names.ORIGIN) == origin and names.COPY_OF in (metadata.annotations or {})
+    labels = metadata.labels or {}
+    is_marked = labels.get(names.ORIGIN) == origin and names.COPY_OF in (metadata.annotations or {})
+    return is_marked and not is_of_another_cluster(labels, management_uid)
 
 
 def update_operations(name: Name, there: Contents, original: Contents) -> list[Mapping[str, Any]]:

@@ -1,7 +1,7 @@
 """Whose is an object on a worker that has a source's name? Pure (D1).
 
 Used by ``controllers`` wherever an object on a worker is looked at. What decides is the uid that is recorded in the
-source's status, which the ``edit`` role cannot write; before one is recorded, our two labels. Annotations never do.
+source's status, which the ``edit`` role cannot write; before one is recorded, our labels. Annotations never do.
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ class Identity(Enum):
 
 
 def identify(
-    uid: str, labels: Mapping[str, str], *, origin: str, source_uid: str, recorded_uid: str | None
+    uid: str,
+    labels: Mapping[str, str],
+    *,
+    origin: str,
+    source_uid: str,
+    recorded_uid: str | None,
+    management_uid: str = "",
 ) -> Identity:
     """Judge one object.
 
@@ -38,8 +44,9 @@ def identify(
         origin: the management cluster's.
         source_uid: of the source that has this name.
         recorded_uid: of the mirror that was created for this source, where it is known.
+        management_uid: of the management cluster, where its origin does not say it.
     """
-    is_labeled = has_labels(labels, origin=origin)
+    is_labeled = has_labels(labels, origin=origin, management_uid=management_uid)
     is_of_source = is_labeled and labels.get(names.SOURCE_UID) == source_uid
     if recorded_uid and uid == recorded_uid:
         return Identity.OURS if is_of_source else Identity.UNLABELED
@@ -48,6 +55,15 @@ def identify(
     return Identity.NAMESAKE if is_labeled else Identity.FOREIGN
 
 
-def has_labels(labels: Mapping[str, str], *, origin: str) -> bool:
-    """Whether an object has both labels of a mirror of this management cluster: without them it is not ours."""
-    return labels.get(names.ORIGIN) == origin and bool(labels.get(names.SOURCE_UID))
+def has_labels(labels: Mapping[str, str], *, origin: str, management_uid: str = "") -> bool:
+    """Whether an object has both labels of a mirror of this management cluster: without them it is not ours.
+
+    Nor is one of another management cluster, which has been given the same origin by mistake.
+    """
+    is_ours = labels.get(names.ORIGIN) == origin and bool(labels.get(names.SOURCE_UID))
+    return is_ours and not is_of_another_cluster(labels, management_uid)
+
+
+def is_of_another_cluster(labels: Mapping[str, str], management_uid: str) -> bool:
+    """Whether an object says that another management cluster made it; older managers' mirrors say nothing."""
+    return bool(management_uid) and labels.get(names.MANAGEMENT_UID, management_uid) != management_uid

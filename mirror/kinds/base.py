@@ -50,6 +50,18 @@ class MirrorTransform(msgspec.Struct, frozen=True):
     """The management cluster's stores names of podFailurePolicy rules (D17)."""
     dependencies: DependencyPolicy | None = None
     """What goes along (D27); None: nobody knows, since the manager's settings are not at hand."""
+    management_uid: str = ""
+    """Of the management cluster, where ``origin`` is another text; empty: it is that uid, or nobody knows."""
+
+    def own_labels(self, source_uid: str) -> dict[str, str]:
+        """Whose a mirror is: all labels of ours that it has."""
+        return self.cluster_labels | {names.SOURCE_UID: source_uid}
+
+    @property
+    def cluster_labels(self) -> dict[str, str]:
+        """Which management cluster an object on a worker is of."""
+        more = {names.MANAGEMENT_UID: self.management_uid} if self.management_uid else {}
+        return {names.ORIGIN: self.origin, **more}
 
     def pod_labels(self, source: Object) -> dict[str, str]:
         """What pods of a source's mirror are found by, and whose they are; nothing where pods are not watched."""

@@ -19,8 +19,9 @@ def mirror_labels(source: Object, transform: MirrorTransform, *, generated: Coll
     def drop(key: str) -> bool:
         return key in generated or key.startswith(names.PREFIX) or _any(key, transform.strip_labels)
 
-    ours = {names.ORIGIN: transform.origin, names.SOURCE_UID: source.metadata.uid}
-    return without(source.metadata.labels, drop) | dict(transform.set_labels) | ours
+    return (
+        without(source.metadata.labels, drop) | dict(transform.set_labels) | transform.own_labels(source.metadata.uid)
+    )
 
 
 def mirror_annotations(source: Object, transform: MirrorTransform) -> dict[str, str]:

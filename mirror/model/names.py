@@ -32,6 +32,8 @@ PROGRESSING = PREFIX + "Progressing"
 # On mirrors.
 ORIGIN = PREFIX + "origin"
 SOURCE_UID = PREFIX + "source-uid"
+# Only with the setting ``origin``, which may by mistake be that of two management clusters.
+MANAGEMENT_UID = PREFIX + "management-uid"
 CARRIED = PREFIX + "carried"
 TOUCHED_AT = PREFIX + "touched-at"
 

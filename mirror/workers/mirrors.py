@@ -25,7 +25,7 @@ MIRROR_SLACK_BYTES = 64 * 1024
 """What a mirror may take beyond twice what its source takes: a status that is not copied yet."""
 MOST_SURPLUS_BYTES = 64 * 2**20
 """Of what all mirrors of one kind on a worker take beyond that."""
-_LABELS = (names.ORIGIN, names.SOURCE_UID)
+_LABELS = (names.ORIGIN, names.SOURCE_UID, names.MANAGEMENT_UID)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,12 @@ async def mirror(clusters: Clusters, name: str, *, ends: bool = True, **labels: 
         names.SOURCE_UID: await uid_of(clusters.management.api, f"{JOBS}/{name}"),
     }
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "any"}]}}
-    given = {key.replace("origin", names.ORIGIN).replace("source", names.SOURCE_UID): v for key, v in labels.items()}
+    given = {
+        key.replace("origin", names.ORIGIN)
+        .replace("source", names.SOURCE_UID)
+        .replace("management", names.MANAGEMENT_UID): v
+        for key, v in labels.items()
+    }
     meta: dict[str, Any] = {"name": name, "labels": {key: value for key, value in (own | given).items() if value}}
     await clusters.east.api.create(JOBS, {"metadata": meta, "spec": {"template": template}})
     if ends:
@@ -236,6 +241,22 @@ async def test_mirrors_of_an_origin_of_the_settings_are_found_by_it(clusters: Cl
     await drain.drain(clusters.where, "east", timeout_seconds=20, origin="production")
 
     assert await left_on(clusters) == set()
+
+
+async def test_mirrors_of_another_management_cluster_are_none_of_ours(
+    clusters: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """D1: two that have one origin by mistake; to us these mirrors have no source."""
+    await registered(clusters)
+    for name, management in (("theirs", "another-cluster"), ("ours", "")):
+        await stored(clusters, name)
+        management = management or await uid_of(clusters.management.api, "/api/v1/namespaces/kube-system")
+        await mirror(clusters, name, origin="production", management=management)
+        await clusters.management.api.delete(f"{JOBS}/{name}")
+    capsys.readouterr()
+    await drain.drain(clusters.where, "east", timeout_seconds=20, origin="production")
+    assert await left_on(clusters) == {"theirs"}
+    assert "theirs" not in capsys.readouterr().err
 
 
 async def test_the_origin_that_the_manager_has_recorded_is_used(clusters: Clusters) -> None:

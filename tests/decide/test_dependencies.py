@@ -112,7 +112,9 @@ def test_a_copy_has_the_contents_and_our_marks_and_nothing_else() -> None:
         immutable=True,
         stringData={"x": "y"},
     )
-    body = dependencies.copy_body(SECRET, original, namespace="p-default", origin=ORIGIN, notes={"n": "Job/j"})
+    body = dependencies.copy_body(
+        SECRET, original, namespace="p-default", labels={names.ORIGIN: ORIGIN}, notes={"n": "Job/j"}
+    )
     assert body == {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -132,7 +134,7 @@ def test_a_copy_of_an_account_has_no_secrets_of_its_own() -> None:
     original = contents(
         secrets=[{"name": "token"}], imagePullSecrets=[{"name": "r"}], automountServiceAccountToken=False
     )
-    body = dependencies.copy_body(ACCOUNT, original, namespace="default", origin=ORIGIN, notes={})
+    body = dependencies.copy_body(ACCOUNT, original, namespace="default", labels={names.ORIGIN: ORIGIN}, notes={})
     del body["metadata"]
     assert body == {
         "apiVersion": "v1",

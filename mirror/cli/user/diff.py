@@ -103,7 +103,8 @@ async def _compared_here(where: Where, kind: Kind, source: Object) -> Comparison
     async with worker(where) as there:
         found = await mirrors.find(there, kind, source)
         mirror = await there.object(kind.resource, found.name, namespace=found.namespace)
-    transform = MirrorTransform(origin=mirror.labels.get(names.ORIGIN, ""))
+    labels = mirror.labels
+    transform = MirrorTransform(labels.get(names.ORIGIN, ""), management_uid=labels.get(names.MANAGEMENT_UID, ""))
     return Comparison(
         worker=where.worker_context,
         report=kind.differences_between(source, mirror, transform=transform, managed_by=names.DEFAULT_MANAGED_BY),

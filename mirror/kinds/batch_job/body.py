@@ -22,7 +22,7 @@ _SCALARS = (
     "podReplacementPolicy",
     "manualSelector",
 )
-_KEPT = frozenset((names.ORIGIN, names.SOURCE_UID))
+_KEPT = frozenset((names.ORIGIN, names.SOURCE_UID, names.MANAGEMENT_UID))
 """Labels of ours that are carried like a user's."""
 _POD = ("spec", "template", "spec")
 SUSPEND = Part("suspend", ("spec", "suspend"))

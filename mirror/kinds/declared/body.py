@@ -17,7 +17,7 @@ from mirror.model.field_paths import FieldPath
 
 _LABELS = Part("labels", ("metadata", "labels"), is_map=True)
 _ANNOTATIONS = Part("annotations", ("metadata", "annotations"), is_map=True)
-_KEPT = frozenset((names.ORIGIN, names.SOURCE_UID))
+_KEPT = frozenset((names.ORIGIN, names.SOURCE_UID, names.MANAGEMENT_UID))
 """Labels of ours that are carried like a user's."""
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from mirror.cli.worker.operations.checking.probing import LOOPBACK, connected
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster, Site
+from mirror.decide.identity import is_of_another_cluster
 from mirror.decide.mirror_verdict import is_too_many
 from mirror.kinds import registry
 from mirror.kinds.base import Kind
@@ -58,6 +59,8 @@ class Scope:
     worker: str
     origin: str
     """The label of this management cluster's mirrors."""
+    management_uid: str
+    """What these are labelled with, too, where the origin is a setting."""
     prefix: str
     """What mirrors' namespaces begin with."""
 
@@ -107,7 +110,7 @@ async def delete_finished(home: ManagementCluster, worker: Site, name: str, *, o
     """
     entry = (await home.inventory()).entry(name)
     await check_recorded(worker, name, entry)
-    scope = Scope(name, origin or await home.origin(), entry.namespace_prefix)
+    scope = Scope(name, origin or await home.origin(), await home.site.uid(), entry.namespace_prefix)
     sources = await _sources(home)
     recorded = {source.mirror_uid: source for source in sources.values() if source.mirror_uid}
     outcome, orphans, seen = Outcome(), list[tuple[Kind, Object]](), 0
@@ -117,6 +120,8 @@ async def delete_finished(home: ManagementCluster, worker: Site, name: str, *, o
             seen += 1
             # Which source has recorded it counts more than its labels, which others can change (D1).
             source = recorded.get(mirror.metadata.uid) or sources.get(mirror.labels.get(names.SOURCE_UID, ""))
+            if source is None and is_of_another_cluster(mirror.labels, scope.management_uid):
+                continue  # with the same origin, by mistake
             if source is None and mirror.labels.get(names.ORIGIN) == scope.origin:
                 orphans.append((kind, mirror))
                 continue
