@@ -40,7 +40,7 @@ class Memories:
         return (memory.mirror_uid if memory is not None else None) or kind.summary(source).mirror_uid
 
     def clear_refusals(self, worker: str) -> None:
-        """This worker has changed: what it refused it may accept now."""
+        """It is no worker any more: what it refused it may accept when it is one again."""
         for uid in list(self._refused):
             memory = self._memories[uid]
             if memory.patch_refused or worker in memory.refusal_texts:

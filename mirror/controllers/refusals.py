@@ -28,6 +28,9 @@ LOOK_SECONDS = 1.0
 _SOONEST_SECONDS = 3.0
 """No group is tried sooner than this after its last attempt, whatever else is taken there."""
 
+GROUPS_A_SECOND = 20
+"""Of one worker, once it is back."""
+
 MOST_GROUPS = 16
 """Of one place; what is refused for still other reasons is one group."""
 
@@ -120,8 +123,22 @@ class Refusals:
         for place in list(self._texts.get(uid, ())):
             self._leave(uid, place)
 
+    def try_soon(self, worker: str) -> None:
+        """A worker is another one, or back: one of each group is tried soon, and what it takes has others tried.
+
+        Few groups at a time: a worker that comes back has enough to do, and one that comes and goes refuses the same.
+        """
+        now, count = self._clock.monotonic(), 0
+        for place in [one for one in self._groups if one[0] == worker]:
+            for group in self._groups[place].values():
+                if group.waiting:
+                    group.times = 0
+                    at = max(now, group.tried_at + _SOONEST_SECONDS) + count // GROUPS_A_SECOND
+                    group.due_at = min(group.due_at, at)
+                    count += 1
+
     def forget_worker(self, worker: str) -> None:
-        """A worker has changed: what it refused it may accept now."""
+        """It is no worker any more, or was none: what it refused it may accept when it is one again."""
         for place in [one for one in self._groups if one[0] == worker]:
             for group in list(self._groups[place].values()):
                 for uid in [*group.waiting, *group.tried]:

@@ -239,7 +239,8 @@ class Routes:
         matters = (is_reachable, is_connecting, (worker.spec, worker.watches.unserved_kinds))
         if reported != matters:
             self._last_reported[worker.name] = matters
-            self._refusals.forget_worker(worker.name)
+            if is_reachable:
+                self._refusals.try_soon(worker.name)
             self._assigner.wake_for(worker.name)
 
     def on_worker_forgotten(self, worker: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 import pytest
 from doubles.clock import LoopClock
@@ -11,7 +12,7 @@ from doubles.refusals import Refused
 from doubles.world import World, manager_of
 
 from mirror.controllers.memory import Memories
-from mirror.controllers.refusals import MOST_GROUPS, Refusals
+from mirror.controllers.refusals import GROUPS_A_SECOND, MOST_GROUPS, Refusals
 from mirror.model.keys import SourceKey
 
 pytestmark = pytest.mark.looptime
@@ -125,3 +126,68 @@ async def test_a_job_that_is_mended_is_tried_at_once() -> None:
         world.edit(lambda body: body["metadata"].setdefault("labels", {}).update(team="a"))
         await manager.settle(2)
         assert world.mirrors() == ["east"]
+
+
+async def test_a_worker_that_is_back_is_asked_for_one_of_each_reason() -> None:
+    """D21: whether its cause is gone one shows; where it is, all are taken within seconds."""
+    seen = Tried()
+    task = asyncio.create_task(seen.refusals.run())
+    for number in range(MANY):
+        seen.refuse(number)
+    await asyncio.sleep(3600)
+    before = len(seen.at)
+    for _ in range(10):
+        seen.refusals.try_soon("east")
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(4)
+    assert len(seen.at) - before <= 2
+    seen.room = 10_000
+    await asyncio.sleep(4)
+    seen.refusals.try_soon("east")
+    await asyncio.sleep(2)
+    assert len(seen.refusals) == 0
+    task.cancel()
+
+
+async def test_many_reasons_are_tried_a_few_at_a_time() -> None:
+    """A namespace of its own for each: so many a second, and no more."""
+    seen = Tried()
+    task = asyncio.create_task(seen.refusals.run())
+    seen._answer = lambda key: seen.refusals.note_refused(  # type: ignore[method-assign]
+        key, f"u-{key.namespace}", "east", QUOTA
+    )
+    for number in range(MANY):
+        seen.refusals.note_refused(SourceKey("Job", f"ns{number}", "j1"), f"u-ns{number}", "east", QUOTA)
+    await asyncio.sleep(3600)
+    seen.at.clear()
+    now = seen.clock.monotonic()
+    seen.refusals.try_soon("east")
+    await asyncio.sleep(30)
+    by_second = Counter(at for at, _ in seen.at if at - now <= MANY / GROUPS_A_SECOND)
+    assert len(seen.at) >= MANY
+    assert max(by_second.values()) <= 3 * GROUPS_A_SECOND
+    task.cancel()
+
+
+async def test_a_worker_that_is_back_does_not_get_all_it_refused() -> None:
+    """Whole: refused Jobs cost a handful of creates at each reconnect; once it takes one, all of them go."""
+    world = World()
+    east = world.add_worker("east")
+    quota = Refused(403, "Forbidden", "exceeded quota: team, requested: count/jobs.batch=1, used: 1, limited: 1")
+    east.arrange("create", "jobs", quota, times=9999)
+    async with manager_of(world) as manager:
+        for number in range(SOME):
+            world.create(job(f"train-{number}"))
+        await manager.settle(600)
+        before = len(list(east.writes()))
+        east.go_down()
+        await manager.settle(20)
+        east.is_down = False
+        await manager.settle(10)
+        assert len(list(east.writes())) - before <= 4
+        east.go_down()
+        await manager.settle(20)
+        east.restore()
+        east.is_down = False
+        await manager.settle(10)
+        assert len(east.server.all("jobs")) == SOME
