@@ -147,9 +147,18 @@ def drafts_of(text: str, file: str) -> list[Draft]:
         is_empty = all(document in (None, {}, []) for document in documents)
         seen = "nothing" if is_empty else "something that is no Kubernetes object"
         if first := _first_object(documents):
-            seen = f"kind {views.text(first.get('kind'))}"
+            seen = _named_type(first)
         raise Failure(f"-f {'stdin' if file == '-' else file}: contains no {wanted}, but {seen}")
     return found
+
+
+def _named_type(document: Json) -> str:
+    """The kind of an object, and the version that it would need, where that alone is wrong."""
+    name, version = views.text(document.get("kind")), views.text(document.get("apiVersion"))
+    usable = next((kind.resource.api_version for kind in kinds() if kind.name == name), None)
+    if usable is None or usable == version:
+        return f"kind {name}"
+    return f"kind {name} of apiVersion {version or '(missing)'}; use {usable}"
 
 
 def _first_object(documents: list[object]) -> Json | None:

@@ -60,16 +60,19 @@ class _DraftSpec(msgspec.Struct, rename="camel"):
     manual_selector: bool | None = None
 
 
+class _Type(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+
+
 class _Draft(msgspec.Struct, rename="camel"):
     """As much of a Job's shape as comparing relies on, where no API server has looked at it."""
 
-    api_version: str
-    kind: str
     metadata: _DraftMeta
     spec: _DraftSpec
 
 
-_draft = msgspec.json.Decoder(_Draft)
+_draft, _type = msgspec.json.Decoder(_Draft), msgspec.json.Decoder(_Type)
 
 
 def draft(raw: bytes) -> Object:
@@ -81,14 +84,23 @@ def draft(raw: bytes) -> Object:
     if exceeds(raw, MOST_DRAFT_VALUES):
         raise BadDraft(f"this is no Job: it has more than {MOST_DRAFT_VALUES} values")
     try:
-        found = _draft.decode(raw)
+        _check_type(_type.decode(raw))  # first: an object of another version may lack all else
+        _draft.decode(raw)
         read = decode_object(raw)
     except (*JUNK, BadAnswer) as error:
         where = f": {error}" if isinstance(error, msgspec.DecodeError) else ""
         raise BadDraft(f"this is no Job{where}") from None
-    if (found.api_version, found.kind) != (JOBS.api_version, JOBS.kind):
-        raise BadDraft(f"this is no {JOBS.api_version} {JOBS.kind}")
     return read
+
+
+def _check_type(found: _Type) -> None:
+    """Raises BadDraft."""
+    if found.kind != JOBS.kind:
+        raise BadDraft(f"this is no Job: kind is {found.kind or 'missing'}")
+    if not found.api_version:
+        raise BadDraft(f"this is no Job: apiVersion is missing; use {JOBS.api_version}")
+    if found.api_version != JOBS.api_version:
+        raise BadDraft(f"this is no Job: apiVersion {found.api_version} is not supported; use {JOBS.api_version}")
 
 
 class _Missing:

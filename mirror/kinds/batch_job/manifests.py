@@ -20,7 +20,9 @@ def drafts_in(document: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
         case "CronJob":
             template = views.mapping(views.mapping(document.get("spec")).get("jobTemplate"))
             metadata = {**views.mapping(document.get("metadata")), **views.mapping(template.get("metadata"))}
-            yield {**_type(), "metadata": metadata, "spec": template.get("spec")}
+            # Of an older version is its Job, too, where the server that would be asked has it no more.
+            version = {"apiVersion": document.get("apiVersion")} if document.get("apiVersion") else {}
+            yield {**_type(), **version, "metadata": metadata, "spec": template.get("spec")}
 
 
 def dry_run_body() -> dict[str, Any]:
