@@ -186,7 +186,7 @@ class Manager:
 
         def leader() -> tuple[bool, str]:
             if self.leadership is not None and not self.is_working and self.leadership.obstacle:
-                return False, f"{self.leadership.obstacle} (setting namespace)"
+                return False, self.leadership.obstacle
             return True, "leading" if self.is_working else "standby"
 
         readiness = {"sources": sources, "workers": workers, "leader": leader}

@@ -28,6 +28,7 @@ from mirror.kube.errors import (
     KubeError,
     NotFound,
     NotServed,
+    ServerFailure,
     Unauthorized,
     describe,
 )
@@ -95,6 +96,8 @@ class Leadership:
         # When the last write that gave us the lease was asked for: others count from when it was carried out.
         self._held_since = 0.0
         self.is_leader = False
+        # Since when the API server fails to answer for the Lease; None: it does answer, or the Lease is another's.
+        self._failing_since: float | None = None
         self.obstacle = ""
         """Why the Lease cannot be taken by anybody with our permissions; empty while another may simply hold it."""
 
@@ -119,17 +122,26 @@ class Leadership:
             except (KubeError, TimeoutError) as error:
                 self._note_obstacle(error)
             else:
-                self.obstacle = ""
+                self.obstacle, self._failing_since = "", None
                 if is_taken:
                     return
             period = self._settings.retry_period_seconds
             await asyncio.sleep(min(period, self._until_free()) * (1 + 0.1 * self._chance.random()))
 
     def _note_obstacle(self, error: KubeError | TimeoutError) -> None:
-        """What waiting will not mend is logged once, and what ``obstacle`` says of readiness."""
-        settings, what = self._settings, ""
+        """What waiting will not mend is logged once, and what ``obstacle`` says of readiness.
+
+        So is a server that answers, and fails with the Lease for longer than anybody may hold it: its etcd is full.
+        """
+        settings, what, now = self._settings, "", self._clock.boottime()
+        if not isinstance(error, ServerFailure):
+            self._failing_since = None
+        elif self._failing_since is None:
+            self._failing_since = now
+        elif now - self._failing_since >= settings.duration_seconds:
+            what = describe(error)
         if isinstance(error, NotFound | NotServed) and error.about_kind == "namespaces":
-            what = f"namespace {settings.namespace} not found on this cluster"
+            what = f"namespace {settings.namespace} not found on this cluster (setting namespace)"
         elif isinstance(error, Forbidden | Unauthorized | NotServed | Invalid):
             what = describe(error)
         if not what:

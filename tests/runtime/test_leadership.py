@@ -289,3 +289,19 @@ async def test_an_answer_that_is_no_lease_is_a_failure_like_others(answer: bytes
     await asyncio.sleep(30)
     assert not task.done()
     await stopped(task)
+
+
+async def test_a_server_that_fails_with_the_lease_for_long_is_an_obstacle() -> None:
+    """Its etcd is full, most likely: it answers reads, so nothing else tells; a restart of it is none."""
+    wire = wire_to("c")
+    wire.arrange("create", "leases", Refused(500, "", "etcdserver: mvcc: database space exceeded"), times=999)
+    work, one = Worked(), candidate(wire, "me")
+    task = asyncio.create_task(one.run(work))
+    await asyncio.sleep(10)
+    assert one.obstacle == ""
+    await asyncio.sleep(20)
+    assert one.obstacle == (f"Lease {HOME}/lease cannot be taken: 500: etcdserver: mvcc: database space exceeded")
+    wire.restore()
+    await asyncio.sleep(5)
+    assert (one.obstacle, work.is_at_work) == ("", True)
+    await stopped(task)
