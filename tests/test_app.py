@@ -27,9 +27,11 @@ from mirror.runtime.clock import SystemClock
 from mirror.runtime.environment import Environment
 from mirror.runtime.leadership import LeadershipLost
 from mirror.settings.kinds import KindEntry, ManagedByField
+from mirror.settings.load import parse
 from mirror.settings.schema import LeaderElection, Settings, Tracing
 from mirror.telemetry.logs import get_log
 from mirror.telemetry.metrics import Metrics
+from mirror.wiring import mirroring_settings
 
 pytestmark = pytest.mark.looptime
 
@@ -254,6 +256,15 @@ async def test_the_origin_is_the_clusters_own_unless_it_is_set() -> None:
     wire = wire_to("management")
     assert (await manager_on(wire)).origin == wire.server.uid
     assert (await manager_on(wire, origin="prod")).origin == "prod"
+
+
+@pytest.mark.parametrize(("origin", "said"), [("", ""), ("uid", ""), ("prod", "uid")], ids=["unset", "same", "set"])
+def test_mirrors_say_which_management_cluster_they_are_of_where_the_origin_does_not(origin: str, said: str) -> None:
+    """D1: two may be given one origin by mistake; by default a mirror has two labels, as ever."""
+    settings = parse(f"origin: '{origin}'".encode(), "f")
+    transform = mirroring_settings(settings, management_uid="uid", server_knows_rule_names=False).transform
+    assert (transform.origin, transform.management_uid) == (origin or "uid", said)
+    assert len(transform.own_labels("s")) == (3 if said else 2)
 
 
 class Discovery:

@@ -161,15 +161,15 @@ class Sweeper:
             for kind in self._sources.kinds
             for mirror in worker.mirrors_of(kind)
         ]
-        self._report_others(worker, [mirror for _, mirror, _ in judged])
+        mirrors = len(judged) - self._report_others(worker, [mirror for _, mirror, _ in judged])
         certain = [(kind, mirror) for kind, mirror, right in judged if right is MirrorVerdict.DELETE]
         doubtful = [(kind, mirror) for kind, mirror, right in judged if right is MirrorVerdict.CHECK_LIVE]
         try:
             going = await self._confirmed(worker, doubtful)
-            is_halted = is_too_many(len(going), len(judged))
+            is_halted = is_too_many(len(going), mirrors)
             self._metrics.worker(worker.name).sweep_held_back.set(len(going) if is_halted else 0)
             if is_halted:
-                self._halt(worker, len(going), len(judged))
+                self._halt(worker, len(going), mirrors)
                 going = []
             else:
                 self._halted.pop(worker.name, None)
@@ -201,8 +201,8 @@ class Sweeper:
         if (origin := self._registry.origin_of(worker.name)) is not None:
             warn_about_worker(self._recorder, origin, "SweepHalted", text)
 
-    def _report_others(self, worker: Worker, mirrors: list[Object]) -> None:
-        """Once for each worker: another management cluster uses our origin there, by mistake."""
+    def _report_others(self, worker: Worker, mirrors: list[Object]) -> int:
+        """Once for each worker: another management cluster uses our origin there, by mistake. Returns how many."""
         found = [one for one in mirrors if is_of_another_cluster(one.labels, self._transform.management_uid)]
         if not found:
             self._shared.discard(worker.name)
@@ -217,6 +217,7 @@ class Sweeper:
             self._log.error("origin shared", worker=worker.name, count=len(found), management_uids=others[:3])
             if (origin := self._registry.origin_of(worker.name)) is not None:
                 warn_about_worker(self._recorder, origin, "OriginShared", text)
+        return len(found)
 
     async def _confirmed(self, worker: Worker, doubtful: list[tuple[Kind, Object]]) -> list[tuple[Kind, Object]]:
         """Those whose source the management cluster itself says is not there; never on a refusal to answer."""

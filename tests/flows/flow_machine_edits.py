@@ -231,7 +231,9 @@ class Edits(Everybody):
     @rule(
         cluster=CLUSTERS,
         name=NAMES,
-        labels=st.sampled_from(("none", "origin", "source-uid", "another origin", "both")),
+        labels=st.sampled_from(
+            ("none", "origin", "source-uid", "another origin", "both", "another cluster")
+        ),
         prefix=PREFIX,
         wait=WAITS,
     )
@@ -245,6 +247,7 @@ class Edits(Everybody):
             "source-uid": {names.SOURCE_UID: source_uid},
             "another origin": ours | {names.ORIGIN: "another-cluster"},
             "both": ours | {names.SOURCE_UID: "x"},
+            "another cluster": ours | {names.SOURCE_UID: "x", names.MANAGEMENT_UID: "another-cluster"},
         }[labels]
         namespace = f"{MANAGEMENT_PREFIX if cluster == 'management' else prefix}default"
         api = self.world.planes[cluster].api

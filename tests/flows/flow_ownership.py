@@ -147,7 +147,8 @@ class OwnershipInvariants(Invariants):
 
     def _look_at_others_change(self, uid: str, old: Json | None, body: Json) -> None:
         labels = body["metadata"].get("labels") or {}
-        if labels.get(names.ORIGIN) == self.world.origin and names.SOURCE_UID in labels:
+        is_elsewhere = labels.get(names.MANAGEMENT_UID, self.world.origin) != self.world.origin
+        if labels.get(names.ORIGIN) == self.world.origin and names.SOURCE_UID in labels and not is_elsewhere:
             self._claimed.add(uid)
         if uid in self.made_for and old is not None and old["spec"].get("suspend") != body["spec"].get("suspend"):
             self._asked[self.made_for[uid]] += 1

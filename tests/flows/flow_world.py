@@ -23,6 +23,7 @@ from mirror.decide.snapshot import Policy
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.clocks import LoopClock
 from mirror.embedded.controllers.settings import Settings
+from mirror.kinds.base import MirrorTransform
 from mirror.kube.client import Client
 from mirror.kube.errors import KubeError, Unreachable
 from mirror.model import names
@@ -117,7 +118,10 @@ class FlowWorld:
             await management.close()
 
     def _mirroring_settings(self) -> MirroringSettings:
-        return settings_of(self.origin, **{"policy": Policy(lost_after_seconds=LOST_AFTER_SECONDS), **self._settings})
+        # Said although it is the origin already: others may have the same one by mistake.
+        transform = MirrorTransform(self.origin, management_uid=self.origin)
+        own = {"policy": Policy(lost_after_seconds=LOST_AFTER_SECONDS), "transform": transform}
+        return settings_of(self.origin, **{**own, **self._settings})
 
     async def _connect(self, name: str, kubeconfig: bytes) -> Client:
         """``workers.registry.Connector``: a kubeconfig is the name of the cluster that it leads to."""

@@ -117,11 +117,11 @@ async def delete_finished(home: ManagementCluster, worker: Site, name: str, *, o
     for kind in registry.BUILT_IN:
         namespaces = {scope.prefix + source.key.namespace for source in sources.values() if source.worker == name}
         async for mirror in _mirrors(worker, kind, sorted(namespaces)):
-            seen += 1
             # Which source has recorded it counts more than its labels, which others can change (D1).
             source = recorded.get(mirror.metadata.uid) or sources.get(mirror.labels.get(names.SOURCE_UID, ""))
             if source is None and is_of_another_cluster(mirror.labels, scope.management_uid):
                 continue  # with the same origin, by mistake
+            seen += 1
             if source is None and mirror.labels.get(names.ORIGIN) == scope.origin:
                 orphans.append((kind, mirror))
                 continue
