@@ -10,7 +10,7 @@ from aiohttp import web
 
 from e2e.controlplane.client import Json, StatusError
 from e2e.jobs import job, until
-from e2e.troubles.stage import Play, Sight, over, says
+from e2e.troubles.stage import JOB, Play, Sight, over, says
 from mirror.serving.x509 import Authority, server_context
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -136,6 +136,17 @@ async def webhook_away(play: Play) -> AsyncGenerator[Sight, None]:
     yield over()
 
 
+async def no_room_for_annotations(play: Play) -> AsyncGenerator[Sight, None]:
+    """An API server takes 256 KiB of them, and a copy has one more."""
+    notes = {"example.com/notes": "x" * (256 * 1024 - 260)}
+    body = play.job()
+    body["metadata"]["annotations"] |= notes
+    await play.create(body)
+    yield Sight("Annotations leave no room for a further one", says("RefusedByWorkers", "metadata.annotations"))
+    await play.scene.patch(JOB, {"metadata": {"annotations": dict.fromkeys(notes)}})
+    yield over()
+
+
 async def _add_webhook(play: Play, url: str, authority: bytes) -> None:
     hook: Json = {
         "name": "freeze.example.com",
@@ -164,6 +175,6 @@ async def _until_refused(play: Play) -> None:
 
 
 STORIES = (
-    quota_on_jobs, policy_refuses, webhook_refuses, webhook_away, quota_on_pods, limit_range, pod_security,
-    account_missing, priority_class_missing, runtime_class_missing,
+    quota_on_jobs, no_room_for_annotations, policy_refuses, webhook_refuses, webhook_away, quota_on_pods, limit_range,
+    pod_security, account_missing, priority_class_missing, runtime_class_missing,
 )  # fmt: skip

@@ -231,9 +231,7 @@ class Edits(Everybody):
     @rule(
         cluster=CLUSTERS,
         name=NAMES,
-        labels=st.sampled_from(
-            ("none", "origin", "source-uid", "another origin", "both", "another cluster")
-        ),
+        labels=st.sampled_from(("none", "origin", "source-uid", "another origin", "both", "another cluster")),
         prefix=PREFIX,
         wait=WAITS,
     )

@@ -170,6 +170,23 @@ def test_workers_may_have_wrong_clocks(ahead_seconds: float) -> None:
 
 
 @in_a_world()
+async def test_a_slow_management_cluster_makes_statuses_late_and_nothing_wrong(
+    world: FlowWorld, laws: Invariants
+) -> None:
+    """D6, D13: each request takes three seconds; no worker is lost for it, no Job says that anything is in its way."""
+    world.management.faults.latency_seconds = 3.0
+    await world.create(run_for="20s")
+    await asyncio.sleep(20)
+    running = await world.source()
+    assert placed(running)
+    assert names.WAITING_BECAUSE not in running["metadata"]["annotations"]
+    assert running["status"]["active"] == 1
+    await world.until(lambda: has_finished(world), seconds=60)
+    assert await world.mirrors() == [placed(await world.source())]
+    world.management.faults.latency_seconds = 0.0
+
+
+@in_a_world()
 async def test_what_ends_while_the_management_cluster_is_away_is_told_later(world: FlowWorld, laws: Invariants) -> None:
     """D8: the mirror is kept until its end is stored."""
     await world.create(run_for="10s")
