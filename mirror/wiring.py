@@ -50,6 +50,7 @@ from mirror.runtime.environment import Environment
 from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers
 from mirror.runtime.queue import WorkQueue
+from mirror.settings.mirror_rules import pairs_of
 from mirror.settings.schema import ClusterProfiles, SecretSource, Settings
 from mirror.telemetry.logs import Log
 from mirror.workers.registry import Registry
@@ -107,6 +108,9 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
             strip_annotations=mirrors.strip.annotations,
             set_labels=tuple(mirrors.set.labels.items()),
             set_annotations=tuple(mirrors.set.annotations.items()),
+            strip_node_selectors=mirrors.strip.node_selectors,
+            strip_tolerations=mirrors.strip.tolerations,
+            replace_node_selectors=pairs_of(mirrors.replace.node_selectors),
             label_pods=settings.workers.watch_pods == "labelled",
             server_knows_rule_names=server_knows_rule_names,
             dependencies=_dependency_policy(settings),

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from mirror.model import names
-from mirror.settings import rules
+from mirror.settings import mirror_rules, rules
 from mirror.settings.kinds import KindEntry
 from mirror.settings.section import Section
 
@@ -86,6 +86,17 @@ class Globs(Section, frozen=True):
 
     labels: Annotated[tuple[str, ...], rules.KEY_GLOBS] = ()
     annotations: Annotated[tuple[str, ...], rules.KEY_GLOBS] = ()
+    node_selectors: Annotated[tuple[str, ...], rules.KEY_GLOBS] = ()
+    """Of pod templates: labels of the management cluster's nodes."""
+    tolerations: Annotated[tuple[str, ...], rules.KEY_GLOBS] = ()
+    """Of pod templates: keys of the management cluster's taints."""
+
+
+class Replacements(Section, frozen=True):
+    """What is another on workers."""
+
+    node_selectors: Annotated[dict[str, str], mirror_rules.NODE_SELECTORS] = msgspec.field(default_factory=dict)
+    """Of pod templates: KEY=VALUE of the management cluster's nodes, and in its place KEY=VALUE of workers'."""
 
 
 class Additions(Section, frozen=True):
@@ -101,6 +112,7 @@ class Mirrors(Section, frozen=True):
     retention_seconds: Annotated[float | None, rules.OPTIONAL_DURATION] = msgspec.field(name="retention", default=None)
     """After its end; None: as long as its source."""
     strip: Globs = Globs()
+    replace: Replacements = Replacements()
     set: Additions = Additions()
 
 
