@@ -46,6 +46,8 @@ class QueueHand:
 
     plane: ControlPlane
     namespace: str = "default"
+    queues: frozenset[str] | None = None
+    """Whose Jobs it looks at; None: all queues'."""
     quota: int = 1
     """So many Jobs run at a time."""
     flavors: list[str] = field(default_factory=lambda: ["spot"])
@@ -73,7 +75,8 @@ class QueueHand:
         uids = {one["metadata"]["uid"] for one in jobs}
         self.workloads = {uid: one for uid, one in self.workloads.items() if uid in uids}
         for job in jobs:
-            if names.QUEUE_NAME in (job["metadata"].get("labels") or {}):
+            queue = (job["metadata"].get("labels") or {}).get(names.QUEUE_NAME)
+            if queue is not None and (self.queues is None or queue in self.queues):
                 try:
                     await self._reconcile(job)
                 except StatusError as error:

@@ -5,38 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
-from admission import AdmittingPlane
 from doubles.managers import conditions, placed
-from flow_invariants import Invariants
 from flow_settled import settle
 from flow_world import FlowWorld, flow_world, has_ended, job, path
 from queue_hand import KUEUE, MIN_PARALLELISM, QueueHand, labels_of
+from queue_world import QueueInvariants, QueueWorld
 
 from mirror.embedded import virtual
 from mirror.kinds.base import MirrorTransform
 from mirror.model import names
 from mirror.planes.api import Json
-from mirror.wiring import MirroringSettings
 
-FLAVORS = ("spot", "reserved", *(f"flavor-{number}" for number in range(5)))
-NODE_LABELS = {"tier": "preemptible"} | {key: value for flavor in FLAVORS for key, value in labels_of(flavor).items()}
 QUEUE = {names.QUEUE_NAME: "users"}
 Flow = Callable[[FlowWorld, QueueHand], Awaitable[None]]
-
-
-class QueueWorld(FlowWorld):
-    """Clusters whose admission can suspend Jobs."""
-
-    PLANE = AdmittingPlane
-
-    def _mirroring_settings(self) -> MirroringSettings:
-        found = super()._mirroring_settings()
-        return replace(found, transform=msgspec.structs.replace(found.transform, origin=self.origin))
 
 
 @asynccontextmanager
@@ -44,23 +28,13 @@ async def queue_world(
     cluster: str, *, is_settled: bool, tolerates: str = "", **settings: Any
 ) -> AsyncIterator[tuple[FlowWorld, QueueHand]]:
     """``tolerates``: what the API server may refuse the queue."""
-    async with flow_world("east", form=QueueWorld, **settings) as world:
-        laws = Invariants(world)
-        hand = QueueHand(world.planes[cluster])
-        if cluster != "management":
-            world.planes[cluster].mutations["CREATE"] = "queue"  # type: ignore[attr-defined]
-        for node in await world.workers["east"].api.list("/api/v1/nodes"):
-            where = f"/api/v1/nodes/{node['metadata']['name']}"
-            await world.workers["east"].api.merge(where, {"metadata": {"labels": NODE_LABELS}})
-        task = asyncio.get_running_loop().create_task(hand.run())
-        try:
-            yield world, hand
-            laws.check()
-            if is_settled:
-                await settle(world, laws)
-        finally:
-            task.cancel()
-            await asyncio.wait({task})
+    async with flow_world("east", form=QueueWorld, queues_on=(cluster,), **settings) as world:
+        assert isinstance(world, QueueWorld)
+        laws, hand = QueueInvariants(world), world.hands[cluster]
+        yield world, hand
+        laws.check()
+        if is_settled:
+            await settle(world, laws)
         assert all(tolerates in text for text in hand.refused) if tolerates else not hand.refused, hand.refused[:3]
 
 
@@ -102,10 +76,8 @@ def is_suspended(body: Json | None) -> bool:
 
 # -- on the management cluster -----------------------------------------------------------------------------------------
 
-STRIPPED = MirrorTransform(origin="", strip_node_selectors=("example.com/*",), strip_tolerations=("example.com/*",))
 
-
-@with_a_queue("management", transform=STRIPPED)
+@with_a_queue("management")
 async def test_a_queue_here_is_a_gate(world: FlowWorld, hand: QueueHand) -> None:
     """Admitted is unsuspended is placed; the flavor's directives and the queue's notes stay here; quota comes back."""
     await queued(world, "first", run_for="10s")
@@ -136,7 +108,7 @@ def test_preemptions_here_suspend_the_mirror(step_seconds: float) -> None:
     The template is restored once the mirror's pods are gone: until then the API server refuses that, and it is retried.
     """
 
-    @with_a_queue("management", transform=STRIPPED, tolerates="field is immutable")
+    @with_a_queue("management", tolerates="field is immutable")
     async def flow(world: FlowWorld, hand: QueueHand) -> None:
         hand.step_seconds = step_seconds
         source = await queued(world, run_for="40s")
@@ -163,7 +135,7 @@ def test_preemptions_here_suspend_the_mirror(step_seconds: float) -> None:
     flow()
 
 
-@with_a_queue("management", transform=STRIPPED, tolerates="field is immutable")
+@with_a_queue("management", tolerates="field is immutable")
 async def test_a_preemption_of_a_job_whose_worker_is_away(world: FlowWorld, hand: QueueHand) -> None:
     """It is suspended there once the worker is back; meanwhile what runs keeps its quota, which is the truth."""
     source = await queued(world, run_for="300s")
@@ -182,7 +154,7 @@ async def test_a_preemption_of_a_job_whose_worker_is_away(world: FlowWorld, hand
 
 
 REPLACED = MirrorTransform(
-    origin="",
+    "",
     strip_node_selectors=("example.com/*",),
     replace_node_selectors=((("example.com/spot", "true"), ("tier", "preemptible")),),
 )
