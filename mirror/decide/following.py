@@ -87,7 +87,7 @@ def _unready(seen: Snapshot) -> tuple[Obstruction | None, MemoryChange, float | 
         # Its source may run, and nothing is to be sent: the worker's own queueing, or somebody there, holds it (D26).
         is_as_sent = seen.changes is None or not (seen.changes.operations or seen.changes.must_wait_for_pods)
         if not seen.source.is_suspended and is_as_sent:
-            reason, text = Reason.SUSPENDED_ON_WORKER, _holder(worker.name, queue_of(mirror))
+            reason, text = Reason.SUSPENDED_ON_WORKER, _holder(worker.name, queue_of(mirror), seen.held_because)
     elif kind.lacks_pods(mirror):
         text = f"worker {worker.name} has no pods of it"
     else:
@@ -103,8 +103,9 @@ def _unready(seen: Snapshot) -> tuple[Obstruction | None, MemoryChange, float | 
     return (why, {}, None) if left <= 0 else (None, {}, left)
 
 
-def _holder(worker: str, queue: str) -> str:
-    return f"queue {queue} of worker {worker} has not admitted it" if queue else f"worker {worker} keeps it suspended"
+def _holder(worker: str, queue: str, because: str) -> str:
+    text = f"queue {queue} of worker {worker} has not admitted it" if queue else f"worker {worker} keeps it suspended"
+    return f"{text}: {because}" if because else text
 
 
 def _touch(seen: Snapshot, remember: MemoryChange) -> tuple[tuple[Action, ...], float | None]:

@@ -55,6 +55,8 @@ class Workers(Limits, frozen=True):
     create_namespaces: Annotated[bool, rules.SWITCH] = False
     watch_pods: Annotated[str, rules.WATCH_PODS] = "none"
     """``labelled``: pods of mirrors get our labels and are watched for trouble (D22)."""
+    read_workloads: Annotated[bool, rules.SWITCH] = False
+    """Read in Kueue's Workloads why it holds mirrors (D26)."""
     allow: Annotated[dict[str, bool], rules.ALLOW] = msgspec.field(default_factory=dict)
     renew_tokens: Annotated[bool, rules.SWITCH] = True
     """Ask a worker for a new token, and store it in the worker's Secret, before the one we have ends."""

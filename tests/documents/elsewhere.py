@@ -64,6 +64,7 @@ PROVED: dict[str, str] = {
         "tests/cli/test_cli_worker.py::test_what_a_worker_gets_is_set_and_taken_away"
     ),
     "mirror worker add --watch-pods": _ROLES,
+    "mirror worker add --read-workloads": _ROLES,
     "mirror worker add --scores quota": _ROLES,
     "mirror worker add --scores clusterQueue": _ROLES,
     "mirror worker add --scores allocatable": _ROLES,
