@@ -13,12 +13,12 @@ from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.components import NODE_NAME
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import RUN_FOR_KEY, Scene, job, placed_on, runs, until
+from e2e.kueue import KUEUE, loose_definition
 from e2e.manager import ManagerProcess
 from e2e.shipped import user_of
 from mirror.placement.quotas import amount_of
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-KUEUE = "kueue.x-k8s.io"
 QUEUE_NAME = f"{KUEUE}/queue-name"
 
 
@@ -112,7 +112,10 @@ async def until_not_served(manager: ManagerProcess, workers: dict[str, ControlPl
 @asynccontextmanager
 async def queues(plane: ControlPlane, namespace: str, *, reserved: str) -> AsyncIterator[None]:
     """Kueue's API on a worker, with a queue of this namespace whose quota of 100 is reserved so far."""
-    definitions = [definition("clusterqueues", "ClusterQueue", "Cluster"), definition("localqueues", "LocalQueue")]
+    definitions = [
+        loose_definition("clusterqueues", "ClusterQueue", "Cluster"),
+        loose_definition("localqueues", "LocalQueue"),
+    ]
     flavors = [{"name": "any", "resources": [{"name": "cpu", "nominalQuota": "100"}]}]
     taken = [{"name": "any", "resources": [{"name": "cpu", "total": reserved}]}]
     groups = [{"coveredResources": ["cpu"], "flavors": flavors}]
@@ -163,18 +166,4 @@ def body_of(kind: str, name: str, spec: Json, status: Json) -> Json:
         "metadata": {"name": name},
         "spec": spec,
         "status": status,
-    }
-
-
-def definition(plural: str, kind: str, scope: str = "Namespaced") -> Json:
-    """Of Kueue's, any content; ``status`` is no subresource, so that it is stored as it is created."""
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
-    named = {"plural": plural, "singular": kind.lower(), "kind": kind}
-    version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{KUEUE}", "annotations": {"api-approved.kubernetes.io": f"https://{KUEUE}"}},
-        "spec": {"group": KUEUE, "scope": scope, "names": named, "versions": [version]},
     }

@@ -39,6 +39,7 @@ from e2e.declared_life import (
 from e2e.job_controller import GANG_GATES, LEASE, Flags, WithKubeconfig
 from e2e.jobs import Scene
 from e2e.manager import Identity, ManagerProcess
+from e2e.queued_life import READING, queued_life
 from e2e.shipped import Permission
 from e2e.shipped_life import (
     COPYING,
@@ -300,6 +301,7 @@ WAYS = (
         _managed(lambda _: {}, renewing_life, renews=True),
     ),
     Way({"worker-pods": _WORKER}, old_clusters, _managed(lambda _: dict(WATCHING), pods_life)),
+    Way({"worker-workloads": _WORKER}, old_clusters, _managed(lambda _: dict(READING), queued_life)),
     Way(
         {"management-secret-sources": _MANAGEMENT},
         old_clusters,

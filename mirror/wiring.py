@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from mirror.controllers import reading_workloads
 from mirror.controllers.applying import Applier
 from mirror.controllers.assigning import Assigner
 from mirror.controllers.comparing import Comparison
@@ -24,6 +25,7 @@ from mirror.controllers.priority_classes import Priorities, PriorityClassRounds
 from mirror.controllers.reading_cluster_queues import read_cluster_queues
 from mirror.controllers.reading_nodes import read_nodes
 from mirror.controllers.reading_quotas import read_quotas
+from mirror.controllers.reading_workloads import WorkloadReasons
 from mirror.controllers.refusals import Refusals
 from mirror.controllers.requesting import Candidates, why_there
 from mirror.controllers.routes import Routes
@@ -50,6 +52,7 @@ from mirror.runtime.environment import Environment
 from mirror.runtime.informer import Filter, Informer, InformerHooks, Scope
 from mirror.runtime.informers import Informers
 from mirror.runtime.queue import WorkQueue
+from mirror.settings.mirror_rules import pairs_of
 from mirror.settings.schema import ClusterProfiles, SecretSource, Settings
 from mirror.telemetry.logs import Log
 from mirror.workers.registry import Registry
@@ -88,6 +91,7 @@ class MirroringSettings:
     cluster_profiles: ClusterProfiles = field(default_factory=ClusterProfiles)
     placement: PlacementPolicy = DEFAULT
     priority_classes: bool = False
+    read_workloads: bool = False
 
 
 def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_rule_names: bool) -> MirroringSettings:
@@ -108,6 +112,9 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
             strip_annotations=mirrors.strip.annotations,
             set_labels=tuple(mirrors.set.labels.items()),
             set_annotations=tuple(mirrors.set.annotations.items()),
+            strip_node_selectors=mirrors.strip.node_selectors,
+            strip_tolerations=mirrors.strip.tolerations,
+            replace_node_selectors=pairs_of(mirrors.replace.node_selectors),
             label_pods=settings.workers.watch_pods == "labelled",
             server_knows_rule_names=server_knows_rule_names,
             dependencies=_dependency_policy(settings),
@@ -124,6 +131,7 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
         cluster_profiles=settings.workers.cluster_profiles,
         placement=policy_of(settings.placement),
         priority_classes=settings.placement.priority_classes,
+        read_workloads=settings.workers.read_workloads,
     )
 
 
@@ -235,7 +243,7 @@ def _priority_classes(
 
 
 def _worker_rounds(settings: MirroringSettings, state: MirroringState) -> tuple[WorkerRounds[Any], ...]:
-    """For each score that has to be read on workers."""
+    """For each score that has to be read on workers, and for what their queues say."""
     readings = {
         Score.QUOTA: ("ResourceQuotas", read_quotas),
         Score.CLUSTER_QUEUE: ("ClusterQueues", read_cluster_queues),
@@ -248,6 +256,9 @@ def _worker_rounds(settings: MirroringSettings, state: MirroringState) -> tuple[
     ]
     if settings.placement.uses(Score.ALLOCATABLE):
         found.append(Reading("nodes", read_nodes, assigner.set_allocatable, nothing=None))
+    if state.workload_reasons is not None:
+        told = state.workload_reasons
+        found.append(Reading("Workloads", told.read, told.report, {}, reading_workloads.INTERVAL_SECONDS))
     return tuple(WorkerRounds(state.workers, one, environment=state.environment) for one in found)
 
 
@@ -274,6 +285,7 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
         pending=PendingChanges(clock),
         assigner=assigner,
         priorities=Priorities(),
+        workload_reasons=WorkloadReasons(sources, intake.add) if settings.read_workloads else None,
         history=History(clock, is_kept=settings.keep_history, why_there=partial(why_there, assigner)),
         queue=queue,
         intake=intake,

@@ -70,7 +70,12 @@ class Comparison:
 
     def _is_settled(self, source: Source, mirror: Object, changes: Changes) -> bool:
         """Whether what differs was reported and stays as it is; of a suspended mirror the next status may end that."""
-        if changes.operations or changes.must_wait_for_pods or source.kind.is_suspended(mirror):
+        if (
+            changes.operations
+            or changes.must_wait_for_pods
+            or changes.is_run_by_queue
+            or source.kind.is_suspended(mirror)
+        ):
             return False
         return changes.overridden == self._memories.of(source.uid).overridden
 

@@ -71,6 +71,7 @@ class Observer:
             identity=identity,
             is_watched=mirror is None or mirror.labels.get(names.ORIGIN) == self._origin,
             changes=state.comparison.changes(source, mirror) if not is_stale else None,
+            held_because=self._held_because(source, mirror) if not is_stale else "",
             pods=_pods_of(source, worker, mirror) if not is_stale else None,
             refused_now=_refused_now(source, memory),
             assignment=self._assignment_of(key, source, memory),
@@ -109,6 +110,13 @@ class Observer:
         if isinstance(mirror, Partial) and identity is not Identity.NAMESAKE and worker.name == source.placed:
             return None, None  # ``preparing`` could not read it: its worker is unreachable
         return mirror, identity
+
+    def _held_because(self, source: Source, mirror: Object | None) -> str:
+        """What the queue of its worker says, where it holds the mirror."""
+        reasons = self._state.workload_reasons
+        if reasons is None or mirror is None or source.placed is None or not source.kind.is_suspended(mirror):
+            return ""
+        return reasons.of(source.placed, mirror.metadata.uid)
 
     def _where_found(self, source: Source) -> str | None:
         for worker in self._state.workers.values():

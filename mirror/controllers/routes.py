@@ -12,6 +12,7 @@ from mirror.decide.identity import Identity
 from mirror.kinds.asking import is_ours
 from mirror.kinds.base import Kind, is_held
 from mirror.kinds.own_annotations import OF_PLACEMENT
+from mirror.kinds.queueing import is_reset
 from mirror.kube.objects import Object, size_of
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
@@ -134,6 +135,8 @@ class Routes:
             return  # the leader's writes
         if self._pending.take_unanswered(uid):
             return
+        if kind.is_suspended(new) and is_reset(old, new):
+            return  # by a queue that has suspended it (D26)
         self._metrics.foreign_status_writes.inc()
         writes = self._memories.of(uid).foreign_status_writes + 1
         self._memories.set(uid, foreign_status_writes=writes, foreign_written_at=self._clock.monotonic())

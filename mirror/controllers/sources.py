@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from mirror.kinds.base import Kind
+from mirror.kinds.base import Kind, StatusSummary
 from mirror.kinds.registry import Kinds
 from mirror.kube.objects import Object
 from mirror.model.keys import Key, MirrorKey, SourceKey
@@ -124,6 +124,15 @@ class Sources:
     def count_by_reason(self, reason: str) -> int:
         """How many wait, or make no progress, for this reason (``model.reasons.Reason``)."""
         return sum(store.count(BY_REASON, reason) for store in self._stores.values())
+
+    def with_reason(self, reason: str) -> Iterator[tuple[SourceKey, StatusSummary]]:
+        """Those that wait, or make no progress, for this reason."""
+        for kind in self.kinds:
+            store = self._stores[kind.name]
+            for namespace, name in store.names(BY_REASON, reason):
+                found = store.get(namespace, name)
+                if found is not None:
+                    yield SourceKey(kind.name, namespace, name), kind.summary(found)
 
     def _on_count(self, index: str, value: str) -> None:
         counts = self._counts

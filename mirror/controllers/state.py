@@ -11,6 +11,7 @@ from mirror.controllers.history import History
 from mirror.controllers.memory import Memories
 from mirror.controllers.pending import PendingChanges
 from mirror.controllers.priority_classes import Priorities
+from mirror.controllers.reading_workloads import WorkloadReasons
 from mirror.controllers.refusals import Refusals
 from mirror.controllers.requesting import Candidates
 from mirror.controllers.sources import Sources
@@ -57,5 +58,7 @@ class MirroringState:
     assigner: Assigner
     priorities: Priorities
     history: History
+    workload_reasons: WorkloadReasons | None
+    """Why workers' queues hold mirrors, where that is read."""
     queue: WorkQueue[Key]
     intake: Intake

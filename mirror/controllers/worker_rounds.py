@@ -37,6 +37,7 @@ class Reading(Generic[Facts]):
     """Takes a worker, and what was read there."""
     nothing: Facts
     """Reported of a worker of which nothing is known any more."""
+    interval_seconds: float = INTERVAL_SECONDS
 
 
 class WorkerRounds(Generic[Facts]):
@@ -54,7 +55,7 @@ class WorkerRounds(Generic[Facts]):
         self._busy: set[str] = set()
 
     async def run(self) -> None:
-        """Look at every reachable worker each minute, until cancelled."""
+        """Look at every reachable worker at each interval, until cancelled."""
         async with asyncio.TaskGroup() as scope:
             while True:
                 now = self._clock.monotonic()
@@ -62,7 +63,7 @@ class WorkerRounds(Generic[Facts]):
                     is_due = now >= self._due_at.get(worker.name, now)
                     if is_due and worker.is_reachable and worker.name not in self._busy:
                         self._busy.add(worker.name)
-                        self._due_at[worker.name] = now + INTERVAL_SECONDS
+                        self._due_at[worker.name] = now + self._reading.interval_seconds
                         scope.create_task(self._look(worker), name=f"{self.what} of {worker.name}")
                 self._lapse()
                 await asyncio.sleep(LOOK_SECONDS)

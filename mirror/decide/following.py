@@ -9,6 +9,7 @@ from mirror.decide.identity import Identity
 from mirror.decide.plan import Action, EmitEvent, FindMirror, PatchMirror, Plan, RestoreLabels, TouchMirror
 from mirror.decide.snapshot import MemoryChange, Snapshot
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
+from mirror.kinds.queueing import queue_of
 from mirror.kube.objects import Object
 from mirror.model.reasons import Obstruction, Reason
 
@@ -73,27 +74,38 @@ def follow(seen: Snapshot) -> Plan | None:
 
 
 def _unready(seen: Snapshot) -> tuple[Obstruction | None, MemoryChange, float | None]:
-    """Pods that stay unready are told, with no permission but that to see the mirror (D22).
+    """Pods that stay unready, or a mirror that stays suspended: with no permission but that to see it (D22).
 
     Returns what to say, what to remember, and after how many seconds to look again.
     """
     worker, mirror, since = seen.worker, seen.mirror, seen.memory.unready_since
     kind = seen.source.kind
-    if worker is None or mirror is None or kind.is_suspended(mirror):
-        text = ""
+    reason, text = Reason.PODS_NOT_READY, ""
+    if worker is None or mirror is None:
+        pass
+    elif kind.is_suspended(mirror):
+        # Its source may run, and nothing is to be sent: the worker's own queueing, or somebody there, holds it (D26).
+        is_as_sent = seen.changes is None or not (seen.changes.operations or seen.changes.must_wait_for_pods)
+        if not seen.source.is_suspended and is_as_sent:
+            reason, text = Reason.SUSPENDED_ON_WORKER, _holder(worker.name, queue_of(mirror), seen.held_because)
     elif kind.lacks_pods(mirror):
         text = f"worker {worker.name} has no pods of it"
     else:
         text = f"pods on worker {worker.name} are not ready" if kind.has_unready_pods(mirror) else ""
     if not text:
         return None, {} if since is None else {"unready_since": None}, None
-    why = Obstruction(Reason.PODS_NOT_READY, text)
+    why = Obstruction(reason, text)
     if seen.source.stored.obstruction_reason == why.reason:
         return why, {}, None  # it was told before this process began
     if since is None:
         return None, {"unready_since": seen.monotonic}, UNREADY_SHOWN_AFTER_SECONDS
     left = since + UNREADY_SHOWN_AFTER_SECONDS - seen.monotonic
     return (why, {}, None) if left <= 0 else (None, {}, left)
+
+
+def _holder(worker: str, queue: str, because: str) -> str:
+    text = f"queue {queue} of worker {worker} has not admitted it" if queue else f"worker {worker} keeps it suspended"
+    return f"{text}: {because}" if because else text
 
 
 def _touch(seen: Snapshot, remember: MemoryChange) -> tuple[tuple[Action, ...], float | None]:
@@ -155,6 +167,9 @@ def _problem_and_patch(seen: Snapshot) -> tuple[Obstruction | None, tuple[Action
         if changes.reverted or seen.monotonic - memory.sent_at < PATCH_AGAIN_SECONDS:
             text = f"worker {worker.name} reverts changes to the mirror"
             return Obstruction(Reason.CHANGE_REVERTED, text), ()
+    if changes.is_run_by_queue:
+        text = f"the queue of worker {worker.name} keeps the mirror running although it was suspended"
+        return Obstruction(Reason.CHANGE_REVERTED, text), ()
     if not changes.operations:
         return None, ()  # its pods have to go first; its next status wakes us
     return None, (PatchMirror(worker.name, changes),)

@@ -198,6 +198,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     is_watched: bool = True
     """Whether the worker's watch shows the mirror: one without our ``origin`` label is read from time to time."""
     changes: Changes | None = None
+    held_because: str = ""
+    """Why the queue of its worker holds the mirror, where that is read."""
     pods: Obstruction | None = None
     """What keeps the mirror's pods from running, where pods are watched."""
     assignment: AssignmentState = AssignmentState()

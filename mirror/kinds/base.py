@@ -37,13 +37,17 @@ class BadDraft(ValueError):
 
 
 class MirrorTransform(msgspec.Struct, frozen=True):
-    """How sources are changed on their way (settings ``mirrors.strip`` and ``mirrors.set``)."""
+    """How sources are changed on their way (settings ``mirrors.strip``, ``mirrors.replace`` and ``mirrors.set``)."""
 
     origin: str
     strip_labels: tuple[str, ...] = ()
     strip_annotations: tuple[str, ...] = ()
     set_labels: tuple[tuple[str, str], ...] = ()
     set_annotations: tuple[tuple[str, str], ...] = ()
+    strip_node_selectors: tuple[str, ...] = ()
+    strip_tolerations: tuple[str, ...] = ()
+    replace_node_selectors: tuple[tuple[tuple[str, str], tuple[str, str]], ...] = ()
+    """Pairs of a node's label, key and value: of the management cluster's nodes, and of workers' (D26)."""
     label_pods: bool = False
     """Pods of mirrors get our labels, so that they can be watched (setting ``workers.watchPods``)."""
     server_knows_rule_names: bool = False
@@ -108,6 +112,8 @@ class Changes(msgspec.Struct, frozen=True):
     """The mirror is as it should be; only the note on it is not."""
     overridden: tuple[str, ...] = ()
     """Fields of the pod template that the worker has otherwise, and that are left so (D9)."""
+    is_run_by_queue: bool = False
+    """Its source is suspended, and a queue on the worker has resumed it, which is not fought (D26)."""
     must_wait_for_pods: bool = False
     """The template changed and the mirror's pods are not gone yet (U4): its next status decides."""
 

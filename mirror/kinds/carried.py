@@ -3,6 +3,7 @@
 A *part* is a place in the object that the API lets a source change. What was carried is noted on the mirror, in the
 annotation ``carried``: a digest of each part, and for maps the keys. It tells a change by the user from one made on
 the worker, over restarts too. Only what we carry is compared, never defaults or what the worker's admission added.
+The digest is of the part as the source has it: where settings change what is sent of it, the user has changed nothing.
 
 A note proves that a part was absent only if it is *whole*: its checksum matches and its version knows the part. After
 an upgrade, or where someone edited the note, nothing is known of parts that it does not list, and a part of which
@@ -102,13 +103,21 @@ class Carried(msgspec.Struct, frozen=True):
         return "" if part.since <= self.version else None
 
 
-def carried_of(values: Mapping[str, Json], parts: tuple[Part, ...]) -> Carried:
-    """What to note for a body whose parts have these values; absent parts are left out."""
+def carried_of(
+    values: Mapping[str, Json], parts: tuple[Part, ...], *, source: Mapping[str, Json] | None = None
+) -> Carried:
+    """What to note for a body whose parts have these values; parts that its source has not are left out.
+
+    Args:
+        values: what is sent.
+        parts: all of them.
+        source: what the source has at these parts, where that is something else than is sent.
+    """
     sent = {}
     for part in parts:
-        value = values.get(part.name)
-        if value is not None and value != {} and value != []:
-            sent[part.name] = Sent(digest(value), tuple(sorted(value)) if part.is_map else ())
+        value, found = values.get(part.name), (values if source is None else source).get(part.name)
+        if found is not None and found != {} and found != []:
+            sent[part.name] = Sent(digest(found), tuple(sorted(value or ())) if part.is_map else ())
     return Carried(sent, NOTE_VERSION)
 
 
@@ -151,10 +160,17 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def differences(
-    want: Mapping[str, Json], have: Mapping[str, Json], noted: Carried, parts: tuple[Part, ...]
+    want: Mapping[str, Json], have: Mapping[str, Json], noted: Carried, wanted: Carried, parts: tuple[Part, ...]
 ) -> Iterator[Difference]:
-    """Compare a source's parts with its mirror's and with what the mirror says was carried."""
-    wanted = carried_of(want, parts)
+    """Compare a source's parts with its mirror's and with what the mirror says was carried.
+
+    Args:
+        want: what the mirror should have at each part.
+        have: what it has.
+        noted: what it says was carried.
+        wanted: what it should say.
+        parts: all of them.
+    """
     for part in parts:
         now, before = wanted.parts.get(part.name), noted.digest_of(part)
         value, there = want.get(part.name), have.get(part.name)

@@ -27,6 +27,8 @@ from mirror.kube.objects import Object
 from mirror.model import names
 
 Parts = tuple[Part, ...]
+_METADATA = frozenset(("labels", "annotations"))
+"""Names of parts that no queue needs to change: what is missing there is put back."""
 
 
 class Followed(msgspec.Struct, frozen=True):
@@ -40,6 +42,8 @@ class Followed(msgspec.Struct, frozen=True):
     """Whether a mirror as it is takes changes of what ``needs_mutable_template``."""
     suspend: Part | None
     """None: objects of this kind cannot be suspended."""
+    is_admitted: Callable[[Json], bool]
+    """Whether a queue on its worker runs a mirror as it is (``queueing``)."""
     held: Json = True
     """What a suspended one has there."""
 
@@ -70,9 +74,13 @@ def changes(want_body: dict[str, Json], mirror: Object, followed: Followed) -> C
     have_body = _body_of(mirror)
     parts = followed.parts(want_body, have_body)
     noted = Carried.of_text(mirror.annotations.get(names.CARRIED))
-    found = list(differences(followed.values(want_body, parts), followed.values(have_body, parts), noted, parts))
-    # A mirror that the worker's own queueing suspends is left to it.
-    found = [d for d in found if not (followed.releases(d) and d.cause is Cause.REVERTED)]
+    want, have = followed.values(want_body, parts), followed.values(have_body, parts)
+    found = list(differences(want, have, noted, Carried.of_text(carried_text), parts))
+    # A mirror that the worker's own queueing suspends is left to it; so is what it writes when it admits one (D26).
+    is_admitted = followed.is_admitted(have_body)
+    left = [d for d in found if d.cause is Cause.REVERTED and (followed.releases(d) or is_admitted)]
+    if left:
+        found = [d for d in found if d not in left or d.part.name in _METADATA]
     overridden: tuple[str, ...] = ()
     if not followed.template_is_mutable(have_body):
         kept = [d for d in found if _is_left_to_worker(d)]
@@ -82,7 +90,10 @@ def changes(want_body: dict[str, Json], mirror: Object, followed: Followed) -> C
             return _Before(followed, found, have_body, noted, carried_text).changes(overridden)
     if found:
         return _changes_of(found, have_body, None, carried_text, overridden=overridden)
-    return Changes(digest=carried_text, overridden=overridden) if overridden else None
+    runs_suspended = any(map(followed.holds, left))
+    if overridden or runs_suspended:
+        return Changes(digest=carried_text, overridden=overridden, is_run_by_queue=runs_suspended)
+    return None
 
 
 def is_as_sent(sent: Mapping[str, Json], created: Object, followed: Followed) -> bool:

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 from mirror.kinds.base import MirrorTransform
 from mirror.kinds.carried import without
+from mirror.kinds.queueing import NOTES
 from mirror.kube.objects import Object
 from mirror.model import names
 
@@ -14,10 +15,11 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def mirror_labels(source: Object, transform: MirrorTransform, *, generated: Collection[str] = ()) -> dict[str, str]:
-    """The source's without those that its cluster ``generated``, what is to be stripped, and ours; and whose it is."""
+    """The source's without those that its cluster ``generated``, a queue's notes, what is to be stripped, and ours."""
 
     def drop(key: str) -> bool:
-        return key in generated or key.startswith(names.PREFIX) or _any(key, transform.strip_labels)
+        is_local = key in generated or key in NOTES or key.startswith(names.PREFIX)
+        return is_local or _any(key, transform.strip_labels)
 
     return (
         without(source.metadata.labels, drop) | dict(transform.set_labels) | transform.own_labels(source.metadata.uid)
@@ -25,10 +27,11 @@ def mirror_labels(source: Object, transform: MirrorTransform, *, generated: Coll
 
 
 def mirror_annotations(source: Object, transform: MirrorTransform) -> dict[str, str]:
-    """The source's, but kubectl's copy of the manifest, what is to be stripped, and ours."""
+    """The source's, but kubectl's copy of the manifest, a queue's notes, what is to be stripped, and ours."""
 
     def drop(key: str) -> bool:
-        return key == LAST_APPLIED or key.startswith(names.PREFIX) or _any(key, transform.strip_annotations)
+        is_local = key == LAST_APPLIED or key in NOTES or key.startswith(names.PREFIX)
+        return is_local or _any(key, transform.strip_annotations)
 
     return without(source.metadata.annotations, drop) | dict(transform.set_annotations)
 

@@ -52,6 +52,7 @@ _KUEUE = "kueue.x-k8s.io"
 CLUSTER_QUEUES = tuple(
     Resource(_KUEUE, version, "clusterqueues", "ClusterQueue", namespaced=False) for version in ("v1beta2", "v1beta1")
 )
+KUEUE_WORKLOADS = tuple(Resource(_KUEUE, version, "workloads", "Workload") for version in ("v1beta2", "v1beta1"))
 LOCAL_QUEUES = tuple(Resource(_KUEUE, version, "localqueues", "LocalQueue") for version in ("v1beta2", "v1beta1"))
 _RBAC = ("rbac.authorization.k8s.io", "v1")
 ROLES = Resource(*_RBAC, "roles", "Role")

@@ -69,7 +69,8 @@ WEBHOOKS = "jobmirror"
 LEASE = "jobmirror-manager"
 JOB_CONTROLLER_LEASE = "jobmirror-job-controller"
 
-# Kueue's, on a Job: its LocalQueue.
+# Kueue's, on a Job: its LocalQueue; on the pod template of one that it has admitted.
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
+POD_SET = "kueue.x-k8s.io/podset"
 
 FIELD_MANAGER = "jobmirror"

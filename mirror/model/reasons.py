@@ -34,6 +34,7 @@ class Reason(StrEnum):
     CHANGE_REFUSED = "ChangeRefused"
     CHANGE_REVERTED = "ChangeReverted"
     LABELS_REMOVED = "LabelsRemoved"
+    SUSPENDED_ON_WORKER = "SuspendedOnWorker"
     DEPENDENCY_MISSING = "DependencyMissing"
     DEPENDENCY_CONFLICT = "DependencyConflict"
     DEPENDENCY_REFUSED = "DependencyRefused"

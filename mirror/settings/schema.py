@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from mirror.model import names
-from mirror.settings import rules
+from mirror.settings import mirror_rules, rules
 from mirror.settings.kinds import KindEntry
 from mirror.settings.section import Section
 
@@ -55,6 +55,8 @@ class Workers(Limits, frozen=True):
     create_namespaces: Annotated[bool, rules.SWITCH] = False
     watch_pods: Annotated[str, rules.WATCH_PODS] = "none"
     """``labelled``: pods of mirrors get our labels and are watched for trouble (D22)."""
+    read_workloads: Annotated[bool, rules.SWITCH] = False
+    """Read in Kueue's Workloads why it holds mirrors (D26)."""
     allow: Annotated[dict[str, bool], rules.ALLOW] = msgspec.field(default_factory=dict)
     renew_tokens: Annotated[bool, rules.SWITCH] = True
     """Ask a worker for a new token, and store it in the worker's Secret, before the one we have ends."""
@@ -86,6 +88,17 @@ class Globs(Section, frozen=True):
 
     labels: Annotated[tuple[str, ...], rules.KEY_GLOBS] = ()
     annotations: Annotated[tuple[str, ...], rules.KEY_GLOBS] = ()
+    node_selectors: Annotated[tuple[str, ...], rules.KEY_GLOBS] = ()
+    """Of pod templates: labels of the management cluster's nodes."""
+    tolerations: Annotated[tuple[str, ...], rules.KEY_GLOBS] = ()
+    """Of pod templates: keys of the management cluster's taints."""
+
+
+class Replacements(Section, frozen=True):
+    """What is another on workers."""
+
+    node_selectors: Annotated[dict[str, str], mirror_rules.NODE_SELECTORS] = msgspec.field(default_factory=dict)
+    """Of pod templates: KEY=VALUE of the management cluster's nodes, and in its place KEY=VALUE of workers'."""
 
 
 class Additions(Section, frozen=True):
@@ -101,6 +114,7 @@ class Mirrors(Section, frozen=True):
     retention_seconds: Annotated[float | None, rules.OPTIONAL_DURATION] = msgspec.field(name="retention", default=None)
     """After its end; None: as long as its source."""
     strip: Globs = Globs()
+    replace: Replacements = Replacements()
     set: Additions = Additions()
 
 

@@ -127,6 +127,7 @@ def test_every_file_of_a_worker_is_granted_by_an_option() -> None:
             create_namespaces=True,
             logs=True,
             watch_pods=True,
+            read_workloads=True,
             dependencies=DEPENDENCIES,
             scores=tuple(SCORES),
             pod_requests=True,
@@ -151,7 +152,7 @@ def test_what_is_asked_for_is_what_is_given(namespaces: tuple[str, ...]) -> None
 def test_optional_rights_are_told_apart_by_what_they_are_for() -> None:
     """One group for each setting."""
     creating, pods, logs, *others, renewal = optional("elsewhere", ("a",)).values()
-    dependencies, (*scores, requests) = others[: len(DEPENDENCIES)], others[len(DEPENDENCIES) :]
+    dependencies, (*scores, requests, workloads) = others[: len(DEPENDENCIES)], others[len(DEPENDENCIES) :]
 
     assert creating == [Permission("create", "", "namespaces")]
     assert {right.namespace for right in (*logs, *pods)} == {"a"}
@@ -167,6 +168,7 @@ def test_optional_rights_are_told_apart_by_what_they_are_for() -> None:
         [Permission("list", "", "nodes")],
     ]
     assert requests == [Permission("list", "", "pods")]
+    assert workloads == [Permission("list", kueue, "workloads", namespace="a")]
     token = Permission("create", "", "serviceaccounts", "token", "jobmirror", "elsewhere")
     assert renewal == [token]
     assert str(token) == "create serviceaccounts/token jobmirror in elsewhere"

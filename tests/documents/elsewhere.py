@@ -13,6 +13,7 @@ _SELF = "is how this test is run"
 _ROLES = "tests/cli/test_worker_roles.py::test_everything_granted_is_what_the_files_say"
 _BENCH = "e2e/test_bench.py::test_the_manager_is_measured_from_outside"
 _KUEUE = "takes Kueue, which has images and needs nodes; played by hand with Kueue as processes (bench/README.md)"
+_QUEUES = "takes Kueue; what it does is played by tests/flows/test_queues.py"
 
 PROVED: dict[str, str] = {
     "make demo": f"{_DEV}::test_the_demo_ends_well",
@@ -63,6 +64,7 @@ PROVED: dict[str, str] = {
         "tests/cli/test_cli_worker.py::test_what_a_worker_gets_is_set_and_taken_away"
     ),
     "mirror worker add --watch-pods": _ROLES,
+    "mirror worker add --read-workloads": _ROLES,
     "mirror worker add --scores quota": _ROLES,
     "mirror worker add --scores clusterQueue": _ROLES,
     "mirror worker add --scores allocatable": _ROLES,
@@ -128,6 +130,9 @@ NOT_RUN: dict[str, str] = {
     "python -m e2e.bench_jobs": "measures for an hour",
     "python -m e2e.controlplane up --workers 1": "starts control planes, and waits for Ctrl-C",
     "python -m e2e.controlplane up --bare --workers 1": "starts control planes, and waits for Ctrl-C",
+    "kubectl get workloads -n team-a": _QUEUES,
+    "kubectl --kubeconfig east.kubeconfig -n team-a patch workload job-train-1a2b3 --type merge"
+    ' -p \'{"spec":{"active":false}}\'': _QUEUES,
     "helm install kueue oci://registry.k8s.io/kueue/charts/kueue --version 0.19.2 --namespace kueue-system"
     " --create-namespace --kubeconfig $M --values bench/multikueue/values.yaml": _KUEUE,
     "kubectl --kubeconfig $W apply --server-side --filename bench/multikueue/worker.yaml": _KUEUE,

@@ -84,6 +84,12 @@ def _suspend(body: Json) -> None:
     body["spec"]["suspend"] = True
 
 
+def _queue(body: Json) -> None:
+    """A queue of the worker holds what is in it."""
+    if names.QUEUE_NAME in (body["metadata"].get("labels") or {}):
+        _suspend(body)
+
+
 def _one_part_less(body: Json) -> None:
     """The note as a version of the manager wrote it that knew fewer parts."""
     note = msgspec.json.decode((body["metadata"].get("annotations") or {}).get(names.CARRIED, "{}"))
@@ -112,6 +118,7 @@ CHANGES: Mapping[str, Change] = {
     "label removed": _set(_metadata, "labels", "team", None),
     "annotation": _set(_metadata, "annotations", "example.com/note", "policy"),
     "suspend": _suspend,
+    "queue": _queue,
     "origin removed": _set(_metadata, "labels", names.ORIGIN, None),
     "source-uid removed": _set(_metadata, "labels", names.SOURCE_UID, None),
     "source-uid replaced": _set(_metadata, "labels", names.SOURCE_UID, "policy"),

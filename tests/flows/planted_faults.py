@@ -31,6 +31,8 @@ class PlantedFault:
     """Below ``mirror/``."""
     before: str
     after: str
+    machine: str = "interference"
+    """Of ``marathon``: whose random histories may find it."""
 
     def plant(self, root: Path) -> None:
         """Change it in the copy below ``root``.
@@ -114,6 +116,27 @@ FAULTS = (
         "    return now >= seen.at + seen.duration_seconds\n",
         "    return True\n",
     ),
+    PlantedFault(
+        "a queue's reset is another controller's write",
+        "controllers/routes.py",
+        "        if kind.is_suspended(new) and is_reset(old, new):\n",
+        "        if False:\n",
+        "queues",
+    ),
+    PlantedFault(
+        "a queue's notes go along",
+        "kinds/queueing.py",
+        "        if not POD_NOTES.isdisjoint(values):\n",
+        "        if False:\n",
+        "queues",
+    ),
+    PlantedFault(
+        "a partial admission is put back",
+        "kinds/following.py",
+        "(followed.releases(d) or is_admitted)]\n",
+        "followed.releases(d)]\n",
+        "queues",
+    ),
 )
 
 
@@ -140,7 +163,8 @@ def look_for(fault: PlantedFault, seeds: int) -> str:
         shutil.copytree(ROOT / "mirror", root / "mirror", ignore=shutil.ignore_patterns("__pycache__"))
         fault.plant(root)
         for number in range(FIRST_SEED, FIRST_SEED + seeds):
-            told = _run(root, f"import marathon; told = marathon.play({number}, only='interference')[1]; print(told)")
+            program = f"import marathon; told = marathon.play({number}, only={fault.machine!r})[1]; print(told)"
+            told = _run(root, program)
             if told:
                 return f"seed {number}: {told}"
         return "" if seeds else _run(root, f"import planted_histories; planted_histories.told({fault.name!r})")

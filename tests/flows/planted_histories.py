@@ -1,4 +1,4 @@
-"""Short histories of ``Interference``, each of which meets the fault that ``planted_faults`` plants under its name.
+"""Short histories of ``Interference`` and of ``Queues``: each meets the fault of its name in ``planted_faults``.
 
 Without the fault, each ends well.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from flow_machine_interference import Interference
+from flow_machine_queues import Queues
 
 from mirror.model import names
 
@@ -20,10 +21,13 @@ def play(name: str) -> None:
     Raises:
         AssertionError: a rule was broken.
     """
-    machine = Interference()
+    machine = Queues() if name in QUEUE_HISTORIES else Interference()
     try:
-        machine.an_operator_sets_it_up(prefix="", is_own_worker=False, has_standby=False)
-        HISTORIES[name](machine)
+        if isinstance(machine, Queues):
+            QUEUE_HISTORIES[name](machine)
+        else:
+            machine.an_operator_sets_it_up(prefix="", is_own_worker=False, has_standby=False)
+            HISTORIES[name](machine)
     finally:
         machine.teardown()
 
@@ -109,6 +113,31 @@ def _two_managers(machine: Interference) -> None:
         machine.a_user_deletes(name="a", propagation="Background", wait=1.0)
 
 
+def _create_in_a_queue(machine: Queues) -> None:
+    machine.a_user_creates_in_a_queue(name="a", kind="slow", queue="users", least=None, is_suspended=True, wait=3.0)
+
+
+def _reset(machine: Queues) -> None:
+    machine.an_operator_changes_a_queue(cluster="management", quota=1, flavor="spot", wait=0.1)
+    _create_in_a_queue(machine)
+    machine.a_queue_preempts(cluster="management", name="a", times=5, step_seconds=0.0, wait=6.0)
+
+
+def _admission(machine: Queues) -> None:
+    _create_in_a_queue(machine)
+    machine.time_passes(seconds=12.0)
+
+
+def _partial(machine: Queues) -> None:
+    machine.a_user_creates_in_a_queue(name="a", kind="wide", queue="there", least="1", is_suspended=False, wait=3.0)
+    machine.time_passes(seconds=12.0)
+
+
+QUEUE_HISTORIES: Mapping[str, Callable[[Queues], None]] = {
+    "a queue's reset is another controller's write": _reset,
+    "a queue's notes go along": _admission,
+    "a partial admission is put back": _partial,
+}
 HISTORIES: Mapping[str, Callable[[Interference], None]] = {
     "one label is enough": _others_label,
     "the annotation says whose it is": _annotation,

@@ -1,6 +1,6 @@
 """Model-based flows: random users, operators, strangers, faults and crashes, then quiet; D1–D15 hold all the time.
 
-20,000 steps, a fiftieth of them in ``make check``; more, and other seeds, by ``tests/flows/marathon.py``.
+25,000 steps, a fiftieth of them in ``make check``; more, and other seeds, by ``tests/flows/marathon.py``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from flow_machine_base import Machine
 from flow_machine_interference import Interference
 from flow_machine_jobs import Jobs
 from flow_machine_kinds import BothKinds
+from flow_machine_queues import Queues
 from hypothesis import HealthCheck, Phase, seed
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -22,7 +23,7 @@ SEEDS = [0, *(pytest.param(number, marks=pytest.mark.slow) for number in range(1
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", SEEDS)
-@pytest.mark.parametrize("machine", [Everybody, Jobs, Interference, BothKinds])
+@pytest.mark.parametrize("machine", [Everybody, Jobs, Interference, BothKinds, Queues])
 def test_whatever_happens_the_rules_hold_and_all_is_well_in_the_end(machine: type[Machine], number: int) -> None:
     """500 steps of one seed, a hundred in a quick run: the rules at every write, agreement after every 50 steps."""
     wanted = examples(

@@ -46,6 +46,7 @@ class Asked:
     namespace_prefix: str = ""
     logs: bool = False
     watch_pods: bool = False
+    read_workloads: bool = False
     dependencies: str = ""
     scores: str = ""
     pod_requests: bool = False
@@ -81,6 +82,7 @@ class Asked:
             create_namespaces=self.create_namespaces,
             logs=self.logs,
             watch_pods=self.watch_pods,
+            read_workloads=self.read_workloads,
             dependencies=_chosen("--dependencies", self.dependencies, DEPENDENCIES),
             scores=_chosen("--scores", self.scores, SCORES),
             pod_requests=self.pod_requests,

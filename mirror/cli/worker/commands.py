@@ -167,6 +167,9 @@ def worker() -> None:
     "--watch-pods", is_flag=True, help="Also grant permission to watch pods and warnings (workers.watchPods)."
 )
 @click.option(
+    "--read-workloads", is_flag=True, help="Also grant permission to list Kueue's Workloads (workers.readWorkloads)."
+)
+@click.option(
     "--dependencies",
     default="",
     metavar="KINDS",

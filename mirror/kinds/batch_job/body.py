@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mirror.kinds import queueing
 from mirror.kinds.base import Json, MirrorTransform
 from mirror.kinds.batch_job import rule_names
 from mirror.kinds.carried import Part, carried_of, read, without
@@ -51,11 +52,12 @@ def mirror_body(source: Object, *, namespace: str, transform: MirrorTransform) -
     template_metadata = read(spec, ("template", "metadata")) or {}
     labels = without(template_metadata.get("labels"), lambda key: key in GENERATED_LABELS - keep)
     labels |= transform.pod_labels(source)
-    spec["template"] = {
+    template = {
         **(spec.get("template") or {}),
         "metadata": {key: template_metadata[key] for key in ("annotations",) if template_metadata.get(key)}
         | ({"labels": labels} if labels else {}),
     }
+    spec["template"] = queueing.template_for_worker(template, transform)
     spec["suspend"] = bool(spec.get("suspend"))
     body: dict[str, Json] = {
         "apiVersion": JOBS.api_version,
@@ -69,9 +71,12 @@ def mirror_body(source: Object, *, namespace: str, transform: MirrorTransform) -
         "spec": spec,
     }
     parts = parts_of(body)
+    values = part_values(body, parts)
+    is_changed = spec["template"] != template
+    sources = part_values({**body, "spec": {**spec, "template": template}}, parts) if is_changed else values
     body["metadata"]["annotations"] = {
         **body["metadata"]["annotations"],
-        names.CARRIED: carried_of(part_values(body, parts), parts).as_text(),
+        names.CARRIED: carried_of(values, parts, source=sources).as_text(),
         **rule_names.for_mirror(source, spec, server_knows_names=transform.server_knows_rule_names),
     }
     return body

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mirror.batch import conditions
-from mirror.kinds import following
+from mirror.kinds import following, queueing
 from mirror.kinds.base import Changes, Json, MirrorTransform
 from mirror.kinds.batch_job.body import SUSPEND, mirror_body, part_values, parts_of
 from mirror.kube.objects import Object
@@ -38,4 +38,5 @@ _FOLLOWED = following.Followed(
     values=part_values,
     template_is_mutable=_template_is_mutable,
     suspend=SUSPEND,
+    is_admitted=lambda body: queueing.is_admitted((body["spec"].get("template"),)),
 )

@@ -16,6 +16,7 @@ import msgspec
 from mirror.kinds.base import BadDraft, MirrorTransform
 from mirror.kinds.batch_job.body import mirror_body
 from mirror.kinds.batch_job.needs import cautions
+from mirror.kinds.queueing import POD_NOTES
 from mirror.kinds.report import OURS, PENDING, STRIPPED, WORKER, Caution, Difference, Report
 from mirror.kube.amounts import exceeds
 from mirror.kube.errors import BadAnswer
@@ -120,6 +121,10 @@ _BECAUSE: tuple[tuple[str, str], ...] = (
     (r"metadata\.namespace", "the worker's namespace prefix"),
     (r"metadata\.annotations\[kubectl\.kubernetes\.io/last-applied-configuration\]", "a note of kubectl's own"),
     (rf"metadata\.(labels|annotations)\[{re.escape(names.PREFIX)}.*\]", "a note of jobmirror's own"),
+    (
+        rf".*(labels|annotations)\[({'|'.join(map(re.escape, sorted(POD_NOTES)))})\]",
+        "a note of the queue of one cluster",
+    ),
 )
 
 
@@ -180,6 +185,9 @@ def _judge(path: str, here: object, want: object, have: object, transform: Mirro
 
 
 def _setting(path: str, transform: MirrorTransform) -> str:
+    directive = re.fullmatch(r"spec\.template\.spec\.(nodeSelector|tolerations)\b.*", path, re.DOTALL)
+    if directive is not None:
+        return "settings mirrors.strip and mirrors.replace"
     found = re.fullmatch(r"metadata\.(labels|annotations)\[(.*)\]", path, re.DOTALL)
     if found is None:
         return "prepared for the worker"

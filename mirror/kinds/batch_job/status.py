@@ -186,6 +186,9 @@ def _start(seen: _Seen) -> str | None:
     """startTime: set once; it moves with a resumption, and freely while the source is suspended (V37)."""
     stored, reported = seen.stored, seen.mirror.start
     if stored.start is None:
+        if stored.wanted.suspend and seen.verdict is None:
+            # A queue takes it away so that it may change the template (D26); the mirror is about to be suspended, too.
+            return None
         return reported or (_supplied_start(seen) if seen.finishes else None)
     if stored.wanted.suspend:
         # A Job whose end is decided needs its start for the end (V21).

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from mirror.batch import views
+from mirror.kinds import queueing
 from mirror.kinds.base import Json, MirrorTransform
 from mirror.kinds.carried import Part, carried_of, read, without
 from mirror.kinds.declared.form import Form
@@ -35,12 +36,19 @@ def mirror_body(form: Form, source: Object, *, namespace: str, transform: Mirror
         "spec": carried_spec(form, source.spec_dict()),
     }
     body = {**body, "metadata": _without_theirs(form, body["metadata"])}
+    unchanged = body
+    for place in _templates_of(form, body):
+        template = field_paths.at(body, place)
+        if (changed := queueing.template_for_worker(template, transform)) != template:
+            body = field_paths.put(body, place, changed)
     if pod_labels := transform.pod_labels(source):
         for place in _templates_of(form, body):
             labels = views.mapping(field_paths.at(body, (*place, "metadata", "labels")))
             body = field_paths.put(body, (*place, "metadata", "labels"), {**labels, **pod_labels})
-    parts = _parts(form, body, body)
-    note = carried_of(_values(form, body, parts), parts).as_text()
+    parts = _parts(form, body, unchanged)
+    values = _values(form, body, parts)
+    sources = _values(form, unchanged, parts) if body["spec"] != unchanged["spec"] else values
+    note = carried_of(values, parts, source=sources).as_text()
     return field_paths.put(body, ("metadata", "annotations", names.CARRIED), note)  # type: ignore[no-any-return]
 
 
@@ -64,6 +72,9 @@ def followed(form: Form) -> Followed:
         values=lambda body, parts: _values(form, body, parts),
         template_is_mutable=lambda body: form.suspend is None or form.is_held(views.mapping(body.get("spec"))),
         suspend=_suspend_of(form),
+        is_admitted=lambda body: queueing.is_admitted(
+            field_paths.at(body, place) for place in _templates_of(form, body)
+        ),
         held=form.entry.suspend.held,
     )
 

@@ -187,3 +187,35 @@ def test_a_report_tells_what_is_stripped_and_what_the_worker_set() -> None:
     assert not report.cautions
     other = JOB_SET.differences_before(source, transform=TRANSFORM, managed_by="example.com/other")
     assert [one.path for one in other.cautions] == ["spec.managedBy"]
+
+
+def test_a_flavor_of_the_queue_here_stays_here() -> None:
+    """D26: in each of its pod templates, by the settings; the queue's notes always."""
+    spec = job_set("a", "b")
+    for one in spec["replicatedJobs"]:
+        directives = {"nodeSelector": {"flavor": "spot"}, "tolerations": [{"key": "flavor"}]}
+        one["template"]["spec"]["template"] = {
+            "metadata": {"labels": {names.POD_SET: "a", "team": "x"}},
+            "spec": {**POD["spec"], **directives},
+        }
+    source = source_of(JOB_SET, spec)
+    strips = MirrorTransform(origin="home", strip_node_selectors=("flavor",), strip_tolerations=("*",))
+    body = JOB_SET.mirror_body(source, namespace="team", transform=strips)
+    for one in body["spec"]["replicatedJobs"]:
+        assert one["template"]["spec"]["template"] == {"metadata": {"labels": {"team": "x"}}, "spec": POD["spec"]}
+    labels, annotations = body["metadata"]["labels"], body["metadata"]["annotations"]
+    mirror = source_of(JOB_SET, body["spec"], labels=labels, annotations=annotations, uid="m-1")
+    assert JOB_SET.changes(source, mirror, transform=strips) is None
+
+
+def test_what_a_workers_queue_admits_is_left_to_it() -> None:
+    """D26: its labels, selectors and values are the queue's; a suspension is not repeated."""
+    source = source_of(JOB_SET, job_set("a"))
+    mirror = mirror_of(JOB_SET, source)
+    theirs = mirror.spec_dict()
+    theirs["replicatedJobs"][0]["template"]["spec"]["template"] = {
+        "metadata": {"labels": {names.POD_SET: "a"}},
+        "spec": {**POD["spec"], "nodeSelector": {"f": "g"}},
+    }
+    admitted = source_of(JOB_SET, theirs, **_metadata(mirror))
+    assert JOB_SET.changes(source, admitted, transform=TRANSFORM) is None

@@ -35,7 +35,7 @@ NAMESPACE, ACCOUNT = "jobmirror-system", "jobmirror"
 """As the files have them."""
 _SAMPLE_NAMESPACE = "team-a"
 _WIDE, _NARROW, _TOKENS = "worker.yaml", "worker-namespaced.yaml", "worker-tokens.yaml"
-_LOGS, _PODS = "worker-logs.yaml", "worker-pods.yaml"
+_LOGS, _PODS, _WORKLOADS = "worker-logs.yaml", "worker-pods.yaml", "worker-workloads.yaml"
 _DEPENDENCIES = "worker-dependencies.yaml"
 DEPENDENCIES = ("configmaps", "secrets", "serviceaccounts")
 """What can go along, as ``Grant`` names it."""
@@ -69,6 +69,7 @@ class Grant:
         create_namespaces: setting ``workers.createNamespaces``.
         logs: setting ``access.enabled``.
         watch_pods: setting ``workers.watchPods``.
+        read_workloads: setting ``workers.readWorkloads``.
         dependencies: of ``DEPENDENCIES``; settings ``dependencies``.
         scores: of ``SCORES``; setting ``placement.scores``.
         pod_requests: the score ``allocatable`` deducts what pods request.
@@ -80,6 +81,7 @@ class Grant:
     create_namespaces: bool = False
     logs: bool = False
     watch_pods: bool = False
+    read_workloads: bool = False
     dependencies: tuple[str, ...] = ()
     scores: tuple[str, ...] = ()
     pod_requests: bool = False
@@ -117,6 +119,7 @@ def optional(namespace: str = NAMESPACE, namespaces: Sequence[str] = ()) -> dict
             for score, file in SCORES.items()
         },
         "pods' requests (score allocatable)": list(_rights(_documents(_REQUESTS))),
+        "why Kueue holds Jobs (workers.readWorkloads)": list(_rights(_in_namespaces(_documents(_WORKLOADS), where))),
         "token renewal (workers.renewTokens)": list(
             _rights(_settled(one, Grant(namespace)) for one in _documents(_TOKENS))
         ),
@@ -150,6 +153,7 @@ def _namespaced(grant: Grant) -> list[Json]:
 
 def _optional_documents(grant: Grant) -> list[Json]:
     files = (*((_LOGS,) if grant.logs else ()), *((_PODS,) if grant.watch_pods else ()))
+    files = (*files, *((_WORKLOADS,) if grant.read_workloads else ()))
     files = (*files, *(SCORES[score] for score in grant.scores), *((_REQUESTS,) if grant.pod_requests else ()))
     return [one for file in files for one in _documents(file)] + _dependencies(grant.dependencies)
 

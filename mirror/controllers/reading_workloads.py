@@ -1,0 +1,100 @@
+"""Reads on a worker why its queue (Kueue) holds mirrors, where the setting ``workers.readWorkloads`` asks for it (D26).
+
+Called by ``worker_rounds``. Only while Jobs show that they are held there is anything read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mirror.batch.queue_words import job_uid_of, why_not_admitted
+from mirror.controllers.sources import Sources
+from mirror.kube.errors import BadAnswer, NotServed, PageNotFound
+from mirror.kube.objects import Object
+from mirror.kube.resources import KUEUE_WORKLOADS, Resource
+from mirror.kube.watch import list_pages
+from mirror.model.keys import SourceKey
+from mirror.model.reasons import Reason
+from mirror.workers.worker import Worker
+
+INTERVAL_SECONDS = 15.0
+MOST_WORKLOADS = 10_000
+"""Of one worker: more is no answer that is of use (D29)."""
+
+Held = dict[SourceKey, str]
+"""By source: the uid of its mirror."""
+
+
+class WorkloadReasons:
+    """What the queues of workers say of mirrors that they hold, by the mirror's uid; bounded by those that are held."""
+
+    def __init__(self, sources: Sources, wake: Callable[[SourceKey], object]) -> None:
+        self._sources = sources
+        self._wake = wake
+        self._texts: dict[str, Mapping[str, str]] = {}
+        """By worker."""
+
+    def of(self, worker: str, mirror_uid: str) -> str:
+        """Why a mirror is held; empty where nobody knows."""
+        return self._texts.get(worker, {}).get(mirror_uid, "")
+
+    async def read(self, worker: Worker) -> Mapping[str, str]:
+        """By the mirror's uid, of all Jobs that this worker holds.
+
+        Raises:
+            KubeError: it was not read.
+        """
+        held = self._held_on(worker.name)
+        if not held:
+            return {}
+        namespaces = {worker.namespace_of(key.namespace) for key in held}
+        uids, texts = frozenset(held.values()), dict[str, str]()
+        for found in await _workloads(worker, sorted(namespaces)):
+            uid = job_uid_of(found.labels)
+            if uid in uids and (text := _text(found)):
+                texts[uid] = text
+        return texts
+
+    def report(self, worker: str, texts: Mapping[str, str]) -> None:
+        """Each Job of which another text was read is looked at."""
+        before = self._texts.get(worker, {})
+        self._texts[worker] = texts
+        for key, uid in self._held_on(worker).items():
+            if texts.get(uid) != before.get(uid):
+                self._wake(key)
+        if not texts:
+            del self._texts[worker]
+
+    def _held_on(self, worker: str) -> Held:
+        return {
+            key: summary.mirror_uid
+            for key, summary in self._sources.with_reason(Reason.SUSPENDED_ON_WORKER)
+            if summary.placed == worker and summary.mirror_uid
+        }
+
+
+async def _workloads(worker: Worker, namespaces: list[str]) -> list[Object]:
+    """Of the first version that the worker serves; none where there is no Kueue."""
+    for resource in KUEUE_WORKLOADS:
+        try:
+            return await _listed(worker, resource, namespaces)
+        except (NotServed, PageNotFound):
+            continue
+    return []
+
+
+async def _listed(worker: Worker, resource: Resource, namespaces: list[str]) -> list[Object]:
+    objects: list[Object] = []
+    for namespace in namespaces:
+        async for page in list_pages(worker.client, resource, namespace=namespace):
+            objects += page.objects
+            if len(objects) > MOST_WORKLOADS:
+                raise BadAnswer(f"more than {MOST_WORKLOADS} Workloads")
+    return objects
+
+
+def _text(found: Object) -> str:
+    try:
+        return why_not_admitted(found.spec_dict(), found.status_dict())
+    except BadAnswer:
+        return ""
