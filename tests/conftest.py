@@ -10,14 +10,19 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mappin
 import pytest
 from doubles.examples import ALL, QUICK
 from doubles.loglines import Lines, captured
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from mirror.embedded.virtual import VirtualLoop
 from mirror.telemetry.logs import default_logging
 
 # A busy machine is no failure. In CI the same examples come each time, so that a red run can be repeated.
 settings.register_profile(
-    "mirror", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True, max_examples=ALL
+    "mirror",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    print_blob=True,
+    max_examples=ALL,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("quick", settings.get_profile("mirror"), max_examples=QUICK)
 settings.load_profile("mirror")  # --hypothesis-profile, as of make check, is read later
