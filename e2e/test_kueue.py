@@ -16,7 +16,7 @@ from e2e.controlplane.client import Json
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import MANAGEMENT, WORKER
 from e2e.controlplane.plane import ControlPlane
-from e2e.jobs import Scene, annotation, condition, is_complete, is_suspended, job, placed_on, runs, until
+from e2e.jobs import Scene, annotation, is_complete, is_suspended, job, placed_on, runs, until
 from e2e.manager import ManagerProcess
 
 pytestmark = pytest.mark.skipif(bool(kueue.why_not()), reason=kueue.why_not() or "it can be run")
@@ -52,7 +52,7 @@ def of_queue(name: str, manager: ManagerProcess | None, **more: Any) -> Json:
 
 def waits(found: Json | None) -> bool:
     """Suspended by its spec, and shown so."""
-    return is_suspended(found) and condition(found, "Suspended").get("status") == "True"
+    return is_suspended(found) and bool((found or {})["spec"].get("suspend"))
 
 
 async def test_a_kueue_here_admits_preempts_and_admits_again(
@@ -100,8 +100,8 @@ async def test_a_kueue_on_a_worker_admits_and_preempts_mirrors(
     settings: Json = {"workers": {"readWorkloads": True}}
     async with ManagerProcess.start(management, {"queued": queued}, settings=settings) as manager:
         await scene.create(of_queue("low", manager, run_for="never"))
-        low = await scene.source_until("low", lambda found: condition(found, "Suspended").get("status") == "True")
-        assert not is_suspended(low)
+        low = await scene.source_until("low", is_suspended)
+        assert not low["spec"].get("suspend")
         await scene.source_until("low", lambda found: "quota" in annotation(found, "waiting-because"))
         assert await scene.event("low", "SuspendedOnWorker")
 
@@ -114,8 +114,8 @@ async def test_a_kueue_on_a_worker_admits_and_preempts_mirrors(
 
         await there.create(scene.jobs("queued"), of_queue("urgent", None, labels=URGENT, run_for="never"))
         await until(lambda: scene.mirror("queued", "urgent"), runs())
-        low = await scene.source_until("low", lambda found: condition(found, "Suspended").get("status") == "True")
-        assert (low["status"].get("active") or 0, is_suspended(low)) == (0, False)
+        low = await scene.source_until("low", is_suspended)
+        assert (low["status"].get("active") or 0, low["spec"].get("suspend")) == (0, False)
 
         await scene.end_pods("queued", "urgent")
         await scene.source_until("low", runs())
