@@ -85,6 +85,12 @@ def generated() -> dict[Path, str]:
         files[CHART / "templates/rights" / f"{name}.yaml"] = _template(name, condition)
     for name in NAMESPACED:
         files[CHART / f"templates/rights/{name}.yaml"] = _namespaced_template(name)
+    for name in kinds():
+        component = KUSTOMIZE / "components/kinds" / name
+        text = (RBAC / f"kinds/management-{name}.yaml").read_text()
+        files[component / "rbac.yaml"] = _marked(f"kinds/management-{name}", text)
+        files[component / "kustomization.yaml"] = _kind_component(text)
+    files[CHART / "templates/rights/kinds.yaml"] = _kinds_template()
     files[KUSTOMIZE / "components/webhook/configurations.yaml"] = _mark("config/webhook.yaml") + WEBHOOKS.read_text()
     files[CHART / "templates/webhook.yaml"] = _webhooks_template()
     alerts = ALERTS.read_text()
@@ -102,6 +108,29 @@ def generated() -> dict[Path, str]:
     return files
 
 
+_LABELS = '  labels:\n    {{- include "jobmirror.labels" $ | nindent 4 }}\n'
+_OWN_KIND = """\
+# One that is not built in.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: jobmirror-management-{{ $resource }}
+rules:
+- apiGroups: [{{ $group }}]
+  resources: [{{ $plural }}]
+  verbs: [get, list, watch, patch]
+- apiGroups: [{{ $group }}]
+  resources: [{{ $plural }}/status]
+  verbs: [patch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: jobmirror-management-{{ $resource }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: jobmirror-management-{{ $resource }}}
+subjects:
+- {kind: ServiceAccount, name: jobmirror, namespace: jobmirror-system}
+"""
 _INJECTED = """\
   {{- if .Values.certManager.enabled }}
   annotations:
@@ -184,6 +213,60 @@ def _is_about(document: str, role: str) -> bool:
     """Whether it is this ClusterRole, or its binding."""
     found = re.search(r"(?m)^metadata:\n  name: (.+)$", document)
     return _kind(document).startswith("ClusterRole") and found is not None and found[1] == role
+
+
+def kinds() -> dict[str, str]:
+    """The kinds that are built in beside Jobs, in lower case, and their resources: of each a file of rights."""
+    found = {}
+    for path in sorted((RBAC / "kinds").glob("management-*.yaml")):
+        (group, plural) = re.findall(r"(?m)^(?:- apiGroups|  resources): \[([^],/]+)\]$", path.read_text())[:2]
+        found[path.stem.removeprefix("management-")] = f"{plural}.{group}"
+    return found
+
+
+def _kind_component(text: str) -> str:
+    (kind,) = re.findall(r"where the setting kinds has (\w+)\.", text)
+    return (
+        f"# The permissions for {kind} on the management cluster. Written by deploy/generate.py.\n"
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nlabels:\n- pairs:\n"
+        "    app.kubernetes.io/name: jobmirror\nresources:\n- rbac.yaml\n"
+    )
+
+
+def _kinds_template() -> str:
+    """The permissions for each of ``config.kinds``: ClusterRoles, or Roles in chosen namespaces."""
+    resources = " ".join(f'"{resource}" "{name}"' for name, resource in kinds().items())
+    lines = [
+        "{{- /* Written by deploy/generate.py from config/rbac/kinds/management-*.yaml: change them there. */ -}}",
+        f"{{{{- $builtIn := dict {resources} }}}}",
+        '{{- range $kind := (dig "kinds" (list) .Values.config) }}',
+        '{{- $entry := ternary (dict "kind" $kind) $kind (kindIs "string" $kind) }}',
+        '{{- $name := lower (get $entry "kind") }}',
+        '{{- $resource := regexReplaceAll "^([^.]+)[.][^.]+[.]" (get $entry "resource") "${1}." }}',
+        "{{- if hasKey $builtIn $resource }}",
+        "{{- $name = get $builtIn $resource }}",
+        '{{- else if and (not $resource) (ne $name "job") (not (has $name (values $builtIn))) }}',
+        '{{- fail (printf "config.kinds: %s is not built in; one of your own needs resource" (get $entry "kind")) }}',
+        "{{- end }}",
+        '{{- $plural := first (splitList "." $resource) }}',
+        '{{- $group := trimPrefix (printf "%s." $plural) $resource }}',
+        '{{- range $where := default (list "") $.Values.config.namespaces }}',
+    ]
+    for name in kinds():
+        lines.append(f'{{{{- if eq $name "{name}" }}}}')
+        lines.append(_kind_rights((RBAC / f"kinds/management-{name}.yaml").read_text()))
+        lines.append("{{- end }}")
+    lines += ["{{- if and $resource (not (hasKey $builtIn $resource)) }}", _kind_rights(_OWN_KIND), "{{- end }}"]
+    return "\n".join([*lines, "{{- end }}", "{{- end }}", ""])
+
+
+def _kind_rights(text: str) -> str:
+    """One kind's roles in the template: what is bound in chosen namespaces is a Role there."""
+    text = re.sub(r"(?m)^# For chosen namespaces only, .*\n", "", text)
+    text = _in_release(text, "$").replace(
+        _LABELS, f"{_LABELS}  {{{{- with $where }}}}\n  namespace: {{{{ . }}}}\n  {{{{- end }}}}\n"
+    )
+    return "---\n" + re.sub(r"\bkind: ClusterRole", "kind: {{ if not $where }}Cluster{{ end }}Role", text).rstrip()
 
 
 def _webhooks_template() -> str:
