@@ -78,6 +78,35 @@ def test_chosen_namespaces_get_roles() -> None:
     assert len(found) == 8
 
 
+def test_the_webhook_is_asked_about_each_kind(tmp_path: Path) -> None:
+    """By the chart's list, by the components, and nobody about a kind that is not enabled."""
+    components = [f"jobmirror/deploy/kustomize/components/kinds/{kind.lower()}" for kind in sorted(built_in())]
+    kustomization: Json = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+    kustomization |= {"resources": ["jobmirror/deploy/kustomize/overlays/webhook"], "components": components}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    (tmp_path / "jobmirror").symlink_to(manifests.TOP)
+    enabled = {"enabled": True}
+    chart = rules_of(charted({"config": {"kinds": sorted(built_in()), "webhook": enabled}}))
+
+    assert chart == rules_of(kustomized(tmp_path))
+    assert [len(rules) for rules in chart.values()] == [1 + len(built_in())] * 3
+    assert [len(rules) for rules in rules_of(charted({"config": {"webhook": enabled}})).values()] == [1, 1, 1]
+    own = rules_of(charted({"config": {"kinds": [OWN], "webhook": enabled}}))
+    assert own["annotations.jobmirror.io"][1] == {
+        "apiGroups": ["example.com"],
+        "apiVersions": ["v1beta1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": ["simulations"],
+        "scope": "Namespaced",
+    }
+
+
+def rules_of(objects: list[Json]) -> dict[str, list[Json]]:
+    """What the webhooks are asked about, by their names."""
+    found = (one for one in objects if one["kind"].endswith("WebhookConfiguration"))
+    return {hook["name"]: hook["rules"] for one in found for hook in one["webhooks"]}
+
+
 def test_a_kind_that_nobody_knows_is_refused() -> None:
     """By the chart, before the manager would."""
     with pytest.raises(AssertionError, match=r"config\.kinds: JobSex is not built in; one of your own needs resource"):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from doubles.drills import KINDS, definition, drill
 from doubles.clock import LoopClock
+from doubles.drills import KINDS, definition, drill
 from doubles.jobs import job
 from doubles.refusals import forbidden
 from doubles.transport import Fault
