@@ -165,3 +165,21 @@ def test_kinds_that_there_are_not_are_refused() -> None:
     assert "JobSex: expected a kind that is built in (mirror kinds), or PLURAL.GROUP. Did you mean 'JobSet'?" in (
         result.output
     )
+
+
+async def test_a_path_that_is_no_field_is_named_by_its_key(clusters: Clusters) -> None:
+    """A misspelt one, or one that an older definition does not have; by the schema that each cluster publishes."""
+    await registered(clusters)
+    text = b"kinds: [{kind: Simulation, resource: simulations.v1.example.com, suspend: {path: spec.pausd}, "
+    text += b"done: {succeeded: [phase=Done], failed: [phase=Lost]}, lost: {set: {phase: Lost}}}]"
+    spec = {"type": "object", "properties": {"paused": {"type": "boolean"}, "managedBy": {"type": "string"}}}
+    status = {"type": "object", "properties": {"phase": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"spec": spec, "status": status}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names_of = {"plural": "simulations", "kind": "Simulation"}
+    body = {"group": "example.com", "scope": "Namespaced", "names": names_of, "versions": [version]}
+    definition = {"metadata": {"name": "simulations.example.com"}, "spec": body}
+    await clusters.east.api.create(DEFINITIONS, definition)
+    await add.add(clusters.asked(no_check=True, kinds="simulations.example.com"))
+    found = await seen(clusters, settings=parse(text, "mirror.yaml"))
+    assert found["east"] == ("warn", "served as v1; suspend.path: spec.pausd is no field of Simulation")

@@ -17,10 +17,13 @@ from mirror.cli.worker.operations.sites import ManagementCluster
 from mirror.kinds import permissions
 from mirror.kinds.base import Kind
 from mirror.kinds.declared.choosing import built_in
+from mirror.kinds.declared.kind import DeclaredKind
+from mirror.kinds.declared.schemas import unknown_fields
 from mirror.kinds.registry import JOB, Kinds, resource_name
 from mirror.kube.client import Client
 from mirror.kube.discovery import served_versions
 from mirror.kube.errors import KubeError, describe
+from mirror.kube.openapi import schema_of
 from mirror.kube.permissions import Permission
 from mirror.kube.resources import ACCESS_REVIEWS, SUBJECT_ACCESS_REVIEWS
 from mirror.model.text import clean
@@ -39,6 +42,8 @@ class KindFacts:
     missing: tuple[Permission, ...] = ()
     is_reviewed: bool = True
     """Whether it was answered which permissions the manager has."""
+    unknown: tuple[str, ...] = ()
+    """Paths of its entry that are no fields there."""
     trouble: str = ""
     """Why nothing is known."""
 
@@ -87,14 +92,27 @@ async def _facts(
     async def look(kind: Kind) -> KindFacts:
         try:
             versions = await served_versions(client, kind.resource)
+            unknown = await _unknown_fields(client, kind) if kind.resource.version in versions else ()
         except KubeError as error:
             return KindFacts(kind, trouble=describe(error))
         wanted = [one for where in namespaces or ("",) for one in permissions.permissions(rights(kind), where)]
         answers = await ask(wanted)
         missing = tuple(one for one, has in answers.items() if has is False)
-        return KindFacts(kind, versions, missing, is_reviewed=None not in answers.values())
+        return KindFacts(kind, versions, missing, None not in answers.values(), unknown)
 
     return list(await asyncio.gather(*[look(kind) for kind in kinds if kind is not JOB]))
+
+
+async def _unknown_fields(client: Client, kind: Kind) -> tuple[str, ...]:
+    """What a cluster's definition of a kind lacks of its entry; nothing where it publishes no schema.
+
+    Raises:
+        KubeError: it does not say.
+    """
+    schema = await schema_of(client, kind.resource) if isinstance(kind, DeclaredKind) else None
+    if schema is None or not isinstance(kind, DeclaredKind):
+        return ()
+    return tuple(map(str, unknown_fields(kind.entry, schema)))
 
 
 def judge_on_worker(worker: str, facts: KindFacts) -> Finding:
@@ -139,6 +157,9 @@ def _judge(facts: KindFacts, grant: str, consequence: str) -> Finding:
         return warn(what, f"version {wanted} is not served, only {served}{consequence}{also}", fix)
     if missing:
         return fail(what, f"served as {wanted}; {missing}", grant)
+    if facts.unknown:
+        fix = f"correct the entry of {kind.name} in the setting kinds, or install a release of its controller with it"
+        return warn(what, f"served as {wanted}; {'; '.join(facts.unknown)}", fix)
     if not facts.is_reviewed:
         fix = "needs your permission to create subjectaccessreviews.authorization.k8s.io"
         return warn(what, f"served as {wanted}; the manager's permissions were not checked", fix)
