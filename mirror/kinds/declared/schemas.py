@@ -7,6 +7,7 @@ those of several releases, and one that a release lacks does no harm.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Protocol
 
 from mirror.kinds.declared.choosing import built_in
@@ -48,8 +49,10 @@ def _essential(entry: KindEntry) -> Iterator[tuple[str, str]]:
         yield "suspend.path", entry.suspend.path
     for name, clauses in (("succeeded", entry.done.succeeded), ("failed", entry.done.failed)):
         for index, clause in enumerate(clauses):
-            what, field, _, _ = clause_parts(clause)
-            yield f"done.{name}[{index}]", "status.conditions" if what else f"status.{field}"
+            for part in clause.split(" or "):
+                with suppress(ValueError):  # a further form of clauses is not for here to refuse
+                    what, field, _, _ = clause_parts(part)
+                    yield f"done.{name}[{index}]", "status.conditions" if what else f"status.{field}"
 
 
 def _optional(entry: KindEntry) -> Iterator[tuple[str, str]]:
