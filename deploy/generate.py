@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[1]
+TABLE = TOP / "mirror/kinds/declared/built_in.yaml"
 RBAC, KUSTOMIZE, CHART = TOP / "config/rbac", TOP / "deploy/kustomize", TOP / "deploy/helm/jobmirror"
 ALERTS, WEBHOOKS = TOP / "deploy/observability/alerts.yaml", TOP / "config/webhook.yaml"
 DASHBOARD = TOP / "deploy/observability/dashboard.json"
@@ -85,6 +86,13 @@ def generated() -> dict[Path, str]:
         files[CHART / "templates/rights" / f"{name}.yaml"] = _template(name, condition)
     for name in NAMESPACED:
         files[CHART / f"templates/rights/{name}.yaml"] = _namespaced_template(name)
+    for name in kinds():
+        component = KUSTOMIZE / "components/kinds" / name
+        text = (RBAC / f"kinds/management-{name}.yaml").read_text()
+        files[component / "rbac.yaml"] = _marked(f"kinds/management-{name}", text)
+        files[component / "kustomization.yaml"] = _kind_component(name, text)
+    files[CHART / "templates/_kinds.tpl"] = _kinds_part()
+    files[CHART / "templates/rights/kinds.yaml"] = _kinds_template()
     files[KUSTOMIZE / "components/webhook/configurations.yaml"] = _mark("config/webhook.yaml") + WEBHOOKS.read_text()
     files[CHART / "templates/webhook.yaml"] = _webhooks_template()
     alerts = ALERTS.read_text()
@@ -102,6 +110,29 @@ def generated() -> dict[Path, str]:
     return files
 
 
+_LABELS = '  labels:\n    {{- include "jobmirror.labels" $ | nindent 4 }}\n'
+_OWN_KIND = """\
+# One that is not built in.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: jobmirror-management-{{ $kind.name }}
+rules:
+- apiGroups: [{{ $kind.group }}]
+  resources: [{{ $kind.plural }}]
+  verbs: [get, list, watch, patch]
+- apiGroups: [{{ $kind.group }}]
+  resources: [{{ $kind.plural }}/status]
+  verbs: [patch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: jobmirror-management-{{ $kind.name }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: jobmirror-management-{{ $kind.name }}}
+subjects:
+- {kind: ServiceAccount, name: jobmirror, namespace: jobmirror-system}
+"""
 _INJECTED = """\
   {{- if .Values.certManager.enabled }}
   annotations:
@@ -186,11 +217,99 @@ def _is_about(document: str, role: str) -> bool:
     return _kind(document).startswith("ClusterRole") and found is not None and found[1] == role
 
 
+def kinds() -> dict[str, str]:
+    """The kinds that are built in beside Jobs, in lower case, and their resources as ``PLURAL.VERSION.GROUP``."""
+    found = re.findall(r"(?m)^- kind: (\w+)\n  resource: (\S+)$", TABLE.read_text())
+    return {kind.lower(): resource for kind, resource in sorted(found)}
+
+
+def _kind_component(name: str, text: str) -> str:
+    (kind,) = re.findall(r"where the setting kinds has (\w+)\.", text)
+    plural, version, group = kinds()[name].split(".", 2)
+    patches = ""
+    for document in _documents(WEBHOOKS.read_text()):
+        patches += f"- target: {{kind: {_kind(document)}, name: jobmirror}}\n  patch: |\n"
+        for number, operations in enumerate(re.findall(r"operations: \[(.+?)\]", document)):
+            rule = f"apiGroups: [{group}], apiVersions: [{version}], operations: [{operations}], resources: [{plural}]"
+            patches += f"    - op: add\n      path: /webhooks/{number}/rules/-\n"
+            patches += f"      value: {{{rule}, scope: Namespaced}}\n"
+    return (
+        f"# The permissions for {kind} on the management cluster. Where the component webhook stands before\n"
+        "# this one, the webhook is asked about such objects, too. Written by deploy/generate.py.\n"
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nlabels:\n- pairs:\n"
+        f"    app.kubernetes.io/name: jobmirror\nresources:\n- rbac.yaml\npatches:\n{patches}"
+    )
+
+
+_KINDS = """\
+{{- /* Written by deploy/generate.py. What config.kinds has beside Jobs, as JSON: name, plural, version, group. */ -}}
+{{- define "jobmirror.kinds" -}}
+{{- $builtIn := dict BUILT_IN }}
+{{- $found := list }}
+{{- range $kind := (dig "kinds" (list) .Values.config) }}
+{{- $entry := ternary (dict "kind" $kind) $kind (kindIs "string" $kind) }}
+{{- $name := lower (get $entry "kind") }}
+{{- $resource := default (get $builtIn $name) (get $entry "resource") }}
+{{- if $resource }}
+{{- $parts := regexSplit "[.]" $resource 3 }}
+{{- $plain := printf "%s.%s" (index $parts 0) (index $parts 2) }}
+{{- range $known, $its := $builtIn }}
+{{- if eq $its $resource }}{{- $plain = $known }}{{- end }}
+{{- end }}
+{{- $one := dict "name" $plain "plural" (index $parts 0) "version" (index $parts 1) "group" (index $parts 2) }}
+{{- $found = append $found $one }}
+{{- else if ne $name "job" }}
+{{- fail (printf "config.kinds: %s is not built in; one of your own needs resource" (get $entry "kind")) }}
+{{- end }}
+{{- end }}
+{{- $found | toJson }}
+{{- end }}
+"""
+
+
+def _kinds_part() -> str:
+    """The list of kinds that other templates go by."""
+    return _KINDS.replace("BUILT_IN", " ".join(f'"{name}" "{resource}"' for name, resource in kinds().items()))
+
+
+def _kinds_template() -> str:
+    """The permissions for each of ``config.kinds``: ClusterRoles, or Roles in chosen namespaces."""
+    lines = [
+        "{{- /* Written by deploy/generate.py from config/rbac/kinds/management-*.yaml: change them there. */ -}}",
+        '{{- range $kind := include "jobmirror.kinds" . | fromJsonArray }}',
+        '{{- range $where := default (list "") $.Values.config.namespaces }}',
+    ]
+    for number, name in enumerate(kinds()):
+        lines.append(f'{{{{- {"else " if number else ""}if eq $kind.name "{name}" }}}}')
+        lines.append(_kind_rights((RBAC / f"kinds/management-{name}.yaml").read_text()))
+    return "\n".join([*lines, "{{- else }}", _kind_rights(_OWN_KIND), "{{- end }}", "{{- end }}", "{{- end }}", ""])
+
+
+def _kind_rights(text: str) -> str:
+    """One kind's roles in the template: what is bound in chosen namespaces is a Role there."""
+    text = re.sub(r"(?m)^# For chosen namespaces only, .*\n", "", text)
+    text = _in_release(text, "$").replace(
+        _LABELS, f"{_LABELS}  {{{{- with $where }}}}\n  namespace: {{{{ . }}}}\n  {{{{- end }}}}\n"
+    )
+    return "---\n" + re.sub(r"\bkind: ClusterRole", "kind: {{ if not $where }}Cluster{{ end }}Role", text).rstrip()
+
+
 def _webhooks_template() -> str:
     """The webhook's configurations; cert-manager is told to write its authority into them."""
     text = re.sub(r"(?m)^(metadata:\n  name: .+\n)", rf"\g<1>{_INJECTED}", WEBHOOKS.read_text())
+    text = re.sub(r"(?m)^  - \{apiGroups: \[batch\], .+\}\n", lambda found: found[0] + _hook_rules(found[0]), text)
     body = _mark("config/webhook.yaml") + _in_release(text)
     return f"{{{{- if .Values.config.webhook.enabled }}}}\n{body.rstrip()}\n{{{{- end }}}}\n"
+
+
+def _hook_rules(rule: str) -> str:
+    """The rule for Jobs again, for each of ``config.kinds``."""
+    own = (
+        rule.replace("[batch]", "[{{ .group }}]")
+        .replace("[v1]", "[{{ .version }}]")
+        .replace("[jobs]", "[{{ .plural }}]")
+    )
+    return f'  {{{{- range include "jobmirror.kinds" . | fromJsonArray }}}}\n{own}  {{{{- end }}}}\n'
 
 
 def _namespaced_template(name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,6 +24,7 @@ from e2e.controlplane.components import MANAGEMENT
 from e2e.controlplane.plane import ControlPlane
 from e2e.jobs import Scene, annotation, condition, is_complete, job, placed_on, uid
 from e2e.manager import ManagerProcess
+from e2e.manifests import charted
 from e2e.ports import reserved_port
 
 SHIPPED = Path(__file__).resolve().parents[1] / "config/webhook.yaml"
@@ -55,14 +56,15 @@ async def scene(home: Cluster, east: ControlPlane, fresh_namespace: str) -> Asyn
 
 @asynccontextmanager
 async def hooked(
-    home: Cluster, east: ControlPlane, *, failure_policy: str = "Fail"
+    home: Cluster, east: ControlPlane, *, failure_policy: str = "Fail", kinds: Sequence[str] = ()
 ) -> AsyncIterator[tuple[ManagerProcess, int]]:
     """A manager that answers the webhook, and an API server that asks it, once it trusts it."""
     with reserved_port() as port:
         async with home.client() as client:
             try:
-                await configure(client, port, failure_policy)
-                async with ManagerProcess.start(home, {"east": east}, settings=settings_with(port)) as manager:
+                await configure(client, port, failure_policy, kinds)
+                settings = {**settings_with(port), "kinds": list(kinds)}
+                async with ManagerProcess.start(home, {"east": east}, settings=settings) as manager:
                     await until_trusted(client)
                     yield manager, port
             finally:
@@ -75,9 +77,20 @@ def settings_with(port: int) -> Json:
     return {"webhook": {"enabled": True}, "https": {"listen": f"127.0.0.1:{port}", "names": ["127.0.0.1"]}}
 
 
-async def configure(client: Client, port: int, failure_policy: str) -> None:
-    """What is shipped, with a URL in the place of the Service, and as much time as an API server gives."""
-    for body in yaml.safe_load_all(SHIPPED.read_text()):
+async def configure(client: Client, port: int, failure_policy: str, kinds: Sequence[str] = ()) -> None:
+    """What is shipped, with a URL in the place of the Service, and as much time as an API server gives.
+
+    Args:
+        client: of the management cluster.
+        port: where the manager answers.
+        failure_policy: of the mutating webhooks.
+        kinds: that it is asked about beside Jobs, as the chart has them.
+    """
+    bodies = yaml.safe_load_all(SHIPPED.read_text())
+    if kinds:
+        chart = charted({"config": {"kinds": list(kinds), "webhook": {"enabled": True}}})
+        bodies = (one for one in chart if one["kind"].endswith("WebhookConfiguration"))
+    for body in bodies:
         for webhook in body["webhooks"]:
             path = webhook["clientConfig"].pop("service")["path"]
             webhook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"

@@ -144,6 +144,15 @@ def _kinds(settings: Settings) -> Kinds:
     return kinds_of(settings.kinds)
 
 
+def _recorded(kinds: Kinds) -> str:
+    """What operators' commands are told of them; nothing of Jobs, which they know."""
+    if len(kinds.by_name) == 1:
+        return ""
+    from mirror.kinds.declared.recorded import text_of  # only where there are some
+
+    return text_of(kinds)
+
+
 def _dependency_policy(settings: Settings) -> DependencyPolicy:
     """What goes along; never from our own namespace, where the workers' kubeconfigs are."""
     chosen = settings.dependencies
@@ -188,6 +197,7 @@ def build_mirroring(
             secret_sources=settings.secret_sources,
             cluster_profiles=settings.cluster_profiles,
             watch_pods=settings.transform.label_pods,
+            recorded_kinds=_recorded(settings.kinds),
         ),
         workers,
         hooks=RegistryHooks(routes, informers.wait_until_synced, partial(warn_about_worker, recorder)),

@@ -94,6 +94,13 @@ ROWS: dict[str, list[Json]] = {
             stacked=True,
         ),
         timeseries(
+            "Jobs by kind",
+            "What has not finished, by its kind: Jobs, and what else the setting kinds enables and somebody has made.",
+            "none",
+            (f'sum by (kind) (jobmirror_mirrored_jobs{{{ON_WORKER}, state!="finished"}} {LEADS})', "{{kind}}"),
+            stacked=True,
+        ),
+        timeseries(
             "Jobs by reason",
             "Jobs that wait for a worker or make no progress on one, by the reason that is written on them.",
             "none",
@@ -104,8 +111,8 @@ ROWS: dict[str, list[Json]] = {
             "Rejections, conflicts, drops",
             "Mirrors refused, names that are somebody else's there, and contents that are not usable. Usually 0.",
             "ops",
-            (rate("jobmirror_refused_mirrors_total", "worker"), "mirrors refused by {{worker}}"),
-            (rate("jobmirror_name_conflicts_total", "worker"), "names taken on {{worker}}"),
+            (rate("jobmirror_refused_mirrors_total", "worker, kind"), "{{kind}}s refused by {{worker}}"),
+            (rate("jobmirror_name_conflicts_total", "worker, kind"), "names of {{kind}}s taken on {{worker}}"),
             (rate("jobmirror_worker_content_cut_total", "worker"), "status parts cut, {{worker}}"),
             (rate("jobmirror_unknown_objects_dropped_total", "worker"), "unknown objects, {{worker}}"),
         ),
@@ -163,7 +170,7 @@ ROWS: dict[str, list[Json]] = {
             "Rejected and foreign status writes",
             "Statuses that the management cluster called invalid, or another program has written. Usually 0.",
             "ops",
-            (rate("jobmirror_refused_status_writes_total", "worker"), "refused, {{worker}}"),
+            (rate("jobmirror_refused_status_writes_total", "worker, kind"), "refused, {{worker}} {{kind}}"),
             (rate("jobmirror_foreign_status_writes_total", "job"), "written by others"),
         ),
         timeseries(

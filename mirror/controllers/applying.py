@@ -135,7 +135,7 @@ class Applier:
             written = await t.management.send_object(_status_patch(seen, _operations(found, write)))
         except Invalid as error:
             worker = write.records or seen.source.placed or ""
-            t.environment.metrics.worker(worker).refused_status_writes.inc()
+            t.environment.metrics.of_kind(worker, seen.key.kind).refused_status_writes.inc()
             if write.records is None:
                 t.record_event(seen, "StatusRefused", f"the API server rejected the status: {error.brief}")
                 raise
@@ -233,7 +233,7 @@ class Applier:
         if write.records is not None:
             t.state.memories.set(seen.source.uid, refused_on="", record_refused="", record_refused_times=0)
             t.state.assigner.finish(key)
-            t.environment.metrics.worker(write.records).placements.inc()
+            t.environment.metrics.of_kind(write.records, key.kind).placements.inc()
             self._log.info("placed", source=key, worker=write.records)
             t.state.intake.add(key)
         if write.clears:

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from mirror.controllers.mirroring import Mirroring
+from mirror.kinds.base import Kind
 from mirror.model.reasons import SHOWN
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Described, Informer
-from mirror.telemetry.metrics import MIRROR_STATES, Metrics
+from mirror.telemetry.metrics import FIRST_KIND, MIRROR_STATES, Metrics
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
@@ -30,6 +31,7 @@ class Gauges:
         self._cluster = cluster
         self._metrics = metrics
         self._clock = clock
+        self._used = {FIRST_KIND}
 
     def refresh(self) -> None:
         """Set them all; neither blocks nor fails."""
@@ -40,12 +42,23 @@ class Gauges:
         metrics.queue_longest_running.set(queue.longest_running_seconds)
         metrics.waiting_jobs.set(mirroring.assigner.waiting)
         metrics.waiting_oldest.set(mirroring.assigner.longest_wait_seconds)
-        metrics.set_jobs_by_reason({reason: mirroring.sources.count_by_reason(reason) for reason in SHOWN})
+        kinds = self._kinds_in_use()
+        for kind in kinds:
+            metrics.set_jobs_by_reason(
+                kind.name, {reason: mirroring.sources.count_by_reason(kind, reason) for reason in SHOWN}
+            )
         self._look_at_cron_jobs()
         self._describe_watches(self._cluster, mirroring.informers)
         for worker in self._registry.workers.values():
-            self._count_states(worker)
+            for kind in kinds:
+                self._count_states(worker, kind)
             self._describe_watches(worker.name, worker.informers)
+
+    def _kinds_in_use(self) -> list[Kind]:
+        """Those that series are for: the first one, and others once there has been something of them."""
+        sources = self._mirroring.sources
+        self._used.update(kind.name for kind in sources.kinds if len(sources.of(kind)))
+        return [kind for kind in sources.kinds if kind.name in self._used]
 
     def _look_at_cron_jobs(self) -> None:
         found = self._mirroring.sources.unstarted()
@@ -62,13 +75,13 @@ class Gauges:
             self._metrics.watch_staleness(cluster, kind).set(max(one.silent_for_seconds for one in described))
             self._metrics.set_watch_restarts(cluster, kind, sum(one.restarts for one in described))
 
-    def _count_states(self, worker: Worker) -> None:
-        counts = {state: worker.watches.count(state) for state in MIRROR_STATES}
+    def _count_states(self, worker: Worker, kind: Kind) -> None:
+        counts = {state: worker.watches.count_of(kind, state) for state in MIRROR_STATES}
         # Finished mirrors stay, their sources count no more: only those that go on are compared.
         going_on = counts["running"] + counts["suspended"]
-        counts["creating"] = max(0, self._mirroring.sources.load_of(worker.name) - going_on)
+        counts["creating"] = max(0, self._mirroring.sources.load_by_kind(worker.name, kind) - going_on)
         for state, count in counts.items():
-            self._metrics.worker(worker.name).mirrored_jobs[state].set(count)
+            self._metrics.of_kind(worker.name, kind.name).mirrored_jobs[state].set(count)
 
 
 def _age_seconds(created: str, now: datetime) -> float:

@@ -121,9 +121,13 @@ class Sources:
         found = (store.get(*name) for store in stores for name in store.names(UNSTARTED, UNSTARTED))
         return [one for one in found if one is not None]
 
-    def count_by_reason(self, reason: str) -> int:
-        """How many wait, or make no progress, for this reason (``model.reasons.Reason``)."""
-        return sum(store.count(BY_REASON, reason) for store in self._stores.values())
+    def count_by_reason(self, kind: Kind, reason: str) -> int:
+        """How many of a kind wait, or make no progress, for this reason (``model.reasons.Reason``)."""
+        return self._stores[kind.name].count(BY_REASON, reason)
+
+    def load_by_kind(self, worker: str, kind: Kind) -> int:
+        """How many of one kind count for a worker."""
+        return self._stores[kind.name].count(BY_WORKER, worker)
 
     def with_reason(self, reason: str) -> Iterator[tuple[SourceKey, StatusSummary]]:
         """Those that wait, or make no progress, for this reason."""

@@ -225,7 +225,7 @@ class MirrorWriter:
         t, uid = self._t, seen.source.uid
         text = f"worker {worker.name}: {because}"
         self._log.info("mirror refused", source=seen.key, worker=worker.name, because=because)
-        counted = t.environment.metrics.worker(worker.name)
+        counted = t.environment.metrics.of_kind(worker.name, seen.key.kind)
         (counted.name_conflicts if reason == Reason.MIRROR_CONFLICT else counted.refused_mirrors).inc()
         if reason != Reason.MIRROR_CONFLICT:
             self._t.record_event(seen, reason, text)

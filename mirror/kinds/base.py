@@ -345,6 +345,11 @@ class Kind(Protocol):
         """The JSON Patch that makes a new object ours, and suspends it unless it is suspended (D16)."""
         ...
 
+    @property
+    def can_be_suspended(self) -> bool:
+        """Whether one can be held at all before it is placed (D16)."""
+        ...
+
     def set_suspended(self, value: bool) -> Mapping[str, Any]:
         """The JSON Patch operation that suspends or resumes an object which says either."""
         ...

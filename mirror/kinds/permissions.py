@@ -8,12 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mirror.kinds.base import Kind
+from mirror.kube.permissions import Permission
 
 MIRROR_VERBS = ("get", "list", "watch", "create", "patch", "delete")
 SOURCE_VERBS = ("get", "list", "watch")
 
 Right = tuple[str, str, str]
 """Group, resource with its subresource, verb."""
+
+_ORDER = (*MIRROR_VERBS,)
+
+
+def permissions(rights: Iterable[Right], namespace: str = "") -> list[Permission]:
+    """The same as access reviews ask for it, in all namespaces or in one; in an order that people expect."""
+    found = []
+    for group, resource, verb in sorted(rights, key=lambda one: (one[0], one[1], _ORDER.index(one[2]))):
+        plural, _, subresource = resource.partition("/")
+        found.append(Permission(verb, group, plural, subresource, namespace=namespace))
+    return found
 
 
 def on_management(kind: Kind) -> frozenset[Right]:

@@ -5,6 +5,7 @@ Needed where a refusal says nothing: a server refuses who has no permission befo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 import msgspec
@@ -15,6 +16,8 @@ from mirror.kube.requests import Request
 from mirror.kube.resources import Resource
 
 DEADLINE_SECONDS = 10.0
+MOST_VERSIONS = 10
+"""Of a group that are looked at: a server is hostile until its answers are bounded (D29)."""
 
 
 class Sender(Protocol):
@@ -26,6 +29,14 @@ class Sender(Protocol):
 class _Resource(msgspec.Struct):
     name: str = ""
     verbs: list[str] = []
+
+
+class _Version(msgspec.Struct):
+    version: str = ""
+
+
+class _Group(msgspec.Struct):
+    versions: list[_Version] = []
 
 
 class _ResourceList(msgspec.Struct):
@@ -52,6 +63,26 @@ async def is_creatable(sender: Sender, resource: Resource) -> bool:
     """
     found = await _found(sender, resource)
     return found is not None and "create" in found.verbs
+
+
+async def served_versions(sender: Sender, resource: Resource) -> tuple[str, ...]:
+    """The versions in which a server serves this resource of a group; its own one alone where that is among them.
+
+    Raises:
+        KubeError: it does not say.
+    """
+    if await is_served(sender, resource):
+        return (resource.version,)
+    try:
+        raw = await sender.send(Request("get", "GET", f"/apis/{resource.group}", deadline_seconds=DEADLINE_SECONDS))
+    except (NotFound, NotServed, PageNotFound):
+        return ()
+    try:
+        group = msgspec.json.decode(raw, type=_Group)
+    except JUNK as error:
+        raise BadAnswer("the response is not an API group") from error
+    others = [one.version for one in group.versions[:MOST_VERSIONS] if one.version != resource.version]
+    return tuple([one for one in others if await is_served(sender, replace(resource, version=one))])
 
 
 async def _found(sender: Sender, resource: Resource) -> _Resource | None:

@@ -58,6 +58,9 @@ FOR_CLUSTER_PROFILES = PREFIX + "for-cluster-profiles"
 # On what `mirror worker add` makes on a worker; its value is the namespace of the account.
 WORKER_RIGHTS = PREFIX + "worker-rights"
 
+# On the ConfigMap of workers, beside the origin: the kinds that the manager mirrors, for operators' commands.
+KINDS = PREFIX + "kinds"
+
 # Objects in the manager's namespace.
 WORKERS_CONFIGMAP = "jobmirror-workers"
 ACCESS_CONFIGMAP = "jobmirror-access"

@@ -33,25 +33,37 @@ _FAILURES = ("500", "502", "503", "504", "error")
 _KNOWN_CODES = frozenset((*_SUCCESSES, *_REFUSALS, *_FAILURES))
 
 
+FIRST_KIND = "Job"
+"""The kind whose series are there from the start; those of another begin when there is something of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindMetrics:
+    """The bound children of one kind on one worker."""
+
+    mirrored_jobs: Mapping[str, Gauge]
+    """By ``MIRROR_STATES``."""
+    placements: Counter
+    refused_status_writes: Counter
+    refused_mirrors: Counter
+    """Creates that the worker definitely refused."""
+    name_conflicts: Counter
+    """Creates that met an object of somebody else's (D1)."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerMetrics:
     """The bound children of one worker."""
 
-    mirrored_jobs: Mapping[str, Gauge]
-    """By ``MIRROR_STATES``."""
+    kinds: dict[str, KindMetrics]
+    """By name of the kind; see ``Metrics.of_kind``."""
     status_lag: Histogram
     """Seconds from seeing a change of a mirror to having it stored on the source."""
     up: Gauge
-    placements: Counter
-    refused_status_writes: Counter
     content_cut: Counter
     unknown_objects_dropped: Counter
     mirrors_too_large: Counter
     """Times that a mirror was too large to be kept (D29)."""
-    refused_mirrors: Counter
-    """Creates that the worker definitely refused."""
-    name_conflicts: Counter
-    """Creates that met a Job of somebody else's (D1)."""
     sweep_halted: Counter
     sweep_deleted: Counter
     sweep_held_back: Gauge
@@ -83,20 +95,24 @@ class Metrics:
         found = self._workers.get(name)
         if found is None:
             found = self._workers[name] = WorkerMetrics(
-                mirrored_jobs={state: self._mirrored_jobs.labels(name, state) for state in MIRROR_STATES},
+                kinds={FIRST_KIND: self._bind_kind(name, FIRST_KIND)},
                 status_lag=self._status_lag.labels(name),
                 up=self._worker_up.labels(name),
-                placements=self._placements.labels(name),
-                refused_status_writes=self._refused_status_writes.labels(name),
                 content_cut=self._content_cut.labels(name),
                 unknown_objects_dropped=self._unknown_dropped.labels(name),
                 mirrors_too_large=self._mirrors_too_large.labels(name),
-                refused_mirrors=self._refused_mirrors.labels(name),
-                name_conflicts=self._name_conflicts.labels(name),
                 sweep_halted=self._sweep_halted.labels(name),
                 sweep_deleted=self._sweep_deleted.labels(name),
                 sweep_held_back=self._sweep_held_back.labels(name),
             )
+        return found
+
+    def of_kind(self, worker: str, kind: str) -> KindMetrics:
+        """The children of one kind on a worker; which kinds there are, the settings say."""
+        kinds = self.worker(worker).kinds
+        found = kinds.get(kind)
+        if found is None:
+            found = kinds[kind] = self._bind_kind(worker, kind)
         return found
 
     def forget_worker(self, name: str) -> None:
@@ -176,10 +192,10 @@ class Metrics:
         for lane, keys in ready.items():
             self.queue_depth.labels(lane).set(keys)
 
-    def set_jobs_by_reason(self, counts: Mapping[str, int]) -> None:
-        """How many Jobs wait or make no progress, by reason (D22)."""
+    def set_jobs_by_reason(self, kind: str, counts: Mapping[str, int]) -> None:
+        """How many of a kind wait or make no progress, by reason (D22)."""
         for reason, jobs in counts.items():
-            self._jobs_by_reason.labels(reason).set(jobs)
+            self._jobs_by_reason.labels(reason, kind).set(jobs)
 
     def before_scrape(self, refresh: Callable[[], None]) -> None:
         """Have ``refresh`` called before each scrape, for gauges that copy a ``describe()``; it must not fail."""
@@ -196,18 +212,19 @@ class Metrics:
 
     def _make_mirroring(self) -> None:
         gauge, counter = self._gauge, self._counter
-        self._mirrored_jobs = gauge("mirrored_jobs", "Jobs recorded on a worker", "worker", "state")
-        self._placements = counter("placements", "Workers recorded on sources", "worker")
+        self._mirrored_jobs = gauge("mirrored_jobs", "Jobs recorded on a worker", "worker", "state", "kind")
+        self._placements = counter("placements", "Workers recorded on sources", "worker", "kind")
         self._worker_up = gauge("worker_up", "1 while the worker answers and its watches run", "worker")
         self._status_lag = self._histogram("status_lag_seconds", "Mirror changed to source changed", LATENCY, "worker")
         self._refused_status_writes = counter(
-            "refused_status_writes", "Status writes that the management cluster called invalid", "worker"
+            "refused_status_writes", "Status writes that the management cluster called invalid", "worker", "kind"
         )
         self._content_cut = counter("worker_content_cut", "Parts of statuses left out as unusable", "worker")
         self._unknown_dropped = counter("unknown_objects_dropped", "Objects beyond the bound of unknown ones", "worker")
         self._mirrors_too_large = counter("mirrors_too_large", "Mirrors seen that are too large to be kept", "worker")
-        self._refused_mirrors = counter("refused_mirrors", "Mirrors that a worker would not take", "worker")
-        self._name_conflicts = counter("name_conflicts", "Mirrors whose name was another's on the worker", "worker")
+        self._refused_mirrors = counter("refused_mirrors", "Mirrors that a worker would not take", "worker", "kind")
+        text = "Mirrors whose name was another's on the worker"
+        self._name_conflicts = counter("name_conflicts", text, "worker", "kind")
         self._sweep_halted = counter("sweep_halted", "Sweeps that wanted to delete too much at once", "worker")
         self._sweep_deleted = counter("sweep_deleted", "Mirrors deleted because their source is gone", "worker")
         text = "Mirrors without a source that are too many at once to be deleted"
@@ -215,7 +232,7 @@ class Metrics:
         self.create_to_copy = self._histogram("create_to_copy_seconds", "Source may run to mirror created", LATENCY)
         self.waiting_jobs = gauge("waiting_jobs", "Sources that wait for a worker")
         text = "Sources that wait for a worker or make no progress on one, by the reason that is written on them"
-        self._jobs_by_reason = gauge("jobs_by_reason", text, "reason")
+        self._jobs_by_reason = gauge("jobs_by_reason", text, "reason", "kind")
         self.waiting_oldest = gauge("waiting_oldest_seconds", "How long the one that waits longest has waited here")
         self.unstarted_cron_jobs = gauge("cronjob_jobs_unstarted", "Sources of CronJobs that may run and have no start")
         text = "Age of the oldest of jobmirror_cronjob_jobs_unstarted"
@@ -277,6 +294,15 @@ class Metrics:
         """Remember what has series per worker, for ``forget_worker``."""
         self._by_worker += [(metric, label) for label in labels if label in ("worker", "cluster", "lane")]
         return metric
+
+    def _bind_kind(self, worker: str, kind: str) -> KindMetrics:
+        return KindMetrics(
+            mirrored_jobs={state: self._mirrored_jobs.labels(worker, state, kind) for state in MIRROR_STATES},
+            placements=self._placements.labels(worker, kind),
+            refused_status_writes=self._refused_status_writes.labels(worker, kind),
+            refused_mirrors=self._refused_mirrors.labels(worker, kind),
+            name_conflicts=self._name_conflicts.labels(worker, kind),
+        )
 
     def _bind_request(self, cluster: str, verb: str, code: str) -> tuple[Counter, Histogram]:
         """The children of a request; a code that Kubernetes does not use counts as its class: a worker may send any."""

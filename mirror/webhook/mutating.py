@@ -14,6 +14,8 @@ from mirror.webhook.reviews import CREATE, Question, Verdict
 
 QUEUES = (names.QUEUE_NAME, "kueue.x-k8s.io/prebuilt-workload-name")
 """Labels and annotations of Jobs that another queue holds and releases."""
+_MADE_BY = {("trainer.kubeflow.org", "TrainJob"): ("jobset.x-k8s.io", "JobSet")}
+"""Kinds whose children have children that are kinds of ours: of an owner no more than its name is known here."""
 _RECORDS = (names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID)
 """Notes about another Job, where one was copied with its annotations."""
 
@@ -38,7 +40,7 @@ def mutate(
     kind = question.kind
     operations = [*kind.claim_operations(found, kind.managed_by_value or managed_by)]
     annotations = {key: value for key, value in found.annotations.items() if key not in (*_RECORDS, names.HELD)}
-    if not kind.is_suspended(found):
+    if kind.can_be_suspended and not kind.is_suspended(found):
         annotations[names.HELD] = HELD
     if annotations != found.annotations:
         operations.append({"op": "add", "path": "/metadata/annotations", "value": annotations})
@@ -55,9 +57,10 @@ def why_not(kind: Kind, found: Object, kinds: Kinds = BUILT_IN) -> str:
         return "it is a mirror"
     if any(key in found.labels or key in found.annotations for key in QUEUES):
         return "another queue holds it"
-    # What such an owner makes belongs to its mirror, not to us.
+    # What such an owner makes belongs to its mirror, or, where somebody else runs the owner, to that one.
     mirrored = {(one.resource.group, one.name) for one in kinds}
+    mirrored |= {made for maker, made in _MADE_BY.items() if maker in mirrored}
     for owner in found.metadata.owner_references or ():
         if owner.controller and (owner.api_version.rpartition("/")[0], owner.kind) in mirrored:
-            return f"its owner, a {owner.kind}, is mirrored itself"
+            return f"its owner, of kind {owner.kind}, is mirrored itself, or belongs to what is"
     return ""

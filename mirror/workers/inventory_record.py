@@ -6,7 +6,7 @@ Used by ``registry``. What an inventory is, and what follows from it, is ``inven
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import tenacity
 
@@ -25,13 +25,13 @@ RETRY_SECONDS = 1.0
 class InventoryRecord:
     """What is known of all workers, and what of that is written. Only a leader writes it."""
 
-    def __init__(self, management: Client, namespace: str, *, origin: str, log: Log) -> None:
-        """``origin``: written beside the workers, for the commands that look for mirrors of this manager."""
+    def __init__(self, management: Client, namespace: str, *, annotations: Mapping[str, str], log: Log) -> None:
+        """``annotations``: written beside the workers, for operators' commands; empty text: it is not there."""
         self.known = WorkerInventory({})
         self._management = management
         self._namespace = namespace
-        self._origin = origin
-        self._written_origin = ""
+        self._annotations = annotations
+        self._written_annotations: Mapping[str, str] = {}
         self._log = log
         self._written = WorkerInventory({})
         self._version = ""
@@ -107,11 +107,12 @@ class InventoryRecord:
             name: encode(entry) for name, entry in known.entries.items() if written.entries.get(name) != entry
         }
         data |= {name: None for name in written.entries if name not in known.entries}
-        if not data and (self._written_origin == self._origin or not known.entries):
+        if not data and (self._written_annotations == self._annotations or not known.entries):
             return
         name, namespace = names.WORKERS_CONFIGMAP, self._namespace
-        annotations = {names.ORIGIN: self._origin}
-        metadata = {"resourceVersion": self._version or None, "annotations": annotations}
+        annotations = {key: text for key, text in self._annotations.items() if text}
+        changes = {key: text or None for key, text in self._annotations.items()}
+        metadata = {"resourceVersion": self._version or None, "annotations": changes}
         changed = {"metadata": metadata, "data": data}
         patch = requests.merge_patch(CONFIGMAPS, name, changed, namespace=namespace)
         try:
@@ -129,4 +130,4 @@ class InventoryRecord:
 
     def _take_metadata(self, stored: Object) -> None:
         self._version = stored.metadata.resource_version
-        self._written_origin = stored.annotations.get(names.ORIGIN, "")
+        self._written_annotations = {key: stored.annotations.get(key, "") for key in self._annotations}

@@ -57,7 +57,8 @@ class Registry:
         self._declarations = Declarations()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._to_start: asyncio.Queue[Worker] = asyncio.Queue()
-        self._record = InventoryRecord(management, settings.namespace, origin=settings.origin, log=environment.log)
+        annotations = {names.ORIGIN: settings.origin, names.KINDS: settings.recorded_kinds}
+        self._record = InventoryRecord(management, settings.namespace, annotations=annotations, log=environment.log)
         self._moved = asyncio.Event()
         self._is_leading = False
         # Since when workers have their first chance: since the start, and again since we lead.

@@ -28,6 +28,8 @@ class RegistrySettings:
     secret_sources: tuple[SecretSource, ...] = ()
     cluster_profiles: ClusterProfiles = field(default_factory=ClusterProfiles)
     watch_pods: bool = False
+    recorded_kinds: str = ""
+    """The kinds beside Jobs, as operators' commands read them (``kinds.declared.recorded``)."""
 
 
 class RegistryListener(WorkerListener, Protocol):

@@ -71,6 +71,10 @@ class MirrorWatches:
         stores = self._stores.values()
         return sum(len(mirrors) if state is None else mirrors.count(BY_STATE, state) for mirrors in stores)
 
+    def count_of(self, kind: Kind, state: str) -> int:
+        """How many mirrors of one kind are in a state."""
+        return self._stores[kind.name].count(BY_STATE, state)
+
     def has_any_of_a_source(self) -> bool:
         return any(names.SOURCE_UID in mirror.labels for mirrors in self._stores.values() for mirror in mirrors)
 

@@ -12,6 +12,7 @@ from test_cli_worker_drain import left_on, mirror, registered, stored
 from mirror.cli.worker import drain
 from mirror.cli.worker.operations.overview import overview
 from mirror.kinds import registry
+from mirror.kinds.permissions import MIRROR_VERBS
 from mirror.model import names
 from mirror.planes.api import Api
 
@@ -112,22 +113,31 @@ async def test_a_kind_that_no_cluster_serves_is_nothing(
     assert "✓ 1 mirror deleted\n" in capsys.readouterr().out
 
 
-async def test_the_check_tries_the_kinds_that_are_wanted(clusters: Clusters, both: None) -> None:
-    """Where there are only Jobs, nobody misses another kind; where there are Drills, it is named."""
+async def test_the_check_tries_the_kinds_that_are_usable_there(clusters: Clusters, both: None) -> None:
+    """What a kind lacks is a finding of its own; a worker without it runs Jobs as well as before."""
     await clusters.management.api.create(DEFINITIONS, definition())
     await registered(clusters)
     await place(clusters.management.api, "train")
     assert (await clusters.check())["namespaces"] == ("ok", "Jobs can be created in default")
 
     await put(clusters.management.api, "train")
-    verdict, text = (await clusters.check())["namespaces"]
-    assert (verdict, text.partition(": User")[0]) == ("fail", f"{REJECTED} drills.example.com is forbidden")
-    rules = [{"apiGroups": [DRILLS.group], "resources": [DRILLS.plural], "verbs": ["create"]}]
+    found = await clusters.check()
+    assert found["namespaces"] == ("ok", "Jobs can be created in default")
+    assert found["kind Drill"][0] == "warn"
+    rules = [{"apiGroups": [DRILLS.group], "resources": [DRILLS.plural], "verbs": [*MIRROR_VERBS]}]
     await clusters.east.api.create(f"{RBAC}/clusterroles", {"metadata": {"name": "drills"}, "rules": rules})
     role = {"apiGroup": RBAC.split("/")[2], "kind": "ClusterRole", "name": "drills"}
     account = {"kind": "ServiceAccount", "name": "jobmirror", "namespace": HOME}
     binding = {"metadata": {"name": "drills"}, "roleRef": role, "subjects": [account]}
     await clusters.east.api.create(f"{RBAC}/clusterrolebindings", binding)
-    assert (await clusters.check())["namespaces"] == ("fail", f"{REJECTED} drills.example.com is not served")
-    await clusters.east.api.create(DEFINITIONS, definition())
-    assert (await clusters.check())["namespaces"] == ("ok", "Jobs can be created in default")
+    assert (await clusters.check())["kind Drill"][1].startswith(
+        "not served: CustomResourceDefinition drills.example.com"
+    )
+    strict = definition()
+    schema = strict["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"] |= {"required": ["colour"]}
+    await clusters.east.api.create(DEFINITIONS, strict)
+    found = await clusters.check()
+    assert found["kind Drill"] == ("ok", "served as v1, all required permissions granted")
+    verdict, text = found["namespaces"]
+    assert (verdict, text.startswith(REJECTED), "spec.colour" in text) == ("fail", True, True)

@@ -47,6 +47,7 @@ WITH_OUTPUT: dict[str, tuple[tuple[str, ...], str]] = {
     "events": (("events", "done", "--worker-context", "WORKER"), "MirrorEventList"),
     "diff": (("diff", "done", "--worker-context", "WORKER"), "ComparisonList"),
     "place": (("place", "--dry-run", "-f", "MANIFEST"), "PlacementList"),
+    "kinds": (("kinds",), "KindList"),
     "worker list": (("worker", "list"), "WorkerList"),
     "worker check": (("worker", "check", "--allow", "loopback"), "WorkerCheckList"),
     "worker add": (

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
+from mirror.cli.worker.arguments import granted_kinds
 from mirror.cli.worker.operations.roles import DEPENDENCIES, NAMESPACE, SCORES, Grant, needed, objects, optional
+from mirror.kinds.declared.choosing import built_in
 from mirror.kube.permissions import Permission
 from mirror.model import names
 
@@ -116,6 +118,27 @@ def test_what_is_in_no_namespace_is_granted_for_the_cluster() -> None:
     }
     assert "ClusterRoleBinding /jobmirror-worker-cluster-queues" in found
     assert "RoleBinding b/jobmirror-worker-local-queues" in found
+
+
+@pytest.mark.parametrize("name", [*built_in()])
+def test_kinds_are_granted_as_their_files_say(name: str) -> None:
+    """By any of a kind's names."""
+    made = list(map(without_label, objects(Grant(kinds=granted_kinds(name.lower())))))
+
+    assert all(one in made for one in shipped(f"kinds/worker-{name.lower()}.yaml"))
+
+
+def test_kinds_of_ones_own_are_granted_by_their_resource() -> None:
+    """With or without a version; in chosen namespaces by Roles there."""
+    (kind,) = granted_kinds("simulations.v1beta1.example.com")
+    assert (kind,) == granted_kinds("simulations.example.com")
+    roles = [
+        one for one in objects(Grant(namespaces=("a",), kinds=(kind,))) if "simulations" in one["metadata"]["name"]
+    ]
+
+    assert [(one["kind"], one["metadata"]["namespace"]) for one in roles] == [("Role", "a"), ("RoleBinding", "a")]
+    assert (roles[0]["rules"][0]["apiGroups"], roles[0]["rules"][0]["resources"]) == (["example.com"], ["simulations"])
+    assert granted_kinds("Job") == granted_kinds("") == ()
 
 
 def test_every_file_of_a_worker_is_granted_by_an_option() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from doubles.clock import LoopClock
+from doubles.drills import KINDS, definition, drill
 from doubles.jobs import job
 from doubles.refusals import forbidden
 from doubles.transport import Fault
@@ -28,7 +29,7 @@ def scrape(manager: RunningManager, name: str, **labels: str) -> float | None:
 
 def states(manager: RunningManager, worker: str) -> dict[str, float | None]:
     found = {
-        state: scrape(manager, "mirrored_jobs", worker=worker, state=state)
+        state: scrape(manager, "mirrored_jobs", worker=worker, state=state, kind="Job")
         for state in ("creating", "running", "suspended", "finished")
     }
     return {state: count for state, count in found.items() if count}
@@ -103,6 +104,28 @@ async def test_states_of_mirrored_jobs_add_up() -> None:
         assert states(manager, "east") == {"creating": 1, "running": 1, "finished": 2}
 
 
+async def test_kinds_are_counted_apart_once_there_is_something_of_them() -> None:
+    """A kind that is enabled and unused costs no series."""
+    world = World()
+    world.add_worker("east")
+    for cluster in (world.management, world.workers["east"]):
+        cluster.server.put("customresourcedefinitions", definition())
+    async with manager_of(world, kinds=KINDS) as manager:
+        world.create(job())
+        await manager.settle()
+        running = {"worker": "east", "state": "running"}
+        assert scrape(manager, "mirrored_jobs", **running, kind="Job") == 1
+        assert scrape(manager, "mirrored_jobs", **running, kind="Drill") is None
+        assert scrape(manager, "jobs_by_reason", reason="WorkersFull", kind="Drill") is None
+
+        await manager.settle()
+        world.management.server.put("drills", drill())
+        await manager.settle()
+        assert scrape(manager, "placements_total", worker="east", kind="Drill") == 1
+        assert scrape(manager, "mirrored_jobs", **running, kind="Drill") == 1
+        assert scrape(manager, "placements_total", worker="east", kind="Job") == 1
+
+
 async def test_a_sweep_that_halts_shows_for_how_many_until_it_is_right_again() -> None:
     """An event is told once; the number stays as long as the mirrors do."""
     world = World()
@@ -131,9 +154,9 @@ async def test_what_workers_refuse_is_counted_apart_from_names_that_are_taken() 
         world.workers["west"].arrange("create", "jobs", forbidden(), times=1)
         world.create(job())
         await manager.settle()
-        assert scrape(manager, "name_conflicts_total", worker="east") == 1
-        assert scrape(manager, "refused_mirrors_total", worker="west") == 1
-        assert scrape(manager, "refused_mirrors_total", worker="east") == 0
+        assert scrape(manager, "name_conflicts_total", worker="east", kind="Job") == 1
+        assert scrape(manager, "refused_mirrors_total", worker="west", kind="Job") == 1
+        assert scrape(manager, "refused_mirrors_total", worker="east", kind="Job") == 0
 
 
 async def test_statuses_that_others_write_are_counted() -> None:

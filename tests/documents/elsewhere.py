@@ -57,6 +57,11 @@ PROVED: dict[str, str] = {
     "kubectl apply -f config/rbac/kinds/worker-jobset.yaml": (
         "e2e/test_jobsets.py::test_a_job_set_runs_on_a_worker_beside_a_job_of_its_name"
     ),
+    "mirror kinds --check": "e2e/test_kinds_check.py::test_an_operator_sees_what_each_cluster_lacks",
+    "mirror worker add --kinds": ("tests/cli/test_worker_roles.py::test_kinds_are_granted_as_their_files_say"),
+    "mirror worker add --kinds JobSet,simulations.example.com": (
+        "tests/cli/test_worker_roles.py::test_kinds_of_ones_own_are_granted_by_their_resource"
+    ),
     "mirror worker list -w": "tests/cli/test_output_shape.py::test_workers_are_watched_until_it_is_interrupted",
     "mirror --version": "tests/cli/test_cli_commands.py::test_version_is_printed",
     "pipx install jobmirror": "tests/deploy/test_distribution.py::test_the_wheel_is_installed_with_all_of_its_commands",

@@ -233,6 +233,10 @@ class Drill:
             {"op": "add", "path": "/spec/run", "value": {**self._run(found), "managedBy": managed_by, "paused": True}}
         ]
 
+    @property
+    def can_be_suspended(self) -> bool:
+        return True
+
     def set_suspended(self, value: bool) -> Mapping[str, Any]:
         return {"op": "add", "path": "/spec/run/paused", "value": value}
 

@@ -12,11 +12,12 @@ from typing import Any
 from doubles.drills import DRILLS, definition, drill
 from flow_drills import DEFINITIONS, DrillInvariants, DrillWorld
 from flow_settled import settle
-from flow_world import FlowWorld, flow_world, has_ended
+from flow_world import HOME, FlowWorld, flow_world, has_ended
 
 from mirror.embedded import virtual
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.kinds.declared.choosing import kinds_of
+from mirror.kinds.declared.recorded import kinds_in
 from mirror.model import names
 from mirror.settings.load import parse
 
@@ -236,3 +237,12 @@ async def test_a_definition_that_is_deleted_on_a_worker_fails_nothing(world: Flo
     assert "Broken" not in said
     assert names.PLACED in said
     await world.management.api.delete(f"{PATH}/train")
+
+
+@in_world(DeclaredWorld)
+async def test_operators_commands_find_the_kinds_in_the_record_of_workers(world: FlowWorld) -> None:
+    """They are written beside the origin, and read as what the settings said."""
+    path = f"/api/v1/namespaces/{HOME}/configmaps/{names.WORKERS_CONFIGMAP}"
+    found = (await world.management.api.get(path))["metadata"]["annotations"]
+    assert [kind.name for kind in kinds_in(found[names.KINDS])] == ["Job", "Drill"]
+    assert found[names.ORIGIN] == world.origin

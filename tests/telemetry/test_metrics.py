@@ -20,7 +20,9 @@ def series(metrics: Metrics) -> dict[str, float]:
 @pytest.mark.parametrize(
     "name",
     [
-        'jobmirror_mirrored_jobs{state="running",worker="east"}',
+        'jobmirror_mirrored_jobs{kind="Job",state="running",worker="east"}',
+        'jobmirror_mirrored_jobs{kind="JobSet",state="running",worker="east"}',
+        'jobmirror_jobs_by_reason{kind="JobSet",reason="WorkersFull"}',
         "jobmirror_create_to_copy_seconds_count",
         'jobmirror_status_lag_seconds_count{worker="east"}',
         'jobmirror_api_requests_total{cluster="east",code="200",verb="get"}',
@@ -34,12 +36,12 @@ def series(metrics: Metrics) -> dict[str, float]:
         'jobmirror_watch_staleness_seconds{cluster="east",kind="Job"}',
         'jobmirror_watch_restarts_total{cluster="east",kind="Job"}',
         'jobmirror_worker_up{worker="east"}',
-        'jobmirror_refused_status_writes_total{worker="east"}',
+        'jobmirror_refused_status_writes_total{kind="Job",worker="east"}',
         'jobmirror_worker_content_cut_total{worker="east"}',
         'jobmirror_unknown_objects_dropped_total{worker="east"}',
         'jobmirror_sweep_halted_total{worker="east"}',
         'jobmirror_sweep_deleted_total{worker="east"}',
-        'jobmirror_placements_total{worker="east"}',
+        'jobmirror_placements_total{kind="Job",worker="east"}',
         "jobmirror_waiting_jobs",
         'jobmirror_task_restarts_total{task="watch"}',
         "jobmirror_leader",
@@ -52,7 +54,8 @@ def series(metrics: Metrics) -> dict[str, float]:
 def test_every_metric_is_offered_under_its_name(name: str) -> None:
     """Dashboards and alerts can rely on names and labels."""
     metrics = Metrics()
-    metrics.worker("east")
+    metrics.of_kind("east", "JobSet")
+    metrics.set_jobs_by_reason("JobSet", {"WorkersFull": 1})
     metrics.on_request("east", "get", "200", 0.01)
     metrics.set_queue_depths({"east": 1})
     metrics.watch_staleness("east", "Job").set(1)
@@ -87,8 +90,9 @@ def test_counting_shows() -> None:
     metrics.on_taken(0.5)
     metrics.on_worked(2.0)
     metrics.on_retry()
-    metrics.worker("east").placements.inc()
-    metrics.worker("east").mirrored_jobs["running"].set(7)
+    metrics.of_kind("east", "Job").placements.inc()
+    metrics.of_kind("east", "Job").mirrored_jobs["running"].set(7)
+    metrics.of_kind("east", "JobSet").mirrored_jobs["running"].set(2)
 
     seen = series(metrics)
 
@@ -97,8 +101,9 @@ def test_counting_shows() -> None:
     assert seen['jobmirror_api_request_seconds_sum{cluster="east",verb="patch"}'] == 1.25
     assert (seen["jobmirror_queue_wait_seconds_sum"], seen["jobmirror_work_seconds_sum"]) == (0.5, 2.0)
     assert seen["jobmirror_queue_retries_total"] == 1
-    assert seen['jobmirror_placements_total{worker="east"}'] == 1
-    assert seen['jobmirror_mirrored_jobs{state="running",worker="east"}'] == 7
+    assert seen['jobmirror_placements_total{kind="Job",worker="east"}'] == 1
+    assert seen['jobmirror_mirrored_jobs{kind="Job",state="running",worker="east"}'] == 7
+    assert seen['jobmirror_mirrored_jobs{kind="JobSet",state="running",worker="east"}'] == 2
 
 
 def test_a_worker_has_its_series_from_the_start() -> None:
@@ -108,8 +113,10 @@ def test_a_worker_has_its_series_from_the_start() -> None:
 
     seen = series(metrics)
 
-    assert all(seen[f'jobmirror_mirrored_jobs{{state="{state}",worker="east"}}'] == 0 for state in MIRROR_STATES)
-    assert seen['jobmirror_placements_total{worker="east"}'] == 0
+    ours = 'kind="Job",state="{}",worker="east"'
+    assert all(seen[f"jobmirror_mirrored_jobs{{{ours.format(state)}}}"] == 0 for state in MIRROR_STATES)
+    assert seen['jobmirror_placements_total{kind="Job",worker="east"}'] == 0
+    assert not [name for name in seen if "JobSet" in name]
 
 
 def test_a_forgotten_worker_leaves_no_series() -> None:
@@ -118,6 +125,7 @@ def test_a_forgotten_worker_leaves_no_series() -> None:
     before = series(metrics).keys()
     for name in ("east", "west"):
         metrics.worker(name).up.set(1)
+        metrics.of_kind(name, "JobSet").placements.inc()
         metrics.on_request(name, "get", "200", 0.01)
         metrics.set_watch_restarts(name, "Job", 1)
         metrics.set_worker_token(name, expires=4e9, lifetime_seconds=3600)
@@ -138,10 +146,10 @@ def test_a_worker_that_comes_back_starts_anew() -> None:
     metrics = Metrics()
     for _ in range(2):
         metrics.forget_worker("east")
-        metrics.worker("east").placements.inc()
+        metrics.of_kind("east", "Job").placements.inc()
         metrics.on_request("east", "get", "200", 0.01)
 
-    assert series(metrics)['jobmirror_placements_total{worker="east"}'] == 1
+    assert series(metrics)['jobmirror_placements_total{kind="Job",worker="east"}'] == 1
     assert series(metrics)['jobmirror_api_requests_total{cluster="east",code="200",verb="get"}'] == 1
 
 

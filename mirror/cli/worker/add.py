@@ -14,7 +14,7 @@ from mirror.cli.user import printing
 from mirror.cli.user.failures import Failure
 from mirror.cli.user.running import progress
 from mirror.cli.worker import check, clusters
-from mirror.cli.worker.arguments import allowed, check_annotations, check_label
+from mirror.cli.worker.arguments import allowed, check_annotations, check_label, granted_kinds
 from mirror.cli.worker.clusters import Where
 from mirror.cli.worker.operations import registration
 from mirror.cli.worker.operations.checking.judging import Finding, has_failed
@@ -52,6 +52,7 @@ class Asked:
     pod_requests: bool = False
     create_namespaces: bool = False
     no_renewal: bool = False
+    kinds: str = ""
     token_duration: int = 24 * 3600
     server: str = ""
     allow: tuple[str, ...] = ()
@@ -87,6 +88,7 @@ class Asked:
             scores=_chosen("--scores", self.scores, SCORES),
             pod_requests=self.pod_requests,
             renewal=not self.no_renewal,
+            kinds=granted_kinds(self.kinds),
         )
         return Enrolment(
             self.name,
@@ -145,7 +147,11 @@ async def _look(home: ManagementCluster, asked: Asked) -> list[Finding]:
 def _is_settled(reports: list[check.Report]) -> bool:
     """Whether the roles are effective, and the manager has connected."""
     findings = (one for report in reports for one in report.findings)
-    return not any(one.verdict != "ok" for one in findings if one.what in ("permissions", "manager"))
+    return not any(
+        one.verdict == "fail" if one.what.startswith("kind ") else one.verdict != "ok"
+        for one in findings
+        if one.what in ("permissions", "manager") or one.what.startswith("kind ")
+    )
 
 
 def _reached_at(cluster: Cluster, server: str) -> Cluster:

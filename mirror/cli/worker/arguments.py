@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 import click
 
 from mirror.batch.syntax import label_value_problems, qualified_name_problems
+from mirror.cli.worker.operations.roles import GrantedKind
+from mirror.kinds.registry import JOB, UnknownKind
 from mirror.kube.objects import Meta, Object
 from mirror.model import names
 from mirror.model.text import nearest
@@ -16,6 +18,8 @@ from mirror.settings.rules import ALLOW_NAMES, MANAGED_BY
 from mirror.workers.spec import RESERVED_NAMES, spec_of
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?){2,}")
+_UNVERSIONED = re.compile(r"\.v[0-9]+((alpha|beta)[0-9]+)?\.")
 
 
 def checked_name(context: click.Context, param: click.Parameter, value: str) -> str:
@@ -54,6 +58,34 @@ def allowed(said: Iterable[str]) -> dict[str, bool]:
             hint = f". Did you mean '{meant}'?" if meant else ""
             raise click.BadParameter(f"{name}: expected one of {', '.join(ALLOW_NAMES)}{hint}", param_hint="--allow")
     return dict.fromkeys(found, True)
+
+
+def granted_kinds(said: str) -> tuple[GrantedKind, ...]:
+    """Read ``--kinds``: kinds that are built in, by any of their names, and others as ``PLURAL.GROUP``.
+
+    Raises:
+        BadParameter: one is neither.
+    """
+    from mirror.kinds.declared.choosing import built_in, kinds_of  # half a second that commands for Jobs need not cost
+
+    words = dict.fromkeys(filter(None, (word.strip() for word in said.split(","))))
+    known = kinds_of(list(built_in().values())) if words else None
+    found: dict[str, GrantedKind] = {}
+    for word in words:
+        try:
+            kind = known.named(word) if known is not None else JOB
+        except UnknownKind:
+            plural, _, group = _UNVERSIONED.sub(".", word, count=1).partition(".")
+            if not _RESOURCE.fullmatch(f"{plural}.{group}"):
+                meant = nearest(word, list(built_in()))
+                hint = f". Did you mean '{meant}'?" if meant else ""
+                text = f"{word}: expected a kind that is built in (mirror kinds), or PLURAL.GROUP{hint}"
+                raise click.BadParameter(text, param_hint="--kinds") from None
+            found[word] = GrantedKind(f"{plural}.{group}", group, plural)
+        else:
+            if kind is not JOB:
+                found[kind.name] = GrantedKind(kind.name.lower(), kind.resource.group, kind.resource.plural)
+    return tuple(found.values())
 
 
 def check_label(key: str, value: str) -> None:

@@ -84,6 +84,7 @@ async def reports(home: ManagementCluster, asked: Asked) -> list[Report]:
         sources=await _sources(home, asked.managed_by),
         accepts=lambda spec, namespace: clusters.accepts(spec, namespace, own=own),
         allow=opted_in,
+        kinds=await home.kinds(),
     )
     found = []
     for secret in secrets:
@@ -106,8 +107,13 @@ def _worst(findings: Iterable[Finding]) -> str:
 
 
 def lines(worker: str, findings: Iterable[Finding], on: Display = PLAIN) -> Iterable[str]:
-    """For people: what was looked at, and how to mend what is not fine."""
-    yield f"worker {worker}"
+    """For people: what was looked at of a worker, and how to mend what is not fine."""
+    return finding_lines(f"worker {worker}", findings, on)
+
+
+def finding_lines(heading: str, findings: Iterable[Finding], on: Display = PLAIN) -> Iterable[str]:
+    """A heading, and below it each finding."""
+    yield heading
     for one in findings:
         mark, text = on.paint(MARKS[one.verdict], tone_of(one.verdict)), f"{one.what}: {one.text}"
         line = f"  {mark} {clean(text, longest=1000)}"

@@ -22,7 +22,7 @@ _WHERE = ("kubeconfig", "management_kubeconfig", "management_context", "namespac
 _DAY_SECONDS = 24 * 3600
 
 
-def _where(command: Function) -> Function:
+def where_options(command: Function) -> Function:
     """The options that say which clusters; the command gets ``where``."""
 
     @functools.wraps(command)
@@ -61,7 +61,7 @@ def _where(command: Function) -> Function:
     return collected
 
 
-_allow = click.option(
+allow_option = click.option(
     "--allow",
     multiple=True,
     envvar="MIRROR_WORKER_ALLOW",
@@ -189,6 +189,12 @@ def worker() -> None:
 @click.option(
     "--create-namespaces", is_flag=True, help="Also grant permission to create namespaces (workers.createNamespaces)."
 )
+@click.option(
+    "--kinds",
+    default="",
+    metavar="A,B",
+    help="Also grant the permissions for mirrors of these kinds: JobSet, or PLURAL.GROUP of one that is not built in.",
+)
 @click.option("--no-renewal", is_flag=True, help="Do not grant permission to renew its token (workers.renewTokens).")
 @click.option(
     "--token-duration",
@@ -200,12 +206,12 @@ def worker() -> None:
 @click.option(
     "--server", default="", metavar="URL", help="URL of the worker for the manager, if it differs from the context's."
 )
-@_allow
+@allow_option
 @_managed_by
 @click.option("--dry-run", is_flag=True, help="Print the objects as YAML, without contacting any cluster.")
 @click.option("--no-check", is_flag=True, help="Skip the check at the end.")
 @output_option("text", "json", "yaml", "name")
-@_where
+@where_options
 def add(**values: Any) -> None:
     """Register a worker as NAME.
 
@@ -231,11 +237,11 @@ def add(**values: Any) -> None:
 @worker.command()
 @click.argument("workers", metavar="[NAME]…", nargs=-1, callback=checked_names, shell_complete=_complete_workers)
 @click.option("--all", "everybody", is_flag=True, help="All workers (the default without names).")
-@_allow
+@allow_option
 @_managed_by
 @output_option("text", "json", "yaml")
 @color_option()
-@_where
+@where_options
 def check(**values: Any) -> None:
     """Check workers, all or by NAME.
 
@@ -259,7 +265,7 @@ def check(**values: Any) -> None:
 @click.option("-w", "--watch", "live", is_flag=True, help="Watch for changes until Ctrl-C.")
 @output_option()
 @color_option()
-@_where
+@where_options
 def list_workers(where: Any, form: Any, live: bool) -> None:
     """List workers: state, version, Jobs, token expiry."""
     from mirror.cli.worker.clusters import run
@@ -275,7 +281,7 @@ def list_workers(where: Any, form: Any, live: bool) -> None:
 @click.option("--weight", default="", metavar="NUMBER", help="Share of Jobs, or none for the default of 1.")
 @click.option("--namespaces", default="", metavar="A,B*", help="Accept Jobs of these namespaces only, or none.")
 @click.option("--labels", multiple=True, metavar="KEY=VALUE,KEY-,…", help="Set these labels; KEY- removes one.")
-@_where
+@where_options
 def set_worker(where: Any, name: str, capacity: str, weight: str, namespaces: str, labels: tuple[str, ...]) -> None:
     """Change capacity, weight, namespaces or labels of worker NAME.
 
@@ -290,7 +296,7 @@ def set_worker(where: Any, name: str, capacity: str, weight: str, namespaces: st
 
 @worker.command()
 @_name
-@_where
+@where_options
 def cordon(where: Any, name: str) -> None:
     """Mark worker NAME as unschedulable.
 
@@ -304,7 +310,7 @@ def cordon(where: Any, name: str) -> None:
 
 @worker.command()
 @_name
-@_where
+@where_options
 def uncordon(where: Any, name: str) -> None:
     """Mark worker NAME as schedulable, after cordon or drain."""
     from mirror.cli.worker.clusters import run
@@ -318,9 +324,9 @@ def uncordon(where: Any, name: str) -> None:
 @click.option("--wait", "how", flag_value="wait", default="wait", help="Let its Jobs finish (the default).")
 @click.option("--move", "how", flag_value="move", help="Start its Jobs elsewhere: not supported yet.")
 @click.option("--timeout", default="", metavar="DURATION", help="Maximum time to wait; 0s: do not wait.")
-@_allow
+@allow_option
 @_origin
-@_where
+@where_options
 def drain(where: Any, name: str, how: str, timeout: str, allow: tuple[str, ...], origin: str) -> None:
     """Drain worker NAME.
 
@@ -361,9 +367,9 @@ def drain(where: Any, name: str, how: str, timeout: str, allow: tuple[str, ...],
     shell_complete=context_names,
     help="Context of the worker, for --clean-up.",
 )
-@_allow
+@allow_option
 @_origin
-@_where
+@where_options
 def remove(where: Any, name: str, force: bool, clean_up: bool, worker_context: str, **values: Any) -> None:
     """Unregister NAME: delete its mirrors there and its Secret. Drain it first.
 

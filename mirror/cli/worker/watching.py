@@ -27,7 +27,6 @@ from mirror.cli.worker import clusters
 from mirror.cli.worker.clusters import Where
 from mirror.cli.worker.listing import columns
 from mirror.cli.worker.operations.overview import Row, Tally, rows
-from mirror.kinds import registry
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.kube.resources import CONFIGMAPS, SECRETS
@@ -75,10 +74,10 @@ async def watch(where: Where, form: Format) -> None:
     Raises:
         Failure: something may not be listed or watched.
     """
-    kinds = list(registry.BUILT_IN)
-    known = Known(unread=2 + len(kinds))
     show = _screen if sys.stdout.isatty() and form in ("table", "wide") else _printer
     async with clusters.home(where) as home:
+        kinds = list(await home.kinds())
+        known = Known(unread=2 + len(kinds))
         client = home.site.client
         cluster = Cluster(client, client.credentials, where.namespace)
         async with show(known, form) as tell, asyncio.TaskGroup() as scope:

@@ -165,6 +165,10 @@ class BatchJob:
             operations.append({"op": "add", "path": "/spec/suspend", "value": True})
         return operations
 
+    @property
+    def can_be_suspended(self) -> bool:
+        return True
+
     def set_suspended(self, value: bool) -> Mapping[str, Any]:
         return {"op": "replace", "path": "/spec/suspend", "value": value}
 

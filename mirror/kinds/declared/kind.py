@@ -155,6 +155,10 @@ class DeclaredKind:
             changed = field_paths.put(changed, place, self.entry.suspend.held)
         return [{"op": "add", "path": "/spec", "value": changed["spec"]}]
 
+    @property
+    def can_be_suspended(self) -> bool:
+        return bool(self.entry.suspend.path)
+
     def set_suspended(self, value: bool) -> Mapping[str, Any]:
         path = "/" + self.entry.suspend.path.replace(".", "/")
         said = self.entry.suspend.held if value else self.entry.suspend.running

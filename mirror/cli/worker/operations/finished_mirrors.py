@@ -20,7 +20,6 @@ from mirror.cli.worker.operations.checking.probing import LOOPBACK, connected
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster, Site
 from mirror.decide.identity import is_of_another_cluster
 from mirror.decide.mirror_verdict import is_too_many
-from mirror.kinds import registry
 from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.errors import Conflict, Forbidden, NotFound
@@ -114,7 +113,7 @@ async def delete_finished(home: ManagementCluster, worker: Site, name: str, *, o
     sources = await _sources(home)
     recorded = {source.mirror_uid: source for source in sources.values() if source.mirror_uid}
     outcome, orphans, seen = Outcome(), list[tuple[Kind, Object]](), 0
-    for kind in registry.BUILT_IN:
+    for kind in await home.kinds():
         namespaces = {scope.prefix + source.key.namespace for source in sources.values() if source.worker == name}
         async for mirror in _mirrors(worker, kind, sorted(namespaces)):
             # Which source has recorded it counts more than its labels, which others can change (D1).

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from mirror.kinds.permissions import MIRROR_VERBS
 from mirror.kube.permissions import Permission
 from mirror.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -60,6 +61,16 @@ KINDS: Mapping[str, Resource] = {
 
 
 @dataclass(frozen=True, slots=True)
+class GrantedKind:
+    """A kind whose mirrors the manager may have there."""
+
+    name: str
+    """Of its roles: the kind's, in lower case; of one that is not built in its resource and group."""
+    group: str
+    plural: str
+
+
+@dataclass(frozen=True, slots=True)
 class Grant:
     """What a worker's owner gives.
 
@@ -74,6 +85,7 @@ class Grant:
         scores: of ``SCORES``; setting ``placement.scores``.
         pod_requests: the score ``allocatable`` deducts what pods request.
         renewal: setting ``workers.renewTokens``.
+        kinds: what is mirrored beside Jobs; setting ``kinds``.
     """
 
     namespace: str = NAMESPACE
@@ -86,12 +98,15 @@ class Grant:
     scores: tuple[str, ...] = ()
     pod_requests: bool = False
     renewal: bool = True
+    kinds: tuple[GrantedKind, ...] = ()
 
 
 def objects(grant: Grant) -> list[Json]:
     """Everything to make on the worker, in order."""
     found = [one for one in _documents(_WIDE) if not _is_role(one)]
     found += _namespaced(grant) if grant.namespaces else _cluster_wide(grant)
+    for kind in grant.kinds:
+        found += _in_namespaces(_of_kind(kind), grant.namespaces)
     if grant.renewal:
         found += _documents(_TOKENS)
     return [_settled(one, grant) for one in found]
@@ -165,6 +180,23 @@ def _dependencies(plurals: Sequence[str]) -> list[Json]:
         if "rules" in one:
             one["rules"] = [rule for rule in one["rules"] if set(rule["resources"]) & set(plurals)]
     return found
+
+
+def _of_kind(kind: GrantedKind) -> list[Json]:
+    """What ``config/rbac/kinds/worker-*.yaml`` say, for this kind."""
+    name, group = f"jobmirror-worker-{kind.name}", "rbac.authorization.k8s.io"
+    rule = {"apiGroups": [kind.group], "resources": [kind.plural], "verbs": list(MIRROR_VERBS)}
+    head, meta = {"apiVersion": f"{group}/v1"}, {"name": name}
+    return [
+        {**head, "kind": "ClusterRole", "metadata": dict(meta), "rules": [rule]},
+        {
+            **head,
+            "kind": "ClusterRoleBinding",
+            "metadata": dict(meta),
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
+        },
+    ]
 
 
 def _in_namespaces(documents: Sequence[Json], namespaces: Sequence[str]) -> list[Json]:

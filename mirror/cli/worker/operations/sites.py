@@ -14,6 +14,7 @@ import msgspec
 
 from mirror.kinds import registry
 from mirror.kinds.base import Kind
+from mirror.kinds.registry import Kinds
 from mirror.kube import requests
 from mirror.kube.client import Client
 from mirror.kube.discovery import is_served
@@ -233,13 +234,32 @@ class ManagementCluster:
         found = await self.site.find(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self.namespace)
         return (found.annotations.get(names.ORIGIN) if found is not None else None) or await self.site.uid()
 
+    async def kinds(self) -> Kinds:
+        """The kinds that the manager mirrors, as it has recorded them; Jobs alone where it has not.
+
+        Raises:
+            ClusterError: the record may not be read, or is that of another version.
+        """
+        found = await self.site.find(CONFIGMAPS, names.WORKERS_CONFIGMAP, namespace=self.namespace)
+        text = found.annotations.get(names.KINDS, "") if found is not None else ""
+        if not text:
+            return registry.BUILT_IN
+        from mirror.kinds.declared.choosing import BadKinds  # half a second that commands for Jobs alone need not cost
+        from mirror.kinds.declared.recorded import kinds_in
+
+        try:
+            return kinds_in(text)
+        except BadKinds as error:
+            where = f"ConfigMap {self.namespace}/{names.WORKERS_CONFIGMAP}, annotation {names.KINDS}"
+            raise ClusterError(f"{where}: {error}; use the version of mirror that the manager has") from error
+
     async def jobs(self) -> AsyncIterator[tuple[Kind, Object]]:
-        """All Jobs of all namespaces, of every kind of the table, whoever runs them.
+        """All Jobs of all namespaces, of every kind that the manager mirrors, whoever runs them.
 
         Raises:
             ClusterError: one kind is served and may not be listed, or the cluster cannot be asked.
         """
-        for kind in registry.BUILT_IN:
+        for kind in await self.kinds():
             async for found in self.site.each(kind.resource):
                 yield kind, found
 

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-import msgspec
 from cryptography import x509
 
 from mirror.cli.worker.operations import roles
 from mirror.cli.worker.operations.checking import judging
 from mirror.cli.worker.operations.checking.judging import Finding, fail, ok, warn
+from mirror.cli.worker.operations.checking.kinds import examine_worker
+from mirror.cli.worker.operations.checking.reviewing import DEADLINE_SECONDS, allowed
 from mirror.cli.worker.operations.enrolment import describe_refusal
 from mirror.cli.worker.operations.sites import dry_run
 from mirror.kinds import registry
 from mirror.kinds.base import Kind
+from mirror.kinds.registry import Kinds
 from mirror.kube import requests
 from mirror.kube.auth import worker_credentials
 from mirror.kube.client import Client
@@ -31,7 +33,7 @@ from mirror.kube.errors import ApiError, BadAnswer, Forbidden, KubeError, NotFou
 from mirror.kube.handshake import NoTls, certificate_end
 from mirror.kube.kubeconfig import Kubeconfig, KubeconfigRefused, check_kubeconfig
 from mirror.kube.limits import Limiter
-from mirror.kube.objects import JUNK, Object
+from mirror.kube.objects import Object
 from mirror.kube.permissions import Permission
 from mirror.kube.resources import ACCESS_REVIEWS
 from mirror.workers.connection import State
@@ -43,7 +45,6 @@ from mirror.workers.tokens import Token, read_token
 LOOPBACK: Mapping[str, bool] = {"loopback": True}
 LATENCY_REQUESTS = 5
 MOST_NAMESPACES = 20
-DEADLINE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,8 @@ class Context:
     """Whether placement gives a worker Jobs of this namespace (D18)."""
     allow: Mapping[str, bool] = field(default_factory=dict)
     """What the manager's setting ``workers.allow`` opts in to."""
-
-
-class _Review(msgspec.Struct):
-    status: Mapping[str, object] = {}
+    kinds: Kinds = field(default_factory=lambda: registry.BUILT_IN)
+    """What the manager mirrors."""
 
 
 async def examine(secret: Object, context: Context) -> list[Finding]:
@@ -141,15 +140,20 @@ async def _examine_live(
         return [*findings, _judge_connection(spec.name, endpoint.server, error)]
     findings.append(judging.judge_clock(client.clock_offset_seconds))
     findings.append(judging.judge_latency(await _latencies(client)))
-    optional, rights = await _rights(spec, client, token, context)
-    can = {what: all(allowed.values()) for what, allowed in optional.items()}
+    optional, rights, namespaces = await _rights(spec, client, token, context)
+    can = {what: all(may.values()) for what, may in optional.items()}
     renewal = next(is_allowed for what, is_allowed in can.items() if what.startswith("token"))
     creation = next(is_allowed for what, is_allowed in can.items() if what.startswith("creating"))
     findings += [judged_token(has_right=renewal and token.is_renewable), rights]
-    findings += [judging.judge_optional(what, allowed) for what, allowed in optional.items()]
+    of_kinds = await examine_worker(client, spec.name, context.kinds, namespaces)
+    usable = {one.what for one in of_kinds if one.verdict == "ok"}
+    findings += of_kinds
+    findings += [judging.judge_optional(what, may) for what, may in optional.items()]
     if rights.verdict == "fail":
         return findings  # a Job would be refused everywhere, for that reason
-    tried = {there: await _try_kinds(client, there, kinds) for there, kinds in _namespaces(spec, context).items()}
+    served = [kind for kind in context.kinds if kind is registry.JOB or f"kind {kind.name}" in usable]
+    wanted = _namespaces(spec, context)
+    tried = {there: await _try_kinds(client, there, served, names) for there, names in wanted.items()}
     return [*findings, judging.judge_namespaces(spec.name, tried, may_create=creation, kubectl=" --context CONTEXT")]
 
 
@@ -228,8 +232,8 @@ async def _latencies(client: Client) -> list[float]:
 
 async def _rights(
     spec: WorkerSpec, client: Client, token: Token, context: Context
-) -> tuple[dict[str, dict[Permission, bool]], Finding]:
-    """Of the optional ones, which are there; and the verdict about those that are needed."""
+) -> tuple[dict[str, dict[Permission, bool]], Finding, Sequence[str]]:
+    """Of the optional ones, which are there; the verdict about what is needed; where, if not everywhere."""
     namespaces: Sequence[str] = ()
     needed = await _may(client, roles.needed())
     if not all(needed.values()) and (named := _named_namespaces(spec)):
@@ -238,7 +242,7 @@ async def _rights(
             namespaces, needed = named, narrower
     groups = roles.optional(token.namespace or context.namespace, namespaces)
     optional = {what: await _may(client, rights) for what, rights in groups.items()}
-    return optional, judging.judge_needed(spec.name, needed, namespaces)
+    return optional, judging.judge_needed(spec.name, needed, namespaces), namespaces
 
 
 def _named_namespaces(spec: WorkerSpec) -> list[str]:
@@ -248,23 +252,7 @@ def _named_namespaces(spec: WorkerSpec) -> list[str]:
 
 async def _may(client: Client, rights: Sequence[Permission]) -> dict[Permission, bool]:
     """Which of these we have; a question that is not answered counts as no."""
-    async with asyncio.TaskGroup() as scope:
-        asked = {right: scope.create_task(_may_one(client, right), name=f"may {right}") for right in rights}
-    return {right: task.result() for right, task in asked.items()}
-
-
-async def _may_one(client: Client, right: Permission) -> bool:
-    body = {
-        "apiVersion": ACCESS_REVIEWS.api_version,
-        "kind": ACCESS_REVIEWS.kind,
-        "spec": {"resourceAttributes": right.attributes},
-    }
-    request = replace(requests.create(ACCESS_REVIEWS, body), deadline_seconds=DEADLINE_SECONDS)
-    try:
-        answer = msgspec.json.decode(await client.send(request), type=_Review)
-    except (KubeError, *JUNK):
-        return False
-    return answer.status.get("allowed") is True
+    return {right: is_allowed is True for right, is_allowed in (await allowed(client, ACCESS_REVIEWS, rights)).items()}
 
 
 def _namespaces(spec: WorkerSpec, context: Context) -> dict[str, Collection[str]]:
@@ -273,12 +261,12 @@ def _namespaces(spec: WorkerSpec, context: Context) -> dict[str, Collection[str]
     return {spec.namespace_prefix + one: context.sources[one] for one in accepted[:MOST_NAMESPACES]}
 
 
-async def _try_kinds(client: Client, namespace: str, names: Collection[str]) -> str:
+async def _try_kinds(client: Client, namespace: str, kinds: Iterable[Kind], names: Collection[str]) -> str:
     """What is in the way of the first of these kinds that would be rejected there; empty for nothing."""
-    for kind in registry.BUILT_IN:
+    for kind in kinds:
         why = await _try(client, kind, namespace) if kind.name in names else ""
         if why:
-            is_plain = why in (judging.MISSING, judging.TERMINATING) or kind is registry.BUILT_IN.default
+            is_plain = why in (judging.MISSING, judging.TERMINATING) or kind is registry.JOB
             return why if is_plain else f"{kind.name}: {why}"
     return ""
 

@@ -1,0 +1,54 @@
+"""The kinds of a manager as it records them for operators' commands, and as those read them: JSON text. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mirror.kinds.declared.choosing import BadKinds, kinds_of
+from mirror.kinds.declared.kind import DeclaredKind
+from mirror.kinds.registry import Kinds
+from mirror.settings.kinds import KindEntry
+from mirror.settings.load import Problem, read_section
+from mirror.settings.section import Section
+
+_WHERE = "recorded kinds"
+
+
+def text_of(kinds: Kinds) -> str:
+    """Everything that the settings and the table say of these kinds; empty where all of them are code."""
+    said = [_differing(kind.entry) for kind in kinds if isinstance(kind, DeclaredKind)]
+    return msgspec.json.encode(said).decode() if said else ""
+
+
+def kinds_in(text: str) -> Kinds:
+    """The kinds that ``text_of`` wrote, and Jobs.
+
+    Raises:
+        BadKinds: it is no such text, or that of a version with other fields.
+    """
+    problems: list[Problem] = []
+    try:
+        listed = msgspec.json.decode(text, type=list[dict[str, object]])
+    except msgspec.DecodeError as error:
+        raise BadKinds([Problem(_WHERE, str(error))]) from None
+    entries = [read_section(KindEntry, one, problems, path=f"{_WHERE}[{at}]") for at, one in enumerate(listed)]
+    if problems:
+        raise BadKinds(problems)
+    return kinds_of([one for one in entries if one is not None])
+
+
+def _differing(section: Section) -> dict[str, object]:
+    """A section as a file has it, without what is so by default."""
+    found: dict[str, object] = {}
+    defaults = type(section)()
+    for field in msgspec.structs.fields(section):
+        value = getattr(section, field.name)
+        if value != getattr(defaults, field.name):
+            found[field.encode_name] = _plain(value)
+    return found
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Section):
+        return _differing(value)
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,140 @@
+"""The schema of one kind as a server publishes it (OpenAPI v3), and whether it knows a field.
+
+Documents are megabytes: of each level only what lies on a path is decoded. Whoever is authenticated may read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from mirror.kube.errors import BadAnswer, NotFound, NotServed, PageNotFound
+from mirror.kube.objects import JUNK
+from mirror.kube.requests import Request
+from mirror.kube.resources import Resource
+from mirror.model.field_paths import FieldPath
+
+DEADLINE_SECONDS = 20.0
+MOST_BYTES = 32 * 2**20
+"""Ray's document, the largest of those that are known, has five million."""
+_MOST_DEPTH = 64
+
+
+class Sender(Protocol):
+    """Sends a request and returns the answer's body."""
+
+    async def send(self, request: Request) -> bytes: ...
+
+
+class _Node(
+    msgspec.Struct,
+    frozen=True,
+    rename={
+        "reference": "$ref",
+        "all_of": "allOf",
+        "additional": "additionalProperties",
+        "is_open": "x-kubernetes-preserve-unknown-fields",
+    },
+):
+    """One schema; what lies in it stays as bytes."""
+
+    properties: dict[str, msgspec.Raw] = {}
+    items: msgspec.Raw = msgspec.Raw(b"")
+    additional: msgspec.Raw = msgspec.Raw(b"")
+    is_open: bool = False
+    reference: str = ""
+    all_of: list[msgspec.Raw] = []
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether anything may be in it, or what is in it is said elsewhere: the API's own types."""
+        return self.is_open or bool(self.reference) or bool(self.all_of)
+
+
+class _Components(msgspec.Struct, frozen=True):
+    schemas: dict[str, msgspec.Raw] = {}
+
+
+class _Document(msgspec.Struct, frozen=True):
+    components: _Components = _Components()
+
+
+class Schema:
+    """The schema of a kind. Levels that were looked at are kept, while it is."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._nodes: dict[tuple[str, ...], _Node] = {(): _decode(msgspec.Raw(raw))}
+
+    def missing(self, path: FieldPath) -> str:
+        """The first part of a path that no object of the kind has; empty if some may have all of it.
+
+        Raises:
+            BadAnswer: the schema is none.
+        """
+        node, seen = self._nodes[()], list[str]()
+        for name, is_every in path.steps:
+            if node.says_nothing or len(seen) > _MOST_DEPTH:
+                return ""
+            seen.append(name)
+            found = self._below(tuple(seen), node.properties.get(name) or _of_map(node))
+            if found is None:
+                return ".".join(seen)
+            node = found
+            if is_every or (path.key and len(seen) == len(path.steps)):
+                if node.says_nothing:
+                    return ""
+                seen[-1] += "[]"
+                found = self._below(tuple(seen), node.items)
+                if found is None:
+                    return ".".join(seen)
+                node = found
+        return ""
+
+    def _below(self, place: tuple[str, ...], raw: msgspec.Raw | None) -> _Node | None:
+        if place not in self._nodes:
+            if not raw or not bytes(raw):
+                return None
+            self._nodes[place] = _decode(raw)
+        return self._nodes[place]
+
+
+def _of_map(node: _Node) -> msgspec.Raw | None:
+    """The schema of every value of a map, where the node is one; ``true`` lets anything be there."""
+    said = bytes(node.additional).strip()
+    if said == b"true":
+        return msgspec.Raw(b'{"x-kubernetes-preserve-unknown-fields":true}')
+    return node.additional if said.startswith(b"{") else None
+
+
+def _decode(raw: msgspec.Raw) -> _Node:
+    try:
+        return msgspec.json.decode(raw, type=_Node)
+    except JUNK as error:
+        raise BadAnswer("the response is not an OpenAPI document") from error
+
+
+async def schema_of(sender: Sender, resource: Resource) -> Schema | None:
+    """The schema of a kind of a group; None where a server does not publish it.
+
+    Raises:
+        KubeError: it does not say.
+    """
+    path = f"/openapi/v3/apis/{resource.api_version}"
+    request = Request("get", "GET", path, deadline_seconds=DEADLINE_SECONDS, most_bytes=MOST_BYTES)
+    try:
+        raw = await sender.send(request)
+    except (NotFound, NotServed, PageNotFound):
+        return None
+    try:
+        schemas = msgspec.json.decode(raw, type=_Document).components.schemas
+    except JUNK as error:
+        raise BadAnswer("the response is not an OpenAPI document") from error
+    found = schemas.get(".".join([*_reversed(resource.group), resource.version, resource.kind]))
+    # A copy: the whole document would be kept with a part of it.
+    return Schema(bytes(found)) if found is not None else None
+
+
+def _reversed(group: str) -> Sequence[str]:
+    return group.split(".")[::-1]

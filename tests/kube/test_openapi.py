@@ -1,0 +1,84 @@
+"""What a server's schema of a kind says of a path."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mirror.kube.errors import BadAnswer, PageNotFound
+from mirror.kube.openapi import Schema, schema_of
+from mirror.kube.requests import Request
+from mirror.kube.resources import Resource
+from mirror.model.field_paths import FieldPath
+
+SIMULATIONS = Resource("example.com", "v1", "simulations", "Simulation")
+OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+TASK = {"type": "object", "properties": {"name": {"type": "string"}, "template": OPEN}}
+SPEC = {
+    "paused": {"type": "boolean"},
+    "tasks": {"type": "array", "items": TASK},
+    "byName": {"type": "object", "additionalProperties": TASK},
+    "labels": {"type": "object", "additionalProperties": True},
+    "pod": {"allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.PodTemplateSpec"}]},
+    "closed": {"type": "object"},
+}
+WHOLE = {"type": "object", "properties": {"spec": {"type": "object", "properties": SPEC}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "missing"),
+    [
+        ("spec.paused", ""),
+        ("spec.pause", "spec.pause"),
+        ("status.phase", "status"),
+        ("spec.tasks[].template.spec.anything", ""),
+        ("spec.tasks[].nme", "spec.tasks[].nme"),
+        ("spec.tasks[name=a]", ""),
+        ("spec.tasks.name", "spec.tasks.name"),
+        ("spec.paused[]", "spec.paused[]"),
+        ("spec.byName.worker.name", ""),
+        ("spec.byName.worker.size", "spec.byName.worker.size"),
+        ("spec.labels.a.b", ""),
+        ("spec.pod.spec.nodeSelector", ""),
+        ("spec.closed.a", "spec.closed.a"),
+    ],
+)
+def test_a_path_is_a_field_or_is_not(path: str, missing: str) -> None:
+    """Lists, maps, what is left open, and the API's own types, which are said elsewhere."""
+    schema = Schema(json.dumps(WHOLE).encode())
+    for _ in range(2):
+        assert schema.missing(FieldPath.of_text(path)) == missing
+
+
+class Server:
+    """Answers one path."""
+
+    def __init__(self, answer: bytes | Exception) -> None:
+        self.answer = answer
+
+    async def send(self, request: Request) -> bytes:
+        assert request.path == "/openapi/v3/apis/example.com/v1"
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def document(**schemas: Any) -> bytes:
+    return json.dumps({"components": {"schemas": schemas}}).encode()
+
+
+@pytest.mark.looptime
+async def test_the_schema_of_a_kind_is_found_among_those_of_its_group() -> None:
+    """By the name that API servers give it; none where nobody serves it."""
+    found = await schema_of(
+        Server(document(**{"com.example.v1.Simulation": WHOLE, "com.example.v1.Other": {}})), SIMULATIONS
+    )
+    assert found is not None
+    assert found.missing(FieldPath.of_text("spec.pause")) == "spec.pause"
+    assert await schema_of(Server(document(**{"com.example.v1.Other": WHOLE})), SIMULATIONS) is None
+    assert await schema_of(Server(PageNotFound("404")), SIMULATIONS) is None
+    for junk in (b"[]", b"{", b'{"components": {"schemas": {"com.example.v1.Simulation": []}}}'):
+        with pytest.raises(BadAnswer):
+            await schema_of(Server(junk), SIMULATIONS)
