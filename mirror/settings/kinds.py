@@ -84,6 +84,14 @@ class StatusPatch(Section, frozen=True):
     """Counters that become 0 where they are."""
 
 
+class Counts(Section, frozen=True):
+    """Where its status counts what it consists of, pods or Jobs; several numbers are added."""
+
+    active: Annotated[tuple[str, ...], rules.PATHS] = ()
+    succeeded: Annotated[tuple[str, ...], rules.PATHS] = ()
+    failed: Annotated[tuple[str, ...], rules.PATHS] = ()
+
+
 class KindEntry(Section, frozen=True):
     """One kind. Of one that is built in only ``kind`` is needed, and what differs from the table."""
 
@@ -102,6 +110,7 @@ class KindEntry(Section, frozen=True):
     templates: Annotated[tuple[str, ...], rules.PATHS] = ()
     """Its pod templates."""
     status: StatusForm = StatusForm()
+    counts: Counts = Counts()
     pods: Annotated[dict[str, str], rules.LABELS] = msgspec.field(default_factory=dict)
     """The labels of a mirror's pods; ``{name}`` and ``{uid}`` are the mirror's, ``{status.x}`` is of its status."""
     pod_index: Annotated[str, rules.TEXT] = ""

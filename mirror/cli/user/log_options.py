@@ -48,7 +48,7 @@ class LogOptions:
         """Whether each line says its pod: unless something else is said, wherever there may be several pods."""
         return self.prefix if self.prefix is not None else self.wants_all_pods or not is_one
 
-    def check(self, jobs: Sequence[str]) -> None:
+    def check(self, jobs: Sequence[object]) -> None:
         """Look at options that cannot stand together.
 
         Raises:

@@ -92,6 +92,21 @@ class Form(msgspec.Struct, frozen=True, dict=True):
         )
 
     @cached_property
+    def counts(self) -> tuple[tuple[FieldPath, ...], ...]:
+        """Where its status counts what is active, has succeeded and has failed."""
+        counts = self.entry.counts
+        return tuple(map(_paths, (counts.active, counts.succeeded, counts.failed)))
+
+    def counted(self, status: Mapping[str, Json]) -> tuple[int, int, int]:
+        """How much of it is active, has succeeded and has failed, as far as its status tells."""
+        sums = (
+            sum(views.number(at(status, place)) for path in paths for place in path.places(status))
+            for paths in self.counts
+        )
+        active, succeeded, failed = sums
+        return active, succeeded, failed
+
+    @cached_property
     def final_types(self) -> tuple[str, ...]:
         """The conditions that tell of its end."""
         clauses = (*self.failed, *self.succeeded)

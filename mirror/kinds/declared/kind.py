@@ -84,6 +84,7 @@ class DeclaredKind:
         end, placed = self._form.end_of(status), condition_of(status, names.PLACED)
         is_placed = placed.get("status") == "True"
         final, obstructed = self._form.end_condition(status), condition_of(status, names.PROGRESSING)
+        active, succeeded, failed = self._form.counted(status)
         return Progress(
             end=end,
             end_reason=views.text(final.get("reason")),
@@ -93,6 +94,9 @@ class DeclaredKind:
             placed=views.text(placed.get("message")) if is_placed else "",
             obstructed_at="" if end else views.text(obstructed.get("lastTransitionTime")),
             is_suspended=self.is_suspended(found),
+            active=active,
+            succeeded=succeeded,
+            failed=failed,
         )
 
     def has_unready_pods(self, found: Object) -> bool:
