@@ -92,6 +92,16 @@ class Counts(Section, frozen=True):
     failed: Annotated[tuple[str, ...], rules.PATHS] = ()
 
 
+class PodRole(Section, frozen=True):
+    """The labels of a pod that say what part of its object it is."""
+
+    label: Annotated[str, rules.LABEL] = ""
+    number: Annotated[str, rules.LABEL] = ""
+    """Where a role has several Jobs, which of them."""
+    first: Annotated[tuple[str, ...], rules.ROLES] = ()
+    """Whose logs are shown where nothing else is said."""
+
+
 class KindEntry(Section, frozen=True):
     """One kind. Of one that is built in only ``kind`` is needed, and what differs from the table."""
 
@@ -115,6 +125,9 @@ class KindEntry(Section, frozen=True):
     """The labels of a mirror's pods; ``{name}`` and ``{uid}`` are the mirror's, ``{status.x}`` is of its status."""
     pod_index: Annotated[str, rules.TEXT] = ""
     """The label or annotation of a pod that holds its index."""
+    pod_owners: Annotated[tuple[str, ...], rules.OWNERS] = ()
+    """What may stand between a mirror and its pods: ``Kind plural.version.group``."""
+    pod_role: PodRole = PodRole()
     needs: Annotated[tuple[str, ...], rules.NEEDS] = ()
     """What it names beside its pod templates, and a worker has to have: ``Kind path``."""
     suspended: StatusPatch = StatusPatch()

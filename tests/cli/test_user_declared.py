@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,8 @@ from mirror.settings.load import parse
 pytestmark = pytest.mark.timeout(300)
 
 DR = DRILLS.path(NAMESPACE)
+ROLE = "example.com/role"
+JOBS_THERE = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 MARS = {"jobmirror.io/worker-selector": "region=mars"}
 ENTRIES = f"""
 kinds:
@@ -36,6 +41,9 @@ kinds:
   lost: {{conditions: [{{type: Broken}}]}}
   counts: {{active: [rounds]}}
   pods: {{{POD_LABEL}: "{{uid}}"}}
+  podIndex: batch.kubernetes.io/job-completion-index
+  podOwners: [Job jobs.v1.batch]
+  podRole: {{label: {ROLE}, first: [lead]}}
 """
 
 
@@ -75,8 +83,28 @@ def planes(tmp_path_factory: pytest.TempPathFactory, required_program: Callable[
         found.do(serve)
         found.wait("train", has("Complete"))
         asyncio.run_coroutine_threadsafe(settle(), found.loop).result(150)
+        asyncio.run_coroutine_threadsafe(make_pods(found), found.loop).result(150)
         yield found
         found.do(stop)
+
+
+async def make_pods(found: UserFleet) -> None:
+    """As the controller of Drills would: a Job for each role. A stranger's Job has the same labels."""
+    api = found.fleet.workers["east"].plane.api
+    uid = (await api.get(f"{DR}/train"))["metadata"]["uid"]
+    owner = {"apiVersion": DRILLS.api_version, "kind": DRILLS.kind, "name": "train", "uid": uid, "controller": True}
+    for role, count, owners in (("lead", 1, [owner]), ("hand", 2, [owner]), ("stranger", 1, [])):
+        container = {"name": "bit", "image": "x", "command": ["sh", "-c", f"echo {role}"]}
+        template = {
+            "metadata": {"labels": {POD_LABEL: uid, ROLE: role}},
+            "spec": {"containers": [container], "restartPolicy": "Never"},
+        }
+        spec = {"completionMode": "Indexed", "completions": count, "parallelism": count, "template": template}
+        await api.create(JOBS_THERE, {"metadata": {"name": role, "ownerReferences": owners}, "spec": spec})
+    async with asyncio.timeout(120):
+        for role in ("lead", "hand", "stranger"):
+            while not has("Complete")(await api.get(f"{JOBS_THERE}/{role}")):  # noqa: ASYNC110 - another's
+                await asyncio.sleep(0.05)
 
 
 # -- what is meant -----------------------------------------------------------------------------------------------------
@@ -187,3 +215,68 @@ def test_where_nothing_is_published_what_is_built_in_is_guessed(planes: UserFlee
     monkeypatch.setenv("MIRROR_MANAGER_NAMESPACE", "nowhere")
     assert list(rows(told(planes, "get"))) == ["train"]
     assert "unknown kind 'drill'" in refused(planes, "explain", "drill/train", code=2)
+
+
+# -- inside the mirror -------------------------------------------------------------------------------------------------
+
+WAYS = {"the manager": (), "the worker": ("--worker-context", "east")}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_pods_are_those_of_the_jobs_that_the_mirror_controls(planes: UserFleet, way: tuple[str, ...]) -> None:
+    """With their roles, the first one first; a stranger's, which has the same labels, is not among them."""
+    found = json.loads(told(planes, "pods", "drill", "train", *way, "-o", "json"))["items"]
+    assert [(one["role"], one["index"]) for one in found] == [("lead", "0"), ("hand", "0"), ("hand", "1")]
+    lines = told(planes, "pods", "drill/train", *way).splitlines()
+    assert lines[0].split()[:3] == ["NAME", "ROLE", "INDEX"]
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_logs_are_chosen_by_role_and_index(planes: UserFleet, way: tuple[str, ...]) -> None:
+    """The first role's where nothing is said."""
+    assert told(planes, "logs", "drill/train", *way) == "lead\n"
+    assert told(planes, "logs", "drill", "train", "--role", "hand", "--index", "1", *way) == "hand\n"
+    assert told(planes, "logs", "drill/train", "--role", "hand", "--all-pods", "--no-prefix", *way) == "hand\n" * 2
+    said = refused(planes, "logs", "drill/train", "--role", "stranger", *way)
+    assert "no pod of role stranger; its roles: lead, hand" in said
+    assert "the pods of this kind have none" in refused(planes, "logs", "train", "--role", "lead")
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_a_strangers_pod_is_not_the_mirrors(planes: UserFleet, way: tuple[str, ...]) -> None:
+    """By its name neither, nor its events."""
+    names = told(planes, "pods", "drill/train", *way, "-o", "name")
+    assert "stranger" not in names
+    assert "no pod" in refused(planes, "logs", "drill/train", "--pod", "stranger-0", *way)
+    about = {one["about"] for one in json.loads(told(planes, "events", "drill", "train", *way, "-o", "json"))["items"]}
+    assert about
+    assert not any("stranger" in one for one in about)
+
+
+def test_the_manager_chooses_for_who_may_not_list_pods(planes: UserFleet) -> None:
+    """By role, too; and it looks whose the pod is."""
+    base = f"/v1/namespaces/{NAMESPACE}/drills.example.com/train/log"
+    assert asked_as(planes, "ann", f"{base}?role=hand&index=1") == (200, "hand\n")
+    assert asked_as(planes, "ann", base) == (200, "lead\n")
+    assert asked_as(planes, "ann", f"{base}?role=stranger")[0] == 404
+    assert asked_as(planes, "bob", base)[0] == 403
+    stranger = planes.do(lambda: _strangers_pod(planes))
+    assert asked_as(planes, "ann", f"{base}?pod={stranger}")[0] == 404
+
+
+async def _strangers_pod(planes: UserFleet) -> str:
+    found = await planes.fleet.workers["east"].plane.api.list(f"/api/v1/namespaces/{NAMESPACE}/pods")
+    return str(next(one["metadata"]["name"] for one in found if one["metadata"]["name"].startswith("stranger")))
+
+
+def asked_as(planes: UserFleet, user: str, path: str) -> tuple[int, str]:
+    """What the manager answers a user who asks by HTTPS."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    headers = {"Authorization": f"Bearer token-of-{user}"}
+    request = urllib.request.Request(f"{planes.url}{path}", headers=headers)
+    try:
+        with urllib.request.urlopen(request, context=context) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()

@@ -19,6 +19,7 @@ from mirror.kinds.declared.status import StoredSource
 from mirror.kinds.dependencies import Reference
 from mirror.kinds.explaining import reason_of
 from mirror.kinds.pod_references import pod_references, pod_requirements
+from mirror.kinds.pod_roles import PodRoles
 from mirror.kinds.report import Report
 from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import Object, decode_object
@@ -50,6 +51,8 @@ class DeclaredKind:
         self.managed_by_field = entry.managed_by.path
         self.managed_by_value = entry.managed_by.value
         self.pod_index = entry.pod_index
+        self.pod_owners = self._form.pod_owners
+        self.pod_roles = PodRoles(*(getattr(entry.pod_role, name) for name in ("label", "number", "first")))
 
     @property
     def entry(self) -> KindEntry:
