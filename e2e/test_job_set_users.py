@@ -1,7 +1,7 @@
-"""``kubectl mirror`` about JobSets, as a user types it, on real control planes with their CRD and the shipped permissions.
+"""``kubectl mirror`` about JobSets, as a user types it, on real control planes with their CRD and shipped permissions.
 
-The JobSet controller does not run: a player writes statuses, and the test makes the Jobs of the mirror as that controller
-labels and owns them; the real Job controller makes their pods. No kubelet serves logs here.
+The JobSet controller does not run: a player writes statuses, and the test makes the Jobs of the mirror as that
+controller labels and owns them; the real Job controller makes their pods. No kubelet serves logs here.
 """
 
 from __future__ import annotations

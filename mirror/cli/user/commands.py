@@ -5,6 +5,7 @@ Those modules are imported when a command runs: help and other commands need not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -43,6 +44,7 @@ def get(jobs: tuple[str, ...], everywhere: bool, live: bool, form: Format, where
     LAG is how long the newest status on the worker has not been stored on the management cluster; it needs the
     manager's access endpoint. All other columns need only the permission to list Jobs.
     """
+    from mirror.cli.user.failures import Failure
     from mirror.cli.user.get import Wanted, filters
     from mirror.cli.user.get import get as once
     from mirror.cli.user.learning import learn
@@ -51,11 +53,18 @@ def get(jobs: tuple[str, ...], everywhere: bool, live: bool, form: Format, where
 
     shown = filters(values["selector"], values["workers"], values["states"], values["reasons"])
 
-    async def work() -> None:
-        await learn(where)
-        these = chosen(jobs, values["of_kinds"])
-        if everywhere and these.names:
+    def check_names(names: Sequence[object]) -> None:
+        if everywhere and names:
             raise click.UsageError("-A cannot be combined with names: a name needs a namespace")
+
+    async def work() -> None:
+        try:
+            await learn(where)
+        except Failure:
+            check_names(jobs)  # there is no cluster that knows one of them as a kind
+            raise
+        these = chosen(jobs, values["of_kinds"])
+        check_names(these.names)
         wanted = Wanted(these, everywhere, form, shown, values["sort_by"] or "")
         await (watch(where, wanted) if live else once(where, wanted))
 
@@ -90,6 +99,7 @@ def logs(jobs: tuple[str, ...], options: LogOptions, where: Where) -> None:
     otherwise the newest failed one. Logs are printed byte by byte; all other texts of a worker are escaped. Of several
     logs, one that cannot be read does not end the others; the exit code is 1 then.
     """
+    from mirror.cli.user.failures import Failure
     from mirror.cli.user.learning import learn
     from mirror.cli.user.logs import logs as show
     from mirror.cli.user.naming import all_named, may_name_a_kind
@@ -97,8 +107,12 @@ def logs(jobs: tuple[str, ...], options: LogOptions, where: Where) -> None:
     options.check(jobs[:1])
 
     async def work() -> None:
-        if options.selector or may_name_a_kind(jobs):
-            await learn(where)
+        try:
+            if options.selector or may_name_a_kind(jobs):
+                await learn(where)
+        except Failure:
+            options.check(jobs)  # there is no cluster that knows one of them as a kind
+            raise
         wanted = all_named(jobs)
         options.check(wanted)
         await show(where, wanted, options)
