@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from mirror.access.reporting import AddressPublisher
+from mirror.access.reporting import AddressPublisher, Told
 from mirror.access.reviews import Reviews
 from mirror.access.service import Access, Around
 from mirror.access.web import routes as access_routes
@@ -120,16 +120,25 @@ def _access(settings: Settings, management: Client, manager: ManagerState) -> Ac
 def _publish(
     settings: Settings, management: Client, manager: ManagerState, certificates: Certificates, ports: list[int]
 ) -> None:
-    """Where access is, is told by the leader, once there is a port."""
+    """Where access is, and which kinds are mirrored, is told by the leader, once there is a port."""
+    kinds = _kinds_told(settings)
     publisher = AddressPublisher(
         management,
         settings.namespace,
-        lambda: _reached(settings.access.url, ports),
-        authority=lambda: certificates.authority,
+        lambda: Told(_reached(settings.access.url, ports), certificates.authority, kinds),
         is_leading=lambda: manager.is_working,
         log=get_log("access"),
     )
     manager.kept.append(("publish access", publisher.run))
+
+
+def _kinds_told(settings: Settings) -> str:
+    """The kinds beside Jobs, for users' commands."""
+    if not settings.kinds:
+        return "[]"
+    from mirror.kinds.declared.published import written  # only where there are some
+
+    return written(settings.kinds)
 
 
 def _reached(url: str, ports: list[int]) -> str:

@@ -57,14 +57,18 @@ class Logs:
         """
         if wanted.pod:
             pod, key = await self._mirrors.pod(mirror, wanted.pod, person), mirror.kind.pod_index
-            index = (pod.metadata.annotations or {}).get(key) or (pod.metadata.labels or {}).get(key)
+            labels, roles = pod.metadata.labels or {}, mirror.kind.pod_roles
+            index = (pod.metadata.annotations or {}).get(key) or labels.get(key)
             if wanted.index is not None and index != str(wanted.index):
                 raise no_pod(mirror.kind, wanted.pod)
+            if not roles.is_meant(wanted.role, roles.of(labels)):
+                raise no_pod(mirror.kind, wanted.pod)
             return pod
-        pods, _ = await self._mirrors.pods(mirror, Page(index=wanted.index), person)
-        chosen = choose(pods)
+        pods, _ = await self._mirrors.pods(mirror, Page(index=wanted.index, role=wanted.role), person)
+        chosen = choose(pods, mirror.kind.pod_roles)
         if chosen is None:
-            which = f" of index {wanted.index}" if wanted.index is not None else ""
+            which = f" of role {wanted.role}" if wanted.role else ""
+            which += f" of index {wanted.index}" if wanted.index is not None else ""
             text = (
                 f"the {mirror.kind.name} has no pods{which} on worker {mirror.worker.name} (not yet, or not any more)"
             )

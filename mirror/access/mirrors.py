@@ -1,8 +1,9 @@
 """Finds a source's mirror on its worker, and asks that worker for its pods and events, within bounds.
 
 Only the mirror that is recorded counts (D1): worker and uid by conditions on the source, which its users cannot write;
-before a uid is recorded, both labels. Only pods that this very object controls are ever shown, whatever is asked for.
-A worker is asked by its own client, after what mirroring has to ask, few requests at a time, and never for long (D12).
+before a uid is recorded, both labels. Only pods that this very object controls, itself or by what its kind puts between
+(``workers.pod_owners``), are ever shown, whatever is asked for. A worker is asked by its own client, after what
+mirroring has to ask, few requests at a time, and never for long (D12).
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ from mirror.decide.identity import Identity, identify
 from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.errors import BadRequest, Forbidden, KubeError, NotFound, TooManyRequests, describe
-from mirror.kube.objects import Object
+from mirror.kube.objects import Meta, Object
 from mirror.kube.requests import Rank, Request
-from mirror.kube.resources import EVENTS, PODS
+from mirror.kube.resources import EVENTS, PODS, Resource
 from mirror.model import names
 from mirror.model.keys import SourceKey
 from mirror.model.text import clean
+from mirror.workers.pod_owners import PodOwners, read_metadata, read_metadata_list
 from mirror.workers.registry import Registry
 from mirror.workers.worker import Worker
 
 RIGHTS_FILE = "config/rbac/worker-logs.yaml"
+KIND_RIGHTS = "the kind's file in config/rbac/kinds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,9 @@ class Mirror:
     def namespace(self) -> str:
         return self.found.metadata.namespace
 
-    def controls(self, pod: Pod) -> bool:
-        """Whether a pod is this very object's."""
-        return pod.is_controlled_by(self.kind.resource.kind, self.uid)
+    @property
+    def pod_selector(self) -> str:
+        return self.kind.pod_selector(self.found)
 
 
 class Mirrors:
@@ -116,9 +119,11 @@ class Mirrors:
         Raises:
             StatusError: the worker does not give them.
         """
-        selector, index = mirror.kind.pod_selector(mirror.found), mirror.kind.pod_index
+        selector, index = mirror.pod_selector, mirror.kind.pod_index
         if page.index is not None:
             selector += f",{index}={page.index}"
+        if page.role:
+            selector += f",{mirror.kind.pod_roles.selector(page.role)}"
         request = requests.list_page(
             PODS,
             namespace=mirror.namespace,
@@ -128,12 +133,9 @@ class Mirrors:
         )
         listed = await self._list(mirror, request, person, "list pods")
         # A name that no API server stores could only do harm: it goes into headers and paths.
-        found = [
-            pod
-            for pod in read_pods(listed.items, index=index)
-            if mirror.controls(pod) and not subdomain_problems(pod.metadata.name)
-        ]
-        return found, listed.continue_token
+        found = [pod for pod in read_pods(listed.items, index=index) if not subdomain_problems(pod.metadata.name)]
+        are_its = await self._owners(mirror, person).are_of_mirror([pod.owners for pod in found])
+        return [pod for pod, is_its in zip(found, are_its, strict=True) if is_its], listed.continue_token
 
     async def pod(self, mirror: Mirror, name: str, person: Person) -> Pod:
         """One of its pods, by name.
@@ -146,9 +148,33 @@ class Mirrors:
         except NotFound:
             raise no_pod(mirror.kind, name) from None
         found = read_pods([raw], index=mirror.kind.pod_index)
-        if not found or found[0].metadata.name != name or not mirror.controls(found[0]):
+        if not found or found[0].metadata.name != name:
+            raise no_pod(mirror.kind, name)
+        if not all(await self._owners(mirror, person).are_of_mirror([found[0].owners])):
             raise no_pod(mirror.kind, name)
         return found[0]
+
+    def _owners(self, mirror: Mirror, person: Person) -> PodOwners:
+        """Looks whether pods are this very object's, or of what it controls."""
+
+        async def get(resource: Resource, name: str) -> Meta | None:
+            request = requests.get(resource, name, namespace=mirror.namespace).metadata_only()
+            try:
+                return read_metadata(await self._send(mirror, request, person, f"get {resource_text(resource)}"))
+            except NotFound:
+                return None
+
+        async def list_(resource: Resource) -> list[Meta]:
+            request = requests.list_page(
+                resource, namespace=mirror.namespace, label_selector=mirror.pod_selector, limit=self._bounds.items
+            ).metadata_only()
+            try:
+                doing = f"list {resource_text(resource)}"
+                return read_metadata_list(await self._send(mirror, request, person, doing))
+            except (NotFound, StatusError):
+                return []  # each is asked for then
+
+        return PodOwners(mirror.kind, mirror.uid, get=get, list_=list_)
 
     # -- events -------------------------------------------------------------------------------------------------------
 
@@ -158,7 +184,7 @@ class Mirrors:
         Raises:
             StatusError: the worker does not give them.
         """
-        pods, token = await self.pods(mirror, Page(index=page.index), person)
+        pods, token = await self.pods(mirror, Page(index=page.index, role=page.role), person)
         uids = {pod.metadata.uid for pod in pods}
         of_mirror = await self._events_page(mirror, f"involvedObject.uid={mirror.uid}", person)
         found = [one for one in read_events(of_mirror.items) if one.involved_object.uid == mirror.uid]
@@ -241,11 +267,18 @@ class Mirrors:
                 del self._under_way[worker.name]
 
 
+def resource_text(resource: Resource) -> str:
+    """As in a Role: ``jobsets.jobset.x-k8s.io``."""
+    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+
+
 def refusal_of(error: KubeError, worker: str, doing: str) -> StatusError:
     """What a worker's failure means to a user."""
     match error:
         case Forbidden():
             missing = f"the manager has no permission to {doing} on worker {worker}"
+            if "." in doing:  # of a pod's owner, which is another kind's
+                return StatusError(502, f"{missing}; its operator grants it with {KIND_RIGHTS}")
             return StatusError(502, f"{missing}; its operator grants it with mirror worker add --logs ({RIGHTS_FILE})")
         case BadRequest():
             return StatusError(400, f"worker {worker}: {clean(error.message)}")

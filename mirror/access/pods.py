@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from mirror.kinds.pod_roles import NO_ROLES, PodRoles
 from mirror.kube.objects import JUNK, OwnerReference
 
 T = TypeVar("T")
@@ -140,10 +141,10 @@ class Pod(msgspec.Struct, rename="camel"):
     spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
     status: _PodStatus = msgspec.field(default_factory=_PodStatus)
 
-    def is_controlled_by(self, kind: str, uid: str) -> bool:
-        """Whether the object of this kind and uid is its one controller: a label says nothing, anybody may write it."""
-        owners = [one for one in self.metadata.owner_references or () if one.controller]
-        return len(owners) == 1 and owners[0].kind == kind and owners[0].uid == uid
+    @property
+    def owners(self) -> tuple[OwnerReference, ...]:
+        """Who owns it: a label says nothing, anybody may write it."""
+        return tuple(self.metadata.owner_references or ())
 
     @property
     def containers(self) -> tuple[str, ...]:
@@ -271,12 +272,17 @@ def read_events(items: Iterable[msgspec.Raw | bytes]) -> list[Event]:
     return _readable(_event, items)
 
 
-def choose(pods: Sequence[Pod]) -> Pod | None:
-    """Choose the pod where none is named: one that runs, else one that ran; the newest of them."""
+def choose(pods: Sequence[Pod], roles: PodRoles = NO_ROLES) -> Pod | None:
+    """Choose the pod where none is named: of the first role that has begun one that runs, else one that ran.
 
-    def rank(pod: Pod) -> tuple[bool, bool, str, str]:
+    Of several the newest.
+    """
+
+    def rank(pod: Pod) -> tuple[bool, int, bool, str, str]:
         phase, created = pod.status.phase, pod.metadata.creation_timestamp or ""
-        return phase == "Running", phase in ("Succeeded", "Failed"), created, pod.metadata.name
+        has_begun = phase in ("Running", "Succeeded", "Failed")
+        role = roles.rank(roles.of(pod.metadata.labels or {}))
+        return has_begun, -role, phase == "Running", created, pod.metadata.name
 
     return max(pods, key=rank, default=None)
 

@@ -1,13 +1,15 @@
 """Publishes the address of ``access``: the ConfigMap ``jobmirror-access``, with its URL and the authority to trust.
 
-Written by the leader when it is not as it should be. Who may read it is up to ``config/rbac/access.yaml``: everybody
-who is known to the cluster. Without ``access.url`` nothing is written: we do not know how users reach us.
+The kinds that are mirrored are in it, too, so that users' commands know them. Written by the leader when it is not as
+it should be. Who may read it is up to ``config/rbac/access.yaml``: everybody who is known to the cluster. Without
+``access.url`` nothing is written: we do not know how users reach us.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from mirror.kube import requests
 from mirror.kube.client import Client
@@ -21,7 +23,19 @@ LOOK_SECONDS = 15.0
 FIRST_LOOK_SECONDS = 1.0
 REWRITE_SECONDS = 600.0
 """It may have been changed or deleted by somebody."""
-AUTHORITY_KEY, URL_KEY = "ca.crt", "url"
+AUTHORITY_KEY, URL_KEY, KINDS_KEY = "ca.crt", "url", "kinds"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What users are told."""
+
+    url: str
+    """Empty: we do not know how users reach us, and tell nothing."""
+    authority: bytes = b""
+    """PEM; empty: the system's authorities."""
+    kinds: str = "[]"
+    """As ``kinds.declared.published`` has them."""
 
 
 class AddressPublisher:
@@ -31,16 +45,14 @@ class AddressPublisher:
         self,
         management: Client,
         namespace: str,
-        url: Callable[[], str],
+        told: Callable[[], Told],
         *,
-        authority: Callable[[], bytes],
         is_leading: Callable[[], bool],
         log: Log,
     ) -> None:
         self._management = management
         self._namespace = namespace
-        self._url = url
-        self._authority = authority
+        self._told = told
         self._is_leading = is_leading
         self._log = log
 
@@ -61,8 +73,10 @@ class AddressPublisher:
             await asyncio.sleep(pause)
 
     def _wanted(self) -> dict[str, str]:
-        authority = self._authority().decode("ascii", errors="replace")
-        return {URL_KEY: self._url(), **({AUTHORITY_KEY: authority} if authority else {})}
+        told = self._told()
+        authority = told.authority.decode("ascii", errors="replace")
+        data = {URL_KEY: told.url, KINDS_KEY: told.kinds}
+        return {**data, **({AUTHORITY_KEY: authority} if authority else {})}
 
     async def _write(self, wanted: dict[str, str]) -> None:
         name, namespace = names.ACCESS_CONFIGMAP, self._namespace

@@ -48,6 +48,7 @@ class Page:
     most: int | None = None
     continue_token: str = ""
     index: int | None = None
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class LogOptions:
     pod: str = ""
     container: str = ""
     index: int | None = None
+    role: str = ""
     follow: bool = False
     timestamps: bool = False
     previous: bool = False
@@ -110,6 +112,7 @@ def read(asked: Asked, kinds: Kinds, bounds: Bounds) -> Question:
     parameters.end()
     if question.log.index is not None:
         _check_index(question.kind)
+    _check_role(question.kind, question.log.role or question.page.role)
     return question
 
 
@@ -162,7 +165,8 @@ def _page(parameters: _Parameters, kind: Kind | None, most_items: int) -> Page:
     token = parameters.text("continue")
     if len(token) > LONGEST_CONTINUE or not token.isascii() or not token.isprintable():
         raise StatusError(400, "continue: not a token that was given out here")
-    found = Page(parameters.number("limit", 1, most_items), token, parameters.number("index", 0, MOST_INDEX))
+    index = parameters.number("index", 0, MOST_INDEX)
+    found = Page(parameters.number("limit", 1, most_items), token, index, parameters.text("role"))
     if found.index is not None:
         _check_index(kind)
     return found
@@ -173,11 +177,18 @@ def _check_index(kind: Kind | None) -> None:
         raise StatusError(400, f"index: pods of a {kind.name} have none")
 
 
+def _check_role(kind: Kind | None, role: str) -> None:
+    problem = kind.pod_roles.problem(role) if kind is not None and role else ""
+    if problem:
+        raise StatusError(400, f"role: {problem}")
+
+
 def _log_options(parameters: _Parameters, bounds: Bounds) -> LogOptions:
     found = LogOptions(
         pod=parameters.checked("pod", subdomain_problems),
         container=parameters.checked("container", label_problems),
         index=parameters.number("index", 0, MOST_INDEX),
+        role=parameters.text("role"),
         follow=parameters.flag("follow"),
         timestamps=parameters.flag("timestamps"),
         previous=parameters.flag("previous"),

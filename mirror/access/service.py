@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import msgspec
@@ -279,7 +279,7 @@ class Access:
     def _page(self, question: Question) -> request_parsing.Page:
         """Lists from workers are shorter than lists of Jobs."""
         most = min(question.page.most or self._bounds.items, self._bounds.items)
-        return request_parsing.Page(most, question.page.continue_token, question.page.index)
+        return replace(question.page, most=most)
 
     # -- logs ---------------------------------------------------------------------------------------------------------
 

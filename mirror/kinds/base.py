@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from mirror.kinds.dependencies import DependencyPolicy, Reference
+from mirror.kinds.pod_roles import PodRoles
 from mirror.kinds.report import Report
 from mirror.kube.objects import Object
 from mirror.kube.resources import Resource
@@ -363,6 +364,16 @@ class Kind(Protocol):
     @property
     def pod_index(self) -> str:
         """The label and annotation of a pod that hold its index; empty where pods have none."""
+        ...
+
+    @property
+    def pod_roles(self) -> PodRoles:
+        """How pods say what part of the object they are."""
+        ...
+
+    @property
+    def pod_owners(self) -> tuple[Resource, ...]:
+        """What may stand between a mirror and its pods, those that control pods first; none: it controls them."""
         ...
 
     # -- statuses ------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from mirror.kinds.base import Kind
 from mirror.kube.permissions import Permission
+from mirror.kube.resources import JOBS
 
 MIRROR_VERBS = ("get", "list", "watch", "create", "patch", "delete")
 SOURCE_VERBS = ("get", "list", "watch")
@@ -46,6 +47,18 @@ def of_webhook(kind: Kind) -> frozenset[Right]:
 def on_worker(kind: Kind) -> frozenset[Right]:
     """Mirrors are followed, made, changed and deleted; their status is only read, with them."""
     return frozenset(_rights(kind, kind.resource.plural, MIRROR_VERBS))
+
+
+def of_pod_owners(kind: Kind) -> frozenset[Right]:
+    """What it takes beside ``on_worker`` to see whose a pod is, so that users get no other's: Jobs can be read anyway.
+
+    Where a mirror has many pods, those that control them are read at once, the others always by name.
+    """
+    rights: set[Right] = set()
+    for number, one in enumerate(kind.pod_owners):
+        if one != JOBS:
+            rights |= {(one.group, one.plural, verb) for verb in (("get",) if number else ("get", "list"))}
+    return frozenset(rights)
 
 
 def _rights(kind: Kind, resource: str, verbs: Iterable[str]) -> set[Right]:

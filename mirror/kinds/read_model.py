@@ -58,7 +58,8 @@ def state_of(kind: Kind, found: Object, progress: Progress) -> str:
         return "Waiting" if is_held(kind, found) and not is_placed else "Suspended"
     if not is_placed:
         return "Waiting"
-    return "Running" if progress.started_at else "Placed"
+    # Some kinds do not say when they started.
+    return "Running" if progress.started_at or progress.active else "Placed"
 
 
 def moments_of(kind: Kind, found: Object, *, was_held: bool = False) -> tuple[Moment, ...]:

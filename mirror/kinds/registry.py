@@ -19,6 +19,10 @@ class UnknownKind(ValueError):
     """The table has no kind of this name; the text lists those that it has."""
 
 
+class AmbiguousKind(UnknownKind):
+    """Several kinds have this short name; the text lists them."""
+
+
 @dataclass(frozen=True)
 class Kinds:
     """The kinds that one manager mirrors, by the names that keys have, in the order of the table."""
@@ -71,24 +75,31 @@ class Kinds:
         """The kind that somebody means, as kubectl reads it.
 
         That is its name, plural, singular or a short name, in any case, and perhaps its group, or version and group.
+        Of two with one plural the first is meant.
 
         Raises:
+            AmbiguousKind: several have this short name.
             UnknownKind: it is none of them.
         """
         word, _, rest = text.lower().partition(".")
-
-        def is_meant(kind: Kind) -> bool:
-            resource = kind.resource
-            groups = ("", resource.group, f"{resource.version}.{resource.group}")
-            return rest in groups and word in (resource.plural, kind.name.lower(), *kind.short_names)
-
-        return self._first(is_meant, text)
+        fitting = [one for one in self if rest in ("", one.resource.group, _group_version(one))]
+        if not any(word in (one.resource.plural, one.name.lower()) for one in fitting):
+            short = [one for one in fitting if word in one.short_names]
+            if len(short) > 1:
+                meant = ", ".join(map(resource_name, short))
+                raise AmbiguousKind(f"{text!r} is a short name of {meant}; write one of these")
+            return self._first(lambda kind: kind in short, text)
+        return self._first(lambda kind: kind in fitting and word in (kind.resource.plural, kind.name.lower()), text)
 
     def _first(self, is_meant: Callable[[Kind], bool], text: str) -> Kind:
         found = next(filter(is_meant, self), None)
         if found is None:
             raise UnknownKind(f"unknown kind {text!r}; known: {', '.join(map(resource_name, self))}")
         return found
+
+
+def _group_version(kind: Kind) -> str:
+    return f"{kind.resource.version}.{kind.resource.group}"
 
 
 def resource_name(kind: Kind) -> str:

@@ -85,6 +85,21 @@ def _need(value: object) -> str:
     return value
 
 
+def _owner(value: object) -> str:
+    if not isinstance(value, str):
+        raise Unexpected
+    kind, _, resource = value.partition(" ")
+    if not _KIND.fullmatch(kind) or not _RESOURCE.fullmatch(resource):
+        raise Unexpected
+    return value
+
+
+def _label(value: object) -> str:
+    if not isinstance(value, str) or (value and not _LABEL.fullmatch(value)):
+        raise Unexpected
+    return value
+
+
 def _size(value: object) -> int:
     found = _SIZE.fullmatch(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else None
     size = int(found[1]) * _UNITS[found[2] or ""] if found else 0
@@ -171,3 +186,9 @@ NEEDS = Rule(
     f"a list of at most {_MOST} needs",
     _list_of(Rule("a kind and a path such as Pipeline spec.pipelineRef.name", _need)),
 )
+OWNERS = Rule(
+    f"a list of at most {_MOST} owners",
+    _list_of(Rule("a kind and its resource such as Job jobs.v1.batch", _owner)),
+)
+LABEL = Rule("a label such as example.com/role, or empty text", _label)
+ROLES = Rule("a list of roles", _list_of(Rule("a label's value such as launcher", _matching(_TYPE))))

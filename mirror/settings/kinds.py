@@ -84,6 +84,24 @@ class StatusPatch(Section, frozen=True):
     """Counters that become 0 where they are."""
 
 
+class Counts(Section, frozen=True):
+    """Where its status counts what it consists of, pods or Jobs; several numbers are added."""
+
+    active: Annotated[tuple[str, ...], rules.PATHS] = ()
+    succeeded: Annotated[tuple[str, ...], rules.PATHS] = ()
+    failed: Annotated[tuple[str, ...], rules.PATHS] = ()
+
+
+class PodRole(Section, frozen=True):
+    """The labels of a pod that say what part of its object it is."""
+
+    label: Annotated[str, rules.LABEL] = ""
+    number: Annotated[str, rules.LABEL] = ""
+    """Where a role has several Jobs, which of them."""
+    first: Annotated[tuple[str, ...], rules.ROLES] = ()
+    """Whose logs are shown where nothing else is said."""
+
+
 class KindEntry(Section, frozen=True):
     """One kind. Of one that is built in only ``kind`` is needed, and what differs from the table."""
 
@@ -102,10 +120,14 @@ class KindEntry(Section, frozen=True):
     templates: Annotated[tuple[str, ...], rules.PATHS] = ()
     """Its pod templates."""
     status: StatusForm = StatusForm()
+    counts: Counts = Counts()
     pods: Annotated[dict[str, str], rules.LABELS] = msgspec.field(default_factory=dict)
     """The labels of a mirror's pods; ``{name}`` and ``{uid}`` are the mirror's, ``{status.x}`` is of its status."""
     pod_index: Annotated[str, rules.TEXT] = ""
     """The label or annotation of a pod that holds its index."""
+    pod_owners: Annotated[tuple[str, ...], rules.OWNERS] = ()
+    """What may stand between a mirror and its pods: ``Kind plural.version.group``."""
+    pod_role: PodRole = PodRole()
     needs: Annotated[tuple[str, ...], rules.NEEDS] = ()
     """What it names beside its pod templates, and a worker has to have: ``Kind path``."""
     suspended: StatusPatch = StatusPatch()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mirror.access.answers import StatusError, cleaned, refusal, whole
 from mirror.access.pods import BadList, choose, read_events, read_list, read_pods
+from mirror.kinds.pod_roles import PodRoles
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=10),
@@ -19,10 +20,12 @@ JSON = st.recursive(
 )
 
 
+OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u1", "controller": True}
+
+
 def pod(name: str = "a", phase: str = "Running", created: str = "2026-01-01T00:00:00Z", **metadata: Any) -> bytes:
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u1", "controller": True}
     body = {
-        "metadata": {"name": name, "uid": f"uid-{name}", "creationTimestamp": created, "ownerReferences": [owner]}
+        "metadata": {"name": name, "uid": f"uid-{name}", "creationTimestamp": created, "ownerReferences": [OWNER]}
         | metadata,
         "spec": {
             "containers": [{"name": "main", "image": "i"}, {"name": "side"}],
@@ -33,26 +36,20 @@ def pod(name: str = "a", phase: str = "Running", created: str = "2026-01-01T00:0
     return msgspec.json.encode(body)
 
 
-def owner(**changes: Any) -> dict[str, Any]:
-    return {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u1", "controller": True} | changes
+def test_a_role_that_comes_first_is_chosen_once_it_has_begun() -> None:
+    """An MPIJob's launcher says most; before it has begun, the log of a worker is better than none."""
+    roles = PodRoles("role", first=("launcher",))
 
+    def of(name: str, phase: str, role: str) -> bytes:
+        return pod(name, phase, labels={"role": role})
 
-@pytest.mark.parametrize(
-    ("owners", "is_so"),
-    [
-        pytest.param([owner()], True, id="the mirror"),
-        pytest.param([], False, id="nobody"),
-        pytest.param([owner(uid="u2")], False, id="another object"),
-        pytest.param([owner(controller=False)], False, id="an owner that is no controller"),
-        pytest.param([owner(kind="ReplicaSet")], False, id="another kind"),
-        pytest.param([owner(controller=False), owner(uid="u2")], False, id="owned, but controlled by another"),
-        pytest.param([owner(), owner(uid="u2")], False, id="two controllers, which no API server stores"),
-    ],
-)
-def test_a_pod_belongs_to_its_controller(owners: list[dict[str, Any]], is_so: bool) -> None:
-    """Labels say nothing; one controller with this uid does."""
-    (found,) = read_pods([pod(ownerReferences=owners, labels={"batch.kubernetes.io/controller-uid": "u1"})])
-    assert found.is_controlled_by("Job", "u1") is is_so
+    ran = read_pods([of("l", "Succeeded", "launcher"), of("w", "Running", "worker")])
+    waits = read_pods([of("l", "Pending", "launcher"), of("w", "Running", "worker")])
+    assert [one.metadata.name for one in (choose(ran, roles), choose(ran), choose(waits, roles)) if one] == [
+        "l",
+        "w",
+        "w",
+    ]
 
 
 def test_the_pod_that_is_meant_is_one_that_runs_and_the_newest() -> None:
@@ -135,7 +132,7 @@ def test_a_worker_cannot_make_much_of_little() -> None:
     assert len(many.items) == 500
     assert not read_pods([b'{"spec":{"containers":[' + b"{}," * 1_100_000 + b"{}]}}"])
     texts = {f"k{n}": "v" for n in range(10_000)}
-    crowd = {"name": "x", "uid": "u", "labels": texts, "annotations": texts, "ownerReferences": [owner()] * 10_000}
+    crowd = {"name": "x", "uid": "u", "labels": texts, "annotations": texts, "ownerReferences": [OWNER] * 10_000}
     spec, status = {"containers": [{"name": "c"}] * 10_000}, {"conditions": [{"type": "T"}] * 10_000}
     (found,) = read_pods([msgspec.json.encode({"metadata": crowd, "spec": spec, "status": status})])
     assert len(msgspec.json.encode(found)) < 20_000

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from mirror.access import reporting
 from mirror.access.reporting import LOOK_SECONDS, REWRITE_SECONDS, AddressPublisher
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.clocks import LoopClock
@@ -29,6 +30,7 @@ class Told:
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
         self.authority = b"CA one"
+        self.kinds = "[]"
         self.is_leading = True
 
     async def data(self) -> dict[str, str] | None:
@@ -46,8 +48,7 @@ async def telling(url: str = URL) -> AsyncIterator[Told]:
         made = AddressPublisher(
             client,
             HOME,
-            lambda: url,
-            authority=lambda: told.authority,
+            lambda: reporting.Told(url, told.authority, told.kinds),
             is_leading=lambda: told.is_leading,
             log=get_log("access"),
         )
@@ -65,13 +66,13 @@ async def test_url_and_authority_are_told_and_follow_changes() -> None:
     """A renewed authority is there with the next look; without one of ours the key goes."""
     async with telling() as told:
         await asyncio.sleep(1)
-        assert await told.data() == {"url": URL, "ca.crt": "CA one"}
-        told.authority = b"CA two"
+        assert await told.data() == {"url": URL, "ca.crt": "CA one", "kinds": "[]"}
+        told.authority, told.kinds = b"CA two", '["JobSet"]'
         await asyncio.sleep(LOOK_SECONDS + 1)
-        assert await told.data() == {"url": URL, "ca.crt": "CA two"}
+        assert await told.data() == {"url": URL, "ca.crt": "CA two", "kinds": '["JobSet"]'}
         told.authority = b""
         await asyncio.sleep(LOOK_SECONDS + 1)
-        assert await told.data() == {"url": URL}
+        assert await told.data() == {"url": URL, "kinds": '["JobSet"]'}
 
 
 async def test_only_the_leader_tells() -> None:

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from mirror.access.answers import StatusError
 from mirror.access.bounds import Bounds
 from mirror.access.request_parsing import Asked, LogOptions, Page, Question, read
+from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.registry import BUILT_IN, Kinds
 from mirror.kinds.registry import JOB as KIND
+from mirror.settings.kinds import KindEntry
 
 BOUNDS = Bounds(tail_lines=1000, jobs=500, log_bytes=10_000)
 JOB = "/v1/namespaces/team/jobs/train"
@@ -130,3 +132,18 @@ def _code(target: str) -> int:
     except StatusError as refused:
         return refused.code
     return 200
+
+
+@pytest.mark.parametrize("what", ["pods", "log", "events"])
+def test_a_role_is_asked_for_by_name_or_name_and_number(what: str) -> None:
+    """Where the kind's pods have roles; anything else would be part of a selector."""
+    kinds = kinds_of([KindEntry(kind="JobSet")])
+    path = f"/v1/namespaces/team/jobsets.jobset.x-k8s.io/train/{what}"
+    asked = understood(f"{path}?role=workers/1", kinds=kinds)
+
+    assert (asked.log.role or asked.page.role) == "workers/1"
+    for role in ("a,b", "a%20b", "a/b"):
+        with pytest.raises(StatusError, match="role: not a role"):
+            understood(f"{path}?role={role}", kinds=kinds)
+    with pytest.raises(StatusError, match="role: the pods of this kind have none"):
+        understood(f"{JOB}/{what}?role=workers")

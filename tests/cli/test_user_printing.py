@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
+import msgspec
 import pytest
 import yaml
 
@@ -17,15 +18,17 @@ from mirror.cli.user.failures import Doing, Failure, NotAllowed, failure_of
 from mirror.cli.user.get import Wanted, columns, filters, sort, summary, why
 from mirror.cli.user.log_output import LONGEST_LINE, Writer
 from mirror.cli.user.log_targets import Choice, Target, choose
-from mirror.cli.user.pods import Pod, order, pod_of
+from mirror.cli.user.pods import Pod, order_of, pod_of
 from mirror.cli.user.printing import Column
 from mirror.cli.user.sources import view_of
 from mirror.cli.user.watching import screen
+from mirror.kinds.declared.choosing import kinds_of
 from mirror.kinds.registry import JOB
 from mirror.kube.errors import BadAnswer, Forbidden, KubeError, NotFound, ServerFailure, Unauthorized, Unreachable
 from mirror.kube.kubeconfig import KubeconfigRefused
 from mirror.kube.objects import Object, decode_object
 from mirror.model.views import JobView
+from mirror.settings.kinds import KindEntry
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 EVIL = "a\x1b[31mb\nc\u202ed\x9bK"
@@ -176,7 +179,7 @@ def test_a_pod_is_told_in_a_line() -> None:
             "spec": {"nodeName": "n-1", "initContainers": [{"name": "init"}], "containers": [{"name": "main"}]},
             "status": {"phase": "Pending", "containerStatuses": [waiting]},
         },
-        "batch.kubernetes.io/job-completion-index",
+        JOB,
     )
 
     assert (found.index, found.ready, found.restarts, found.why) == ("4", "0/1", 3, "ImagePullBackOff")
@@ -187,7 +190,7 @@ def test_pods_stand_in_the_order_of_their_indexes() -> None:
     """As numbers, not as texts; pods without one come first."""
     found = [Pod(name=f"p{index}", phase="Running", index=index) for index in ("10", "9", "", "x²")]
 
-    assert [pod.index for pod in sorted(found, key=order)] == ["", "x²", "9", "10"]
+    assert [pod.index for pod in sorted(found, key=order_of(JOB))] == ["", "x²", "9", "10"]
 
 
 @pytest.mark.parametrize(
@@ -224,6 +227,22 @@ CHOICES = {
 def test_the_log_that_is_meant_is_chosen(choice: Choice, targets: list[Target]) -> None:
     """What runs before what failed before what ended, the newest of them."""
     assert choose(PODS, choice)[0] == targets
+
+
+def test_a_log_is_chosen_by_role() -> None:
+    """The launcher's first once it has begun; a role that nobody has is said, with those that there are."""
+    mpi = kinds_of([KindEntry(kind="MPIJob")])["MPIJob"]
+    roles = {"l": ("launcher", "Succeeded"), "v": ("worker", "Running"), "w": ("worker", "Failed")}
+    found = [msgspec.structs.replace(pod(name, phase, "", "0"), role=role) for name, (role, phase) in roles.items()]
+
+    targets, remark = choose(found, Choice(), mpi)
+    assert ([one.pod for one in targets], "select with --role, --index or --pod" in remark) == (["l"], True)
+    assert choose(found, Choice(role="worker"), mpi)[0] == [Target("v", "main")]
+    assert [one.pod for one in choose(found, Choice(role="worker", all_pods=True), mpi)[0]] == ["v", "w"]
+    with pytest.raises(Failure, match=r"no pod of role chief; its roles: launcher, worker"):
+        choose(found, Choice(role="chief"), mpi)
+    with pytest.raises(Failure, match="roles have no number here"):
+        choose(found, Choice(role="worker/0"), mpi)
 
 
 def test_without_pods_nothing_is_meant() -> None:

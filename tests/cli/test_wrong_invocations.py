@@ -71,7 +71,8 @@ USAGE = {
     "dev x": "Got unexpected extra argument (x)",
     # Arguments that are missing, or too many.
     "explain": "Missing argument 'JOB'.",
-    "explain a b": "Got unexpected extra argument (b)",
+    "explain a b": "unknown kind 'a'; known: jobs.batch",
+    "explain a b c": "'a b c': write NAME, KIND/NAME or KIND NAME",
     "pods": "Missing argument 'JOB'.",
     "events": "Missing argument 'JOB'.",
     "logs": "specify JOB or -l SELECTOR",

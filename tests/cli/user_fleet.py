@@ -24,6 +24,7 @@ from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
 from mirror.planes.fleet import Fleet, fleet
 from mirror.planes.shape import Shape
 from mirror.serving.x509 import Authority
+from mirror.settings.kinds import KindEntry
 from mirror.settings.schema import Access, Https
 from mirror.telemetry.metrics import Metrics
 
@@ -135,8 +136,14 @@ def has(kind: str) -> Callable[[dict[str, Any]], bool]:
 
 
 @contextmanager
-def user_fleet(folder: Path, *definitions: dict[str, Any]) -> Iterator[UserFleet]:
-    """Everything, ready, while the block runs; every cluster serves these definitions of custom resources, too."""
+def user_fleet(folder: Path, *definitions: dict[str, Any], kinds: tuple[KindEntry, ...] = ()) -> Iterator[UserFleet]:
+    """Everything, ready, while the block runs; every cluster serves these definitions of custom resources, too.
+
+    Args:
+        folder: for kubeconfigs and the log.
+        definitions: of custom resources.
+        kinds: the setting of this name.
+    """
     ready: list[UserFleet] = []
     is_ready, failures = threading.Event(), []
     stop: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
@@ -153,6 +160,7 @@ def user_fleet(folder: Path, *definitions: dict[str, Any]) -> Iterator[UserFleet
                 made.settings(),
                 https=Https(listen=f"127.0.0.1:{port}", names=("127.0.0.1",)),
                 access=Access(enabled=True, url=url),
+                kinds=kinds,
             )
             await _allow(made)
             for served in (made.management, *made.workers.values()):

@@ -23,6 +23,7 @@ from mirror.kinds.base import (
     StatusSummary,
 )
 from mirror.kinds.dependencies import Reference
+from mirror.kinds.pod_roles import NO_ROLES
 from mirror.kinds.registry import JOB, Kinds
 from mirror.kinds.report import STRIPPED, Difference, Report
 from mirror.kube.errors import BadAnswer
@@ -149,6 +150,8 @@ class Drill:
     managed_by_field = "spec.run.managedBy"
     managed_by_value = ""
     pod_index = ""
+    pod_roles = NO_ROLES
+    pod_owners: tuple[Resource, ...] = ()
     keeps_metadata_in_status = False
     can_vanish = False
 

@@ -5,6 +5,7 @@ Those modules are imported when a command runs: help and other commands need not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -36,22 +37,38 @@ from mirror.cli.user.terminal import color_option
 def get(jobs: tuple[str, ...], everywhere: bool, live: bool, form: Format, where: Where, **values: Any) -> None:
     """List mirrored Jobs and their workers.
 
-    Without names, all of the namespace. A name is NAME of a Job, or KIND/NAME. WHY is what a Job waits for, or how it
-    ended; --reason takes the names of docs/reasons.md and the reasons of ends.
+    Without names, all of the namespace. A name is NAME of a Job, or KIND/NAME; KIND and KIND NAME ... are understood as
+    by kubectl. WHY is what a Job waits for, or how it ended; --reason takes the names of docs/reasons.md and the
+    reasons of ends.
 
     LAG is how long the newest status on the worker has not been stored on the management cluster; it needs the
     manager's access endpoint. All other columns need only the permission to list Jobs.
     """
+    from mirror.cli.user.failures import Failure
     from mirror.cli.user.get import Wanted, filters
     from mirror.cli.user.get import get as once
+    from mirror.cli.user.learning import learn
     from mirror.cli.user.naming import chosen
     from mirror.cli.user.watching import watch
 
-    if everywhere and jobs:
-        raise click.UsageError("-A cannot be combined with names: a name needs a namespace")
     shown = filters(values["selector"], values["workers"], values["states"], values["reasons"])
-    wanted = Wanted(chosen(jobs, values["of_kinds"]), everywhere, form, shown, values["sort_by"] or "")
-    run(lambda: watch(where, wanted) if live else once(where, wanted))
+
+    def check_names(names: Sequence[object]) -> None:
+        if everywhere and names:
+            raise click.UsageError("-A cannot be combined with names: a name needs a namespace")
+
+    async def work() -> None:
+        try:
+            await learn(where)
+        except Failure:
+            check_names(jobs)  # there is no cluster that knows one of them as a kind
+            raise
+        these = chosen(jobs, values["of_kinds"])
+        check_names(these.names)
+        wanted = Wanted(these, everywhere, form, shown, values["sort_by"] or "")
+        await (watch(where, wanted) if live else once(where, wanted))
+
+    run(work)
 
 
 @click.command()
@@ -59,17 +76,16 @@ def get(jobs: tuple[str, ...], everywhere: bool, live: bool, form: Format, where
 @output_option("table", "json", "yaml")
 @color_option()
 @where_options(worker=False)
-def explain(job: str, form: Format, where: Where) -> None:
+def explain(job: tuple[str, ...], form: Format, where: Where) -> None:
     """Explain JOB's placement and history.
 
     The timeline: assignment to a worker and why, status changes, errors, its end; and what it waits for. JOB is NAME of
-    a Job, or KIND/NAME.
+    a Job, KIND/NAME or KIND NAME.
     """
     from mirror.cli.user.explain import explain as tell
-    from mirror.cli.user.naming import named
+    from mirror.cli.user.learning import about_one
 
-    wanted = named(job)
-    run(lambda: tell(where, wanted, form))
+    run(about_one(where, job, lambda wanted: tell(where, wanted, form)))
 
 
 @click.command()
@@ -79,16 +95,29 @@ def explain(job: str, form: Format, where: Where) -> None:
 def logs(jobs: tuple[str, ...], options: LogOptions, where: Where) -> None:
     """Print logs of Jobs' containers.
 
-    JOB is NAME of a Job, or KIND/NAME. Of several pods of a JOB, the newest running one is chosen, otherwise the newest
-    failed one. Logs are printed byte by byte; all other texts of a worker are escaped. Of several logs, one that cannot
-    be read does not end the others; the exit code is 1 then.
+    JOB is NAME of a Job, KIND/NAME, or KIND NAME ... Of several pods of a JOB, the newest running one is chosen,
+    otherwise the newest failed one. Logs are printed byte by byte; all other texts of a worker are escaped. Of several
+    logs, one that cannot be read does not end the others; the exit code is 1 then.
     """
+    from mirror.cli.user.failures import Failure
+    from mirror.cli.user.learning import learn
     from mirror.cli.user.logs import logs as show
-    from mirror.cli.user.naming import named
+    from mirror.cli.user.naming import all_named, may_name_a_kind
 
-    options.check(jobs)
-    wanted = [named(job) for job in dict.fromkeys(jobs)]
-    run(lambda: show(where, wanted, options))
+    options.check(jobs[:1])
+
+    async def work() -> None:
+        try:
+            if options.selector or may_name_a_kind(jobs):
+                await learn(where)
+        except Failure:
+            options.check(jobs)  # there is no cluster that knows one of them as a kind
+            raise
+        wanted = all_named(jobs)
+        options.check(wanted)
+        await show(where, wanted, options)
+
+    run(work)
 
 
 @click.command()
@@ -96,16 +125,15 @@ def logs(jobs: tuple[str, ...], options: LogOptions, where: Where) -> None:
 @output_option()
 @color_option()
 @where_options(worker=True)
-def pods(job: str, form: Format, where: Where) -> None:
+def pods(job: tuple[str, ...], form: Format, where: Where) -> None:
     """List the pods of JOB on its worker.
 
-    JOB is NAME of a Job, or KIND/NAME.
+    JOB is NAME of a Job, KIND/NAME or KIND NAME.
     """
-    from mirror.cli.user.naming import named
+    from mirror.cli.user.learning import about_one
     from mirror.cli.user.pods import pods as show
 
-    wanted = named(job)
-    run(lambda: show(where, wanted, form))
+    run(about_one(where, job, lambda wanted: show(where, wanted, form)))
 
 
 @click.command()
@@ -113,44 +141,42 @@ def pods(job: str, form: Format, where: Where) -> None:
 @output_option("table", "json", "yaml")
 @color_option()
 @where_options(worker=True)
-def events(job: str, form: Format, where: Where) -> None:
+def events(job: tuple[str, ...], form: Format, where: Where) -> None:
     """List the worker's events about JOB.
 
-    About its mirror and the mirror's pods; events about JOB itself are in `explain`. JOB is NAME of a Job, or
-    KIND/NAME.
+    About its mirror and the mirror's pods; events about JOB itself are in `explain`. JOB is NAME of a Job,
+    KIND/NAME or KIND NAME.
     """
     from mirror.cli.user.events import events as show
-    from mirror.cli.user.naming import named
+    from mirror.cli.user.learning import about_one
 
-    wanted = named(job)
-    run(lambda: show(where, wanted, form))
+    run(about_one(where, job, lambda wanted: show(where, wanted, form)))
 
 
 @click.command()
-@click.argument("job", required=False, shell_complete=job_names)
+@click.argument("job", nargs=-1, metavar="[JOB]", shell_complete=job_names)
 @click.option("-f", "--filename", metavar="FILE", help="Manifest of Jobs that need not exist yet; - for stdin.")
 @output_option("table", "wide", "json", "yaml")
 @color_option()
 @where_options(worker=True)
-def diff(job: str | None, filename: str | None, form: Format, where: Where) -> None:
+def diff(job: tuple[str, ...], filename: str | None, form: Format, where: Where) -> None:
     """Compare JOB, or a manifest, with its mirror.
 
-    JOB is NAME of a Job, or KIND/NAME. ConfigMaps, Secrets, ServiceAccounts and volumes are not copied to the worker:
-    those that the Job references are listed.
+    JOB is NAME of a Job, KIND/NAME or KIND NAME. ConfigMaps, Secrets, ServiceAccounts and volumes are not copied to the
+    worker: those that the Job references are listed.
     """
     from mirror.cli.user.diff import diff as compare
     from mirror.cli.user.diff import diff_file
-    from mirror.cli.user.naming import named
+    from mirror.cli.user.learning import about_one, knowing
 
-    if (job is None) == (filename is None):
+    if bool(job) == (filename is not None):
         raise click.UsageError("specify JOB or -f FILE")
     if filename is not None and where.worker_context:
         raise click.UsageError("--worker-context compares with an existing mirror and cannot be combined with -f")
     if filename is not None:
-        run(lambda: diff_file(where, filename, form))
+        run(knowing(where, lambda: diff_file(where, filename, form)))
         return
-    wanted = named(job or "")
-    run(lambda: compare(where, wanted, form))
+    run(about_one(where, job, lambda wanted: compare(where, wanted, form)))
 
 
 @click.command()
@@ -164,8 +190,9 @@ def place(filename: str, is_dry: bool, form: Format, where: Where) -> None:
     The manager's own filters and scores for each worker, as they are now. A Job that is created later may find another
     choice.
     """
+    from mirror.cli.user.learning import knowing
     from mirror.cli.user.place import place as tell
 
     if not is_dry:
         raise click.UsageError("only --dry-run is supported: create the Job to have it placed")
-    run(lambda: tell(where, filename, form))
+    run(knowing(where, lambda: tell(where, filename, form)))

@@ -13,6 +13,7 @@ import click
 from click.shell_completion import get_completion_class
 
 if TYPE_CHECKING:
+    from mirror.cli.user.options import Where
     from mirror.kube.requests import Request
 
 SHELLS = ("bash", "zsh", "fish")
@@ -57,10 +58,13 @@ def namespace_names(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 
 def job_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Jobs of the namespace that begin so; after ``KIND/`` objects of that kind, and before it the kinds."""
+    """Jobs of the namespace that begin so; after ``KIND/`` or ``KIND`` objects of that kind; and the kinds."""
     from mirror.cli.user.naming import kind_named, kinds
+    from mirror.kinds.registry import UnknownKind
     from mirror.kube import requests
 
+    _learn(ctx)
+    taken = ctx.params.get(param.name or "") or ()
     word, slash, begun = incomplete.rpartition("/")
     kind = kinds().default
     if slash:
@@ -68,11 +72,15 @@ def job_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
             kind = kind_named(word)
         except click.UsageError:
             return []
+    elif taken:
+        with contextlib.suppress(UnknownKind):
+            kind = kinds().named(taken[0])
     resource = kind.resource
     found = _names(ctx, lambda namespace: requests.list_page(resource, namespace=namespace, limit=MOST), begun)
-    others = [] if slash else [f"{one.name.lower()}/" for one in kinds() if one is not kind]
+    others = (
+        [] if slash or kind is not kinds().default else [f"{one.name.lower()}/" for one in kinds() if one is not kind]
+    )
     offered = [*(word + slash + name for name in found), *(one for one in others if one.startswith(incomplete))]
-    taken = ctx.params.get(param.name or "") or ()
     return [name for name in offered if name not in taken]
 
 
@@ -80,7 +88,32 @@ def kind_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
     """Kinds that begin so."""
     from mirror.cli.user.naming import kinds
 
+    _learn(ctx)
     return [kind.name.lower() for kind in kinds() if kind.name.lower().startswith(incomplete.lower())]
+
+
+def _learn(ctx: click.Context) -> None:
+    """Know the kinds, if that is to be had quickly."""
+    import asyncio
+
+    from mirror.cli.user import cluster, naming
+    from mirror.cli.user.learning import kinds_of_manager
+    from mirror.cli.user.options import MANAGER_NAMESPACE
+    from mirror.kinds.registry import Kinds
+
+    async def ask() -> Kinds:
+        async with asyncio.timeout(PATIENCE_SECONDS), cluster.management(_where(ctx)) as found:
+            return await kinds_of_manager(found, ctx.params.get("manager_namespace") or MANAGER_NAMESPACE)
+
+    with contextlib.suppress(TimeoutError, OSError, click.ClickException):
+        naming.know(asyncio.run(ask()))
+
+
+def _where(ctx: click.Context) -> Where:
+    from mirror.cli.user.options import Where
+
+    kubeconfig, context, namespace = (ctx.params.get(name) or "" for name in ("kubeconfig", "context", "namespace"))
+    return Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
 
 
 def _names(ctx: click.Context, request: Callable[[str], Request], incomplete: str) -> list[str]:
@@ -89,13 +122,10 @@ def _names(ctx: click.Context, request: Callable[[str], Request], incomplete: st
 
     from mirror.batch import views
     from mirror.cli.user import cluster
-    from mirror.cli.user.options import Where
     from mirror.kube.errors import KubeError
 
     async def ask() -> list[str]:
-        kubeconfig, context, namespace = (ctx.params.get(name) or "" for name in ("kubeconfig", "context", "namespace"))
-        where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
-        async with asyncio.timeout(PATIENCE_SECONDS), cluster.management(where) as found:
+        async with asyncio.timeout(PATIENCE_SECONDS), cluster.management(_where(ctx)) as found:
             body = await found.client.send(request(found.namespace))
         listed = views.items(cluster.decode(body, found.name, dict).get("items"))
         metadata = (views.mapping(views.mapping(item).get("metadata")) for item in listed)

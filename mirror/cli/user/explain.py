@@ -12,7 +12,7 @@ from mirror.cli.user import printing
 from mirror.cli.user.cluster import Cluster, management
 from mirror.cli.user.describing import fields_of, indented, section
 from mirror.cli.user.failures import Failure
-from mirror.cli.user.naming import Named
+from mirror.cli.user.naming import Named, kinds
 from mirror.cli.user.options import Where
 from mirror.cli.user.pod_trouble import MOST_SHOWN, PodTrouble, troubles
 from mirror.cli.user.printing import NONE, Column, Format
@@ -132,6 +132,9 @@ def lines_of(story: Story, now: datetime, on: Display = PLAIN) -> Iterator[str]:
     message = "Waiting because" if not view.worker else "Message"
     done = "" if view.completions is None else f"{view.succeeded}/{view.completions}"
     lag = "" if view.lag_seconds is None else f"{view.lag_seconds:.1f}s"
+    counted = ("Pods", f"{view.active} active, {view.succeeded} succeeded, {view.failed} failed")
+    if view.kind != kinds().default.name:  # of some kinds it is Jobs, of others nothing is counted
+        counted = ("Counted", counted[1] if view.active or view.succeeded or view.failed else "")
     yield from fields_of(
         (
             ("Name", view.name),
@@ -147,7 +150,7 @@ def lines_of(story: Story, now: datetime, on: Display = PLAIN) -> Iterator[str]:
             ("Finished", _when(view.finished, now)),
             ("Duration", printing.lasted(view.started, view.finished, now)),
             ("Completions", done),
-            ("Pods", f"{view.active} active, {view.succeeded} succeeded, {view.failed} failed"),
+            counted,
             ("Status lag", lag),
             ("Last error", f"{error.text} ({_ago(error.at, now)})" if error is not None else ""),
         ),

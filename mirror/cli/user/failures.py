@@ -45,6 +45,10 @@ class KindNotServed(Failure):
     """The cluster does not know this kind of object."""
 
 
+class NotThere(Failure):
+    """There is no such object."""
+
+
 class NotYet(Failure):
     """What is asked for may still come: there is no worker yet, or a container has not begun."""
 
@@ -83,7 +87,7 @@ def failure_of(error: KubeError, doing: Doing) -> Failure:
         case NotFound() if error.about_kind == "namespaces":
             return Failure(f"namespace {doing.namespace} not found on {doing.cluster}")
         case NotFound():
-            return Failure(_not_found(doing))
+            return NotThere(_not_found(doing))
         case NotServed():
             return KindNotServed(f"{doing.cluster} does not serve {doing.resource}")
         case ApiError():

@@ -281,5 +281,7 @@ def why(view: JobView, now: datetime) -> str:
 
 
 def done(view: JobView) -> str:
-    """``2/5``; a work queue has no number of completions: ``2``."""
+    """``2/5``; a work queue has no number of completions: ``2``. Another kind than Job may count nothing."""
+    if view.completions is None and not view.succeeded and view.kind != kinds().default.name:
+        return ""
     return str(view.succeeded) if view.completions is None else f"{view.succeeded}/{view.completions}"

@@ -20,6 +20,7 @@ class LogOptions:
 
     follow: bool
     index: int | None
+    role: str
     pod: str
     all_pods: bool
     container: str
@@ -48,7 +49,7 @@ class LogOptions:
         """Whether each line says its pod: unless something else is said, wherever there may be several pods."""
         return self.prefix if self.prefix is not None else self.wants_all_pods or not is_one
 
-    def check(self, jobs: Sequence[str]) -> None:
+    def check(self, jobs: Sequence[object]) -> None:
         """Look at options that cannot stand together.
 
         Raises:
@@ -64,8 +65,8 @@ class LogOptions:
             raise click.UsageError(f"--selector {self.selector!r}: {error}") from None
         if self.pod and (self.selector or len(jobs) > 1):
             raise click.UsageError("--pod names a pod of one JOB")
-        if self.pod and (self.all_pods or self.index is not None):
-            raise click.UsageError("--pod cannot be combined with --index or --all-pods")
+        if self.pod and (self.all_pods or self.index is not None or self.role):
+            raise click.UsageError("--pod cannot be combined with --index, --role or --all-pods")
         if self.container and self.all_containers:
             raise click.UsageError("-c cannot be combined with --all-containers")
 
@@ -73,6 +74,9 @@ class LogOptions:
 _OPTIONS = (
     click.option("-f", "--follow", is_flag=True, help="Stream until the containers have terminated."),
     click.option("--index", type=click.IntRange(min=0), help="The newest pod of this completion index."),
+    click.option(
+        "--role", default="", metavar="ROLE", help="Pods of this part of JOB: launcher, workers, workers/0; see `pods`."
+    ),
     click.option("--pod", default="", metavar="NAME", help="Pod of the mirror."),
     click.option("--all-pods", is_flag=True, help="All pods, one after the other; with -f, together."),
     click.option("-c", "--container", default="", metavar="NAME", help="Container; default: the pod's main one."),

@@ -60,6 +60,7 @@ class How:
             pod=target.pod,
             container=target.container,
             index=target.index,
+            role=target.role,
             follow=self.follow,
             tail=self.tail,
             since_seconds=self.since_seconds,
@@ -136,7 +137,7 @@ class Reading:
         """
         self._found = found
         self._is_one = is_one
-        self._choice = Choice(said.pod, said.index, said.wants_all_pods, said.container, said.all_containers)
+        self._choice = Choice(said.pod, said.index, said.role, said.wants_all_pods, said.container, said.all_containers)
         self._how = How(said.follow, said.lines, said.since, said.timestamps, said.previous)
         self._may_leave_choice = chooses_elsewhere and not (said.wants_all_pods or said.all_containers)
         self._with_prefix = said.with_prefix(is_one=is_one)
@@ -247,14 +248,14 @@ class Reading:
             mirror = await self._found.of(wanted)
             with progress(f"Listing the pods of {wanted.name} …"):
                 try:
-                    pods: list[Pod] = [pod_of(one, wanted.kind.pod_index) for one in await mirror.pods()]
+                    pods: list[Pod] = [pod_of(one, wanted.kind) for one in await mirror.pods()]
                 except NotAllowed:
                     # Who may read logs need not be allowed to list pods: the manager can choose as well.
                     if not self._may_leave_choice:
                         raise
                     choice = self._choice
-                    return [OneLog(mirror, Target(choice.pod, choice.container, choice.index))]
-            targets, remark = choose(pods, self._choice)
+                    return [OneLog(mirror, Target(choice.pod, choice.container, choice.index, choice.role))]
+            targets, remark = choose(pods, self._choice, wanted.kind)
             if not targets:
                 if self._how.follow:
                     raise NotYet("no pods have been created yet")

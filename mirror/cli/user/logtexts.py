@@ -30,11 +30,12 @@ class LogRequest:
     timestamps: bool = False
     previous: bool = False
     index: int | None = None
+    role: str = ""
 
     @property
     def query_of_manager(self) -> tuple[tuple[str, str], ...]:
         """As the manager wants it."""
-        said = {"pod": self.pod, "index": "" if self.index is None else str(self.index)}
+        said = {"pod": self.pod, "index": "" if self.index is None else str(self.index), "role": self.role}
         return (*((name, value) for name, value in said.items() if value), *self.query)
 
     @property

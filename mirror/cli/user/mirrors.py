@@ -2,7 +2,8 @@
 
 Used by ``logs``, ``pods``, ``events`` and ``diff``. Both give the same objects, and both are sure that they are of this
 source's mirror: the manager checks it; on the worker it is found by the label with its source's uid, so an object that
-merely has the name is never shown as the mirror, and its pods are those that it controls.
+merely has the name is never shown as the mirror, and its pods are those that it controls, itself or by what its kind
+puts between.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from mirror.batch import views
 from mirror.cli.user.cluster import Cluster, management, worker
-from mirror.cli.user.failures import Doing, Failure, failure_of
+from mirror.cli.user.failures import Doing, Failure, NotThere, failure_of
 from mirror.cli.user.logtexts import LogRequest, stream
 from mirror.cli.user.naming import Named
 from mirror.cli.user.options import Where
 from mirror.cli.user.server import AccessEndpoint, manager
 from mirror.kinds.base import Kind
-from mirror.kube.objects import Object
-from mirror.kube.resources import EVENTS, PODS
+from mirror.kube.objects import Meta, Object, OwnerReference
+from mirror.kube.resources import EVENTS, PODS, Resource
 from mirror.model import names
+from mirror.workers.pod_owners import PodOwners
 
 Json = Mapping[str, object]
 
@@ -32,6 +36,7 @@ class OnWorker:
     """``Mirror`` by the worker's API server."""
 
     cluster: Cluster
+    kind: Kind
     namespace: str
     """There, which may have a prefix."""
     name: str
@@ -42,7 +47,9 @@ class OnWorker:
     async def pods(self) -> list[Json]:
         """The pods that it controls."""
         found, _ = await self.cluster.items(PODS, namespace=self.namespace, labels=self.selector)
-        return [pod for pod in found if self._controls(pod)]
+        owners = PodOwners(self.kind, self.uid, get=self._metadata, list_=self._metadata_of_many)
+        are_its = await owners.are_of_mirror([_owners_of(pod) for pod in found])
+        return [pod for pod, is_its in zip(found, are_its, strict=True) if is_its]
 
     async def events(self) -> list[Json]:
         """Events about it and the pods that it has now."""
@@ -64,9 +71,26 @@ class OnWorker:
             describe=lambda error: failure_of(error, doing),
         )
 
-    def _controls(self, pod: Json) -> bool:
-        owners = map(views.mapping, views.items(views.mapping(pod.get("metadata")).get("ownerReferences")))
-        return any(owner.get("controller") is True and owner.get("uid") == self.uid for owner in owners)
+    async def _metadata(self, resource: Resource, name: str) -> Meta | None:
+        try:
+            return (await self.cluster.object(resource, name, namespace=self.namespace)).metadata
+        except NotThere:
+            return None
+
+    async def _metadata_of_many(self, resource: Resource) -> list[Meta]:
+        try:
+            found, _ = await self.cluster.objects(resource, namespace=self.namespace, labels=self.selector)
+        except Failure:
+            return []  # each is asked for then
+        return [one.metadata for one in found]
+
+
+def _owners_of(pod: Json) -> list[OwnerReference]:
+    listed = views.items(views.mapping(pod.get("metadata")).get("ownerReferences"))
+    try:
+        return msgspec.convert(listed, list[OwnerReference])
+    except msgspec.ValidationError:  # a worker may send anything
+        return []
 
 
 async def find(cluster: Cluster, kind: Kind, source: Object) -> OnWorker:
@@ -92,7 +116,7 @@ async def find(cluster: Cluster, kind: Kind, source: Object) -> OnWorker:
     for mirror in found:
         its = mirror.metadata
         if its.name == name and summary.mirror_uid in (None, its.uid):
-            return OnWorker(cluster, its.namespace, name, its.uid, kind.pod_selector(mirror))
+            return OnWorker(cluster, kind, its.namespace, name, its.uid, kind.pod_selector(mirror))
     where = summary.placed
     hint = f"it is placed on {where}; check that --worker-context is that worker" if where else "it is not placed yet"
     raise Failure(f"no mirror of {kind.name} {name} on {cluster.name}: {hint}")

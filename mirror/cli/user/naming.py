@@ -1,12 +1,13 @@
-"""Which objects a command is about: ``NAME``, or ``KIND/NAME`` as for kubectl, of the kinds of the table. Pure.
+"""Which objects a command is about: ``NAME``, or ``KIND/NAME`` and ``KIND NAME`` as for kubectl.
 
 A name alone means the table's first kind, a Job. Kinds are read as kubectl reads them: ``drill``, ``drills``, a short
-name, in any case, perhaps with the group.
+name, in any case, perhaps with the group. Which there are is found out by ``learning``, once in a command's life.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import click
@@ -14,9 +15,11 @@ import click
 from mirror.batch.syntax import subdomain_problems
 from mirror.kinds import registry
 from mirror.kinds.base import Kind
-from mirror.kinds.registry import Kinds, UnknownKind, resource_name
+from mirror.kinds.registry import AmbiguousKind, Kinds, UnknownKind, resource_name
 from mirror.kube.objects import Object
 from mirror.model.text import nearest
+
+_known: ContextVar[Kinds | None] = ContextVar("_known", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +39,18 @@ class Named:
 
 
 def kinds() -> Kinds:
-    """The kinds that commands know: the table as it is when a command runs."""
-    return registry.BUILT_IN
+    """The kinds that a command knows: those that it has learnt of, else the table as it is when it runs."""
+    return _known.get() or registry.BUILT_IN
+
+
+def know(found: Kinds) -> None:
+    """From now on, and until the event loop of the command ends, these are the kinds."""
+    _known.set(found)
+
+
+def may_name_a_kind(words: Sequence[str]) -> bool:
+    """Whether some of these words may be a kind, so that it has to be known which there are."""
+    return len(words) > 1 or any("/" in word for word in words)
 
 
 def kind_named(text: str) -> Kind:
@@ -48,10 +61,68 @@ def kind_named(text: str) -> Kind:
     """
     try:
         return kinds().named(text)
+    except AmbiguousKind as error:
+        raise click.UsageError(str(error)) from None
     except UnknownKind as error:
         known = [word for kind in kinds() for word in (kind.name.lower(), kind.resource.plural, *kind.short_names)]
         meant = nearest(text.lower(), known)
-        raise click.UsageError(f"{error}. Did you mean '{meant}'?" if meant else str(error)) from None
+        hint = f". Did you mean '{meant}'?" if meant else ""
+        if is_built_in(text):
+            hint = f". It can be mirrored, but this manager does not: its operator adds {text} to the setting kinds"
+        raise click.UsageError(f"{error}{hint}") from None
+
+
+def is_built_in(text: str) -> bool:
+    """Whether a manager could mirror this kind, if its settings said so."""
+    from mirror.kinds.declared.published import every_built_in  # only where something is wrong
+
+    try:
+        every_built_in().named(text)
+    except UnknownKind:
+        return False
+    return True
+
+
+def all_named(words: Sequence[str]) -> list[Named]:
+    """The objects that ``NAME …``, ``KIND/NAME …`` or ``KIND NAME …`` mean, each once.
+
+    A first word that names a kind is one where names follow, as for kubectl; a Job of such a name is ``job/NAME``.
+
+    Raises:
+        UsageError: a kind is unknown, or there is no name.
+    """
+    kind = _kind_before(words) if len(words) > 1 else None
+    names = words[1:] if kind is not None else words
+    return [named(word, kind) for word in dict.fromkeys(names)]
+
+
+def one_named(words: Sequence[str]) -> Named:
+    """The one object that ``NAME``, ``KIND/NAME`` or ``KIND NAME`` means.
+
+    Raises:
+        UsageError: these are none, or more.
+    """
+    if len(words) == 1:
+        return named(words[0])
+    if len(words) == 2 and not any("/" in word for word in words):
+        return Named(kind_named(words[0]), _checked(words[1]))
+    raise click.UsageError(f"{' '.join(words)!r}: write NAME, KIND/NAME or KIND NAME")
+
+
+def _kind_before(words: Sequence[str]) -> Kind | None:
+    """The kind that the first of some words names; None where it names none, or names say their kinds themselves.
+
+    Raises:
+        UsageError: it may be one of several kinds.
+    """
+    if any("/" in word for word in words):
+        return None
+    try:
+        return kinds().named(words[0])
+    except AmbiguousKind as error:
+        raise click.UsageError(str(error)) from None
+    except UnknownKind:
+        return None
 
 
 def named(text: str, default: Kind | None = None) -> Named:
@@ -111,12 +182,14 @@ class Chosen:
 
 
 def chosen(names: Sequence[str], of_kinds: Sequence[str]) -> Chosen:
-    """What ``mirror get -k KIND NAME …`` means; without both, all sources of all kinds.
+    """What ``mirror get -k KIND NAME …`` means, or ``mirror get KIND NAME …``; without both, all sources of all kinds.
 
     Raises:
         UsageError: a kind is unknown, or it is not clear of which one a name is.
     """
     wanted = tuple(dict.fromkeys(map(kind_named, of_kinds)))
+    if names and not wanted and (kind := _kind_before(names)) is not None:
+        wanted, names = (kind,), names[1:]
     if not names:
         return Chosen(wanted or tuple(kinds()), are_asked_for=bool(wanted))
     if len(wanted) > 1 and not all("/" in name for name in names):

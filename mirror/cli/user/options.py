@@ -171,7 +171,8 @@ def output_option(*forms: str) -> Decorator:
     )
 
 
-job_argument = click.argument("job", shell_complete=job_names)
+job_argument = click.argument("job", nargs=-1, required=True, metavar="JOB", shell_complete=job_names)
+"""``NAME``, ``KIND/NAME`` or ``KIND NAME`` (``naming.one_named``)."""
 
 
 def _all(options: Iterable[Decorator], command: Function) -> Function:

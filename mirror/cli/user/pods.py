@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import click
@@ -16,6 +16,7 @@ from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.terminal import display
+from mirror.kinds.base import Kind
 
 Json = Mapping[str, object]
 
@@ -31,6 +32,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     """The reason of a container that waits or has failed."""
     index: str = ""
+    role: str = ""
+    """Which part of the object it is, where its kind has parts."""
     ready: str = ""
     restarts: int = 0
     node: str = ""
@@ -49,24 +52,30 @@ async def pods(where: Where, wanted: Named, form: Format) -> None:
     """
     async with inside(where, wanted) as mirror:
         with progress(f"Listing the pods of {wanted.name} …"):
-            found = [pod_of(one, wanted.kind.pod_index) for one in await mirror.pods()]
-    found.sort(key=order)
+            found = [pod_of(one, wanted.kind) for one in await mirror.pods()]
+    found.sort(key=order_of(wanted.kind))
     if form in ("json", "yaml"):
         click.echo(printing.listing("MirrorPod", found, form))
     elif form == "name":
         printing.say(f"pod/{pod.name}" for pod in found)
     elif found:
         printing.say(
-            printing.table(columns(datetime.now(UTC)), found, wide=form == "wide", on=display(abridged=form != "wide"))
+            printing.table(
+                columns(datetime.now(UTC), has_roles=bool(wanted.kind.pod_roles)),
+                found,
+                wide=form == "wide",
+                on=display(abridged=form != "wide"),
+            )
         )
     else:
         printing.remark(f"{wanted} has no pods on its worker.")
 
 
-def pod_of(pod: Json, index: str = "") -> Pod:
-    """What a pod's JSON says; ``index`` is the annotation that holds its index (``Kind.pod_index``)."""
+def pod_of(pod: Json, kind: Kind | None = None) -> Pod:
+    """What a pod's JSON says; ``kind`` is that of its mirror, and says where index and role are."""
     metadata, spec, status = (views.mapping(pod.get(part)) for part in ("metadata", "spec", "status"))
-    annotations = views.mapping(metadata.get("annotations"))
+    annotations, labels = views.mapping(metadata.get("annotations")), views.mapping(metadata.get("labels"))
+    index = kind.pod_index if kind is not None else ""
     init, main = (_names(spec, part) for part in ("initContainers", "containers"))
     statuses = [views.mapping(one) for part in _STATUSES for one in views.items(status.get(part))]
     own = [views.mapping(one) for one in views.items(status.get("containerStatuses"))]
@@ -77,7 +86,8 @@ def pod_of(pod: Json, index: str = "") -> Pod:
         name=views.text(metadata.get("name")),
         phase="Terminating" if metadata.get("deletionTimestamp") else phase,
         why=next(filter(None, map(_why, statuses)), "") or views.text(status.get("reason")),
-        index=views.text(annotations.get(index)),
+        index=views.text(annotations.get(index)) or views.text(labels.get(index)),
+        role=kind.pod_roles.of(labels) if kind is not None else "",
         ready=f"{ready}/{len(main)}",
         restarts=sum(views.number(one.get("restartCount")) for one in statuses),
         node=views.text(spec.get("nodeName")),
@@ -87,15 +97,21 @@ def pod_of(pod: Json, index: str = "") -> Pod:
     )
 
 
-def order(pod: Pod) -> tuple[int, str, str]:
-    """By index, then by age."""
-    return (int(pod.index) if pod.index.isascii() and pod.index.isdecimal() else -1, pod.created, pod.name)
+def order_of(kind: Kind) -> Callable[[Pod], tuple[int, str, int, str, str]]:
+    """By role, then by index, then by age."""
+
+    def order(pod: Pod) -> tuple[int, str, int, str, str]:
+        index = int(pod.index) if pod.index.isascii() and pod.index.isdecimal() else -1
+        return kind.pod_roles.rank(pod.role), pod.role, index, pod.created, pod.name
+
+    return order
 
 
-def columns(now: datetime) -> Sequence[Column[Pod]]:
+def columns(now: datetime, *, has_roles: bool = False) -> Sequence[Column[Pod]]:
     """The table's, at this time."""
     return (
         Column("NAME", lambda pod: pod.name, least=8),
+        *([Column[Pod]("ROLE", lambda pod: pod.role)] if has_roles else []),
         Column("INDEX", lambda pod: pod.index),
         Column("READY", lambda pod: pod.ready),
         Column("STATUS", lambda pod: pod.phase, is_state=True),

@@ -26,7 +26,7 @@ def is_source(kind: Kind, job: Object) -> bool:
     managed_by = kind.managed_by(job) or ""
     if managed_by in ("", names.BUILT_IN_MANAGED_BY):
         return False
-    if managed_by == names.DEFAULT_MANAGED_BY:
+    if managed_by == (kind.managed_by_value or names.DEFAULT_MANAGED_BY):
         return True
     return kind.summary(job).placed is not None or any(mark in job.annotations for mark in _MARKS)
 

@@ -34,6 +34,7 @@ from mirror.kinds.batch_job import (
 from mirror.kinds.batch_job.status import next_status
 from mirror.kinds.batch_job.status_stored import StoredJob
 from mirror.kinds.dependencies import Reference
+from mirror.kinds.pod_roles import NO_ROLES
 from mirror.kinds.report import Report
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS, Resource
@@ -91,6 +92,8 @@ class BatchJob:
     managed_by_field = "spec.managedBy"
     managed_by_value = ""
     pod_index = pods.INDEX
+    pod_roles = NO_ROLES
+    pod_owners: tuple[Resource, ...] = ()
     keeps_metadata_in_status = True
     can_vanish = False
 

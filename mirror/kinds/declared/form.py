@@ -45,6 +45,12 @@ class Clause(msgspec.Struct, frozen=True):
         return (found in self.values) is not self.is_not
 
 
+def resource_of(text: str, kind: str) -> Resource:
+    """``plural.version.group`` of a kind, read."""
+    plural, version, group = text.split(".", 2)
+    return Resource(group, version, plural, kind)
+
+
 def condition_of(status: Mapping[str, Json], type_name: str) -> Mapping[str, Json]:
     """The first condition of a type; empty where there is none."""
     for one in views.items(status.get("conditions")):
@@ -73,12 +79,11 @@ class Form(msgspec.Struct, frozen=True, dict=True):
     @staticmethod
     def of(entry: KindEntry) -> Form:
         """From an entry that was checked."""
-        plural, version, group = entry.resource.split(".", 2)
         managed_by = path_of(entry.managed_by.path)
         needs = (one.partition(" ") for one in entry.needs)
         return Form(
             entry=entry,
-            resource=Resource(group, version, plural, entry.kind),
+            resource=resource_of(entry.resource, entry.kind),
             managed_by=managed_by,
             suspend=path_of(entry.suspend.path) if entry.suspend.path else None,
             succeeded=tuple(map(Clause.of_text, entry.done.succeeded)),
@@ -90,6 +95,27 @@ class Form(msgspec.Struct, frozen=True, dict=True):
             templates=_paths(entry.templates),
             needs=tuple((kind, path_of(path)) for kind, _, path in needs),
         )
+
+    @cached_property
+    def pod_owners(self) -> tuple[Resource, ...]:
+        """What may stand between a mirror and its pods."""
+        named = (one.partition(" ") for one in self.entry.pod_owners)
+        return tuple(resource_of(resource, kind) for kind, _, resource in named)
+
+    @cached_property
+    def counts(self) -> tuple[tuple[FieldPath, ...], ...]:
+        """Where its status counts what is active, has succeeded and has failed."""
+        counts = self.entry.counts
+        return tuple(map(_paths, (counts.active, counts.succeeded, counts.failed)))
+
+    def counted(self, status: Mapping[str, Json]) -> tuple[int, int, int]:
+        """How much of it is active, has succeeded and has failed, as far as its status tells."""
+        sums = (
+            sum(views.number(at(status, place)) for path in paths for place in path.places(status))
+            for paths in self.counts
+        )
+        active, succeeded, failed = sums
+        return active, succeeded, failed
 
     @cached_property
     def final_types(self) -> tuple[str, ...]:

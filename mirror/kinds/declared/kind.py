@@ -19,6 +19,7 @@ from mirror.kinds.declared.status import StoredSource
 from mirror.kinds.dependencies import Reference
 from mirror.kinds.explaining import reason_of
 from mirror.kinds.pod_references import pod_references, pod_requirements
+from mirror.kinds.pod_roles import PodRoles
 from mirror.kinds.report import Report
 from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import Object, decode_object
@@ -50,6 +51,8 @@ class DeclaredKind:
         self.managed_by_field = entry.managed_by.path
         self.managed_by_value = entry.managed_by.value
         self.pod_index = entry.pod_index
+        self.pod_owners = self._form.pod_owners
+        self.pod_roles = PodRoles(*(getattr(entry.pod_role, name) for name in ("label", "number", "first")))
 
     @property
     def entry(self) -> KindEntry:
@@ -84,6 +87,7 @@ class DeclaredKind:
         end, placed = self._form.end_of(status), condition_of(status, names.PLACED)
         is_placed = placed.get("status") == "True"
         final, obstructed = self._form.end_condition(status), condition_of(status, names.PROGRESSING)
+        active, succeeded, failed = self._form.counted(status)
         return Progress(
             end=end,
             end_reason=views.text(final.get("reason")),
@@ -93,6 +97,9 @@ class DeclaredKind:
             placed=views.text(placed.get("message")) if is_placed else "",
             obstructed_at="" if end else views.text(obstructed.get("lastTransitionTime")),
             is_suspended=self.is_suspended(found),
+            active=active,
+            succeeded=succeeded,
+            failed=failed,
         )
 
     def has_unready_pods(self, found: Object) -> bool:
