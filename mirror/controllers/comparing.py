@@ -28,7 +28,13 @@ class Comparison:
         self._agreed: dict[str, int] = {}
 
     def identity_of(self, kind: Kind, source: Object, mirror: Object) -> Identity:
-        """What an object that has this source's name on a worker is to it (D1)."""
+        """What an object that has this source's name on a worker is to it (D1).
+
+        A copy that was left on a worker, and is in the way of the next one there, is as a namesake's (D14).
+        """
+        summary = kind.summary(source)
+        if summary.placed and any(left.uid == mirror.metadata.uid for left in summary.left_behind):
+            return Identity.NAMESAKE
         return identify(
             mirror.metadata.uid,
             mirror.labels,

@@ -209,7 +209,12 @@ class MirrorWriter:
         return await worker.client.send_object(requests.get(resource, key.name, namespace=key.namespace))
 
     def _identity(self, seen: Snapshot, found: Object) -> Identity:
+        left_behind = {left.uid for left in seen.source.stored.moves.left_behind if left.uid}
+        if found.metadata.uid in left_behind:
+            return Identity.NAMESAKE
         recorded = self._t.state.memories.of(seen.source.uid).mirror_uid or seen.source.stored.mirror_uid
+        if recorded in left_behind:
+            recorded = seen.source.stored.mirror_uid
         transform = self._t.state.transform
         return identify(
             found.metadata.uid,
@@ -351,11 +356,13 @@ class MirrorWriter:
         worker.mirrors_of(kind).take_own_write(patched)
         t.state.intake.add(seen.key)
 
-    async def delete(self, worker: Worker, key: MirrorKey, uid: str, *, because: str) -> None:
-        """Delete a mirror, if it is still this object (D10)."""
+    async def delete(self, worker: Worker, key: MirrorKey, uid: str, *, because: str, version: str = "") -> None:
+        """Delete a mirror, if it is still this object (D10), and as it was in this version if one is given."""
         kind, namespace, name = self._t.state.sources.kinds[key.kind], key.namespace, key.name
         try:
-            await worker.client.send(requests.delete(kind.resource, name, namespace=namespace, uid=uid))
+            await worker.client.send(
+                requests.delete(kind.resource, name, namespace=namespace, uid=uid, resource_version=version)
+            )
         except NotFound:
             worker.mirrors_of(kind).forget_deleted(namespace, name, uid)
             return
