@@ -131,10 +131,10 @@ class Observer:
 
     def _returned_copy(self, source: Source) -> ReturnedCopy | None:
         """A Complete copy on a worker that it was moved from; only the recorded uid tells that it is one (D1)."""
-        placed, metadata = source.placed, source.found.metadata
+        metadata = source.found.metadata
         for left in source.stored.moves.left_behind:
             worker = self._state.workers.get(left.worker)
-            if worker is None or not worker.is_reachable or placed in (None, left.worker):
+            if worker is None or not worker.is_reachable:
                 continue
             mirror = worker.mirrors_of(source.kind).get(worker.namespace_of(metadata.namespace), metadata.name)
             if (

@@ -60,7 +60,7 @@ class Returning:
         if found.metadata.deletion_timestamp is not None:
             return
         is_completed = any(is_completed_copy(kind, source.metadata.uid, left, found) for left in summary.left_behind)
-        if is_completed and not summary.is_finished and summary.placed != worker.name:
+        if is_completed and not summary.is_finished:
             t.state.intake.add(SourceKey(kind.name, namespace, metadata.name))
             return
         version = found.metadata.resource_version

@@ -140,7 +140,7 @@ def is_completed_copy(kind: Kind, source_uid: str, left: LeftBehind, found: Obje
 def take_returned_completion(seen: Snapshot) -> Plan | None:
     """A copy that was left behind is Complete, and nothing else of the source is: it counts (D14)."""
     source, returned = seen.source, seen.returned
-    if returned is None or source.is_finished or source.is_deleting or source.placed in (None, returned.worker):
+    if returned is None or source.is_finished or source.is_deleting or source.placed is None:
         return None
     following = source.stored.next_status(
         returned.mirror, now=seen.now, clock_offset_seconds=returned.clock_offset_seconds, settled=True
@@ -152,12 +152,13 @@ def take_returned_completion(seen: Snapshot) -> Plan | None:
         return Plan("a copy that was left behind is complete; a suspension is shown first", write, 0.1)
     status = _returned(seen, following.status, returned.worker, returned.mirror.metadata.uid)
     write, later = source_write(seen, status=status, waiting=None, records=returned.worker)
-    text = f"the copy on {returned.worker} had completed, and counts; the one on {source.placed} is deleted"
+    text = f"the copy on {returned.worker} had completed, and counts; one that was made since is deleted"
     return Plan(text, (*write, EmitEvent("EarlierCopyCompleted", text)), later)
 
 
 def _returned(seen: Snapshot, status: Status, worker: str, uid: str) -> Status:
     stored = seen.source.stored
-    left = None if seen.memory.first_create else LeftBehind(seen.source.placed or "", seen.recorded_uid)
+    is_alone = seen.memory.first_create or seen.source.placed == worker  # the next one cannot be made in its place
+    left = None if is_alone else LeftBehind(seen.source.placed or "", seen.recorded_uid)
     status = stored.mirrored_status(status, uid, seen.now)
     return stored.returned_status(status, worker, stored.moves.returned(worker, left), seen.now)
