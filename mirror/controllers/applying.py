@@ -251,8 +251,6 @@ class Applier:
             t.state.memories.set(seen.source.uid, waiting_written_at=t.environment.clock.monotonic())
         if write.moves_from is not None:
             t.state.memories.begin_anew(seen.source.uid)
-            if not seen.memory.first_create:
-                t.environment.metrics.secondary_mirrors.labels("WorkerLost").inc()
             self._log.warning("moved", source=key, origin=write.moves_from, to=write.records)
         if write.records is not None:
             t.state.memories.set(seen.source.uid, refused_on="", record_refused="", record_refused_times=0)

@@ -41,6 +41,7 @@ class Memories:
         self.set(
             uid,
             refusals=was.refusals,
+            moves_told=was.moves_told,
             waiting_written_at=was.waiting_written_at,
             foreign_status_writes=was.foreign_status_writes,
             foreign_written_at=was.foreign_written_at,

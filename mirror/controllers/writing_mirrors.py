@@ -125,6 +125,7 @@ class MirrorWriter:
     async def _create(self, seen: Snapshot, worker: Worker) -> None:
         source, kind, t = seen.source, seen.source.kind, self._t
         namespace = worker.namespace_of(seen.key.namespace)
+        self._tell_move(seen)
         body = kind.mirror_body(source.found, namespace=namespace, transform=t.state.transform)
         memory = t.state.memories.of(source.uid)
         try:
@@ -154,6 +155,16 @@ class MirrorWriter:
             worker.suspect(error)
             raise
         self._have_mirror(seen, worker, created, is_as_sent=kind.is_as_sent(body, created))
+
+    def _tell_move(self, seen: Snapshot) -> None:
+        """Before the create: the answers to it, and to the record of the move, may be lost, and each overlap counts."""
+        t, uid, moves = self._t, seen.source.uid, seen.source.stored.moves
+        if not seen.source.stored.waits_after_move or t.state.memories.of(uid).moves_told == moves.count:
+            return
+        t.state.memories.set(uid, moves_told=moves.count)
+        if moves.left_behind:
+            t.environment.metrics.secondary_mirrors.labels("WorkerLost").inc()
+        t.record_event(seen, "Moved", moves.event)
 
     def _have_mirror(self, seen: Snapshot, worker: Worker, mirror: Object, *, is_as_sent: bool) -> None:
         t, uid = self._t, seen.source.uid

@@ -90,9 +90,7 @@ def _move(seen: Snapshot, to: str) -> Plan:
         return Plan(why, write, later)
     write, _ = source_write(seen, status=status, records=to)
     write = tuple(replace(one, moves_from=east) if isinstance(one, WriteSource) else one for one in write)
-    copy = f"the copy on {east} may still run" if left is not None else f"there was no copy on {east}"
-    text = f"moved from {east} to {to} (move {moves.count}); {copy}"
-    return Plan(text, (*write, EmitEvent("Moved", text)), remember={"first_create": True})
+    return Plan(f"moved from {east} to {to}", write, remember={"first_create": True})
 
 
 def _end_as_decided(seen: Snapshot) -> Plan:

@@ -86,6 +86,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     record_refused_times: int = 0
     record_refused_until: float = float("-inf")
     """Monotonic seconds; it is assigned to no worker before."""
+    moves_told: int = 0
+    """The last move that was reported, and counted if an earlier copy may run beside the next one."""
     move_at: float | None = None
     """When its turn is to be moved (``workers.moveRate``), monotonic."""
 
@@ -128,6 +130,7 @@ class MemoryChange(TypedDict, total=False):
     record_refused: str
     record_refused_times: int
     record_refused_until: float
+    moves_told: int
     move_at: float | None
 
 

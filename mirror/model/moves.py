@@ -48,6 +48,13 @@ class Moves(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self.returned(worker, None), count=max(0, self.count - 1))
 
     @property
+    def event(self) -> str:
+        """The last one, for people."""
+        left = next((one for one in self.left_behind if one.worker == self.origin), None)
+        copy = f"the copy on {self.origin} may still run" if left else f"there was no copy on {self.origin}"
+        return f"moved from {self.origin} to {self.to} (move {self.count}); {copy}"
+
+    @property
     def message(self) -> str:
         """As in the condition."""
         text = f"move {self.count}, from {self.origin} to {self.to}"
