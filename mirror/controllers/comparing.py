@@ -10,6 +10,7 @@ import msgspec
 from mirror.controllers.memory import Memories
 from mirror.decide.identity import Identity, identify
 from mirror.decide.snapshot import Source
+from mirror.kinds.asking import was_moved
 from mirror.kinds.base import Changes, Kind, MirrorTransform
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -32,9 +33,10 @@ class Comparison:
 
         A copy that was left on a worker, and is in the way of the next one there, is as a namesake's (D14).
         """
-        summary = kind.summary(source)
-        if summary.placed and any(left.uid == mirror.metadata.uid for left in summary.left_behind):
-            return Identity.NAMESAKE
+        if was_moved(source):
+            summary = kind.summary(source)
+            if summary.placed and any(left.uid == mirror.metadata.uid for left in summary.left_behind):
+                return Identity.NAMESAKE
         return identify(
             mirror.metadata.uid,
             mirror.labels,

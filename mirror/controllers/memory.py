@@ -8,6 +8,7 @@ from typing import Unpack
 from msgspec.structs import replace
 
 from mirror.decide.snapshot import Memory, MemoryChange
+from mirror.kinds.asking import was_moved
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 
@@ -49,11 +50,11 @@ class Memories:
 
     def recorded_uid(self, kind: Kind, source: Object) -> str | None:
         """The uid of a source's mirror: the one that this process made or found, else the one that is recorded."""
-        memory, summary = self._memories.get(source.metadata.uid), kind.summary(source)
+        memory = self._memories.get(source.metadata.uid)
         remembered = memory.mirror_uid if memory is not None else None
-        if remembered and any(left.uid == remembered for left in summary.left_behind):
+        if remembered and was_moved(source) and remembered in {one.uid for one in kind.summary(source).left_behind}:
             remembered = None  # it was moved since
-        return remembered or summary.mirror_uid
+        return remembered or kind.summary(source).mirror_uid
 
     def clear_refusals(self, worker: str) -> None:
         """It is no worker any more: what it refused it may accept when it is one again."""

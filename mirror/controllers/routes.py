@@ -10,7 +10,7 @@ from mirror.controllers.state import MirroringState
 from mirror.controllers.sweeping import DueSweeps
 from mirror.controllers.unclaimed import Unclaimed
 from mirror.decide.identity import Identity
-from mirror.kinds.asking import is_ours
+from mirror.kinds.asking import is_ours, was_moved
 from mirror.kinds.base import Kind, is_held
 from mirror.kinds.own_annotations import OF_PLACEMENT
 from mirror.kinds.queueing import is_reset
@@ -186,7 +186,7 @@ class Routes:
             if not is_gone or not is_over:
                 self._intake.add(key)
         is_others = source is None or source.metadata.uid != found.labels.get(names.SOURCE_UID)
-        if is_others or (source is not None and is_left_behind_on(worker.name, found, kind.summary(source))):
+        if is_others or self._is_left_behind(worker, kind, source, found):
             self._intake.add(MirrorKey(worker.name, kind.name, metadata.namespace, metadata.name))
 
     def _source_of(self, worker: Worker, kind: Kind, found: Object) -> Object | None:
@@ -194,9 +194,16 @@ class Routes:
         namespace = worker.source_namespace_of(found.metadata.namespace)
         return self._sources.of(kind).get(namespace, found.metadata.name) if namespace is not None else None
 
+    @staticmethod
+    def _is_left_behind(worker: Worker, kind: Kind, source: Object | None, found: Object) -> bool:
+        """Whether a source was moved from this worker and has left this object there (D14)."""
+        if source is None or not was_moved(source):
+            return False
+        return is_left_behind_on(worker.name, found, kind.summary(source))
+
     def _note_end(self, worker: Worker, kind: Kind, source: Object, mirror: Object) -> None:
         """An end that was seen is stored in any case, so it is kept until then (D7)."""
-        if is_left_behind_on(worker.name, mirror, kind.summary(source)):
+        if self._is_left_behind(worker, kind, source, mirror):
             return
         uid, was = source.metadata.uid, self._memories.of(source.metadata.uid).ended
         if was is mirror or not kind.summary(mirror).is_finished:
