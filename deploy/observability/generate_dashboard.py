@@ -122,7 +122,7 @@ ROWS: dict[str, list[Json]] = {
             "Jobs moved from lost workers, whose copies there may run on; copies deleted once a worker is back.",
             "none",
             (f"increase(jobmirror_secondary_mirrors_total{{{SELECTED}}}[$__rate_interval])", "{{why}}"),
-            (f"increase(jobmirror_left_behind_deleted_total{{{ON_WORKER}}}[$__rate_interval])", "deleted on {{worker}}"),
+            (f"increase(jobmirror_left_behind_deleted_total{{{ON_WORKER}}}[$__rate_interval])", "deleted, {{worker}}"),
             (f"jobmirror_moves_held{{{SELECTED}}}", "held"),
         ),
         timeseries(
