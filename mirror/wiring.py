@@ -18,6 +18,7 @@ from mirror.controllers.events import event_recorder, warn_about_source, warn_ab
 from mirror.controllers.history import History
 from mirror.controllers.memory import Memories
 from mirror.controllers.mirroring import Mirroring, MirroringParts
+from mirror.controllers.move_turns import MoveTurns
 from mirror.controllers.observing import Observer
 from mirror.controllers.pending import PendingChanges
 from mirror.controllers.preparing import Preparer
@@ -28,6 +29,7 @@ from mirror.controllers.reading_quotas import read_quotas
 from mirror.controllers.reading_workloads import WorkloadReasons
 from mirror.controllers.refusals import Refusals
 from mirror.controllers.requesting import Candidates, why_there
+from mirror.controllers.returning import Returning
 from mirror.controllers.routes import Routes
 from mirror.controllers.sources import Sources
 from mirror.controllers.state import Intake, MirroringState
@@ -46,6 +48,7 @@ from mirror.kube.client import Client
 from mirror.kube.errors import KubeError
 from mirror.kube.resources import CONFIGMAPS, SECRETS, SERVICE_ACCOUNTS
 from mirror.model.keys import Key
+from mirror.model.losses import OnLoss
 from mirror.placement.policy import DEFAULT, PlacementPolicy, Score, policy_of
 from mirror.runtime.backoff import Backoff
 from mirror.runtime.environment import Environment
@@ -92,6 +95,8 @@ class MirroringSettings:
     placement: PlacementPolicy = DEFAULT
     priority_classes: bool = False
     read_workloads: bool = False
+    move_rate: float = 5.0
+    """Jobs moved a second from lost workers."""
 
 
 def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_rule_names: bool) -> MirroringSettings:
@@ -119,7 +124,14 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
             server_knows_rule_names=server_knows_rule_names,
             dependencies=_dependency_policy(settings),
         ),
-        policy=Policy(settings.workers.lost_after_seconds, mirrors.retention_seconds),
+        policy=Policy(
+            settings.workers.lost_after_seconds,
+            mirrors.retention_seconds,
+            OnLoss(settings.workers.on_loss),
+            frozenset(map(OnLoss, settings.workers.on_loss_allowed)),
+            settings.workers.move_limit,
+        ),
+        move_rate=settings.workers.move_rate,
         closed_namespaces=("kube-*", settings.namespace),
         kinds=_kinds(settings),
         namespaces=settings.namespaces,
@@ -222,6 +234,12 @@ def build_mirroring(
             interval_seconds=settings.dependency_interval_seconds,
         )
     mirrors = MirrorWriter(writes, dependencies)
+
+    def warn_lost(worker: str, reason: str, text: str) -> None:
+        if (origin := registry.origin_of(worker)) is not None:
+            warn_about_worker(recorder, origin, reason, text)
+
+    moves = MoveTurns(workers, rate=settings.move_rate, environment=environment, warn=warn_lost)
     return Mirroring(
         MirroringParts(
             state=state,
@@ -229,11 +247,14 @@ def build_mirroring(
             informers=informers,
             routes=routes,
             preparer=Preparer(state, registry),
-            observer=Observer(state, settings.policy, have_workers_settled=registry.have_settled),
+            observer=Observer(state, settings.policy, moves, have_workers_settled=registry.have_settled),
             writes=writes,
-            applier=Applier(writes, mirrors),
+            applier=Applier(writes, mirrors, moves),
+            moves=moves,
             unclaimed=unclaimed,
-            sweeper=Sweeper(state, management, registry, due=due, mirrors=mirrors, recorder=recorder),
+            sweeper=Sweeper(
+                state, management, registry, due=due, returning=Returning(writes, mirrors), recorder=recorder
+            ),
             sweep_interval_seconds=settings.sweep_interval_seconds,
             priority_classes=_priority_classes(management, settings, state),
             worker_rounds=_worker_rounds(settings, state),

@@ -125,6 +125,14 @@ ROWS: dict[str, list[Json]] = {
             (f"increase(jobmirror_sweep_halted_total{{{ON_WORKER}}}[$__rate_interval])", "halted on {{worker}}"),
         ),
         timeseries(
+            "Moves",
+            "Jobs moved from lost workers, whose copies there may run on; copies deleted once a worker is back.",
+            "none",
+            (f"increase(jobmirror_secondary_mirrors_total{{{SELECTED}}}[$__rate_interval])", "{{why}}"),
+            (f"increase(jobmirror_left_behind_deleted_total{{{ON_WORKER}}}[$__rate_interval])", "deleted, {{worker}}"),
+            (f"jobmirror_moves_held{{{SELECTED}}}", "held"),
+        ),
+        timeseries(
             "Watch staleness",
             "Since a watch said anything; a healthy one does once a minute, five minutes alert.",
             "s",

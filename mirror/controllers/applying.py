@@ -7,13 +7,16 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
+from mirror.controllers.move_turns import MoveTurns
 from mirror.controllers.refusing import is_refusal, refusal_text
 from mirror.controllers.requesting import waiter_of
 from mirror.controllers.rereading import STALE, reread_source
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
+from mirror.decide.moving import TURN_LASTS_SECONDS
 from mirror.decide.plan import (
     Action,
+    AwaitMove,
     CreateMirror,
     DeleteMirror,
     EmitEvent,
@@ -51,8 +54,9 @@ RECORD_REFUSED = Backoff(first=5.0, most=60.0)
 class Applier:
     """Performs one action after the other; an error ends the plan and is retried by the loop."""
 
-    def __init__(self, context: WriteContext, mirrors: MirrorWriter) -> None:
+    def __init__(self, context: WriteContext, mirrors: MirrorWriter, moves: MoveTurns) -> None:
         self._t = context
+        self._moves = moves
         self._log = context.environment.log
         self._pending = context.state.pending
         self._mirrors = mirrors
@@ -71,14 +75,14 @@ class Applier:
                     await self._release(seen)
                 case RequestAssignment():
                     self._request_assignment(seen, action)
+                case AwaitMove():
+                    self._await_move(seen)
                 case CreateMirror():
                     await self._mirrors.create(seen, self._t.worker(action.worker))
                 case FindMirror():
                     await self._mirrors.find(seen, self._t.worker(action.worker), action.uid)
                 case JudgeMirror():
-                    worker = self._t.worker(action.worker)
-                    namespace = worker.namespace_of(seen.key.namespace)
-                    self._t.state.intake.add(MirrorKey(worker.name, seen.key.kind, namespace, seen.key.name))
+                    self._judge_mirror(seen, action.worker)
                 case RestoreLabels():
                     await self._mirrors.restore_labels(seen, self._t.worker(action.worker))
                 case TouchMirror():
@@ -103,6 +107,21 @@ class Applier:
             assigner.assign(seen.key, seen.source.uid, action.worker, spread_by=spread_by)
         else:
             assigner.request(waiter_of(seen, self._t.state.priorities), is_reason_reported=action.is_reason_reported)
+
+    def _judge_mirror(self, seen: Snapshot, name: str) -> None:
+        """Name the object of its name on a worker, if that is registered."""
+        if (worker := self._t.state.workers.get(name)) is not None:
+            namespace = worker.namespace_of(seen.key.namespace)
+            self._t.state.intake.add(MirrorKey(worker.name, seen.key.kind, namespace, seen.key.name))
+
+    def _await_move(self, seen: Snapshot) -> None:
+        """Give it a turn, unless it has one; until then it keeps nobody else from being assigned."""
+        memories, uid = self._t.state.memories, seen.source.uid
+        turn = memories.of(uid).move_at
+        if turn is None or seen.monotonic > turn + TURN_LASTS_SECONDS:
+            memories.set(uid, move_at=self._moves.take())
+            self._t.state.assigner.note_record_failed(seen.key)
+            self._t.state.intake.add(seen.key)
 
     async def _write_source(self, seen: Snapshot, write: WriteSource) -> None:
         """In one request, or in two where ``/status`` would drop the annotations: the status, which counts, first."""
@@ -230,12 +249,17 @@ class Applier:
         t.state.history.on_written(seen, write)
         if write.shows_waiting:
             t.state.memories.set(seen.source.uid, waiting_written_at=t.environment.clock.monotonic())
+        if write.moves_from is not None:
+            t.state.memories.begin_anew(seen.source.uid)
+            self._log.warning("moved", source=key, origin=write.moves_from, to=write.records)
         if write.records is not None:
             t.state.memories.set(seen.source.uid, refused_on="", record_refused="", record_refused_times=0)
             t.state.assigner.finish(key)
             t.environment.metrics.of_kind(write.records, key.kind).placements.inc()
             self._log.info("placed", source=key, worker=write.records)
             t.state.intake.add(key)
+            if (left := seen.source.placed) not in (None, write.records):
+                self._judge_mirror(seen, left)
         if write.clears:
             t.state.memories.set(seen.source.uid, refused_on="")
             self._log.info("placement cleared", source=key, worker=seen.source.placed)

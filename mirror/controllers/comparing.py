@@ -10,6 +10,7 @@ import msgspec
 from mirror.controllers.memory import Memories
 from mirror.decide.identity import Identity, identify
 from mirror.decide.snapshot import Source
+from mirror.kinds.asking import was_moved
 from mirror.kinds.base import Changes, Kind, MirrorTransform
 from mirror.kube.objects import Object
 from mirror.model import names
@@ -28,7 +29,14 @@ class Comparison:
         self._agreed: dict[str, int] = {}
 
     def identity_of(self, kind: Kind, source: Object, mirror: Object) -> Identity:
-        """What an object that has this source's name on a worker is to it (D1)."""
+        """What an object that has this source's name on a worker is to it (D1).
+
+        A copy that was left on a worker, and is in the way of the next one there, is as a namesake's (D14).
+        """
+        if was_moved(source):
+            summary = kind.summary(source)
+            if summary.placed and any(left.uid == mirror.metadata.uid for left in summary.left_behind):
+                return Identity.NAMESAKE
         return identify(
             mirror.metadata.uid,
             mirror.labels,

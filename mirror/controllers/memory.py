@@ -8,6 +8,7 @@ from typing import Unpack
 from msgspec.structs import replace
 
 from mirror.decide.snapshot import Memory, MemoryChange
+from mirror.kinds.asking import was_moved
 from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 
@@ -34,10 +35,26 @@ class Memories:
             (self._refused.add if changed.refusals or changed.patch_refused else self._refused.discard)(uid)
         return changed
 
+    def begin_anew(self, uid: str) -> None:
+        """A source has another worker: of its mirror on the one before nothing counts any more (D14)."""
+        was = self.of(uid)
+        self.forget(uid)
+        self.set(
+            uid,
+            refusals=was.refusals,
+            moves_told=was.moves_told,
+            waiting_written_at=was.waiting_written_at,
+            foreign_status_writes=was.foreign_status_writes,
+            foreign_written_at=was.foreign_written_at,
+        )
+
     def recorded_uid(self, kind: Kind, source: Object) -> str | None:
         """The uid of a source's mirror: the one that this process made or found, else the one that is recorded."""
         memory = self._memories.get(source.metadata.uid)
-        return (memory.mirror_uid if memory is not None else None) or kind.summary(source).mirror_uid
+        remembered = memory.mirror_uid if memory is not None else None
+        if remembered and was_moved(source) and remembered in {one.uid for one in kind.summary(source).left_behind}:
+            remembered = None  # it was moved since
+        return remembered or kind.summary(source).mirror_uid
 
     def clear_refusals(self, worker: str) -> None:
         """It is no worker any more: what it refused it may accept when it is one again."""

@@ -14,6 +14,7 @@ from mirror.controllers.applying import Applier
 from mirror.controllers.assigning import Assigner
 from mirror.controllers.events import warn_about_secret
 from mirror.controllers.known import Knowledge
+from mirror.controllers.move_turns import MoveTurns
 from mirror.controllers.observing import Observer
 from mirror.controllers.preparing import Preparer
 from mirror.controllers.priority_classes import PriorityClassRounds
@@ -62,6 +63,7 @@ class MirroringParts:
     observer: Observer
     writes: WriteContext
     applier: Applier
+    moves: MoveTurns
     unclaimed: Unclaimed
     sweeper: Sweeper
     sweep_interval_seconds: float
@@ -151,6 +153,7 @@ class Mirroring:
         await self.registry.wait_until_secrets_synced()
         await self.registry.lead()
         self._has_settled = False
+        self._parts.moves.begin_leading()
         self._parts.routes.begin_leading()
         async with asyncio.TaskGroup() as around:
             settling = around.create_task(self._settle(), name="settle")
@@ -216,6 +219,7 @@ class Mirroring:
         while True:
             await asyncio.sleep(COMPARE_WORKERS_SECONDS)
             self.assigner.read_anew()
+            self._parts.moves.look_again()
 
     async def _sweep(self) -> None:
         await self._parts.sweeper.run(self._parts.sweep_interval_seconds)

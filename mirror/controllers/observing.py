@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from mirror.controllers.move_turns import MoveTurns
 from mirror.controllers.requesting import placement_request_of
 from mirror.controllers.state import MirroringState
 from mirror.decide.identity import Identity
-from mirror.decide.snapshot import AssignmentState, Memory, Policy, Snapshot, Source, WorkerSight
+from mirror.decide.moving import is_completed_copy, is_to_be_moved
+from mirror.decide.snapshot import AssignmentState, Memory, Policy, ReturnedCopy, Snapshot, Source, WorkerSight
 from mirror.kinds.base import BadAnnotation, Kind, is_held
 from mirror.kube.objects import Object, Partial
 from mirror.model import names
@@ -31,7 +33,7 @@ def source_of(kind: Kind, found: Object) -> Source:
         is_suspended=stored.is_suspended,
         is_held=is_held(kind, found),
         is_finished=stored.is_finished,
-        has_started=stored.has_started,
+        has_started=stored.has_started and not stored.waits_after_move,
         placed=stored.placed_worker,
     )
 
@@ -39,10 +41,13 @@ def source_of(kind: Kind, found: Object) -> Source:
 class Observer:
     """Looks at one source and all that belongs to it."""
 
-    def __init__(self, state: MirroringState, policy: Policy, *, have_workers_settled: Callable[[], bool]) -> None:
+    def __init__(
+        self, state: MirroringState, policy: Policy, moves: MoveTurns, *, have_workers_settled: Callable[[], bool]
+    ) -> None:
         """``have_workers_settled``: see ``workers.registry.Registry.have_settled``."""
         self._state = state
         self._policy = policy
+        self._moves = moves
         self._have_workers_settled = have_workers_settled
         self._origin = state.transform.origin
 
@@ -58,6 +63,9 @@ class Observer:
         worker = state.workers.get(source.placed) if source.placed else None
         mirror, identity = self._mirror_of(source, worker)
         is_stale = identity is Identity.NAMESAKE
+        sight = _sight(source.placed, worker, now) if source.placed else None
+        is_moving = is_to_be_moved(source, sight, self._policy, None)
+        held = self._moves.held() if is_moving else ""
         return Snapshot(
             key=key,
             source=source,
@@ -65,7 +73,7 @@ class Observer:
             monotonic=monotonic,
             policy=self._policy,
             memory=memory,
-            worker=_sight(source.placed, worker, now) if source.placed else None,
+            worker=sight,
             mirror=mirror,
             mirror_is_stale=is_stale,
             identity=identity,
@@ -74,16 +82,19 @@ class Observer:
             held_because=self._held_because(source, mirror) if not is_stale else "",
             pods=_pods_of(source, worker, mirror) if not is_stale else None,
             refused_now=_refused_now(source, memory),
-            assignment=self._assignment_of(key, source, memory),
+            assignment=self._assignment_of(key, source, memory, is_moving=is_moving and not held),
+            moves_held=held,
+            returned=self._returned_copy(source),
         )
 
-    def _assignment_of(self, key: SourceKey, source: Source, memory: Memory) -> AssignmentState:
-        """Only for a source that has no worker, or was refused where it is recorded."""
+    def _assignment_of(self, key: SourceKey, source: Source, memory: Memory, *, is_moving: bool) -> AssignmentState:
+        """Only for a source that has no worker, was refused where it is recorded, or is to leave a lost one."""
         refused_now = _refused_now(source, memory)
-        if (source.placed is not None and not refused_now) or source.is_finished or source.is_deleting:
+        has_place = source.placed is not None and not refused_now and not is_moving
+        if has_place or source.is_finished or source.is_deleting:
             return AssignmentState()
         state = self._state
-        found_on = self._where_found(source) if not refused_now else None
+        found_on = self._where_found(source) if not refused_now and not is_moving else None
         try:
             request = placement_request_of(source.kind, source.found, memory)
         except BadAnnotation as error:
@@ -117,6 +128,23 @@ class Observer:
         if reasons is None or mirror is None or source.placed is None or not source.kind.is_suspended(mirror):
             return ""
         return reasons.of(source.placed, mirror.metadata.uid)
+
+    def _returned_copy(self, source: Source) -> ReturnedCopy | None:
+        """A Complete copy on a worker that it was moved from; only the recorded uid tells that it is one (D1)."""
+        metadata = source.found.metadata
+        for left in source.stored.moves.left_behind:
+            worker = self._state.workers.get(left.worker)
+            if worker is None or not worker.is_reachable:
+                continue
+            mirror = worker.mirrors_of(source.kind).get(worker.namespace_of(metadata.namespace), metadata.name)
+            if (
+                mirror is None
+                or isinstance(mirror, Partial)
+                or not is_completed_copy(source.kind, source.uid, left, mirror)
+            ):
+                continue
+            return ReturnedCopy(left.worker, mirror, worker.client.clock_offset_seconds)
+        return None
 
     def _where_found(self, source: Source) -> str | None:
         for worker in self._state.workers.values():

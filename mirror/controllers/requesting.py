@@ -48,6 +48,9 @@ def placement_request_of(kind: Kind, found: Object, memory: Memory) -> Placement
         raise BadAnnotation(f"annotation {names.CARRY}: {error}") from error
     kind.check(found)
     refused = frozenset(worker for worker, refusal in memory.refusals if not refusal.is_over)
+    if left_behind := kind.summary(found).left_behind:
+        # What is left there cannot be told from a new mirror: its uid was never known.
+        refused |= {left.worker for left in left_behind if not left.uid}
     queue = found.labels.get(names.QUEUE_NAME, "")
     return PlacementRequest(found.metadata.namespace, selector, refused, order, spread_by, queue, kind.name)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mirror.controllers.returning import is_left_behind_on
 from mirror.controllers.sources import source_key
 from mirror.controllers.state import MirroringState
 from mirror.controllers.sweeping import DueSweeps
 from mirror.controllers.unclaimed import Unclaimed
 from mirror.decide.identity import Identity
-from mirror.kinds.asking import is_ours
+from mirror.kinds.asking import is_ours, was_moved
 from mirror.kinds.base import Kind, is_held
 from mirror.kinds.own_annotations import OF_PLACEMENT
 from mirror.kinds.queueing import is_reset
@@ -179,12 +180,13 @@ class Routes:
             key = source_key(kind, source)
             is_over = not self._sources.counts_for_worker(key) and kind.summary(source).is_finished
             if not is_over:
-                self._note_end(kind, source, found)
+                self._note_end(worker, kind, source, found)
             if not is_gone and not is_over:
                 self._pending.note_arrival(key)
             if not is_gone or not is_over:
                 self._intake.add(key)
-        if source is None or source.metadata.uid != found.labels.get(names.SOURCE_UID):
+        is_others = source is None or source.metadata.uid != found.labels.get(names.SOURCE_UID)
+        if is_others or self._is_left_behind(worker, kind, source, found):
             self._intake.add(MirrorKey(worker.name, kind.name, metadata.namespace, metadata.name))
 
     def _source_of(self, worker: Worker, kind: Kind, found: Object) -> Object | None:
@@ -192,8 +194,17 @@ class Routes:
         namespace = worker.source_namespace_of(found.metadata.namespace)
         return self._sources.of(kind).get(namespace, found.metadata.name) if namespace is not None else None
 
-    def _note_end(self, kind: Kind, source: Object, mirror: Object) -> None:
+    @staticmethod
+    def _is_left_behind(worker: Worker, kind: Kind, source: Object | None, found: Object) -> bool:
+        """Whether a source was moved from this worker and has left this object there (D14)."""
+        if source is None or not was_moved(source):
+            return False
+        return is_left_behind_on(worker.name, found, kind.summary(source))
+
+    def _note_end(self, worker: Worker, kind: Kind, source: Object, mirror: Object) -> None:
         """An end that was seen is stored in any case, so it is kept until then (D7)."""
+        if self._is_left_behind(worker, kind, source, mirror):
+            return
         uid, was = source.metadata.uid, self._memories.of(source.metadata.uid).ended
         if was is mirror or not kind.summary(mirror).is_finished:
             return

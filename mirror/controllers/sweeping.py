@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable, Set
 
 from mirror.controllers.events import warn_about_worker
+from mirror.controllers.returning import Returning, is_left_behind_on
 from mirror.controllers.state import MirroringState
-from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.identity import has_labels, is_of_another_cluster
 from mirror.decide.mirror_verdict import MirrorState, MirrorVerdict, classify_mirror, is_too_many
 from mirror.kinds.base import Kind
@@ -77,7 +77,7 @@ class Sweeper:
         registry: Registry,
         *,
         due: DueSweeps,
-        mirrors: MirrorWriter,
+        returning: Returning,
         recorder: EventRecorder,
     ) -> None:
         self._management = management
@@ -88,7 +88,9 @@ class Sweeper:
         self._metrics = state.environment.metrics
         self._registry = registry
         self._due = due
-        self._mirrors = mirrors
+        self._mirrors = returning.mirrors
+        self._returning = returning
+        self._intake = state.intake
         self._recorder = recorder
         self._sweeping: set[str] = set()
         # How many mirrors the last sweep of a worker left, since they were too many; of workers that exist.
@@ -105,6 +107,9 @@ class Sweeper:
         if self._mirrors.is_creating(key):
             return CREATING_LOOK_SECONDS
         right = self._judge(worker, kind, mirror)
+        if right is MirrorVerdict.LEFT_BEHIND:
+            await self._returning.settle(worker, kind, mirror)
+            return None
         if right is MirrorVerdict.CHECK_LIVE and self._has_namesake(worker, kind, mirror):
             right = MirrorVerdict.DELETE if await self._source_is_gone(worker, kind, mirror) else MirrorVerdict.KEEP
         if right is MirrorVerdict.DELETE and self._may_go(worker, kind, mirror):
@@ -163,6 +168,9 @@ class Sweeper:
         ]
         mirrors = len(judged) - self._report_others(worker, [mirror for _, mirror, _ in judged])
         certain = [(kind, mirror) for kind, mirror, right in judged if right is MirrorVerdict.DELETE]
+        for kind, mirror, right in judged:
+            if right is MirrorVerdict.LEFT_BEHIND:
+                self._intake.add(_key(worker, kind, mirror))
         doubtful = [(kind, mirror) for kind, mirror, right in judged if right is MirrorVerdict.CHECK_LIVE]
         try:
             going = await self._confirmed(worker, doubtful)
@@ -301,6 +309,7 @@ class Sweeper:
                 ),
                 is_recorded=is_recorded,
                 is_recorded_gone=self._memories.is_gone(mirror.metadata.uid),
+                is_left_behind=bool(exists and summary and is_left_behind_on(worker.name, mirror, summary)),
             )
         )
 

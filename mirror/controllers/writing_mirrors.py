@@ -125,6 +125,7 @@ class MirrorWriter:
     async def _create(self, seen: Snapshot, worker: Worker) -> None:
         source, kind, t = seen.source, seen.source.kind, self._t
         namespace = worker.namespace_of(seen.key.namespace)
+        self._tell_move(seen)
         body = kind.mirror_body(source.found, namespace=namespace, transform=t.state.transform)
         memory = t.state.memories.of(source.uid)
         try:
@@ -154,6 +155,16 @@ class MirrorWriter:
             worker.suspect(error)
             raise
         self._have_mirror(seen, worker, created, is_as_sent=kind.is_as_sent(body, created))
+
+    def _tell_move(self, seen: Snapshot) -> None:
+        """Before the create: the answers to it, and to the record of the move, may be lost, and each overlap counts."""
+        t, uid, moves = self._t, seen.source.uid, seen.source.stored.moves
+        if not seen.source.stored.waits_after_move or t.state.memories.of(uid).moves_told == moves.count:
+            return
+        t.state.memories.set(uid, moves_told=moves.count)
+        if moves.left_behind:
+            t.environment.metrics.secondary_mirrors.labels("WorkerLost").inc()
+        t.record_event(seen, "Moved", moves.event)
 
     def _have_mirror(self, seen: Snapshot, worker: Worker, mirror: Object, *, is_as_sent: bool) -> None:
         t, uid = self._t, seen.source.uid
@@ -209,7 +220,12 @@ class MirrorWriter:
         return await worker.client.send_object(requests.get(resource, key.name, namespace=key.namespace))
 
     def _identity(self, seen: Snapshot, found: Object) -> Identity:
+        left_behind = {left.uid for left in seen.source.stored.moves.left_behind if left.uid}
+        if found.metadata.uid in left_behind:
+            return Identity.NAMESAKE
         recorded = self._t.state.memories.of(seen.source.uid).mirror_uid or seen.source.stored.mirror_uid
+        if recorded in left_behind:
+            recorded = seen.source.stored.mirror_uid
         transform = self._t.state.transform
         return identify(
             found.metadata.uid,
@@ -351,11 +367,13 @@ class MirrorWriter:
         worker.mirrors_of(kind).take_own_write(patched)
         t.state.intake.add(seen.key)
 
-    async def delete(self, worker: Worker, key: MirrorKey, uid: str, *, because: str) -> None:
-        """Delete a mirror, if it is still this object (D10)."""
+    async def delete(self, worker: Worker, key: MirrorKey, uid: str, *, because: str, version: str = "") -> None:
+        """Delete a mirror, if it is still this object (D10), and as it was in this version if one is given."""
         kind, namespace, name = self._t.state.sources.kinds[key.kind], key.namespace, key.name
         try:
-            await worker.client.send(requests.delete(kind.resource, name, namespace=namespace, uid=uid))
+            await worker.client.send(
+                requests.delete(kind.resource, name, namespace=namespace, uid=uid, resource_version=version)
+            )
         except NotFound:
             worker.mirrors_of(kind).forget_deleted(namespace, name, uid)
             return

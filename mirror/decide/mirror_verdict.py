@@ -13,6 +13,8 @@ class MirrorVerdict(Enum):
     DELETE = "delete"
     CHECK_LIVE = "check live"
     """Only the management cluster itself can tell; the sweep asks."""
+    LEFT_BEHIND = "left behind"
+    """Its source was moved from this worker (D14): ``controllers.returning``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class MirrorState:
     """A source in the cache has recorded its uid; ``source_exists`` speaks of that source."""
     is_recorded_gone: bool = False
     """A source that had recorded its uid was seen to be deleted."""
+    is_left_behind: bool = False
+    """Its source was moved from this worker, and says that this may be what it left there."""
 
 
 def classify_mirror(seen: MirrorState) -> MirrorVerdict:
@@ -46,6 +50,8 @@ def classify_mirror(seen: MirrorState) -> MirrorVerdict:
     if seen.source_exists or seen.is_recorded:
         if seen.source_is_deleting:
             return MirrorVerdict.DELETE
+        if seen.is_left_behind:
+            return MirrorVerdict.LEFT_BEHIND
         # A worker may have got another name since: what has ended is kept as long as its source (D8).
         is_over = seen.source_is_finished and seen.is_finished
         is_here = seen.is_recorded or is_over or seen.placed in (None, seen.worker)

@@ -18,6 +18,8 @@ class WriteSource(msgspec.Struct, frozen=True):
     annotations: tuple[tuple[str, str | None], ...] = ()
     records: str | None = None
     """The worker that this write records (D5)."""
+    moves_from: str | None = None
+    """The lost worker that it takes the record from (D14)."""
     clears: bool = False
     shows_waiting: bool = False
     """It changes what the source says that it waits for."""
@@ -37,6 +39,10 @@ class RequestAssignment(msgspec.Struct, frozen=True):
     worker: str | None = None
     is_reason_reported: bool = False
     """Why it waits is written on it: it need not be looked at before there is a worker, or another reason."""
+
+
+class AwaitMove(msgspec.Struct, frozen=True):
+    """Keep the assignment until it is its turn to be moved (D14)."""
 
 
 class CreateMirror(msgspec.Struct, frozen=True):
@@ -98,6 +104,7 @@ Action = (
     WriteSource
     | ReleaseSource
     | RequestAssignment
+    | AwaitMove
     | CreateMirror
     | FindMirror
     | JudgeMirror
@@ -121,13 +128,13 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def requests(self) -> int:
         """How many requests the actions make."""
-        return sum(not isinstance(action, RequestAssignment | EmitEvent) for action in self.actions)
+        return sum(not isinstance(action, RequestAssignment | AwaitMove | EmitEvent) for action in self.actions)
 
     @property
     def needs_assignment(self) -> bool:
         """Whether the source waits for a worker, or records the one that it is assigned to."""
         for action in self.actions:
-            if isinstance(action, RequestAssignment) or (
+            if isinstance(action, RequestAssignment | AwaitMove) or (
                 isinstance(action, WriteSource) and action.records is not None
             ):
                 return True

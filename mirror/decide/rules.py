@@ -9,6 +9,14 @@ import msgspec
 
 from mirror.decide.following import SETTLED_SECONDS, ended_for_seconds, follow
 from mirror.decide.identity import Identity
+from mirror.decide.moving import (
+    HELD_LOOK_SECONDS,
+    is_to_be_moved,
+    lost_text,
+    move_from_lost_worker,
+    move_text,
+    take_returned_completion,
+)
 from mirror.decide.plan import (
     Action,
     CreateMirror,
@@ -93,8 +101,14 @@ def restore_erased_record(seen: Snapshot) -> Plan | None:
     """A worker has this source's mirror and the record is gone: the mirror tells where it is (D2, D5)."""
     if seen.source.placed is not None or seen.assignment.found_on is None:
         return None
-    status = seen.source.stored.placed_status(seen.assignment.found_on, seen.now)
-    write, later = source_write(seen, status=status, records=seen.assignment.found_on)
+    stored, found_on = seen.source.stored, seen.assignment.found_on
+    status = stored.placed_status(found_on, seen.now)
+    left = next((one for one in stored.moves.left_behind if one.worker == found_on), None)
+    if left is not None:
+        if left.uid:
+            status = stored.mirrored_status(status, left.uid, seen.now)
+        status = stored.returned_status(status, found_on, stored.moves.undone(found_on), seen.now)
+    write, later = source_write(seen, status=status, records=found_on)
     return Plan(f"its mirror was found on {seen.assignment.found_on}", write, later)
 
 
@@ -215,7 +229,7 @@ def store_seen_end(seen: Snapshot) -> Plan | None:
 
 
 def wait_for_worker(seen: Snapshot) -> Plan | None:
-    """Its worker is unreachable: it stays where it is, and says so (D13, D14 ``Wait``)."""
+    """Its worker is unreachable: it stays where it is, and says so (D13, D14)."""
     worker = seen.worker
     if worker is None or worker.is_reachable:
         return None
@@ -225,11 +239,13 @@ def wait_for_worker(seen: Snapshot) -> Plan | None:
     cause = f" ({worker.because})" if worker.because else ""
     waiting = shown_obstruction(seen)
     if left[1] <= 0:
-        text = f"worker {worker.name} is lost; the Job stays assigned to it"
+        text = f"worker {worker.name} is lost; the Job stays assigned to it{lost_text(seen)}"
         waiting = Obstruction(Reason.WORKER_LOST, text + cause)
     elif left[0] <= 0:
-        waiting = Obstruction(Reason.WORKER_UNREACHABLE, why + cause)
+        waiting = Obstruction(Reason.WORKER_UNREACHABLE, why + cause + move_text(seen))
     again = min((seconds for seconds in left if seconds > 0), default=None)
+    if again is None and is_to_be_moved(seen.source, worker, seen.policy, seen.namespace_on_loss):
+        again = HELD_LOOK_SECONDS  # what holds moves is not reported to each source
     if seen.source.is_suspended and (plan := _show_suspended(seen, why, waiting=waiting)).actions:
         return Plan(plan.because, plan.actions, again)
     write, later = source_write(seen, waiting=waiting)
@@ -319,6 +335,7 @@ def _age_seconds(seen: Snapshot) -> float:
 RULES: tuple[Callable[[Snapshot], Plan | None], ...] = (
     ignore_deleting,
     leave_what_others_write,
+    take_returned_completion,
     keep_or_delete_finished,
     restore_erased_record,
     hold_suspended,
@@ -326,6 +343,7 @@ RULES: tuple[Callable[[Snapshot], Plan | None], ...] = (
     assign_worker,
     release_held,
     store_seen_end,
+    move_from_lost_worker,
     wait_for_worker,
     make_room_for_mirror,
     care_for_missing_mirror,

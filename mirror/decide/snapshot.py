@@ -12,6 +12,7 @@ from mirror.decide.identity import Identity
 from mirror.kinds.base import Changes, Kind, StoredSource
 from mirror.kube.objects import Object
 from mirror.model.keys import SourceKey
+from mirror.model.losses import OnLoss
 from mirror.model.reasons import Obstruction
 
 
@@ -85,6 +86,10 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     record_refused_times: int = 0
     record_refused_until: float = float("-inf")
     """Monotonic seconds; it is assigned to no worker before."""
+    moves_told: int = 0
+    """The last move that was reported, and counted if an earlier copy may run beside the next one."""
+    move_at: float | None = None
+    """When its turn is to be moved (``workers.moveRate``), monotonic."""
 
     @property
     def refusal_texts(self) -> dict[str, str]:
@@ -125,6 +130,8 @@ class MemoryChange(TypedDict, total=False):
     record_refused: str
     record_refused_times: int
     record_refused_until: float
+    moves_told: int
+    move_at: float | None
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -165,6 +172,17 @@ class Policy(msgspec.Struct, frozen=True):
 
     lost_after_seconds: float = 900.0
     retention_seconds: float | None = None
+    on_loss: OnLoss = OnLoss.WAIT
+    on_loss_allowed: frozenset[OnLoss] = frozenset(OnLoss)
+    move_limit: int = 3
+
+
+class ReturnedCopy(msgspec.Struct, frozen=True):
+    """A copy that was left behind and is Complete, on a worker that is back (D14)."""
+
+    worker: str
+    mirror: Object
+    clock_offset_seconds: float | None = None
 
 
 class AssignmentState(msgspec.Struct, frozen=True):
@@ -205,8 +223,16 @@ class Snapshot(msgspec.Struct, frozen=True):
     assignment: AssignmentState = AssignmentState()
     refused_now: str = ""
     """The worker it is recorded on has definitely refused it."""
+    moves_held: str = ""
+    """Why no Job is moved from a lost worker now, if none is."""
+    namespace_on_loss: str | None = None
+    """What its namespace says of lost workers."""
+    returned: ReturnedCopy | None = None
 
     @property
     def recorded_uid(self) -> str:
         """The uid of this source's mirror, as far as it is known; empty when it is not."""
-        return self.memory.mirror_uid or self.source.stored.mirror_uid or ""
+        remembered = self.memory.mirror_uid
+        if any(one.uid == remembered for one in self.source.stored.moves.left_behind):
+            remembered = ""  # of the mirror on a worker that it was moved from
+        return remembered or self.source.stored.mirror_uid or ""

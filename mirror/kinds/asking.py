@@ -9,6 +9,8 @@ from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 from mirror.model import names
 
+_MOVED = names.MOVED.encode()
+
 
 def is_ours(kind: Kind, found: Object, managed_by: str) -> bool:
     """D1: exactly our value, which is the setting ``managedBy`` or the kind's own."""
@@ -30,3 +32,8 @@ def release_operations(kind: Kind, found: Object) -> list[Mapping[str, Any]]:
         kind.set_suspended(False),
         {"op": "remove", "path": f"/metadata/annotations/{mark}"},
     ]
+
+
+def was_moved(source: Object) -> bool:
+    """Whether a source may have left something behind (D14), without decoding anything: few have."""
+    return _MOVED in bytes(source.status)

@@ -13,11 +13,13 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from mirror.kinds.dependencies import DependencyPolicy, Reference
+from mirror.kinds.movable import MovableSource
 from mirror.kinds.pod_roles import PodRoles
 from mirror.kinds.report import Report
 from mirror.kube.objects import Object
 from mirror.kube.resources import Resource
 from mirror.model import names
+from mirror.model.moves import LeftBehind
 from mirror.model.reasons import Obstruction
 from mirror.model.views import Moment
 from mirror.telemetry.spans import Span
@@ -83,6 +85,8 @@ class StatusSummary(msgspec.Struct, frozen=True):
     """The uid of the mirror that is recorded (D1)."""
     reason: str = ""
     """Why it waits or makes no progress (D22); empty once it is finished."""
+    left_behind: tuple[LeftBehind, ...] = ()
+    """Copies on workers that it was moved from (D14)."""
 
 
 class NextStatus(msgspec.Struct, frozen=True):
@@ -119,7 +123,7 @@ class Changes(msgspec.Struct, frozen=True):
     """The template changed and the mirror's pods are not gone yet (U4): its next status decides."""
 
 
-class StoredSource(Protocol):
+class StoredSource(MovableSource, Protocol):
     """A source's spec and status, decoded, and the statuses that follow from them.
 
     A status that a method returns is the whole one, and such that the API server takes it.
@@ -251,6 +255,11 @@ class Kind(Protocol):
     @property
     def keeps_metadata_in_status(self) -> bool:
         """Whether annotations in a request to ``/status`` are stored; the API server drops a custom resource's."""
+        ...
+
+    @property
+    def can_move(self) -> bool:
+        """Whether one may be moved from a lost worker (D14)."""
         ...
 
     @property

@@ -28,6 +28,8 @@ PLACED = PREFIX + "Placed"
 MIRRORED = PREFIX + "Mirrored"
 # Condition on sources: False or Unknown while a placed one makes no progress; absent otherwise (D22).
 PROGRESSING = PREFIX + "Progressing"
+# Condition on sources: True once it was moved from a lost worker; its message is ``model.moves`` (D14).
+MOVED = PREFIX + "Moved"
 
 # On mirrors.
 ORIGIN = PREFIX + "origin"

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, get_args, get_origin
 import msgspec
 
 from mirror.model.durations import format_duration
+from mirror.model.losses import OnLoss
 from mirror.model.text import clean
 from mirror.settings.rule import Rule, Wrong, shown, suggestion
 from mirror.settings.schema import (
@@ -22,6 +23,7 @@ from mirror.settings.schema import (
     LeaderElection,
     ScoreWeight,
     Settings,
+    Workers,
 )
 from mirror.settings.section import Section
 from mirror.settings.strict_yaml import read_yaml
@@ -153,6 +155,7 @@ def _check_together(settings: Settings) -> list[Problem]:
         *_check_job_controller(settings.job_controller),
         *_check_cluster_profiles(settings.workers.cluster_profiles),
         *_check_scores(settings.placement.scores),
+        *_check_losses(settings.workers),
     ]
 
 
@@ -190,6 +193,13 @@ def _check_scores(scores: tuple[ScoreWeight, ...]) -> list[Problem]:
     names = [one.name for one in scores]
     twice = [at for at, name in enumerate(names) if name in names[:at]]
     return [Problem(f"placement.scores[{at}]", f"{names[at]} stands there twice; remove one") for at in twice]
+
+
+def _check_losses(workers: Workers) -> list[Problem]:
+    """What holds for all is allowed to each."""
+    if workers.on_loss in (OnLoss.WAIT, *workers.on_loss_allowed):
+        return []
+    return [Problem("workers.onLoss", f"{workers.on_loss} is not in onLossAllowed")]
 
 
 def _check_job_controller(jobs: JobController) -> list[Problem]:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from mirror.model import names
 from mirror.model.durations import BadDuration, parse_duration
+from mirror.model.losses import OnLoss
 from mirror.settings.feature_gates import UPSTREAM_GATES, judge_gate
 from mirror.settings.rule import Rule, Unexpected, Wrong, shown, suggestion
 
@@ -380,6 +381,9 @@ HTTP_URL = Rule("an address such as http://collector:4318, or empty text", _http
 FILTERS = Rule("a list of filters (capacity)", _list_of(_one_of("capacity")))
 SCORE = _one_of("load", "readiness", "quota", "clusterQueue", "allocatable")
 SCORE_WEIGHT = Rule("a number from 0 to 10", _score_weight)
+ON_LOSS = _one_of(*OnLoss)
+ON_LOSS_ALLOWED = Rule(f"a list of policies ({', '.join(OnLoss)})", _list_of(ON_LOSS))
+MOVES = Rule("a whole number from 1 to 100", _whole(100))
 WATCH_PODS = _one_of("none", "labelled")
 LOG_FORMAT = _one_of("text", "json")
 LOG_LEVEL = _one_of("debug", "info", "warning", "error")

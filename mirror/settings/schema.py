@@ -52,6 +52,14 @@ class Workers(Limits, frozen=True):
     """What holds for every worker; limits are per worker."""
 
     lost_after_seconds: Annotated[float, rules.DURATION] = msgspec.field(name="lostAfter", default=900.0)
+    on_loss: Annotated[str, rules.ON_LOSS] = "Wait"
+    """What becomes of Jobs on a worker that is lost for ``lost_after_seconds``, unless they say it (D14)."""
+    on_loss_allowed: Annotated[tuple[str, ...], rules.ON_LOSS_ALLOWED] = ("Wait", "Reschedule")
+    """What Jobs may say."""
+    move_rate: Annotated[float, rules.RATE] = 5.0
+    """Jobs moved a second, from all lost workers together."""
+    move_limit: Annotated[int, rules.MOVES] = 3
+    """Moves of one Job."""
     create_namespaces: Annotated[bool, rules.SWITCH] = False
     watch_pods: Annotated[str, rules.WATCH_PODS] = "none"
     """``labelled``: pods of mirrors get our labels and are watched for trouble (D22)."""

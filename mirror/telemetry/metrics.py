@@ -67,6 +67,8 @@ class WorkerMetrics:
     sweep_halted: Counter
     sweep_deleted: Counter
     sweep_held_back: Gauge
+    left_behind_deleted: Counter
+    """Copies deleted that sources had left there (D14)."""
 
 
 class Metrics:
@@ -104,6 +106,7 @@ class Metrics:
                 sweep_halted=self._sweep_halted.labels(name),
                 sweep_deleted=self._sweep_deleted.labels(name),
                 sweep_held_back=self._sweep_held_back.labels(name),
+                left_behind_deleted=self._left_behind_deleted.labels(name),
             )
         return found
 
@@ -229,6 +232,9 @@ class Metrics:
         self._sweep_deleted = counter("sweep_deleted", "Mirrors deleted because their source is gone", "worker")
         text = "Mirrors without a source that are too many at once to be deleted"
         self._sweep_held_back = gauge("sweep_held_back", text, "worker")
+        text = "Copies deleted since their source was moved to another worker"
+        self._left_behind_deleted = counter("left_behind_deleted", text, "worker")
+        self.moves_held = gauge("moves_held", "1 while nothing is moved because most workers are unreachable")
         self.create_to_copy = self._histogram("create_to_copy_seconds", "Source may run to mirror created", LATENCY)
         self.waiting_jobs = gauge("waiting_jobs", "Sources that wait for a worker")
         text = "Sources that wait for a worker or make no progress on one, by the reason that is written on them"

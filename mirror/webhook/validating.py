@@ -15,6 +15,7 @@ from mirror.kinds.dependencies import BadCarry, requested_kinds
 from mirror.kinds.own_annotations import mistakes
 from mirror.kube.objects import Object
 from mirror.model import names
+from mirror.model.losses import OnLoss
 from mirror.model.text import clean
 from mirror.placement.preferences import BadPreference, order_of, priority_of, spread_of
 from mirror.placement.selector import BadSelector, parse_selector
@@ -100,7 +101,7 @@ _CHECKS: Mapping[str, Callable[[Object], str]] = {
     names.WORKER_ORDER: _preference(order_of),
     names.SPREAD_BY: _preference(spread_of),
     names.PRIORITY: _preference(priority_of),
-    names.ON_WORKER_LOSS: _one_of(names.ON_WORKER_LOSS, "Wait", "Reschedule"),
-    names.ON_MIRROR_LOSS: _one_of(names.ON_MIRROR_LOSS, "Fail", "Recreate"),
+    names.ON_WORKER_LOSS: _one_of(names.ON_WORKER_LOSS, *OnLoss),
+    names.ON_MIRROR_LOSS: _one_of(names.ON_MIRROR_LOSS, "Fail"),
     names.CARRY: _carry,
 }

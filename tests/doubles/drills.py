@@ -30,6 +30,7 @@ from mirror.kube.errors import BadAnswer
 from mirror.kube.objects import Object, decode_object
 from mirror.kube.resources import Resource
 from mirror.model import names
+from mirror.model.moves import Moves
 from mirror.model.reasons import Obstruction
 from mirror.model.views import Moment
 from mirror.telemetry.spans import Span
@@ -129,6 +130,24 @@ class StoredDrill:
         return _with(base, now, jobmirror_Mirrored=("True", "MirrorCreated", mirror_uid))
 
     @property
+    def has_verdict(self) -> bool:
+        return self.is_finished
+
+    @property
+    def moves(self) -> Moves:
+        return Moves()
+
+    @property
+    def waits_after_move(self) -> bool:
+        return False
+
+    def moved_status(self, moves: Moves, now: datetime) -> Status | None:
+        """Drills are not moved."""
+
+    def returned_status(self, status: Mapping[str, Any] | None, worker: str, moves: Moves, now: datetime) -> Status:
+        return self.placed_status(worker, now) or dict(self.status)
+
+    @property
     def obstruction_reason(self) -> str:
         return explaining.reason_of(self.status.get("conditions") or ())
 
@@ -153,6 +172,7 @@ class Drill:
     pod_roles = NO_ROLES
     pod_owners: tuple[Resource, ...] = ()
     keeps_metadata_in_status = False
+    can_move = False
     can_vanish = False
 
     def managed_by(self, found: Object) -> str | None:

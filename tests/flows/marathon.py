@@ -16,7 +16,7 @@ from pathlib import Path
 
 STEPS, RUNS = 100, 20
 """Of one history, and histories of one seed."""
-MACHINES = ("everybody", "jobs", "interference", "kinds", "queues")
+MACHINES = ("everybody", "jobs", "interference", "kinds", "queues", "moves")
 
 
 def main() -> int:
@@ -52,6 +52,7 @@ def play(number: int, *, shrinks: bool = False, only: str | None = None) -> tupl
     from flow_machine_interference import Interference
     from flow_machine_jobs import Jobs
     from flow_machine_kinds import BothKinds
+    from flow_machine_moves import Moving
     from flow_machine_queues import Queues
     from hypothesis import HealthCheck, Phase, seed, settings
     from hypothesis.stateful import run_state_machine_as_test
@@ -60,7 +61,7 @@ def play(number: int, *, shrinks: bool = False, only: str | None = None) -> tupl
     from mirror.telemetry.logs import set_up_logging
 
     set_up_logging(Logging(level="error"))  # warnings by the thousand are what faults are for
-    machines = dict(zip(MACHINES, (Everybody, Jobs, Interference, BothKinds, Queues), strict=True))
+    machines = dict(zip(MACHINES, (Everybody, Jobs, Interference, BothKinds, Queues, Moving), strict=True))
     wanted = settings(
         max_examples=RUNS,
         stateful_step_count=STEPS,

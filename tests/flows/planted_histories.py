@@ -1,4 +1,4 @@
-"""Short histories of ``Interference`` and of ``Queues``: each meets the fault of its name in ``planted_faults``.
+"""Short histories, each of which meets the fault that ``planted_faults`` plants under its name.
 
 Without the fault, each ends well.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from flow_machine_base import Machine
 from flow_machine_interference import Interference
+from flow_machine_moves import Moving
 from flow_machine_queues import Queues
 
 from mirror.model import names
@@ -21,13 +23,21 @@ def play(name: str) -> None:
     Raises:
         AssertionError: a rule was broken.
     """
-    machine = Queues() if name in QUEUE_HISTORIES else Interference()
+    machine: Machine
+    if name in QUEUE_HISTORIES:
+        queues = machine = Queues()
+    elif name in OF_MOVES:
+        moving = machine = Moving()
+    else:
+        interference = machine = Interference()
     try:
-        if isinstance(machine, Queues):
-            QUEUE_HISTORIES[name](machine)
+        if name in QUEUE_HISTORIES:
+            QUEUE_HISTORIES[name](queues)
+        elif name in OF_MOVES:
+            OF_MOVES[name](moving)
         else:
-            machine.an_operator_sets_it_up(prefix="", is_own_worker=False, has_standby=False)
-            HISTORIES[name](machine)
+            interference.an_operator_sets_it_up(prefix="", is_own_worker=False, has_standby=False)
+            HISTORIES[name](interference)
     finally:
         machine.teardown()
 
@@ -137,6 +147,57 @@ QUEUE_HISTORIES: Mapping[str, Callable[[Queues], None]] = {
     "a queue's reset is another controller's write": _reset,
     "a queue's notes go along": _admission,
     "a partial admission is put back": _partial,
+}
+
+
+def _lose_east(machine: Moving, seconds: float, *, policy: str | None = "Reschedule", is_back: bool = False) -> None:
+    machine.a_worker_is_lost_on_a_quiet_day(
+        name="a", kind="long", policy=policy, worker="east", trouble="", seconds=seconds, is_back=is_back, wait=3.0
+    )
+
+
+def _kept(machine: Moving) -> None:
+    _lose_east(machine, 130.0, policy=None)
+
+
+def _soon(machine: Moving) -> None:
+    _lose_east(machine, 30.0)
+    machine.a_user_labels(name="a", value="x", wait=1.0)  # so that it is looked at
+
+
+def _taken_over(machine: Moving) -> None:
+    _lose_east(machine, 30.0)
+    machine.the_manager_dies(wait=0.1)
+    machine.the_manager_starts(wait=12.0)
+    for _ in range(3):
+        machine.time_passes(seconds=12.0)
+
+
+def _suspended(machine: Moving) -> None:
+    _lose_east(machine, 30.0)
+    machine.a_user_suspends_or_resumes(name="a", is_suspended=True, wait=0.1)
+    machine.time_passes(seconds=70.0)
+
+
+def _moved(machine: Moving) -> None:
+    _lose_east(machine, 75.0, is_back=True)
+    machine.time_passes(seconds=12.0)
+
+
+def _completed(machine: Moving) -> None:
+    _lose_east(machine, 220.0, is_back=True)
+    machine.time_passes(seconds=12.0)
+
+
+OF_MOVES: Mapping[str, Callable[[Moving], None]] = {
+    "a Job is moved under Wait": _kept,
+    "a Job is moved before its time": _soon,
+    "who has just taken over moves Jobs": _taken_over,
+    "a suspended Job is moved": _suspended,
+    "what is left behind is not said": _moved,
+    "what was left behind stays": _moved,
+    "a complete copy is deleted": _completed,
+    "what ran before a move counts as started": _moved,
 }
 HISTORIES: Mapping[str, Callable[[Interference], None]] = {
     "one label is enough": _others_label,

@@ -12,6 +12,7 @@ from flow_machine_base import Machine
 from flow_machine_interference import Interference
 from flow_machine_jobs import Jobs
 from flow_machine_kinds import BothKinds
+from flow_machine_moves import Moving
 from flow_machine_queues import Queues
 from hypothesis import HealthCheck, Phase, seed
 from hypothesis.stateful import run_state_machine_as_test
@@ -23,7 +24,7 @@ SEEDS = [0, *(pytest.param(number, marks=pytest.mark.slow) for number in range(1
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", SEEDS)
-@pytest.mark.parametrize("machine", [Everybody, Jobs, Interference, BothKinds, Queues])
+@pytest.mark.parametrize("machine", [Everybody, Jobs, Interference, BothKinds, Queues, Moving])
 def test_whatever_happens_the_rules_hold_and_all_is_well_in_the_end(machine: type[Machine], number: int) -> None:
     """500 steps of one seed, a hundred in a quick run: the rules at every write, agreement after every 50 steps."""
     wanted = examples(

@@ -164,6 +164,9 @@ def test_empty_retention_is_not_zero() -> None:
         ("kubeconfig: [a]", "kubeconfig: expected a path, or empty text, got a list"),
         ('kubeconfig: "\\0"', 'kubeconfig: expected a path, or empty text, got "\\u0000"'),
         # Durations.
+        ("workers: {onLoss: Fence}", "workers.onLoss: expected"),
+        ("workers: {onLoss: Reschedule, onLossAllowed: [Wait]}", "workers.onLoss: Reschedule is not in onLossAllowed"),
+        ("workers: {onLossAllowed: [Fence]}", "workers.onLossAllowed"),
         ("workers: {lostAfter: 15}", "got 15 (a duration needs a unit: 15s)"),
         ("workers: {lostAfter: -15m}", "(a duration has no sign)"),
         ("workers: {lostAfter: soon}", "workers.lostAfter: expected a duration ≥ 0 such as 15m or 0s, got"),

@@ -27,6 +27,7 @@ from mirror.kinds.batch_job import (
     pods,
     reading,
     rule_names,
+    status_moved,
     status_own,
     timeline,
     trace,
@@ -39,6 +40,7 @@ from mirror.kinds.report import Report
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS, Resource
 from mirror.model import names
+from mirror.model.moves import Moves
 from mirror.model.reasons import Obstruction
 from mirror.model.views import Moment
 from mirror.telemetry.spans import Span
@@ -74,6 +76,12 @@ class JobSource(StoredJob, frozen=True):
     def placed_status(self, worker: str | None, now: datetime) -> Status | None:
         return status_own.placed_status(self, worker, now)
 
+    def moved_status(self, moves: Moves, now: datetime) -> Status | None:
+        return status_moved.moved_status(self, moves, now)
+
+    def returned_status(self, status: Mapping[str, Any] | None, worker: str, moves: Moves, now: datetime) -> Status:
+        return status_moved.returned_status(self, status, worker, moves, now)
+
     def mirrored_status(self, status: Mapping[str, Any] | None, mirror_uid: str, now: datetime) -> Status:
         return status_own.mirrored_status(self, status, mirror_uid, now)
 
@@ -95,6 +103,7 @@ class BatchJob:
     pod_roles = NO_ROLES
     pod_owners: tuple[Resource, ...] = ()
     keeps_metadata_in_status = True
+    can_move = True
     can_vanish = False
 
     # -- what an object says -------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from mirror.batch import conditions, views
 from mirror.kinds.base import Progress, StatusSummary
 from mirror.kube.objects import JUNK, Object
 from mirror.model import names
+from mirror.model.moves import LeftBehind, parse_moves
 
 T = TypeVar("T")
 
@@ -95,6 +96,7 @@ def summary(found: Object) -> StatusSummary:
     head = _skim(_status_head, found.status)
     listed = (head.conditions if head else None) or ()
     placed, is_finished, mirror_uid, reason = None, False, None, ""
+    left_behind: tuple[LeftBehind, ...] = ()
     for one in reversed(listed):
         if one.status != "True":
             if one.type in (names.PLACED, names.PROGRESSING):
@@ -105,7 +107,9 @@ def summary(found: Object) -> StatusSummary:
             mirror_uid = one.message
         elif one.type in conditions.FINAL:
             is_finished = True
-    return StatusSummary(placed, is_finished, mirror_uid, "" if is_finished else reason)
+        elif one.type == names.MOVED:
+            left_behind = parse_moves(one.message or "").left_behind
+    return StatusSummary(placed, is_finished, mirror_uid, "" if is_finished else reason, left_behind)
 
 
 def is_final(status: Mapping[str, Any] | None) -> bool:

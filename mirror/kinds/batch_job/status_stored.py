@@ -17,12 +17,15 @@ from mirror.batch.status_rules import check_change
 from mirror.kinds import explaining
 from mirror.kinds.base import Status
 from mirror.model import names
+from mirror.model.moves import Moves, parse_moves
 
 _COUNTERS = ("active", "succeeded", "failed")
 _TIMES = ("startTime", "completionTime")
 _LEFT_OUT_EMPTY = frozenset((*_COUNTERS, "completedIndexes", "conditions"))
-_UNDECIDED = frozenset((names.PLACED, names.MIRRORED, names.PROGRESSING, SUSPENDED))
+_UNDECIDED = frozenset((names.PLACED, names.MIRRORED, names.PROGRESSING, names.MOVED, SUSPENDED))
 """Conditions that say nothing about how the Job ends."""
+WORKER_LOST = "WorkerLost"
+"""The reason of Suspended from a move until its new mirror has started (D14)."""
 _SAY_IT_STARTED = ("startTime", *_COUNTERS, "ready", "terminating", "completedIndexes", "failedIndexes")
 
 
@@ -87,6 +90,23 @@ class StoredJob(msgspec.Struct, frozen=True):
     def mirror_uid(self) -> str | None:
         """The uid of the mirror that is recorded on the source (D1)."""
         return _message(self.conditions, names.MIRRORED) if names.MIRRORED in self.true else None
+
+    @property
+    def has_verdict(self) -> bool:
+        return self.verdict is not None
+
+    @property
+    def moves(self) -> Moves:
+        """How often it was moved, and what it left behind (D14)."""
+        return parse_moves(_message(self.conditions, names.MOVED) or "") if names.MOVED in self.true else Moves()
+
+    @property
+    def waits_after_move(self) -> bool:
+        """It was moved, and nothing of it is known to have started since."""
+        if names.MOVED not in self.true or SUSPENDED not in self.true:
+            return False
+        shown = conditions.find(self.conditions, SUSPENDED, TRUE) or {}
+        return shown.get("reason") == WORKER_LOST
 
     @property
     def obstruction_reason(self) -> str:

@@ -39,6 +39,7 @@ class DeclaredKind:
     """See ``base.Kind``."""
 
     keeps_metadata_in_status = False
+    can_move = False
     can_vanish = True
 
     def __init__(self, entry: KindEntry) -> None:

@@ -21,6 +21,7 @@ from mirror.kinds.declared.form import Form, condition_of, path_of
 from mirror.kinds.declared.status_clean import cleaned
 from mirror.kube.objects import Object
 from mirror.model import field_paths, names
+from mirror.model.moves import Moves
 from mirror.model.reasons import Obstruction
 from mirror.model.text import clean
 from mirror.settings.kinds import StatusPatch
@@ -68,6 +69,24 @@ class StoredSource:
     @property
     def mirror_uid(self) -> str | None:
         return _message(self.status, names.MIRRORED)
+
+    @property
+    def has_verdict(self) -> bool:
+        return self.is_finished
+
+    @property
+    def moves(self) -> Moves:
+        return Moves()
+
+    @property
+    def waits_after_move(self) -> bool:
+        return False
+
+    def moved_status(self, moves: Moves, now: datetime) -> Status | None:
+        """Such kinds are not moved (``can_move``)."""
+
+    def returned_status(self, status: Mapping[str, Any] | None, worker: str, moves: Moves, now: datetime) -> Status:
+        return self.placed_status(worker, now) or dict(self.status if status is None else status)
 
     @property
     def obstruction_reason(self) -> str:

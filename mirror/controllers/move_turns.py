@@ -1,0 +1,70 @@
+"""When sources may be moved from lost workers: what holds all of them, and how many go at once (D14).
+
+Each manager begins anew: a turn is only a moment, and who has just taken over waits anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mirror.runtime.environment import Environment
+from mirror.workers.worker import Worker
+
+AFTER_TAKING_OVER_SECONDS = 60.0
+FEWEST_LOST = 2
+JUST_TOOK_OVER = "nothing is moved in the first minute of a new leader"
+MOST_ARE_LOST = "nothing is moved while most workers are unreachable"
+
+
+class MoveTurns:
+    """``observing`` asks what holds moves, ``applying`` gives turns."""
+
+    def __init__(
+        self,
+        workers: Mapping[str, Worker],
+        *,
+        rate: float,
+        environment: Environment,
+        warn: Callable[[str, str, str], None] = lambda worker, reason, text: None,
+    ) -> None:
+        """``rate``: moves a second, 0 for no limit; ``warn``: about a worker, with a reason and a text."""
+        self._workers = workers
+        self._rate = rate
+        self._environment = environment
+        self._warn = warn
+        self._led_since: float | None = None
+        self._next_at = float("-inf")
+        self._are_most_lost = False
+
+    def begin_leading(self) -> None:
+        """From now on this process may move."""
+        self._led_since = self._environment.clock.monotonic()
+
+    def held(self) -> str:
+        """Why nothing is moved now: it may be us who are cut off. Empty: nothing holds it."""
+        lost = [one.name for one in self._workers.values() if not one.is_reachable]
+        are_most_lost = len(lost) >= FEWEST_LOST and 2 * len(lost) > len(self._workers)
+        if are_most_lost != self._are_most_lost:
+            self._are_most_lost = are_most_lost
+            self._environment.metrics.moves_held.set(are_most_lost)
+            if are_most_lost:
+                self._environment.log.warning("moves held", unreachable=len(lost), workers=len(self._workers))
+                for name in lost:
+                    self._warn(name, "MovesHeld", f"{MOST_ARE_LOST}; its Jobs stay with it until fewer are")
+        if are_most_lost:
+            return MOST_ARE_LOST
+        since = self._led_since
+        is_new = since is None or self._environment.clock.monotonic() < since + AFTER_TAKING_OVER_SECONDS
+        return JUST_TOOK_OVER if is_new else ""
+
+    def look_again(self) -> None:
+        """While moves are held nobody may ask any more: what was told ends when it is over."""
+        if self._are_most_lost:
+            self.held()
+
+    def take(self) -> float:
+        """The next turn: when it is, monotonic."""
+        now = self._environment.clock.monotonic()
+        turn = max(now, self._next_at)
+        self._next_at = turn + (1.0 / self._rate if self._rate else 0.0)
+        return turn

@@ -1,0 +1,162 @@
+"""Moving a source from a lost worker, and what becomes of a copy that comes back (D14). Pure; ``rules`` asks in order.
+
+The record is taken from the lost worker only by the write that gives it to the next one: without a place there is no
+move, and a worker that is back before has lost nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from mirror.batch.conditions import COMPLETE
+from mirror.decide.plan import AwaitMove, EmitEvent, Plan, RequestAssignment, WriteSource
+from mirror.decide.snapshot import Policy, Snapshot, Source, WorkerSight
+from mirror.decide.writing import source_write
+from mirror.kinds.base import Kind, Status
+from mirror.kube.objects import Object
+from mirror.model import names
+from mirror.model.losses import LossPolicy, OnLoss, loss_policy
+from mirror.model.moves import LeftBehind
+from mirror.model.reasons import Obstruction, Reason
+
+HELD_LOOK_SECONDS = 15.0
+WAITING_LOOK_SECONDS = 60.0
+TURN_LASTS_SECONDS = 60.0
+"""A turn that was not taken for so long is none any more."""
+
+
+def policy_of(source: Source, policy: Policy, namespace_on_loss: str | None) -> LossPolicy:
+    """What holds for a source when its worker is lost."""
+    said = source.found.annotations.get(names.ON_WORKER_LOSS)
+    if not source.kind.can_move:
+        is_asked = (said or namespace_on_loss or policy.on_loss) != OnLoss.WAIT
+        return LossPolicy(OnLoss.WAIT, f"a {source.kind.name} is not moved" if is_asked else "")
+    return loss_policy(said, namespace_on_loss, default=policy.on_loss, allowed=policy.on_loss_allowed)
+
+
+def is_to_be_moved(source: Source, worker: WorkerSight | None, policy: Policy, namespace_on_loss: str | None) -> bool:
+    """Whether it is moved as soon as nothing holds that and there is a place."""
+    if worker is None or worker.is_reachable or source.is_suspended or source.is_finished or source.is_deleting:
+        return False
+    if worker.lost_for_seconds < policy.lost_after_seconds or worker.lost_for_seconds <= 0:
+        return False
+    if source.stored.moves.count >= policy.move_limit:
+        return False
+    return policy_of(source, policy, namespace_on_loss).on_loss is OnLoss.RESCHEDULE
+
+
+def move_from_lost_worker(seen: Snapshot) -> Plan | None:
+    """Its worker is lost for too long, and it may run elsewhere: one write takes the record there (D14)."""
+    source, assignment, memory = seen.source, seen.assignment, seen.memory
+    if seen.worker is None or seen.moves_held or memory.ended is not None:
+        return None
+    if not is_to_be_moved(source, seen.worker, seen.policy, seen.namespace_on_loss):
+        return None
+    if source.stored.has_verdict:
+        return _end_as_decided(seen)
+    if assignment.assigned is None or assignment.assigned == source.placed:
+        return _wait_for_place(seen)
+    is_turn_over = memory.move_at is None or seen.monotonic > memory.move_at + TURN_LASTS_SECONDS
+    if memory.move_at is None or is_turn_over or seen.monotonic < memory.move_at:
+        left = None if memory.move_at is None or is_turn_over else memory.move_at - seen.monotonic
+        return Plan(f"is moved to {assignment.assigned} when it is its turn", (AwaitMove(),), left)
+    return _move(seen, assignment.assigned)
+
+
+def _wait_for_place(seen: Snapshot) -> Plan:
+    assignment, name = seen.assignment, seen.source.placed
+    if assignment.available is not None and assignment.available != name:
+        return Plan(f"may be moved to {assignment.available}", (RequestAssignment(assignment.available), AwaitMove()))
+    why = assignment.obstruction
+    text = f"worker {name} is lost; the Job waits for another worker" + (f": {why.text}" if why else "")
+    write, later = source_write(seen, waiting=Obstruction(Reason.WORKER_LOST, text))
+    request = RequestAssignment(is_reason_reported=why is not None)
+    is_invalid = why is not None and why.reason == Reason.INVALID_ANNOTATION
+    requests = () if is_invalid else (request,)
+    return Plan(text, (*requests, *write), min(later or WAITING_LOOK_SECONDS, WAITING_LOOK_SECONDS))
+
+
+def _move(seen: Snapshot, to: str) -> Plan:
+    source, east = seen.source, seen.source.placed or ""
+    # Where no create can have happened there is nothing to be left behind, and nothing that may run twice.
+    left = None if seen.memory.first_create else LeftBehind(east, seen.recorded_uid)
+    moves = source.stored.moves.moved(east, to, left)
+    status = source.stored.moved_status(moves, seen.now)
+    if status is None:
+        why = "what is stored in its status allows no move"
+        write, later = source_write(seen, waiting=Obstruction(Reason.STATUS_REFUSED, why))
+        return Plan(why, write, later)
+    write, _ = source_write(seen, status=status, records=to)
+    write = tuple(replace(one, moves_from=east) if isinstance(one, WriteSource) else one for one in write)
+    return Plan(f"moved from {east} to {to}", write, remember={"first_create": True})
+
+
+def _end_as_decided(seen: Snapshot) -> Plan:
+    """It is known how it ends: it does so, instead of running again (D11)."""
+    message = f"worker {seen.source.placed} is lost"
+    status = seen.source.stored.lost_status(seen.now, reason="WorkerLost", message=message)
+    write, later = source_write(seen, status=status)
+    return Plan(f"{message}, and how the Job ends was known", write, later)
+
+
+def move_text(seen: Snapshot) -> str:
+    """While its worker is unreachable: when the Job is moved; nothing where it is not."""
+    source, worker, policy = seen.source, seen.worker, seen.policy
+    if worker is None or not worker.lost_for_seconds:
+        return ""
+    wait = policy.lost_after_seconds - worker.lost_for_seconds
+    if not is_to_be_moved(
+        source, replace(worker, lost_for_seconds=max(1.0, policy.lost_after_seconds)), policy, seen.namespace_on_loss
+    ):
+        return ""
+    at = seen.now + timedelta(seconds=round(wait))
+    return f"; the Job is moved to another one at {at:%H:%M:%S} UTC unless it is back"
+
+
+def lost_text(seen: Snapshot) -> str:
+    """Why it stays on a worker that has been lost for ``lostAfter``; more than nothing only where somebody asked."""
+    source, policy = seen.source, policy_of(seen.source, seen.policy, seen.namespace_on_loss)
+    if policy.mistake:
+        return f" ({policy.mistake}: treated as Wait)"
+    if policy.on_loss is OnLoss.WAIT:
+        return ""
+    if source.stored.moves.count >= seen.policy.move_limit:
+        return " (it was moved as often as workers.moveLimit allows)"
+    if source.is_suspended:
+        return " (it is moved once it is resumed)"
+    return f" ({seen.moves_held})" if seen.moves_held else ""
+
+
+def is_completed_copy(kind: Kind, source_uid: str, left: LeftBehind, found: Object) -> bool:
+    """Whether an object is the copy that was left behind, by its uid and our labels, and Complete (D1)."""
+    is_it = bool(left.uid) and found.metadata.uid == left.uid and found.labels.get(names.SOURCE_UID) == source_uid
+    return is_it and found.metadata.deletion_timestamp is None and kind.progress(found).end == COMPLETE
+
+
+def take_returned_completion(seen: Snapshot) -> Plan | None:
+    """A copy that was left behind is Complete, and nothing else of the source is: it counts (D14)."""
+    source, returned = seen.source, seen.returned
+    if returned is None or source.is_finished or source.is_deleting or source.placed is None:
+        return None
+    following = source.stored.next_status(
+        returned.mirror, now=seen.now, clock_offset_seconds=returned.clock_offset_seconds, settled=True
+    )
+    if following.status is None:
+        return None
+    if following.more:
+        write, _ = source_write(seen, status=following.status)
+        return Plan("a copy that was left behind is complete; a suspension is shown first", write, 0.1)
+    status = _returned(seen, following.status, returned.worker, returned.mirror.metadata.uid)
+    write, later = source_write(seen, status=status, waiting=None, records=returned.worker)
+    text = f"the copy on {returned.worker} had completed, and counts; one that was made since is deleted"
+    return Plan(text, (*write, EmitEvent("EarlierCopyCompleted", text)), later)
+
+
+def _returned(seen: Snapshot, status: Status, worker: str, uid: str) -> Status:
+    stored = seen.source.stored
+    is_alone = seen.memory.first_create or seen.source.placed == worker  # the next one cannot be made in its place
+    left = None if is_alone else LeftBehind(seen.source.placed or "", seen.recorded_uid)
+    status = stored.mirrored_status(status, uid, seen.now)
+    return stored.returned_status(status, worker, stored.moves.returned(worker, left), seen.now)

@@ -1,0 +1,86 @@
+"""How a source says that it was moved from lost workers, and which copies it left there (D14). Pure.
+
+It is the message of the condition ``jobmirror.io/Moved``, for people and for us: whoever may write statuses is trusted.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+MOST_LEFT_BEHIND = 100
+_MOVED = re.compile(r"move (?P<count>[0-9]{1,6}), from (?P<origin>\S+) to (?P<to>\S+)(; left behind: (?P<left>.*))?")
+_COPY = re.compile(r"(?P<worker>\S+) \(uid (?P<uid>\S+)\)")
+_UNKNOWN = "unknown"
+
+
+class LeftBehind(msgspec.Struct, frozen=True):
+    """A copy on a worker that its source was moved from; it may still run there."""
+
+    worker: str
+    uid: str = ""
+    """Of the copy; empty: it was not known whether it was made, so that any with our labels may be it."""
+
+
+class Moves(msgspec.Struct, frozen=True):
+    """What is recorded of a source's moves."""
+
+    count: int = 0
+    origin: str = ""
+    """Where it was moved from the last time, and to."""
+    to: str = ""
+    left_behind: tuple[LeftBehind, ...] = ()
+
+    def moved(self, origin: str, to: str, left: LeftBehind | None) -> Moves:
+        """After one more move; ``left`` is what may be on the worker that it leaves."""
+        kept = [one for one in self.left_behind if left is None or (one.worker, one.uid) != (left.worker, left.uid)]
+        added = (left,) if left is not None else ()
+        return Moves(self.count + 1, origin, to, (*kept, *added))
+
+    def returned(self, worker: str, left: LeftBehind | None) -> Moves:
+        """Its copy on this worker counts again, instead of the one that is left now."""
+        kept = tuple(one for one in self.left_behind if one.worker != worker)
+        return msgspec.structs.replace(self, left_behind=(*kept, left) if left is not None else kept)
+
+    def undone(self, worker: str) -> Moves:
+        """It is on this worker again, since the one that it was moved to has refused it: that was no move."""
+        return msgspec.structs.replace(self.returned(worker, None), count=max(0, self.count - 1))
+
+    @property
+    def event(self) -> str:
+        """The last one, for people."""
+        left = next((one for one in self.left_behind if one.worker == self.origin), None)
+        copy = f"the copy on {self.origin} may still run" if left else f"there was no copy on {self.origin}"
+        return f"moved from {self.origin} to {self.to} (move {self.count}); {copy}"
+
+    @property
+    def message(self) -> str:
+        """As in the condition."""
+        text = f"move {self.count}, from {self.origin} to {self.to}"
+        listed = ", ".join(f"{one.worker} (uid {one.uid or _UNKNOWN})" for one in self.left_behind)
+        return f"{text}; left behind: {listed}" if listed else text
+
+
+def parse_moves(message: str) -> Moves:
+    """From the condition; what is none of ours says nothing."""
+    found = _MOVED.fullmatch(message)
+    if found is None:
+        return Moves()
+    copies = [_COPY.fullmatch(part) for part in (found["left"] or "").split(", ")[:MOST_LEFT_BEHIND]]
+    left = tuple(
+        LeftBehind(copy["worker"], "" if copy["uid"] == _UNKNOWN else copy["uid"])
+        for copy in copies
+        if copy is not None
+    )
+    return Moves(int(found["count"]), found["origin"], found["to"], left)
+
+
+def is_left_behind(left: tuple[LeftBehind, ...], *, worker: str, uid: str, placed: str | None) -> bool:
+    """Whether an object with a source's labels is a copy that was left on this worker.
+
+    While the source has no worker, none is: the copy may be the only one.
+    """
+    if placed is None:
+        return False
+    return any(one.worker == worker and (one.uid == uid if one.uid else placed != worker) for one in left)

@@ -1,0 +1,247 @@
+"""Random losses of workers under policies that move (D14), for hypothesis; what moving promises, at each write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any, ClassVar
+
+from doubles.managers import conditions, placed
+from flow_invariants import Invariants
+from flow_machine import KINDS, WORKER, Everybody
+from flow_machine_base import NAMES, WAITS
+from flow_settled import disagreements, mend, wait_until_settled
+from flow_world import LOST_AFTER_SECONDS, MANAGER, FlowWorld, has_ended, job, path, tolerant
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from mirror.controllers.move_turns import AFTER_TAKING_OVER_SECONDS
+from mirror.decide.snapshot import Policy
+from mirror.embedded.apiserver.apimachinery.errors import forbidden
+from mirror.embedded.apiserver.messages import Request
+from mirror.embedded.faults.kinds import Loss, internal_error
+from mirror.embedded.faults.targets import Which
+from mirror.model import names
+from mirror.model.losses import OnLoss
+from mirror.model.moves import Moves, parse_moves
+from mirror.planes.api import Json
+
+POLICIES = (None, "Wait", "Reschedule", "Reschedule", "reschedule")
+LASTING: dict[str, dict[str, Any]] = {
+    "long": {"run_for": "200s"},
+    "endless": {"run_for": "1000s"},
+    "indexed": {"parallelism": 2, "completions": 4, "completionMode": "Indexed", "run_for": "90s"},
+    "failing": {"exit_code": 1, "backoffLimit": 1, "run_for": "100s"},
+}
+TROUBLES = (
+    "",
+    "the answers to records are lost",
+    "the answer to the create is lost",
+    "creates are refused",
+    "creates fail",
+)
+AWAY = st.sampled_from((30.0, 61.0, 75.0, 130.0, 400.0))
+"""Seconds; jobs are moved after ``LOST_AFTER_SECONDS``."""
+
+
+class MovingWorld(FlowWorld):
+    """The settings say ``Wait``; each Job may say otherwise."""
+
+    def __init__(self, *found: Any, **settings: Any) -> None:
+        policy = Policy(lost_after_seconds=LOST_AFTER_SECONDS, move_limit=1000)
+        super().__init__(*found, policy=policy, **settings)
+        self.led_since = float("inf")
+
+    def start_manager(self) -> None:
+        if not self.has_manager:
+            self.led_since = asyncio.get_running_loop().time()
+        super().start_manager()
+
+
+class MovingLaws(Invariants):
+    """What holds of every move, beside what holds for all."""
+
+    def __init__(self, world: FlowWorld) -> None:
+        super().__init__(world)
+        self.moved: Counter[str] = Counter()
+        """Moves, by the uid of the source."""
+        self.overlaps = 0
+        """Mirrors made while another one of their source was live."""
+        self._complete: set[str] = set()
+        """Uids of mirrors that have completed."""
+
+    def _look_at_source(self, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
+        before, worker = placed(old), placed(new)
+        if _waits_after_move(old) and conditions(new).get("Failed") == "MirrorLost":
+            self._wrong(f"D14: {uid} is failed for what ran before it was moved")
+        if old is not None and new is not None and request.peer == MANAGER and worker not in (None, before) and before:
+            self._look_at_move(uid, before, str(worker), old, new)
+            old = {
+                **old,
+                "status": {**old["status"], "conditions": []},
+            }  # the rest is judged as for one without a place
+        super()._look_at_source(uid, old, new, request)
+
+    def _look_at_move(self, uid: str, before: str, worker: str, old: Json, new: Json) -> None:
+        name, moves = new["metadata"]["name"], _moves(new)
+        if {"Complete"} & conditions(new).keys():
+            if before not in [left.worker for left in moves.left_behind] and self._was_created(uid, before):
+                self._wrong(f"D14: {name} has ended on {worker}, and does not say what it left on {before}")
+            return
+        self.moved[uid] += 1
+        annotations = new["metadata"].get("annotations") or {}
+        if annotations.get(names.ON_WORKER_LOSS) != OnLoss.RESCHEDULE:
+            self._wrong(f"D14: {name} was moved from {before} to {worker} under {annotations}")
+        if self._was_created(uid, before) and before not in [left.worker for left in moves.left_behind]:
+            self._wrong(f"D14: {name} was moved from {before}, and does not say that it has a mirror there")
+        if conditions(new).get("Suspended") != "WorkerLost" or new["status"].get("active"):
+            self._wrong(f"D14: {name} was moved, and its status says {new['status']}")
+        if old["spec"].get("suspend"):
+            self._wrong(f"D14: {name} was moved although its user has suspended it")
+        if {"FailureTarget", "SuccessCriteriaMet"} & conditions(old).keys():
+            self._wrong(f"D14: {name} was moved although its end was decided")
+        self._look_at_time(name, before)
+
+    def _look_at_time(self, name: str, before: str) -> None:
+        world = self.world
+        assert isinstance(world, MovingWorld)
+        led_for = asyncio.get_running_loop().time() - world.led_since
+        if led_for < AFTER_TAKING_OVER_SECONDS:
+            self._wrong(f"D14: {name} was moved {led_for} s after its manager began")
+        known = world.registry.workers.get(before) if world.registry is not None else None
+        lost_for = known.connection.lost_for_seconds(world.clock.now()) if known is not None else 0.0
+        if known is not None and not known.is_reachable and lost_for < LOST_AFTER_SECONDS - 1:
+            self._wrong(f"D14: {name} was moved from {before} after {lost_for} s")
+
+    def _look_at_new_mirror(self, worker: str, uid: str, source_uid: str, body: Json) -> None:
+        source = self.sources.get(source_uid)
+        left = _moves(source).left_behind if source is not None else ()
+        others = self.live[source_uid]
+        # What was left behind is the overlap that was asked for, and counted: it is the only one.
+        allowed = {other for other in others if any(other == (one.worker, one.uid or other[1]) for one in left)}
+        self.overlaps += bool(allowed)
+        counted = self.world.metrics.secondary_mirrors.labels("WorkerLost")._value.get()
+        if counted < self.overlaps:
+            self._wrong(f"D14: {body['metadata']['name']} overlaps on {worker}: {self.overlaps}, counted {counted}")
+        self.live[source_uid] = others - allowed
+        super()._look_at_new_mirror(worker, uid, source_uid, body)
+        self.live[source_uid] |= allowed
+
+    def _look_at_deletion(self, worker: str, uid: str, source_uid: str, name: str) -> None:
+        source = self.sources.get(source_uid)
+        is_over = source is None or "deletionTimestamp" in source["metadata"] or has_ended(source)
+        if not is_over and uid in self._complete and uid in [left.uid for left in _moves(source).left_behind]:
+            self._wrong(f"D14: {name} on {worker} was Complete, and was deleted while its source goes on")
+        super()._look_at_deletion(worker, uid, source_uid, name)
+
+    def _look_at_mirror(self, worker: str, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
+        if "Complete" in conditions(new):
+            self._complete.add(uid)
+        super()._look_at_mirror(worker, uid, old, new, request)
+
+
+class Moving(Everybody):
+    """All that ``Everybody`` does, with Jobs that may be moved and workers that are away for long."""
+
+    WORLD: ClassVar[type[FlowWorld]] = MovingWorld
+
+    def _laws(self) -> Invariants:
+        return MovingLaws(self.world)
+
+    async def _settle(self) -> None:
+        await mend(self.world)
+        await wait_until_settled(self.world, self.laws, self._disagreements)
+
+    async def _disagreements(self) -> list[str]:
+        """A Job that was moved has counted what each of its copies did: it differs from each."""
+        moved = {one["metadata"]["name"] for one in await self.world.sources() if _moves(one).count}
+        problems = await disagreements(self.world)
+        return [one for one in problems if not any(one.startswith(f"{name} tells ") for name in moved)]
+
+    @rule(name=NAMES, kind=st.sampled_from(sorted(KINDS)), policy=st.sampled_from(POLICIES), wait=WAITS)
+    def a_user_creates_with_a_policy(self, name: str, kind: str, policy: str | None, wait: float) -> None:
+        annotations = {names.ON_WORKER_LOSS: policy} if policy is not None else {}
+        body = job(name, annotations=annotations, **KINDS[kind])
+        self._do(self._and_wait(tolerant(self.world.management.api.create(path(""), body)), wait))
+
+    @rule(name=NAMES, policy=st.sampled_from(POLICIES), wait=WAITS)
+    def a_user_changes_the_policy(self, name: str, policy: str | None, wait: float) -> None:
+        patch = {"metadata": {"annotations": {names.ON_WORKER_LOSS: policy}}}
+        self._do(self._and_wait(self.world.change(name, patch), wait))
+
+    @rule(worker=WORKER, seconds=AWAY, is_back=st.booleans(), wait=WAITS)
+    def a_worker_is_away(self, worker: str, seconds: float, is_back: bool, wait: float) -> None:
+        self._do(self._away(worker, seconds, wait, is_back=is_back))
+
+    async def _away(self, worker: str, seconds: float, wait: float, *, is_back: bool) -> None:
+        faults = self.world.workers[worker].faults
+        faults.go_down(MANAGER)
+        await asyncio.sleep(seconds)
+        if is_back:
+            faults.restore()
+        await asyncio.sleep(wait)
+
+    @rule(
+        name=NAMES,
+        kind=st.sampled_from(sorted(LASTING)),
+        policy=st.sampled_from(POLICIES),
+        worker=WORKER,
+        trouble=st.sampled_from(TROUBLES),
+        seconds=AWAY,
+        is_back=st.booleans(),
+        wait=WAITS,
+    )
+    def a_worker_is_lost_on_a_quiet_day(
+        self,
+        name: str,
+        kind: str,
+        policy: str | None,
+        worker: str,
+        trouble: str,
+        seconds: float,
+        is_back: bool,
+        wait: float,
+    ) -> None:
+        """With a Job on it, and a manager that has led for long; something may go wrong just when it is moved."""
+        annotations = {names.WORKER_ORDER: worker} | ({names.ON_WORKER_LOSS: policy} if policy is not None else {})
+        body = job(name, annotations=annotations, **LASTING[kind])
+        self._do(self._quiet_day(body, worker))
+        self._do(self._trouble(worker, trouble))
+        self._do(self._away(worker, seconds, wait, is_back=is_back))
+
+    async def _quiet_day(self, body: Json, worker: str) -> None:
+        world = self.world
+        for plane in world.planes.values():
+            plane.start()
+            plane.clock.ahead_seconds = 0.0
+            plane.faults.random_faults = None
+            plane.faults.restore()
+        for name in world.workers:
+            await world.register(name)
+        world.start_manager()
+        await world.delete(body["metadata"]["name"])
+        await asyncio.sleep(AFTER_TAKING_OVER_SECONDS + 2)
+        await tolerant(world.management.api.create(path(""), body))
+        await asyncio.sleep(2)
+
+    async def _trouble(self, worker: str, trouble: str) -> None:
+        """From when the worker is lost on, in the writes that moving takes."""
+        other = next(name for name in self.world.workers if name != worker)
+        here, there = self.world.management.faults, self.world.workers[other].faults
+        if trouble == "the answers to records are lost":
+            here.arrange(Loss.LOSE_ANSWER, Which("patch", "jobs", subresource="status", peer=MANAGER), times=4)
+        elif trouble == "the answer to the create is lost":
+            there.arrange(Loss.LOSE_ANSWER, Which("create", "jobs", peer=MANAGER), times=1)
+        elif trouble == "creates are refused":
+            there.arrange(forbidden("jobs", "batch", "a", "not here"), Which("create", "jobs", peer=MANAGER), times=3)
+        elif trouble == "creates fail":
+            there.arrange(internal_error(), Which("create", "jobs", peer=MANAGER), times=20)
+
+
+def _waits_after_move(source: Json | None) -> bool:
+    return conditions(source).get("Suspended") == "WorkerLost"
+
+
+def _moves(source: Json | None) -> Moves:
+    listed = ((source or {}).get("status") or {}).get("conditions") or ()
+    return next((parse_moves(one["message"]) for one in listed if one["type"] == names.MOVED), Moves())
