@@ -14,7 +14,7 @@ from typing import Any
 Figures = dict[str, Any]
 """What a run has shown, as it is printed: JSON."""
 
-RESOURCES = ("jobs", "workloads", "events", "secrets", "configmaps", "leases")
+RESOURCES = ("jobs", "jobsets", "mpijobs", "workloads", "events", "secrets", "configmaps", "leases")
 """Requests for these are counted; other programs of a cluster seldom ask for them."""
 
 _SAMPLE = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)

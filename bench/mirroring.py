@@ -28,6 +28,7 @@ from pathlib import Path
 
 from bench import figures, outside
 from bench.figures import Figures
+from bench.forms import FORMS, Form
 from e2e.controlplane.client import Client, Json, StatusError
 
 OURS, MULTIKUEUE = "jobmirror.io/controller", "kueue.x-k8s.io/multikueue"
@@ -48,11 +49,12 @@ class Load:
     labels: Mapping[str, str] = field(default_factory=dict)
     is_suspended: bool = False
     namespace: str = "default"
+    form: Form = FORMS["Job"]
 
     @property
     def path(self) -> str:
         """The collection of Jobs."""
-        return f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
+        return self.form.collection(self.namespace)
 
     @property
     def pods(self) -> int:
@@ -61,19 +63,8 @@ class Load:
 
     def job(self, name: str) -> Json:
         """The Job of this name."""
-        container = {"name": "main", "image": "bench", "resources": {"requests": {"cpu": "1m"}}}
-        return {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": name, "labels": dict(self.labels)},
-            "spec": {
-                "parallelism": self.pods,
-                "completions": self.pods,
-                "suspend": self.is_suspended,
-                "managedBy": self.managed_by,
-                "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-            },
-        }
+        metadata = {"name": name, "labels": dict(self.labels)}
+        return self.form.body(metadata, pods=self.pods, managed_by=self.managed_by, is_suspended=self.is_suspended)
 
 
 @dataclass(slots=True)
@@ -99,15 +90,6 @@ class Course:
             self.seen[step] = time.perf_counter()
             if self.awaited and self.awaited[0] == step:
                 self.awaited[1].set()
-
-
-def shown_steps(status: Json) -> list[str]:
-    """The steps that a Job's status shows."""
-    steps = ["start"] if status.get("startTime") and status.get("active") else []
-    if status.get("ready"):
-        steps.append(f"ready-{status['ready']}")
-    done = any(one["type"] == "Complete" and one["status"] == "True" for one in status.get("conditions") or ())
-    return [*steps, "complete"] if done else steps
 
 
 class Run:
@@ -184,7 +166,9 @@ class Run:
         async for event in outside.follow(worker, self._load.path, version):
             name, spec = event["object"]["metadata"]["name"], event["object"]["spec"]
             course = self.courses.get(name)
-            if course is None or event["type"] == "DELETED" or spec.get("suspend") or name in self._played:
+            if course is None or event["type"] == "DELETED" or name in self._played:
+                continue
+            if self._load.form.is_suspended(spec):
                 continue
             course.copied = time.perf_counter()
             self._played.add(name)
@@ -192,22 +176,20 @@ class Run:
 
     async def _play_worker(self, worker: Client, name: str, course: Course) -> None:
         """Be the Job controller of one copy."""
-        path, pods = f"{self._load.path}/{name}/status", self._load.pods
+        path, pods, form = f"{self._load.path}/{name}/status", self._load.pods, self._load.form
 
         async def write(step: str, status: Json) -> None:
             course.written[step] = time.perf_counter()
             self.own_writes += 1
             await worker.merge(path, {"status": status})
 
-        counters: Json = {"ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
-        await write("start", {"startTime": outside.now(), "active": pods, **counters})
-        await course.until_seen("start")
-        for ready in range(1, pods):
-            await write(f"ready-{ready}", {"ready": ready})
-            await course.until_seen(f"ready-{ready}")
-        enough = condition("SuccessCriteriaMet")
-        await write("enough", {"active": 0, "ready": 0, "succeeded": pods, "conditions": [enough]})
-        await write("complete", {"completionTime": outside.now(), "conditions": [enough, condition("Complete")]})
+        for ready in range(pods):
+            step = f"ready-{ready}" if ready else "start"
+            await write(step, form.status(pods=pods, ready=ready))
+            await course.until_seen(step)
+        enough, complete = form.ends(pods=pods)
+        await write("enough", enough)
+        await write("complete", complete)
 
     async def _watch_management(self, version: str) -> None:
         async for event in outside.follow(self._management, self._load.path, version):
@@ -215,18 +197,12 @@ class Run:
             if course is None:
                 continue
             was_complete = "complete" in course.seen
-            for step in shown_steps(event["object"].get("status") or {}):
+            for step in self._load.form.shown_steps(event["object"].get("status") or {}):
                 course.mark(step)
             if "complete" in course.seen and not was_complete:
                 self._open -= 1
                 if not self._open:
                     self._ended.set()
-
-
-def condition(kind: str) -> Json:
-    """As the Job controller writes it when enough pods have succeeded."""
-    at = {"lastProbeTime": outside.now(), "lastTransitionTime": outside.now()}
-    return {"type": kind, "status": "True", "reason": "CompletionsReached", "message": "enough pods succeeded", **at}
 
 
 def summary(courses: Sequence[Course]) -> Figures:
@@ -274,7 +250,8 @@ def load_of(options: argparse.Namespace) -> Load:
         labels[QUEUE_LABEL] = options.queue
     managed_by = options.managed_by or (MULTIKUEUE if options.queue else OURS)
     is_suspended = options.suspend or bool(options.queue)
-    return Load(managed_by=managed_by, labels=labels, is_suspended=is_suspended, **common)
+    form = FORMS[options.kind]
+    return Load(managed_by=managed_by, labels=labels, is_suspended=is_suspended, form=form, **common)
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -286,6 +263,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     add("--jobs", type=int, default=100)
     add("--updates", type=int, default=3, help="changes of status between start and completion of each Job")
     add("--rate", type=float, default=0, help="Jobs created per second; 0: as fast as it goes")
+    add("--kind", choices=list(FORMS), default="Job", help="what is created; its definition has to be there")
     add("--managed-by", help=f"spec.managedBy; default {OURS}, or {MULTIKUEUE} with --queue")
     add("--queue", help="Kueue's LocalQueue: the Jobs get its label and begin suspended")
     add("--suspend", action="store_true", help="the Jobs begin suspended")

@@ -13,17 +13,22 @@ import json
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from bench.figures import Figures, median, ratio
+from bench.forms import FORMS
 from bench.minimum import MANAGED_BY as MINIMUM
-from e2e.controlplane.client import Client
+from e2e.controlplane.client import Client, StatusError
 from e2e.controlplane.cluster import Cluster
 from e2e.controlplane.components import BARE
 from e2e.controlplane.provider import Binaries, control_planes
+from e2e.go_modules import definition_of
 from e2e.jobs import until
+from e2e.jobsets import DEFINITIONS
 from e2e.manager import Identity, ManagerProcess
 
 ROOT = Path(__file__).parent.parent
@@ -36,7 +41,8 @@ SETTINGS: dict[str, Any] = {
 }
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 OUTAGES_SECONDS = (3, 15, 40)
-PARTS = ("idle", "burst", "outage", "scale")
+KINDS = ("Job", "JobSet", "MPIJob")
+PARTS = ("idle", "burst", "kinds", "outage", "scale")
 
 
 async def measure(management: Cluster, worker: Cluster, *more: str) -> Figures:
@@ -72,10 +78,35 @@ async def floor(management: Cluster, worker: Cluster) -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def manager(management: Cluster, worker: Cluster) -> AsyncIterator[ManagerProcess]:
-    """The manager, as it is measured."""
-    async with ManagerProcess.start(management, {"east": worker}, identity=IDENTITY, settings=SETTINGS) as running:
+async def manager(management: Cluster, worker: Cluster, **more: Any) -> AsyncIterator[ManagerProcess]:
+    """The manager, as it is measured; with more settings."""
+    settings = {**SETTINGS, **more}
+    async with ManagerProcess.start(management, {"east": worker}, identity=IDENTITY, settings=settings) as running:
         yield running
+
+
+async def kinds(management: Cluster, worker: Cluster, runs: int, *more: str) -> None:
+    """Other kinds beside Jobs, by one manager that has all of them, in turn; their controllers are played."""
+    clients = [management.client(), worker.client()]
+    others = [kind for kind in KINDS if kind != "Job"]
+    try:
+        for client, kind in product(clients, others):
+            await client.create(DEFINITIONS, definition_of(kind))
+            await until(partial(client.list, FORMS[kind].collection("default")), lambda _: True)
+        found: dict[str, list[Figures]] = {kind: [] for kind in KINDS}
+        async with manager(management, worker, kinds=others) as running:
+            for _, kind in product(range(runs), KINDS):
+                found[kind].append(
+                    await measure(management, worker, "--pid", f"manager={running.pid}", "--kind", kind, *more)
+                )
+        for kind in others:
+            show(f"{kind}s beside Jobs, {' '.join(more)}", found[kind], found["Job"], names=(kind, "Job"))
+    finally:
+        for client, kind in product(clients, others):
+            with suppress(StatusError):
+                await client.delete(f"{DEFINITIONS}/{definition_of(kind)['metadata']['name']}")
+        for client in clients:
+            await client.close()
 
 
 async def compare(management: Cluster, worker: Cluster, runs: int, *more: str) -> tuple[list[Figures], list[Figures]]:
@@ -90,9 +121,9 @@ async def compare(management: Cluster, worker: Cluster, runs: int, *more: str) -
     return ours, theirs
 
 
-def show(title: str, ours: list[Figures], theirs: list[Figures]) -> None:
+def show(title: str, ours: list[Figures], theirs: list[Figures], names: tuple[str, str] = ("manager", "floor")) -> None:
     """A table of medians with ratios."""
-    print(f"\n{title} (median of {len(ours)} alternating runs)\n\n| | manager | floor | ratio |\n|---|---|---|---|")
+    print(f"\n{title} (median of {len(ours)} alternating runs)\n\n| | {' | '.join(names)} | ratio |\n|---|---|---|---|")
     rows = (
         ("create → copy p50, ms", ("create_to_copy", "p50_ms")),
         ("create → copy p99, ms", ("create_to_copy", "p99_ms")),
@@ -223,6 +254,9 @@ async def run(options: argparse.Namespace) -> None:
         if "burst" in options.parts:
             more = ("--jobs", str(options.jobs), "--settle", "30")
             show(f"{options.jobs} Jobs at once", *await compare(management, worker, options.runs, *more))
+        if "kinds" in options.parts:
+            await kinds(management, worker, options.runs, "--jobs", "40", "--rate", "10")
+            await kinds(management, worker, options.runs, "--jobs", str(options.jobs), "--settle", "30")
         if "outage" in options.parts:
             await outage(management, worker)
         if "scale" in options.parts:

@@ -200,7 +200,7 @@ class Scene:
 
     async def source(self, name: str) -> Json | None:
         """The source, or None."""
-        return await _read(self.client, f"{self.jobs()}/{name}")
+        return await read_or_none(self.client, f"{self.jobs()}/{name}")
 
     async def patch(self, name: str, body: Json) -> Json:
         """Merge this into the source, as a user would."""
@@ -274,7 +274,7 @@ class Scene:
 
     async def mirror(self, worker: str, name: str) -> Json | None:
         """The Job of this name on a worker, whoever made it, or None."""
-        return await _read(self._clients[worker], f"{self.jobs(worker)}/{name}")
+        return await read_or_none(self._clients[worker], f"{self.jobs(worker)}/{name}")
 
     async def mirrors(self, name: str) -> dict[str, Json]:
         """Every mirror of this name, by worker: Jobs that carry an origin label."""
@@ -346,7 +346,8 @@ class Scene:
         raise TimeoutError(f"{path} is not so after {seconds} s:\n{shown}")
 
 
-async def _read(client: Client, path: str) -> Json | None:
+async def read_or_none(client: Client, path: str) -> Json | None:
+    """The object at this path, or None."""
     try:
         return await client.get(path)
     except StatusError as error:

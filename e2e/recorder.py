@@ -10,12 +10,14 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
 
 from e2e.controlplane.client import Json, StatusError
 from e2e.controlplane.plane import ControlPlane
+from mirror.kube.resources import JOBS, Resource
 from mirror.model import names
 
 _RETRY_SECONDS = 0.05
@@ -41,14 +43,17 @@ class Recorder:
 
     @classmethod
     @asynccontextmanager
-    async def watching(cls, workers: Iterable[ControlPlane], namespace: str) -> AsyncIterator[Recorder]:
+    async def watching(
+        cls, workers: Iterable[ControlPlane], namespace: str, *, kinds: Iterable[Resource] = (JOBS,)
+    ) -> AsyncIterator[Recorder]:
         """Record until the block is left; also what was there before."""
         recorder = cls()
-        started = {worker: asyncio.Event() for worker in workers}
+        kinds = list(kinds)
+        started = {(worker, kind.path(namespace)): asyncio.Event() for worker in workers for kind in kinds}
         async with asyncio.TaskGroup() as scope:
             tasks = [
-                scope.create_task(recorder._record(worker, namespace, event), name=f"record {worker.name}")
-                for worker, event in started.items()
+                scope.create_task(recorder._record(worker, path, event), name=f"record {path} of {worker.name}")
+                for (worker, path), event in started.items()
             ]
             try:
                 for event in started.values():
@@ -65,30 +70,35 @@ class Recorder:
             found[mirror.source_uid].append(mirror)
         return dict(found)
 
-    async def _record(self, worker: ControlPlane, namespace: str, started: asyncio.Event) -> None:
-        client, path, version = worker.client(), f"/apis/batch/v1/namespaces/{namespace}/jobs", ""
+    async def _record(self, worker: ControlPlane, path: str, started: asyncio.Event) -> None:
+        client, version, mine = worker.client(), "", set[Mirror]()
         while True:
             try:
                 if not version:
                     listed = await client.get(path)
                     version = listed["metadata"]["resourceVersion"]
-                    for item in listed["items"]:
-                        self._note(worker.name, "ADDED", item)
+                    found = {self._note(worker.name, "ADDED", item) for item in listed["items"]}
+                    self._existing -= mine - found
+                    mine = found
                     started.set()
                 async for event in client.watch(path, version):
                     version = event["object"]["metadata"]["resourceVersion"]
-                    self._note(worker.name, event["type"], event["object"])
-            except (aiohttp.ClientError, TimeoutError, StatusError):
-                await asyncio.sleep(_RETRY_SECONDS)  # the API server is being killed: go on from the same version
+                    mine.add(self._note(worker.name, event["type"], event["object"]))
+            except (aiohttp.ClientError, TimeoutError, StatusError) as error:
+                # The API server is being killed: go on from the same version, unless it has forgotten that one.
+                if isinstance(error, StatusError) and error.status == HTTPStatus.GONE:
+                    version = ""
+                await asyncio.sleep(_RETRY_SECONDS)
 
-    def _note(self, worker: str, kind: str, found: Json) -> None:
+    def _note(self, worker: str, kind: str, found: Json) -> Mirror:
         metadata: dict[str, Any] = found["metadata"]
         source_uid = metadata.get("labels", {}).get(names.SOURCE_UID, "")
         mirror = Mirror(worker, metadata["uid"], source_uid)
         if kind == "DELETED":
             self._existing.discard(mirror)
-            return
+            return mirror
         self.mirrors.add(mirror)
         self._existing.add(mirror)
         count = sum(other.source_uid == source_uid for other in self._existing)
         self.most_at_once[source_uid] = max(self.most_at_once[source_uid], count)
+        return mirror

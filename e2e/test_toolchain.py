@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from e2e.controlplane import toolchain
+from e2e.controlplane import build, toolchain
 from e2e.controlplane.toolchain import GO_MINIMUM, CannotBuild, Go, choose_go, find_go, locked_version, parse_version
+from e2e.go_modules import DEFINITIONS
 
 LOCK = Path(toolchain.__file__).with_name("requirements-go.txt").read_text()
 ON_PATH, PACKAGE = Path("/usr/bin/go"), Path("/cache/go/bin/go")
@@ -103,3 +104,30 @@ def test_what_to_do_is_said_where_it_cannot_be_installed(tmp_path: Path, monkeyp
         find_go(tmp_path / "cache")
 
     assert [name for name in os.listdir(tmp_path / "cache") if not name.endswith(".lock")] == []
+
+
+def test_what_has_a_version_of_its_own_is_cached_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A newer JobSet is another binary, beside the same kube-apiserver."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cache = build.cache_directory()
+    assert build.cached("kube-apiserver") == cache / "kube-apiserver"
+    assert build.cached("jobset-controller") == cache / f"jobset-{build.JOBSET}" / "jobset-controller"
+    assert {one.name for one in build.missing(cache)} == {one.name for one in build.BINARIES}
+    for one in build.BINARIES:
+        one.path(cache).parent.mkdir(parents=True, exist_ok=True)
+        one.path(cache).touch(mode=0o755)
+    assert not build.missing(cache)
+
+
+@pytest.mark.parametrize(
+    ("module", "required"),
+    [
+        ("jobset", f"require sigs.k8s.io/jobset v{build.JOBSET}"),
+        ("mpi-operator", f"github.com/kubeflow/mpi-operator v{build.MPI_OPERATOR}"),
+    ],
+)
+def test_controllers_are_of_the_version_that_their_folder_says(module: str, required: str) -> None:
+    """And of the one whose definitions are served."""
+    assert required in (build.GOMOD / module / "go.mod").read_text()
+    listed = {text.partition("@")[2] for text, _ in DEFINITIONS.values()}
+    assert {f"v{build.JOBSET}", f"v{build.MPI_OPERATOR}"} <= listed

@@ -31,8 +31,8 @@ def find_binaries(*names: str, environment: Mapping[str, str] = os.environ) -> d
     found = {name: _find(name, environment) for name in names}
     absent = [name for name, path in found.items() if path is None]
     if absent and environment.get("MIRROR_BUILD_CONTROLPLANE") == "1":
-        cache = build.build()
-        found |= {name: cache / name for name in absent}
+        build.build()
+        found |= {name: build.cached(name) for name in absent}
     elif absent:
         raise MissingBinaries(
             f"no {', '.join(absent)}: run `python -m e2e.controlplane build` (or set MIRROR_BUILD_CONTROLPLANE=1), "
@@ -57,7 +57,7 @@ def _find(name: str, environment: Mapping[str, str]) -> Path | None:
     candidates = [environment.get(f"TEST_ASSET_{name.upper().replace('-', '_')}", "")]
     if folder := environment.get("KUBEBUILDER_ASSETS", ""):
         candidates.append(str(Path(folder) / name))
-    candidates.append(str(build.cache_directory() / name))
+    candidates.append(str(build.cached(name)))
     return next((Path(path).resolve() for path in candidates if path and _is_executable(path)), None)
 
 

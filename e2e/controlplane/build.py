@@ -19,6 +19,7 @@ from e2e.controlplane.toolchain import CannotBuild, Go, find_go
 
 GOMOD = Path(__file__).parent / "gomod"
 KUBERNETES, ETCD, KWOK = "1.36.3", "3.6.5", "0.8.0"
+JOBSET, MPI_OPERATOR = "0.12.0", "0.8.2"
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,12 @@ class Binary:
     module: str
     package: str
     ldflags: str = ""
+    folder: str = ""
+    """Below the cache's directory, of what has a version that the directory's name does not have."""
+
+    def path(self, directory: Path) -> Path:
+        """Where it is in a cache."""
+        return directory / self.folder / self.name
 
 
 def _kubernetes_ldflags() -> str:
@@ -46,6 +53,8 @@ BINARIES = (
     Binary("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
     Binary("helm-template", "helm", "."),  # for e2e/test_manifests.py
     Binary("actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint"),  # for e2e/test_workflows.py
+    Binary("jobset-controller", "jobset", "sigs.k8s.io/jobset", folder=f"jobset-{JOBSET}"),  # for e2e/operators.py
+    Binary("mpi-operator", "mpi-operator", ".", folder=f"mpi-operator-{MPI_OPERATOR}"),
 )
 
 
@@ -57,7 +66,12 @@ def cache_directory() -> Path:
 
 def missing(directory: Path) -> list[Binary]:
     """The binaries that are not in this directory yet."""
-    return [binary for binary in BINARIES if not os.access(directory / binary.name, os.X_OK)]
+    return [binary for binary in BINARIES if not os.access(binary.path(directory), os.X_OK)]
+
+
+def cached(name: str) -> Path:
+    """Where our cache has the binary of this name, or would have it."""
+    return next((one for one in BINARIES if one.name == name), Binary(name, "", "")).path(cache_directory())
 
 
 def build(directory: Path | None = None) -> Path:
@@ -91,13 +105,15 @@ def go_toolchain() -> Go:
 
 
 def _go_build(go: Go, binary: Binary, directory: Path) -> None:
-    unfinished = directory / f".{binary.name}.unfinished"
+    finished = binary.path(directory)
+    finished.parent.mkdir(exist_ok=True)
+    unfinished = finished.with_name(f".{binary.name}.unfinished")
     flags = ["-buildvcs=false", "-trimpath", "-ldflags", f"-s -w {binary.ldflags}"]
     command = [str(go.program), "build", *flags, "-o", str(unfinished), binary.package]
     done = subprocess.run(command, cwd=GOMOD / binary.module, env=go.environment(), capture_output=True, text=True)
     if done.returncode:
         raise CannotBuild(f"go build {binary.package} failed:\n{done.stderr[-4000:]}")
-    unfinished.rename(directory / binary.name)
+    unfinished.rename(finished)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--workers", type=click.IntRange(1, 8), default=2, show_default=True, help="Number of worker clusters.")
-def demo(workers: int) -> None:
+@click.option("--kinds", is_flag=True, help="Show a JobSet and an MPIJob beside Jobs, with simulated controllers.")
+def demo(workers: int, kinds: bool) -> None:
     """Run a demonstration in this process.
 
     A management cluster, workers, the manager and sample Jobs, some of which wait for room, and some of which fail as
@@ -27,14 +28,15 @@ def demo(workers: int) -> None:
 
     async def work(stop: asyncio.Event) -> None:
         nonlocal code
-        code = await _show(workers, stop)
+        code = await _show(workers, kinds, stop)
 
     raise SystemExit(exit_code_of(work) or code)
 
 
-async def _show(workers: int, stop: asyncio.Event) -> int:
+async def _show(workers: int, kinds: bool, stop: asyncio.Event) -> int:
     # Not at the top: these take half a second, which `mirror --help` need not cost.
     import time
+    from contextlib import nullcontext
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
@@ -42,8 +44,10 @@ async def _show(workers: int, stop: asyncio.Event) -> int:
     from rich.console import Console
 
     from mirror.cli.embedded import logs_into, manager, unless_stopped
-    from mirror.planes import demonstration
+    from mirror.kinds.declared.choosing import kinds_of
+    from mirror.planes import demonstration, other_kinds
     from mirror.planes.fleet import fleet, worker_names
+    from mirror.planes.samples import sample_jobs
     from mirror.planes.shape import Shape
     from mirror.telemetry.metrics import Metrics
 
@@ -58,9 +62,18 @@ async def _show(workers: int, stop: asyncio.Event) -> int:
                 workers_settings = msgspec.structs.replace(
                     settings.workers, lost_after_seconds=demonstration.LOST_AFTER_SECONDS
                 )
-                settings = msgspec.structs.replace(settings, workers=workers_settings)
-                async with manager(settings, workers, metrics=metrics, stop=stop):
-                    shown = await unless_stopped(demonstration.play(made, settings.managed_by, console, metrics), stop)
+                entries = other_kinds.ENTRIES if kinds else ()
+                settings = msgspec.structs.replace(settings, workers=workers_settings, kinds=entries)
+                bodies = [
+                    *sample_jobs(settings.managed_by),
+                    *(other_kinds.samples(settings.managed_by) if kinds else ()),
+                ]
+                script = demonstration.Script(bodies, kinds_of(entries))
+                async with (
+                    other_kinds.played(made) if kinds else nullcontext(),
+                    manager(settings, workers, metrics=metrics, stop=stop),
+                ):
+                    shown = await unless_stopped(demonstration.play(made, script, console, metrics), stop)
         except* TimeoutError:
             console.print(log.read_text()[-4000:], "[red]Timed out.[/]", sep="\n")
             shown = None

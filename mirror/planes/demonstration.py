@@ -6,21 +6,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
+from rich.table import Table
 
-from mirror.kinds import registry
 from mirror.kinds.base import Kind
+from mirror.kinds.registry import Kinds
 from mirror.model import names
 from mirror.model.views import JobView
 from mirror.planes.fleet import NAMESPACE as MANAGERS
 from mirror.planes.fleet import Fleet
-from mirror.planes.samples import expected, sample_jobs
+from mirror.planes.samples import expected
 from mirror.planes.showing import shares, table_of, view_of
 from mirror.telemetry.metrics import Metrics
 
@@ -51,12 +54,22 @@ class Shown:
     """From a change on a worker to the source's status, on average, on workers that were not lost."""
 
 
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What comes on the stage."""
+
+    bodies: Sequence[Mapping[str, Any]]
+    """Of the samples, in their order."""
+    kinds: Kinds
+    """The table in which their kinds are."""
+
+
 class Play:
     """One demonstration: what is on the stage, and what the audience has seen of it."""
 
-    def __init__(self, fleet: Fleet, managed_by: str, console: Console, metrics: Metrics) -> None:
+    def __init__(self, fleet: Fleet, script: Script, console: Console, metrics: Metrics) -> None:
         self._fleet = fleet
-        self._managed_by = managed_by
+        self._script = script
         self._console = console
         self._metrics = metrics
         self._began = time.monotonic()
@@ -84,7 +97,7 @@ class Play:
                 while not await self._look(live):  # noqa: ASYNC110 - what is shown is looked at
                     await asyncio.sleep(LOOK_SECONDS)
         if not self._console.is_terminal:
-            self._console.print(table_of(self._jobs, datetime.now(UTC), ends=expected))
+            self._console.print(self._table())
         others = [name for name in self._fleet.workers if name != lost] or [lost]
         followed = [self._mean(_FOLLOWED, worker=name) for name in others]
         return Shown(self._jobs, self._copied_seconds or 0.0, sum(followed) / len(followed))
@@ -98,13 +111,13 @@ class Play:
             yield
 
     async def _create(self) -> None:
-        bodies = list(sample_jobs(self._managed_by))
-        self._say(f"{len(bodies)} Jobs are created; each worker takes {CAPACITY} at a time, so others wait.")
+        bodies = self._script.bodies
+        self._say(f"{_counted(bodies)} are created; each worker takes {CAPACITY} at a time, so others wait.")
         for body in bodies:
-            kind = registry.BUILT_IN.of_type(body["apiVersion"], body["kind"])
+            kind = self._script.kinds.of_type(body["apiVersion"], body["kind"])
             assert kind is not None, "a sample is of a kind of the table"
             self._kinds[kind] = None
-            await self._fleet.management.plane.api.create(kind.resource.path(NAMESPACE), body)
+            await self._fleet.management.plane.api.create(kind.resource.path(NAMESPACE), dict(body))
             await asyncio.sleep(PACE_SECONDS)  # users come one by one, and three clusters share this one process
 
     async def _lose(self, worker: str) -> None:
@@ -128,12 +141,15 @@ class Play:
         if self._copied_seconds is None and self._sample(f"{_COPIED}_count") >= CAPACITY:
             self._copied_seconds = self._mean(_COPIED)  # until now, there was room for all
         if self._console.is_terminal:
-            live.update(table_of(self._jobs, datetime.now(UTC), ends=expected))
+            live.update(self._table())
         else:
             self._tell_ends()
-        total = len(list(sample_jobs(self._managed_by)))
+        total = len(self._script.bodies)
         is_back = all(map(self._is_up, self._fleet.workers))
         return is_back and len(self._jobs) == total and all(job.is_finished for job in self._jobs)
+
+    def _table(self) -> Table:
+        return table_of(self._jobs, datetime.now(UTC), ends=expected, kinds=self._script.kinds)
 
     def _tell_ends(self) -> None:
         """A line for each Job that has ended since the last look."""
@@ -157,13 +173,20 @@ class Play:
         return self._metrics.registry.get_sample_value(name, labels) or 0.0
 
 
-async def play(fleet: Fleet, managed_by: str, console: Console, metrics: Metrics) -> Shown:
+def _counted(bodies: Sequence[Mapping[str, Any]]) -> str:
+    """How many there are of each kind: ``15 Jobs, 1 JobSet and 1 MPIJob``."""
+    counts = Counter(body["kind"] for body in bodies)
+    *first, last = (f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in counts.items())
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+async def play(fleet: Fleet, script: Script, console: Console, metrics: Metrics) -> Shown:
     """Show it all, and give how it went.
 
     Raises:
         TimeoutError: they do not end.
     """
-    return await Play(fleet, managed_by, console, metrics).run()
+    return await Play(fleet, script, console, metrics).run()
 
 
 def report(shown: Shown, *, seconds: float, console: Console) -> int:

@@ -21,6 +21,8 @@ EXPECTED: Mapping[str, str] = {
     "pod-failure-policy": "Failed",
     "success-policy": "Complete",
 }
+EXPECTED_OF_KINDS: Mapping[str, str] = {"jobset": "Complete", "mpijob": "Complete"}
+"""The same of other kinds' samples."""
 """What each sample that ends by itself says of its end in its first lines."""
 
 
@@ -40,4 +42,4 @@ def sample_jobs(managed_by: str) -> Iterator[dict[str, Any]]:
 
 def expected(job: JobView) -> str:
     """How the Job should end."""
-    return EXPECTED[job.name.rpartition("-")[0]]
+    return {**EXPECTED, **EXPECTED_OF_KINDS}[job.name.rpartition("-")[0]]

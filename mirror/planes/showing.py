@@ -13,7 +13,7 @@ from rich.table import Table
 
 from mirror.kinds import read_model, registry
 from mirror.kinds.base import Kind
-from mirror.kinds.registry import object_name
+from mirror.kinds.registry import Kinds, object_name
 from mirror.kube.objects import decode_object
 from mirror.model.durations import human_duration
 from mirror.model.text import clean
@@ -36,16 +36,23 @@ def view_of(kind: Kind, job: Mapping[str, Any]) -> JobView:
     return read_model.view_of(kind, decode_object(msgspec.json.encode(job)))
 
 
-def table_of(jobs: Iterable[JobView], now: datetime, *, ends: Callable[[JobView], str] | None = None) -> Table:
+def table_of(
+    jobs: Iterable[JobView],
+    now: datetime,
+    *,
+    ends: Callable[[JobView], str] | None = None,
+    kinds: Kinds | None = None,
+) -> Table:
     """Draw the live table; in a narrow terminal the last column gives way.
 
     Args:
         jobs: what is shown.
         now: for ages.
         ends: how a Job should end, where that is known: a failure that is meant is called so.
+        kinds: the table in which their kinds are, if not the built-in one.
     """
     ordered = sorted(jobs, key=lambda job: (job.name, job.kind))
-    cells = [_cells(job, now) for job in ordered]
+    cells = [_cells(job, now, kinds or registry.BUILT_IN) for job in ordered]
     title = "Jobs on the management cluster, run by workers"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 0), expand=True)
     for number, heading in enumerate(("Job", "Worker", "State", "Done", "Failed", "Age")):
@@ -60,13 +67,13 @@ def table_of(jobs: Iterable[JobView], now: datetime, *, ends: Callable[[JobView]
     return table
 
 
-def _cells(job: JobView, now: datetime) -> list[str]:
+def _cells(job: JobView, now: datetime, kinds: Kinds) -> list[str]:
     end = datetime.fromisoformat(job.finished) if job.finished else now
     age = human_duration((end - datetime.fromisoformat(job.created)).total_seconds())
+    if job.kind != kinds.default.name:  # only of Jobs are pods counted
+        return [object_name(kinds[job.kind], job.name), clean(job.worker) or "–", job.state, "–", "–", age]
     done = f"{job.succeeded}/{'?' if job.completions is None else job.completions}"
-    kinds = registry.BUILT_IN
-    name = job.name if job.kind == kinds.default.name else object_name(kinds[job.kind], job.name)
-    return [name, clean(job.worker) or "–", job.state, done, str(job.failed), age]
+    return [job.name, clean(job.worker) or "–", job.state, done, str(job.failed), age]
 
 
 def shares(jobs: Iterable[JobView]) -> str:

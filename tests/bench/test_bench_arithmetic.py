@@ -7,10 +7,15 @@ import math
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
 from bench import figures, jobs, minimum, mirroring
+from bench.forms import FORMS, Form
+from mirror.kinds.declared.choosing import kinds_of
+from mirror.kube.objects import decode_object
+from mirror.settings.kinds import KindEntry
 from mirror.settings.load import load
 
 BENCH = Path(__file__).parents[2] / "bench"
@@ -109,7 +114,35 @@ def test_latencies_are_from_what_was_written_to_what_was_seen() -> None:
 )
 def test_a_status_shows_how_far_its_job_is(status: dict[str, object], steps: list[str]) -> None:
     """As the worker's Job controller, whom we play, has written it."""
-    assert mirroring.shown_steps(status) == steps
+    assert FORMS["Job"].shown_steps(status) == steps
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_what_is_played_shows_its_steps(form: Form) -> None:
+    """Of each kind: the start, each change of the count, and the completion, which nothing before it shows."""
+    status: dict[str, Any] = {}
+    shown = []
+    for ready in range(3):
+        status |= form.status(pods=3, ready=ready)
+        shown.append(form.shown_steps(status)[-1])
+    for last in form.ends(pods=3):
+        status |= last
+        shown.append(form.shown_steps(status)[-1:])
+
+    assert shown == ["start", "ready-1", "ready-2", [], ["complete"]]
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_what_is_created_is_held_and_managed_as_it_is_said(form: Form) -> None:
+    """Wherever the kind has these fields; the product reads them there."""
+    body = form.body({"name": "one"}, pods=2, managed_by="example.com/x", is_suspended=True)
+    kind = kinds_of([KindEntry(kind="JobSet"), KindEntry(kind="MPIJob")])[form.kind]
+    found = decode_object(msgspec.json.encode(body))
+
+    assert form.is_suspended(body["spec"])
+    assert kind.is_suspended(found)
+    assert kind.managed_by(found) == "example.com/x"
+    assert form.collection("default") == kind.resource.path("default")
 
 
 async def test_a_step_that_was_not_written_is_not_seen() -> None:

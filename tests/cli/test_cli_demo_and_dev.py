@@ -42,6 +42,20 @@ def test_the_demo_ends_well(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_demo_shows_other_kinds_beside_jobs(tmp_path: Path) -> None:
+    """A JobSet and an MPIJob, each run by a worker to its end."""
+    environment = {"TMPDIR": str(tmp_path), "PATH": "/usr/bin:/bin", "COLUMNS": "100"}
+    command = [*COMMAND, "demo", "--kinds"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "15 Jobs, 1 JobSet and 1 MPIJob are created" in done.stdout
+    for name in ("jobset.jobset.x-k8s.io/jobset-1", "mpijob.kubeflow.org/mpijob-1"):
+        assert re.search(rf"^ ?{re.escape(name)} +(?:east|west) +Complete ", done.stdout, re.MULTILINE), done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
 @contextmanager
 def dev(*options: str) -> Iterator[list[str]]:
     """``mirror dev`` that is ready; gives what it says. It has to end by Ctrl-C, and well."""

@@ -18,6 +18,7 @@ _QUEUES = "takes Kueue; what it does is played by tests/flows/test_queues.py"
 PROVED: dict[str, str] = {
     "make demo": f"{_DEV}::test_the_demo_ends_well",
     ".venv/bin/mirror demo": f"{_DEV}::test_the_demo_ends_well",
+    "mirror demo --kinds": f"{_DEV}::test_the_demo_shows_other_kinds_beside_jobs",
     ".venv/bin/mirror dev": f"{_DEV}::test_dev_serves_until_it_is_told_to_stop",
     "mirror dev --page": f"{_DEV}::test_dev_serves_until_it_is_told_to_stop",
     "mirror apiserver --listen 127.0.0.1:6443 --kubeconfig-out dev.kubeconfig": (
@@ -131,6 +132,7 @@ NOT_RUN: dict[str, str] = {
     "python -m e2e.controlplane up": "starts the control planes of e2e/conftest.py, and waits for Ctrl-C",
     "make bench": "measures for an hour",
     "python -m e2e.bench outage": "measures for some minutes",
+    "python -m e2e.bench kinds": "measures for some minutes",
     "python -m e2e.bench idle burst --runs 3": "measures for some minutes",
     "python -m e2e.bench_jobs": "measures for an hour",
     "python -m e2e.controlplane up --workers 1": "starts control planes, and waits for Ctrl-C",
@@ -150,7 +152,7 @@ NOT_RUN: dict[str, str] = {
     "python -m e2e.bench_dependencies": "measures for some minutes",
     "python -m e2e.bench_pods memory": "measures for a minute",
     "python -m e2e.bench_pods burst": "measures for some minutes",
-    "python -m e2e.bench idle burst outage scale --runs 3": "measures for an hour",
+    "python -m e2e.bench idle burst kinds outage scale --runs 3": "measures for an hour",
     "python -m e2e.bench_jobs limited50 limited100 unlimited big big-indexed twice starved --runs 3": (
         "measures for an hour"
     ),

@@ -28,6 +28,7 @@ MAX_DEPTH = 32
 _STATUSES = frozenset(("True", "False", "Unknown"))
 _TYPE = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_REASON_WORDS = re.compile(r"[A-Za-z0-9_,:]+")
 _encode = msgspec.json.encode
 
 
@@ -107,10 +108,16 @@ def _condition(found: Mapping[str, Json]) -> Mapping[str, Json]:
         if name in shaped:
             shaped[name] = clean(views.text(shaped[name]), longest=longest - 1)
     if reason := shaped.get("reason"):
-        shaped["reason"] = reason if _REASON.fullmatch(reason) else "Unknown"
+        shaped["reason"] = reason if _REASON.fullmatch(reason) else _as_reason(reason)
     if "observedGeneration" in shaped and views.optional_number(shaped["observedGeneration"]) is None:
         del shaped["observedGeneration"]
     return shaped
+
+
+def _as_reason(text: str) -> str:
+    """What of a text a reason may have: kubeflow's have a slash, which their CRDs take and others' do not."""
+    words = "_".join(_REASON_WORDS.findall(text))
+    return found[0] if (found := _REASON.search(words)) else "Unknown"
 
 
 def _is_time(value: object) -> bool:

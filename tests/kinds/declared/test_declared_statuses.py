@@ -84,7 +84,25 @@ def test_texts_of_a_worker_stay_on_their_line() -> None:
     )
     assert following.status is not None
     (one,) = following.status["conditions"]
-    assert (one["reason"], one["message"]) == ("Unknown", "x\\x1b[2J")
+    assert (one["reason"], one["message"]) == ("b_c", "x\\x1b[2J")
+
+
+@pytest.mark.parametrize(
+    ("reason", "kept"),
+    [
+        pytest.param("BackoffLimitExceeded/", "BackoffLimitExceeded", id="mpi-operator's, of pods without a reason"),
+        pytest.param("BackoffLimitExceeded/Error", "BackoffLimitExceeded_Error", id="mpi-operator's"),
+        pytest.param("Couldn't get it", "Couldn_t_get_it", id="a sentence"),
+        pytest.param("/OutOfMemory", "OutOfMemory", id="begins with what none may have"),
+        pytest.param("137", "Unknown", id="nothing that a reason may begin with"),
+        pytest.param("Started:ok,then", "Started:ok,then", id="all that it may have"),
+    ],
+)
+def test_a_reason_that_no_condition_may_have_keeps_what_may_be(reason: str, kept: str) -> None:
+    """People see why it failed, and the API server takes it."""
+    following = follow(JOB_SET, job_set(), None, {"conditions": [condition("Failed", reason=reason)]})
+    assert following.status is not None
+    assert [one["reason"] for one in following.status["conditions"]] == [kept]
 
 
 @pytest.mark.parametrize("found", [None, [], "x", 5, {}], ids=repr)

@@ -1,0 +1,227 @@
+"""JobSets and MPIJobs as users write them, and one test's view of those of one kind: sources, mirrors, pods.
+
+``KINDS`` has what differs between the kinds, so that a life is told once for both. Their own controllers run them
+(``operators``) with pods that run and end as their annotations say. Not here: Jobs (``jobs``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from e2e.controlplane.client import Json
+from e2e.jobs import PREFIX, RUN_FOR, Scene, condition, read_or_none, until
+from e2e.operators import JOBSETS, MPIJOBS
+from mirror.kube.resources import Resource
+from mirror.model import names
+
+_WAIT_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What tests must know of a kind."""
+
+    resource: Resource
+    spec: Callable[[Json], Json]
+    """Its spec, of the annotations of the pods whose end is its end."""
+    policy: tuple[str, ...]
+    """Where ``suspend`` and ``managedBy`` are."""
+    succeeded: str
+    failed: str
+    pods_label: str
+    is_running: Callable[[Json | None], bool]
+    """Whether its status says that all its pods run."""
+    with_pod_annotations: Callable[[Json, Json], Json]
+    """A merge patch of its spec, of its spec and more annotations of its pods."""
+
+    def __str__(self) -> str:
+        return self.resource.kind
+
+
+def _job_set_spec(annotations: Json) -> Json:
+    job = {"backoffLimit": 0, "completions": 1, "parallelism": 1, "template": _pod(annotations)}
+    return {"replicatedJobs": [{"name": "main", "replicas": 2, "template": {"spec": job}}]}
+
+
+def _mpi_job_spec(annotations: Json) -> Json:
+    """Its workers' pods run until mpi-operator deletes them; the launcher's end is its own."""
+    return {
+        "slotsPerWorker": 1,
+        "runPolicy": {"cleanPodPolicy": "Running", "backoffLimit": 0},
+        "mpiReplicaSpecs": {
+            "Launcher": {"replicas": 1, "restartPolicy": "Never", "template": _pod(annotations)},
+            "Worker": {"replicas": 1, "template": _pod({_key("run-for"): "never"})},
+        },
+    }
+
+
+def _pod(annotations: Json) -> Json:
+    containers = [{"name": "main", "image": "any", "command": ["none"]}]
+    return {"metadata": {"annotations": annotations}, "spec": {"restartPolicy": "Never", "containers": containers}}
+
+
+def _key(name: str) -> str:
+    return f"e2e.{PREFIX}{name}"
+
+
+def _is_running_job_set(found: Json | None) -> bool:
+    listed = ((found or {}).get("status") or {}).get("replicatedJobsStatus") or ()
+    return [one["ready"] for one in listed] == [2]
+
+
+def _job_set_pods(spec: Json, annotations: Json) -> Json:
+    (job,) = spec["replicatedJobs"]
+    job["template"]["spec"]["template"]["metadata"]["annotations"] |= annotations
+    return {"replicatedJobs": [job]}
+
+
+def _mpi_job_pods(spec: Json, annotations: Json) -> Json:
+    return {"mpiReplicaSpecs": {"Launcher": {"template": {"metadata": {"annotations": annotations}}}}}
+
+
+JOB_SET = Kind(
+    resource=JOBSETS,
+    spec=_job_set_spec,
+    policy=(),
+    succeeded="Completed",
+    failed="Failed",
+    pods_label="jobset.sigs.k8s.io/jobset-name",
+    is_running=_is_running_job_set,
+    with_pod_annotations=_job_set_pods,
+)
+MPI_JOB = Kind(
+    resource=MPIJOBS,
+    spec=_mpi_job_spec,
+    policy=("runPolicy",),
+    succeeded="Succeeded",
+    failed="Failed",
+    pods_label="training.kubeflow.org/job-name",
+    is_running=lambda found: bool(condition(found, "Running")),
+    with_pod_annotations=_mpi_job_pods,
+)
+KINDS = (JOB_SET, MPI_JOB)
+
+
+class Lives:
+    """The objects of one kind in a scene's namespace."""
+
+    def __init__(self, scene: Scene, kind: Kind, managed_by: str = "") -> None:
+        """``managed_by``: of its sources; without it they are their own controller's."""
+        self.scene = scene
+        self.kind = kind
+        self.managed_by = managed_by
+
+    @property
+    def collection(self) -> str:
+        """The path of all of them, the same on each cluster."""
+        return self.kind.resource.path(self.scene.namespace)
+
+    def path(self, name: str = "train") -> str:
+        """The path of one of them."""
+        return f"{self.collection}/{name}"
+
+    def body(self, name: str, *, run_for: str = RUN_FOR, exit_code: int = 0, **policy: Any) -> Json:
+        """One whose pods run so long and end so; ``policy`` are fields beside ``suspend``."""
+        spec = self.kind.spec({_key("run-for"): run_for, _key("exit-code"): str(exit_code)})
+        self._policy(spec).update({"managedBy": self.managed_by} if self.managed_by else {}, **policy)
+        resource = self.kind.resource
+        return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": spec}
+
+    async def create(self, name: str = "train", *, annotations: Json | None = None, **life: Any) -> Json:
+        """Create a source; ``life`` is as for ``body``. Annotations without a prefix get ours."""
+        body = self.body(name, **life)
+        given = {key if "/" in key else PREFIX + key: value for key, value in (annotations or {}).items()}
+        body["metadata"]["annotations"] = given
+        return await self.scene.client.create(self.collection, body)
+
+    async def source(self, name: str = "train") -> Json | None:
+        """The source, or None."""
+        return await read_or_none(self.scene.client, self.path(name))
+
+    async def until(
+        self, condition: Callable[[Json | None], object], name: str = "train", *, seconds: float = _WAIT_SECONDS
+    ) -> Json:
+        """Wait until the source is so.
+
+        Raises:
+            TimeoutError: it is not; the text shows source, mirrors and events.
+        """
+
+        async def look() -> Json | None:
+            return await self.source(name)
+
+        found = await until(look, condition, seconds=seconds, describe=lambda: self.describe(name))
+        return found or {}
+
+    async def until_running(self, name: str = "train") -> tuple[str, Json]:
+        """Wait until its status says that its pods run; its worker and its mirror."""
+        await self.until(self.kind.is_running, name)
+        ((worker, mirror),) = (await self.mirrors(name)).items()
+        return worker, mirror
+
+    async def until_over(self, name: str = "train", *, succeeded: bool = True, seconds: float = _WAIT_SECONDS) -> Json:
+        """Wait until it has ended, in this way."""
+        found = await self.until(self.is_over, name, seconds=seconds)
+        expected = self.kind.succeeded if succeeded else self.kind.failed
+        assert condition(found, expected), await self.describe(name)
+        return found
+
+    def is_over(self, found: Json | None) -> bool:
+        """Whether it has ended, either way."""
+        return any(condition(found, end) for end in (self.kind.succeeded, self.kind.failed))
+
+    async def mirrors(self, name: str = "train") -> dict[str, Json]:
+        """The mirrors of this name, by worker."""
+        workers, path = self.scene.workers, self.path(name)
+        found = await asyncio.gather(*(read_or_none(self.scene.client_of(worker), path) for worker in workers))
+        listed = zip(workers, found, strict=True)
+        return {worker: one for worker, one in listed if one and names.ORIGIN in one["metadata"].get("labels", {})}
+
+    async def until_no_mirror(self, name: str = "train") -> None:
+        """Wait until no worker has one."""
+        await until(lambda: self.mirrors(name), lambda found: not found, describe=lambda: self.describe(name))
+
+    async def delete(self, name: str = "train") -> None:
+        """Delete the source."""
+        await self.scene.client.delete(self.path(name))
+
+    async def set_policy(self, fields: Json, name: str = "train") -> Json:
+        """Change fields beside ``suspend``."""
+        spec: Json = {}
+        self._policy(spec).update(fields)
+        return await self.scene.client.merge(self.path(name), {"spec": spec})
+
+    async def pods(self, worker: str = "", name: str = "train") -> list[Json]:
+        """The pods of this name on a worker; without one, on the management cluster."""
+        client = self.scene.client_of(worker) if worker else self.scene.client
+        path = f"/api/v1/namespaces/{self.scene.namespace}/pods"
+        return await client.list(path, labelSelector=f"{self.kind.pods_label}={name}")
+
+    async def until_no_pods(self, worker: str, name: str = "train") -> None:
+        """Wait until none of its pods run on a worker."""
+
+        async def running() -> list[Json]:
+            return [pod for pod in await self.pods(worker, name) if pod["status"]["phase"] in ("Pending", "Running")]
+
+        await until(running, lambda found: not found, describe=lambda: self.describe(name))
+
+    async def describe(self, name: str = "train") -> str:
+        """The source, its mirrors and its events, for a failure's message."""
+        parts: Json = {"source": await self.source(name)}
+        for worker in self.scene.workers:
+            parts[f"on {worker}"] = await read_or_none(self.scene.client_of(worker), self.path(name))
+        parts["events"] = [f"{event['reason']}: {event['message']}" for event in await self.scene.events(name)]
+        for one in parts.values():
+            if isinstance(one, dict):
+                one["metadata"].pop("managedFields", None)
+        return yaml.safe_dump(parts, sort_keys=False, width=160)
+
+    def _policy(self, spec: Json) -> Json:
+        for field in self.kind.policy:
+            spec = spec.setdefault(field, {})
+        return spec
