@@ -23,9 +23,9 @@ _ORDER = (*MIRROR_VERBS,)
 def permissions(rights: Iterable[Right], namespace: str = "") -> list[Permission]:
     """The same as access reviews ask for it, in all namespaces or in one; in an order that people expect."""
     found = []
-    for group, resource, verb in sorted(rights, key=lambda one: (one[0], one[1], _ORDER.index(one[2]))):
+    for (group, resource), verbs in verbs_by_resource(rights).items():
         plural, _, subresource = resource.partition("/")
-        found.append(Permission(verb, group, plural, subresource, namespace=namespace))
+        found += [Permission(verb, group, plural, subresource, namespace=namespace) for verb in verbs]
     return found
 
 
@@ -59,6 +59,14 @@ def of_pod_owners(kind: Kind) -> frozenset[Right]:
         if one != JOBS:
             rights |= {(one.group, one.plural, verb) for verb in (("get",) if number else ("get", "list"))}
     return frozenset(rights)
+
+
+def verbs_by_resource(rights: Iterable[Right]) -> dict[tuple[str, str], list[str]]:
+    """The verbs for each group and resource, as the rules of a Role have them."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for group, resource, verb in sorted(rights, key=lambda one: (one[0], one[1], _ORDER.index(one[2]))):
+        found.setdefault((group, resource), []).append(verb)
+    return found
 
 
 def _rights(kind: Kind, resource: str, verbs: Iterable[str]) -> set[Right]:

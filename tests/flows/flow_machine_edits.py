@@ -15,7 +15,7 @@ from flow_machine import KINDS, WORKER, Everybody
 from flow_machine_base import NAMES, WAITS
 from flow_ownership import OwnershipInvariants
 from flow_settled_replicas import settle
-from flow_world import job, path, tolerant
+from flow_world import ANOTHER_CLUSTER, job, path, tolerant
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 from replica_world import MANAGEMENT_PREFIX, PREFIXES, ReplicaWorld
@@ -245,7 +245,7 @@ class Edits(Everybody):
             "source-uid": {names.SOURCE_UID: source_uid},
             "another origin": ours | {names.ORIGIN: "another-cluster"},
             "both": ours | {names.SOURCE_UID: "x"},
-            "another cluster": ours | {names.SOURCE_UID: "x", names.MANAGEMENT_UID: "another-cluster"},
+            "another cluster": ours | {names.SOURCE_UID: "x", names.MANAGEMENT_UID: ANOTHER_CLUSTER},
         }[labels]
         namespace = f"{MANAGEMENT_PREFIX if cluster == 'management' else prefix}default"
         api = self.world.planes[cluster].api

@@ -69,6 +69,8 @@ class MovingLaws(Invariants):
         """Mirrors made while another one of their source was live."""
         self._complete: set[str] = set()
         """Uids of mirrors that have completed."""
+        self._moved_back: set[tuple[str, str]] = set()
+        """Uids of sources and the workers that they were moved to, until they have a mirror there since."""
 
     def _look_at_source(self, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
         before, worker = placed(old), placed(new)
@@ -89,6 +91,7 @@ class MovingLaws(Invariants):
                 self._wrong(f"D14: {name} has ended on {worker}, and does not say what it left on {before}")
             return
         self.moved[uid] += 1
+        self._moved_back.add((uid, worker))
         annotations = new["metadata"].get("annotations") or {}
         if annotations.get(names.ON_WORKER_LOSS) != OnLoss.RESCHEDULE:
             self._wrong(f"D14: {name} was moved from {before} to {worker} under {annotations}")
@@ -124,15 +127,22 @@ class MovingLaws(Invariants):
         if counted < self.overlaps:
             self._wrong(f"D14: {body['metadata']['name']} overlaps on {worker}: {self.overlaps}, counted {counted}")
         self.live[source_uid] = others - allowed
+        self._moved_back.discard((source_uid, worker))
         super()._look_at_new_mirror(worker, uid, source_uid, body)
         self.live[source_uid] |= allowed
+
+    def _was_created(self, source_uid: str, worker: str) -> bool:
+        """What it left there when it was moved from there before does not count."""
+        return (source_uid, worker) not in self._moved_back and super()._was_created(source_uid, worker)
 
     def _look_at_deletion(self, worker: str, uid: str, source_uid: str, name: str) -> None:
         source = self.sources.get(source_uid)
         is_over = source is None or "deletionTimestamp" in source["metadata"] or has_ended(source)
-        if not is_over and uid in self._complete and uid in [left.uid for left in _moves(source).left_behind]:
+        is_left_behind = uid in [left.uid for left in _moves(source).left_behind]
+        if not is_over and is_left_behind and uid in self._complete:
             self._wrong(f"D14: {name} on {worker} was Complete, and was deleted while its source goes on")
-        super()._look_at_deletion(worker, uid, source_uid, name)
+        if not is_left_behind:  # it goes first where its source is moved back to that worker
+            super()._look_at_deletion(worker, uid, source_uid, name)
 
     def _look_at_mirror(self, worker: str, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
         if "Complete" in conditions(new):
@@ -239,7 +249,8 @@ class Moving(Everybody):
 
 
 def _waits_after_move(source: Json | None) -> bool:
-    return conditions(source).get("Suspended") == "WorkerLost"
+    """Not where the move was undone: the copy that had started is the recorded one again."""
+    return conditions(source).get("Suspended") == "WorkerLost" and names.MOVED in conditions(source)
 
 
 def _moves(source: Json | None) -> Moves:

@@ -9,6 +9,7 @@ import click
 
 from mirror.batch.syntax import label_value_problems, qualified_name_problems
 from mirror.cli.worker.operations.roles import GrantedKind
+from mirror.kinds.permissions import of_pod_owners
 from mirror.kinds.registry import JOB, UnknownKind
 from mirror.kube.objects import Meta, Object
 from mirror.model import names
@@ -84,7 +85,8 @@ def granted_kinds(said: str) -> tuple[GrantedKind, ...]:
             found[word] = GrantedKind(f"{plural}.{group}", group, plural)
         else:
             if kind is not JOB:
-                found[kind.name] = GrantedKind(kind.name.lower(), kind.resource.group, kind.resource.plural)
+                owners = tuple(of_pod_owners(kind))
+                found[kind.name] = GrantedKind(kind.name.lower(), kind.resource.group, kind.resource.plural, owners)
     return tuple(found.values())
 
 

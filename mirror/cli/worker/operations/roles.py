@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from mirror.kinds.permissions import MIRROR_VERBS
+from mirror.kinds.permissions import MIRROR_VERBS, Right, verbs_by_resource
 from mirror.kube.permissions import Permission
 from mirror.kube.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -68,6 +68,8 @@ class GrantedKind:
     """Of its roles: the kind's, in lower case; of one that is not built in its resource and group."""
     group: str
     plural: str
+    pod_owners: tuple[Right, ...] = ()
+    """To see whose a pod is (``permissions.of_pod_owners``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +187,11 @@ def _dependencies(plurals: Sequence[str]) -> list[Json]:
 def _of_kind(kind: GrantedKind) -> list[Json]:
     """What ``config/rbac/kinds/worker-*.yaml`` say, for this kind."""
     name, group = f"jobmirror-worker-{kind.name}", "rbac.authorization.k8s.io"
-    rule = {"apiGroups": [kind.group], "resources": [kind.plural], "verbs": list(MIRROR_VERBS)}
+    allowed = {(kind.group, kind.plural): list(MIRROR_VERBS)} | verbs_by_resource(kind.pod_owners)
+    rules = [{"apiGroups": [key[0]], "resources": [key[1]], "verbs": verbs} for key, verbs in allowed.items()]
     head, meta = {"apiVersion": f"{group}/v1"}, {"name": name}
     return [
-        {**head, "kind": "ClusterRole", "metadata": dict(meta), "rules": [rule]},
+        {**head, "kind": "ClusterRole", "metadata": dict(meta), "rules": rules},
         {
             **head,
             "kind": "ClusterRoleBinding",
