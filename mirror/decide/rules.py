@@ -103,7 +103,7 @@ def restore_erased_record(seen: Snapshot) -> Plan | None:
         return None
     stored, found_on = seen.source.stored, seen.assignment.found_on
     status = stored.placed_status(found_on, seen.now)
-    left = next((one for one in stored.moves.left_behind if one.worker == found_on), None)
+    left = stored.moves.last_left_on(found_on)
     if left is not None:
         if left.uid:
             status = stored.mirrored_status(status, left.uid, seen.now)

@@ -33,8 +33,11 @@ class Moves(msgspec.Struct, frozen=True):
     left_behind: tuple[LeftBehind, ...] = ()
 
     def moved(self, origin: str, to: str, left: LeftBehind | None) -> Moves:
-        """After one more move; ``left`` is what may be on the worker that it leaves."""
-        kept = [one for one in self.left_behind if left is None or (one.worker, one.uid) != (left.worker, left.uid)]
+        """After one more move; ``left`` is what may be on the worker that it leaves.
+
+        Its copies have one name, so a later one on the same worker says that earlier ones are gone.
+        """
+        kept = [one for one in self.left_behind if left is None or one.worker != left.worker]
         added = (left,) if left is not None else ()
         return Moves(self.count + 1, origin, to, (*kept, *added))
 
@@ -46,6 +49,10 @@ class Moves(msgspec.Struct, frozen=True):
     def undone(self, worker: str) -> Moves:
         """It is on this worker again, since the one that it was moved to has refused it: that was no move."""
         return msgspec.structs.replace(self.returned(worker, None), count=max(0, self.count - 1))
+
+    def last_left_on(self, worker: str) -> LeftBehind | None:
+        """The copy that may be on this worker: the last one that was left there."""
+        return next((one for one in reversed(self.left_behind) if one.worker == worker), None)
 
     @property
     def event(self) -> str:

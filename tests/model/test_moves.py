@@ -34,6 +34,16 @@ def test_a_move_adds_what_it_leaves() -> None:
     assert Moves().moved("east", "west", None) == Moves(1, "east", "west")
 
 
+def test_the_last_copy_on_a_worker_is_the_one_that_may_be_there() -> None:
+    """Moved back to a worker, and away again: what ran there at first is gone, as its name was free for the second."""
+    later = LeftBehind("east", "u-2")
+    moves = Moves().moved("east", "west", EAST).moved("west", "east", LeftBehind("west", "u-3"))
+    assert moves.moved("east", "west", later).last_left_on("east") == later
+    assert moves.moved("east", "west", later).left_behind == (LeftBehind("west", "u-3"), later)
+    assert Moves(3, "east", "west", (EAST, later)).last_left_on("east") == later
+    assert moves.last_left_on("north") is None
+
+
 def test_a_copy_that_counts_again_is_not_left_behind() -> None:
     moves = Moves(1, "east", "west", (EAST,))
     assert moves.returned("east", WEST) == Moves(1, "east", "west", (WEST,))
