@@ -16,9 +16,6 @@ import tenacity
 
 from mirror.controllers.gauges import Gauges
 from mirror.controllers.mirroring import Mirroring
-from mirror.jobcontroller.controller_conflict import ControllerConflict
-from mirror.jobcontroller.metrics import JobMetrics
-from mirror.jobcontroller.process import JobControllerComponent, connect, permit_of, settings_of
 from mirror.kinds.registry import Kinds
 from mirror.kube import requests
 from mirror.kube.client import Client
@@ -47,6 +44,7 @@ from mirror.workers.renewing import Renewer
 
 if TYPE_CHECKING:
     from mirror.controllers.tracing import Traces  # only where traces are wanted
+    from mirror.jobcontroller.process import JobControllerComponent  # 38 files, only where it is enabled
 
 OLDEST_MANAGEMENT_MINOR = 32
 MULTIKUEUE_VERSIONS = ("v1beta2", "v1beta1")
@@ -141,6 +139,8 @@ class Manager:
 
     async def _run_jobs(self, jobs: JobControllerComponent, stop: asyncio.Event) -> None:
         """A Job controller that would have to fight ends alone (D20): mirroring has nothing to do with that."""
+        from mirror.jobcontroller.controller_conflict import ControllerConflict
+
         try:
             await jobs.run(stop)
         except* ControllerConflict as group:
@@ -199,6 +199,10 @@ async def _job_controller(settings: Settings, *, metrics: Metrics) -> AsyncItera
     if not settings.job_controller.enabled:
         yield None
         return
+
+    from mirror.jobcontroller.metrics import JobMetrics
+    from mirror.jobcontroller.process import JobControllerComponent, connect, permit_of, settings_of
+
     wanted, clock = settings_of(settings, os.environ), SystemClock()
     permit = permit_of(wanted, clock)
     client = await connect(wanted, metrics=metrics, permit=permit)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from mirror.access.reporting import AddressPublisher, Told
 from mirror.access.reviews import Reviews
-from mirror.access.service import Access, Around
+from mirror.access.service import Access, AccessSources
 from mirror.access.web import routes as access_routes
 from mirror.controllers.mirroring import Mirroring
 from mirror.kube.client import Client
@@ -103,7 +103,7 @@ def _access(settings: Settings, management: Client, manager: ManagerState) -> Ac
     """What users are told of their Jobs' mirrors."""
     mirroring = manager.mirroring
     known = mirroring.known()
-    around = Around(
+    sources = AccessSources(
         management=management,
         kinds=mirroring.sources.kinds,
         sources=mirroring.sources.get,
@@ -114,7 +114,7 @@ def _access(settings: Settings, management: Client, manager: ManagerState) -> Ac
         transform=mirroring.transform,
         managed_by=settings.managed_by,
     )
-    return Access(around, log=get_log("access"))
+    return Access(sources, log=get_log("access"))
 
 
 def _publish(

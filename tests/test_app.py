@@ -309,8 +309,9 @@ async def test_traces_that_nobody_wants_are_none() -> None:
 
 
 @pytest.mark.slow
-def test_a_manager_without_traces_does_not_load_opentelemetry() -> None:
-    """Megabytes and an extra that most managers do not have."""
-    loaded = "[m for m in ('opentelemetry', 'mirror.controllers.tracing') if m in sys.modules]"
+def test_a_manager_does_not_load_what_it_was_not_told_to_use() -> None:
+    """Megabytes, and an extra, that most managers do not need: traces and the Job controller."""
+    unused = ("opentelemetry", "mirror.controllers.tracing", "mirror.jobcontroller")
+    loaded = f"[m for m in {unused} if m in sys.modules]"
     code = f"import sys, mirror.app; print({loaded})"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

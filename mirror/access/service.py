@@ -48,8 +48,8 @@ _PREFIX = "impersonate-"
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """What ``access`` needs of the manager."""
+class AccessSources:
+    """What ``access`` needs of the manager: where its answers come from."""
 
     management: Client
     kinds: Kinds
@@ -93,12 +93,12 @@ class _Line:
 class Access:
     """Make it in the running loop."""
 
-    def __init__(self, around: Around, *, log: Log, bounds: Bounds | None = None) -> None:
-        self._around = around
+    def __init__(self, manager: AccessSources, *, log: Log, bounds: Bounds | None = None) -> None:
+        self._manager = manager
         self._log = log
         self._bounds = bounds or Bounds()
-        self._reviews = Reviews(around.management)
-        self._mirrors = Mirrors(around.sources, around.registry, origin=around.transform.origin, bounds=self._bounds)
+        self._reviews = Reviews(manager.management)
+        self._mirrors = Mirrors(manager.sources, manager.registry, origin=manager.transform.origin, bounds=self._bounds)
         self._logs = Logs(self._mirrors, self._bounds)
         self._looking = Looking(self._mirrors, self._reviews)
         self._comparing = Comparing()
@@ -179,7 +179,7 @@ class Access:
         line.user = person.name
         if any(name.startswith(_PREFIX) for name in asked.headers):
             raise StatusError(400, "impersonation is not supported; use a token or a certificate of that user")
-        question = request_parsing.read(asked, self._around.kinds, self._bounds)
+        question = request_parsing.read(asked, self._manager.kinds, self._bounds)
         line.question = question
         if not question.name:
             # Thousands of Jobs are gone through, or a long body: that takes its time.
@@ -222,11 +222,11 @@ class Access:
     def _list(self, kind: Kind, question: Question) -> object:
         self._take_turn()
         most = question.page.most or self._bounds.items
-        jobs = self._around.known.jobs(question.namespace, kind=kind.name, most=most + 1)
+        jobs = self._manager.known.jobs(question.namespace, kind=kind.name, most=most + 1)
         return {"items": jobs[:most], "isCut": len(jobs) > most}
 
     def _job(self, kind: Kind, question: Question) -> object:
-        known = self._around.known
+        known = self._manager.known
         key = SourceKey(kind.name, question.namespace or "", question.name)
         found = known.job(key)
         if found is None:
@@ -236,7 +236,7 @@ class Access:
         return {"job": found, "timeline": known.timeline(key), "waiting": waiting, "lacks": dict(obstacles)}
 
     async def _differences(self, kind: Kind, source: Object, person: Person) -> object:
-        around = self._around
+        manager = self._manager
         name = kind.summary(source).placed
         if name is None:
             report = await self._comparing.run(lambda: self._before(kind, source), size_of(source))
@@ -246,7 +246,7 @@ class Access:
             raise StatusError(503, f"the mirror on worker {name} is too large to be compared")
         report = await self._comparing.run(
             lambda: kind.differences_between(
-                source, mirror.found, transform=around.transform, managed_by=around.managed_by
+                source, mirror.found, transform=manager.transform, managed_by=manager.managed_by
             ),
             size_of(source) + size_of(mirror.found),
         )
@@ -256,25 +256,25 @@ class Access:
 
     async def _about_draft(self, question: Question, reply: Reply, person: Person, line: _Line) -> object:
         body = await reply.body(self._bounds.draft_bytes)
-        kind, draft = await self._comparing.run(lambda: _draft(self._around.kinds, body), len(body))
+        kind, draft = await self._comparing.run(lambda: _draft(self._manager.kinds, body), len(body))
         line.fields |= {"kind": kind.name, "namespace": draft.metadata.namespace, "job": draft.metadata.name}
         await self._require(person, [_right("create", kind, draft.metadata.namespace)])
         self._take_turn()
         if question.what == "place":
-            return self._around.choice_for_draft(kind, draft)
+            return self._manager.choice_for_draft(kind, draft)
         report = await self._comparing.run(lambda: self._before(kind, draft), size_of(draft))
-        lacks = dict(self._around.obstacles_of_draft(kind, draft))
+        lacks = dict(self._manager.obstacles_of_draft(kind, draft))
         eligible = [
             worker
-            for name, worker in sorted(self._around.registry.workers.items())
+            for name, worker in sorted(self._manager.registry.workers.items())
             if worker.is_reachable and name not in lacks and "" not in lacks
         ]
         there = await self._looking.look(eligible, draft.metadata.namespace, kind.requirements(draft), person)
         return {"worker": "", "mirror": "", "report": report, "lacks": lacks, "onWorker": there}
 
     def _before(self, kind: Kind, source: Object) -> Report:
-        around = self._around
-        return kind.differences_before(source, transform=around.transform, managed_by=around.managed_by)
+        manager = self._manager
+        return kind.differences_before(source, transform=manager.transform, managed_by=manager.managed_by)
 
     def _page(self, question: Question) -> request_parsing.Page:
         """Lists from workers are shorter than lists of Jobs."""

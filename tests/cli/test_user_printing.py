@@ -226,7 +226,7 @@ CHOICES = {
 @pytest.mark.parametrize(("choice", "targets"), CHOICES.values(), ids=CHOICES)
 def test_the_log_that_is_meant_is_chosen(choice: Choice, targets: list[Target]) -> None:
     """What runs before what failed before what ended, the newest of them."""
-    assert choose(PODS, choice)[0] == targets
+    assert choose(PODS, choice, JOB)[0] == targets
 
 
 def test_a_log_is_chosen_by_role() -> None:
@@ -247,14 +247,14 @@ def test_a_log_is_chosen_by_role() -> None:
 
 def test_without_pods_nothing_is_meant() -> None:
     """Who follows waits for one."""
-    assert choose([], Choice(pod="x")) == ([], "")
+    assert choose([], Choice(pod="x"), JOB) == ([], "")
 
 
 @pytest.mark.parametrize("choice", [Choice(pod="x"), Choice(index=9), Choice(container="x")], ids=["pod", "index", "c"])
 def test_what_is_not_there_is_said(choice: Choice) -> None:
     """With what is there instead."""
     with pytest.raises(Failure, match=r"no pod|no container"):
-        choose(PODS, choice)
+        choose(PODS, choice, JOB)
 
 
 # -- logs --------------------------------------------------------------------------------------------------------------

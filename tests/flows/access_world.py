@@ -14,7 +14,7 @@ from flow_world import FlowWorld
 from mirror.access.answers import Answer, StatusError
 from mirror.access.bounds import Bounds
 from mirror.access.request_parsing import Asked
-from mirror.access.service import Access, Around
+from mirror.access.service import Access, AccessSources
 from mirror.embedded.apiserver.messages import AUTHENTICATED_GROUP, User
 from mirror.model import names
 from mirror.planes.api import Json
@@ -96,7 +96,7 @@ class AccessWorld(FlowWorld):
         assert self.mirroring is not None
         assert self.registry is not None
         known = self.mirroring.known()
-        around = Around(
+        sources = AccessSources(
             management=self.management.client(),
             kinds=self.mirroring.sources.kinds,
             sources=self.mirroring.sources.get,
@@ -107,7 +107,7 @@ class AccessWorld(FlowWorld):
             transform=self.mirroring.transform,
             managed_by=names.DEFAULT_MANAGED_BY,
         )
-        self.access = Access(around, log=get_log("access"), bounds=self.bounds)
+        self.access = Access(sources, log=get_log("access"), bounds=self.bounds)
 
     async def allow(self, user: str, rules: list[Json], namespace: str = "default") -> None:
         base = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from mirror.cli.user.failures import Failure
 from mirror.cli.user.pods import Pod, order_of
 from mirror.kinds.base import Kind
-from mirror.kinds.registry import JOB
 
 MOST_NAMED = 10
 
@@ -35,7 +34,7 @@ class Target:
     role: str = ""
 
 
-def choose(pods: Sequence[Pod], choice: Choice, kind: Kind = JOB) -> tuple[list[Target], str]:
+def choose(pods: Sequence[Pod], choice: Choice, kind: Kind) -> tuple[list[Target], str]:
     """The containers to read, and a remark where others could have been meant; no pods, no targets.
 
     Args:

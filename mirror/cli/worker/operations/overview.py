@@ -70,7 +70,7 @@ class Tally:
         self.unfinished[summary.placed] = self.unfinished.get(summary.placed, 0) + 1
         named = self.examples.setdefault(summary.placed, [])
         if len(named) < MOST_NAMED:
-            what = "" if kind is registry.JOB else f"{kind.name} "
+            what = "" if kind is registry.BUILT_IN.default else f"{kind.name} "
             named.append(f"{what}{meta.namespace}/{meta.name}")
 
     def on(self, worker: str) -> int:

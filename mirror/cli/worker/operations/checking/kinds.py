@@ -19,7 +19,7 @@ from mirror.kinds.base import Kind
 from mirror.kinds.declared.choosing import built_in
 from mirror.kinds.declared.kind import DeclaredKind
 from mirror.kinds.declared.schemas import unknown_fields
-from mirror.kinds.registry import JOB, Kinds, resource_name
+from mirror.kinds.registry import Kinds, resource_name
 from mirror.kube.client import Client
 from mirror.kube.discovery import served_versions
 from mirror.kube.errors import KubeError, describe
@@ -84,7 +84,7 @@ async def examine_management(home: ManagementCluster, kinds: Kinds, namespaces: 
 
 async def _facts(
     client: Client,
-    kinds: Iterable[Kind],
+    kinds: Kinds,
     ask: Ask,
     rights: Callable[[Kind], Iterable[permissions.Right]],
     namespaces: Sequence[str],
@@ -100,7 +100,7 @@ async def _facts(
         missing = tuple(one for one, has in answers.items() if has is False)
         return KindFacts(kind, versions, missing, None not in answers.values(), unknown)
 
-    return list(await asyncio.gather(*[look(kind) for kind in kinds if kind is not JOB]))
+    return list(await asyncio.gather(*[look(kind) for kind in kinds if kind is not kinds.default]))
 
 
 async def _unknown_fields(client: Client, kind: Kind) -> tuple[str, ...]:

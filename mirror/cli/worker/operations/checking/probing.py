@@ -151,7 +151,7 @@ async def _examine_live(
     findings += [judging.judge_optional(what, may) for what, may in optional.items()]
     if rights.verdict == "fail":
         return findings  # a Job would be refused everywhere, for that reason
-    served = [kind for kind in context.kinds if kind is registry.JOB or f"kind {kind.name}" in usable]
+    served = [kind for kind in context.kinds if kind is context.kinds.default or f"kind {kind.name}" in usable]
     wanted = _namespaces(spec, context)
     tried = {there: await _try_kinds(client, there, served, names) for there, names in wanted.items()}
     return [*findings, judging.judge_namespaces(spec.name, tried, may_create=creation, kubectl=" --context CONTEXT")]
@@ -266,7 +266,7 @@ async def _try_kinds(client: Client, namespace: str, kinds: Iterable[Kind], name
     for kind in kinds:
         why = await _try(client, kind, namespace) if kind.name in names else ""
         if why:
-            is_plain = why in (judging.MISSING, judging.TERMINATING) or kind is registry.JOB
+            is_plain = why in (judging.MISSING, judging.TERMINATING) or kind is registry.BUILT_IN.default
             return why if is_plain else f"{kind.name}: {why}"
     return ""
 
