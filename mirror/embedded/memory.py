@@ -209,7 +209,7 @@ async def _whole(answered: Stream, most_bytes: int) -> bytes:
     return bytes(body)
 
 
-def client_of(
+def client_of(  # noqa: PLR0913 - options, each with a default
     wire: Wire,
     name: str = "",
     *,

@@ -10,7 +10,7 @@ from mirror.jobcontroller.claiming import Claimer
 from mirror.jobcontroller.consistency import CacheWaiters
 from mirror.jobcontroller.creating import Creator
 from mirror.jobcontroller.gangs import Gangs
-from mirror.jobcontroller.handlers import Handlers
+from mirror.jobcontroller.handlers import Handlers, Intake
 from mirror.jobcontroller.jobview import Jobs, keep_job
 from mirror.jobcontroller.live_check import LiveCheck
 from mirror.jobcontroller.memory import Memories
@@ -63,7 +63,7 @@ async def _unknown() -> bool:
 class JobController:
     """Runs Jobs as kube-controller-manager does. Watches from the start; works from ``lead`` on."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - clock and log, and two options
         self,
         client: Client,
         settings: ControllerSettings,
@@ -103,12 +103,9 @@ class JobController:
             self.jobs,
             self._index,
             self.memories,
-            latecomers=latecomers,
-            queue=self.queue,
-            orphans=self.orphan_queue.add,
+            Intake(self.queue, self.orphan_queue.add, latecomers, constants.batch_period_seconds),
             metrics=metrics,
             clock=clock,
-            batch_seconds=constants.batch_period_seconds,
         )
         writes, together, doubts = PodWrites(client, events), ParallelRequests(), LiveCheck(client)
         pace = Pace(client, together, behind=lambda: self.queue.ready > 0)

@@ -6,6 +6,7 @@ Told by the informers. While another process leads, only the index of pods is ke
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from mirror.jobcontroller.consistency import CacheWaiters
 from mirror.jobcontroller.jobview import CachedJob, Jobs
@@ -21,31 +22,32 @@ from mirror.runtime.informer import Change
 from mirror.runtime.queue import WorkQueue
 
 
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Where keys go."""
+
+    queue: WorkQueue[str]
+    orphans: Callable[[OrphanKey], None]
+    latecomers: CacheWaiters
+    batch_seconds: float
+    """How long a Job whose pods changed waits for more of that."""
+
+
 class Handlers:
     """Names keys."""
 
     def __init__(
-        self,
-        jobs: Jobs,
-        pods: PodIndex,
-        memories: Memories,
-        *,
-        latecomers: CacheWaiters,
-        queue: WorkQueue[str],
-        orphans: Callable[[OrphanKey], None],
-        metrics: Metrics,
-        clock: Clock,
-        batch_seconds: float,
+        self, jobs: Jobs, pods: PodIndex, memories: Memories, intake: Intake, *, metrics: Metrics, clock: Clock
     ) -> None:
         self._jobs = jobs
         self._pods = pods
         self._memories = memories
-        self._latecomers = latecomers
-        self._queue = queue
-        self._orphans = orphans
+        self._latecomers = intake.latecomers
+        self._queue = intake.queue
+        self._orphans = intake.orphans
         self._metrics = metrics
         self._clock = clock
-        self._batch_seconds = batch_seconds
+        self._batch_seconds = intake.batch_seconds
         self.is_leading = False
 
     # -- Jobs -----------------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ class Client:
     A changed kubeconfig means a new client: build it, swap it in, close the old one.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - options, each with a default
         self,
         name: str,
         credentials: Credentials,

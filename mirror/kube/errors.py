@@ -63,7 +63,7 @@ class Cause:
 class ApiError(KubeError):
     """The API server refused the request with a Status."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the fields of a Status
         self,
         code: int,
         reason: str = "",

@@ -84,7 +84,7 @@ def get(resource: Resource, name: str, *, namespace: str | None = None) -> Reque
     return Request("get", "GET", _path(resource, namespace, name))
 
 
-def list_page(
+def list_page(  # noqa: PLR0913 - the options of a list
     resource: Resource,
     *,
     namespace: str | None = None,
@@ -106,7 +106,7 @@ def list_page(
     return Request("list", "GET", _collection(resource, namespace), tuple(query), deadline_seconds=60.0)
 
 
-def watch(
+def watch(  # noqa: PLR0913 - the options of a watch
     resource: Resource,
     *,
     namespace: str | None = None,

@@ -130,7 +130,7 @@ async def watch(client: Client, request: Request, *, silent_seconds: Silence) ->
             yield event
 
 
-async def list_pages(
+async def list_pages(  # noqa: PLR0913 - the options of a list
     client: Client,
     resource: Resource,
     *,

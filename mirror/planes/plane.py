@@ -21,6 +21,7 @@ from mirror.embedded.apiserver.side_thread import SideThread
 from mirror.embedded.apiserver.storage.mvcc import Storage
 from mirror.embedded.apiserver.storage.sqlite import SqliteJournal
 from mirror.embedded.clocks import SkewedClock
+from mirror.embedded.controllers.kubelet.running import Containers
 from mirror.embedded.controllers.runner import run
 from mirror.embedded.faults.injector import Faults
 from mirror.embedded.faults.kinds import Dropped, Expiry
@@ -194,9 +195,7 @@ class ControlPlane:
                     name,
                     client,
                     clock=self.clock,
-                    pods=self.shape.pods,
-                    random=self._chance,
-                    logs=self.logs,
+                    containers=Containers(self.shape.pods, self._chance, self.logs),
                     settings=self.shape.controller_settings,
                 )
             finally:

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 
 from aiohttp import web
@@ -43,10 +44,10 @@ def routes(
     def check(question: Question) -> Verdict:
         return validate(question, managed_by)
 
-    bodies, refusals, read = Bodies(), _Refusals(log), partial(reviews.read, kinds=kinds)
+    shared = _Shared(Bodies(), partial(reviews.read, kinds=kinds), count, log, _Refusals(log))
     return [
-        web.post(MUTATE, _answering("mutate", read, claim, bodies, count, log, refusals)),
-        web.post(VALIDATE, _answering("validate", read, check, bodies, count, log, refusals)),
+        web.post(MUTATE, _answering("mutate", claim, shared)),
+        web.post(VALIDATE, _answering("validate", check, shared)),
     ]
 
 
@@ -66,30 +67,35 @@ class _Refusals:
         self._left_out = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What both addresses use."""
+
+    bodies: Bodies
+    read: Callable[[bytes], Question]
+    count: Counted
+    log: Log
+    refusals: _Refusals
+
+
 def _answering(
-    hook: str,
-    read: Callable[[bytes], Question],
-    decide: Callable[[Question], Verdict],
-    bodies: Bodies,
-    count: Counted,
-    log: Log,
-    refusals: _Refusals,
+    hook: str, decide: Callable[[Question], Verdict], shared: _Shared
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(request: web.Request) -> web.Response:
         verdict, began = "error", time.perf_counter()
         try:
-            async with _body(request, bodies) as raw:
+            async with _body(request, shared.bodies) as raw:
                 began = time.perf_counter()
-                question = read(raw)
+                question = shared.read(raw)
             said = decide(question)
             verdict = "denied" if said.denied_because else "allowed"
         except BadReview as error:
-            refusals.log(hook, error)
+            shared.refusals.log(hook, error)
             return web.Response(status=400, text=f"{error}\n")
         finally:
-            count(hook, verdict, time.perf_counter() - began)
+            shared.count(hook, verdict, time.perf_counter() - began)
         metadata = question.found.metadata
-        log.debug("reviewed", hook=hook, namespace=metadata.namespace, name=metadata.name, verdict=verdict)
+        shared.log.debug("reviewed", hook=hook, namespace=metadata.namespace, name=metadata.name, verdict=verdict)
         return web.Response(body=reviews.answer(question.uid, said), content_type="application/json")
 
     return answer

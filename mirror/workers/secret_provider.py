@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 
 from mirror.kube.client import Client
@@ -27,40 +28,40 @@ MOST_OF_A_SOURCE = 1000
 """Each is a connection and some watches, and who makes them is not always an operator."""
 
 
+@dataclass(frozen=True, slots=True)
+class Declaring:
+    """Secrets that declare workers: which they are, and what they say."""
+
+    title: str
+    scopes: list[Scope]
+    declared_by: Callable[[Object], Declaration]
+    store: Store = field(default_factory=Store)
+    wanted: Filter = EVERYTHING
+
+
 class SecretProvider:
     """Some Secrets, in some namespaces. Made by ``own_secrets`` and ``secrets_of_source``."""
 
-    def __init__(
-        self,
-        title: str,
-        scopes: list[Scope],
-        management: Client,
-        *,
-        rank: int,
-        store: Store,
-        wanted: Filter,
-        declared_by: Callable[[Object], Declaration],
-        report: Report,
-        log: Log,
-    ) -> None:
-        self.title = title
+    def __init__(self, management: Client, secrets: Declaring, *, rank: int, report: Report, log: Log) -> None:
+        self.title = title = secrets.title
         self._rank = rank
-        self._declared_by = declared_by
+        self._declared_by = secrets.declared_by
         self._report = report
         self._log = log
+        scopes = secrets.scopes
         self._tried = {scope.name: asyncio.Event() for scope in scopes}
         self._refused: dict[str, str] = {}
         informers = {
             " ".join((title, scope.name) if len(scopes) > 1 else (title,)): Informer(
                 scope,
-                store,
+                secrets.store,
                 client=lambda: management,
                 hooks=InformerHooks(
                     self._on_change,
                     on_trouble=partial(self._on_trouble, scope.name),
                     on_healthy=partial(self._on_listed, scope.name),
                 ),
-                wanted=wanted,
+                wanted=secrets.wanted,
             )
             for scope in scopes
         }
@@ -112,17 +113,8 @@ class SecretProvider:
 
 def own_secrets(management: Client, namespace: str, *, rank: int, report: Report, log: Log) -> SecretProvider:
     """Those with the label ``jobmirror.io/worker``."""
-    return SecretProvider(
-        "secrets",
-        [Scope(SECRETS, namespace, SECRET_SELECTOR)],
-        management,
-        rank=rank,
-        store=Store(),
-        wanted=EVERYTHING,
-        declared_by=_own,
-        report=report,
-        log=log,
-    )
+    secrets = Declaring("secrets", [Scope(SECRETS, namespace, SECRET_SELECTOR)], _own)
+    return SecretProvider(management, secrets, rank=rank, report=report, log=log)
 
 
 def secrets_of_source(
@@ -142,17 +134,14 @@ def secrets_of_source(
             return False
         return is_one
 
-    return SecretProvider(
+    secrets = Declaring(
         title,
         [Scope(SECRETS, namespace, source.label_selector, selected_by) for namespace in source.namespaces],
-        management,
-        rank=rank,
-        store=store,
-        wanted=Filter(accept=accept, keep=partial(declared_secrets.reduced, source=source)),
-        declared_by=partial(declared_secrets.declared_by, source=source),
-        report=report,
-        log=log,
+        partial(declared_secrets.declared_by, source=source),
+        store,
+        Filter(accept=accept, keep=partial(declared_secrets.reduced, source=source)),
     )
+    return SecretProvider(management, secrets, rank=rank, report=report, log=log)
 
 
 def _own(secret: Object) -> Declaration:

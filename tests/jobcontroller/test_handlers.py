@@ -12,7 +12,7 @@ from doubles.clock import LoopClock
 from doubles.jobworld import Told
 
 from mirror.jobcontroller.consistency import CacheWaiters
-from mirror.jobcontroller.handlers import Handlers
+from mirror.jobcontroller.handlers import Handlers, Intake
 from mirror.jobcontroller.jobview import CachedJob, Jobs
 from mirror.jobcontroller.memory import Memories
 from mirror.jobcontroller.orphans import OrphanKey
@@ -41,12 +41,9 @@ class Bench:
             self.jobs,
             self.pods,
             self.memories,
-            latecomers=self.latecomers,
-            queue=self.queue,
-            orphans=self.cleaned.append,
+            Intake(self.queue, self.cleaned.append, self.latecomers, BATCH),
             metrics=self.told,
             clock=self.clock,
-            batch_seconds=BATCH,
         )
         self.handlers.is_leading = True
 

@@ -123,16 +123,11 @@ class Forms:
 
     def _table(self, raw: bytes) -> bytes:
         meta = {"resourceVersion": objects.decode(bytes(objects.metadata_of(raw))).get("resourceVersion", "")}
-        has_columns, self._has_columns = self._has_columns, False
-        made = responses.table(
-            self.kind,
-            [raw],
-            meta,
-            now=self._clock.now(),
-            version=self._version,
-            include=self._include,
-            has_columns=has_columns,
-        )
+        now = self._clock.now()
+        made = responses.table(self.kind, [raw], meta, now=now, version=self._version, include=self._include)
+        if not self._has_columns:
+            made["columnDefinitions"] = None
+        self._has_columns = False
         return objects.encode(made)
 
 

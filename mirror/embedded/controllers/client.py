@@ -110,7 +110,7 @@ class Api:
         """A JSON patch."""
         return await self._patch(resource, name, operations, JSON_PATCH, namespace, None)
 
-    async def delete(
+    async def delete(  # noqa: PLR0913 - the options of a deletion
         self,
         resource: Resource,
         name: str,

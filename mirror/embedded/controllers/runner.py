@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import random as chances
-
 from mirror.embedded.controllers import namespaces, scheduler, serviceaccounts
 from mirror.embedded.controllers.cronjobs import controller as cronjobs
 from mirror.embedded.controllers.garbage import controller as garbage
 from mirror.embedded.controllers.kubelet import running as kubelet
-from mirror.embedded.controllers.kubelet.running import Pods
+from mirror.embedded.controllers.kubelet.running import Containers
 from mirror.embedded.controllers.nodes import lifecycle as nodes
 from mirror.embedded.controllers.settings import Settings
-from mirror.embedded.podlogs import PodLogs
 from mirror.kube.client import Client
 from mirror.runtime.clock import Clock
 from mirror.telemetry.logs import get_log
@@ -26,9 +23,7 @@ async def run(
     client: Client,
     *,
     clock: Clock,
-    pods: Pods = "simulated",
-    random: chances.Random | None = None,
-    logs: PodLogs | None = None,
+    containers: Containers | None = None,
     settings: Settings | None = None,
 ) -> None:
     """Run one controller until it is cancelled.
@@ -37,9 +32,7 @@ async def run(
         name: one of ``NAMES``.
         client: its own client of the API server; stays the caller's.
         clock: whose time it keeps.
-        pods: what the kubelet does with containers: only says that they run, or runs their commands as processes.
-        random: where ids of containers come from.
-        logs: where the kubelet keeps what containers write; the API server that serves ``pods/log`` has the same.
+        containers: what the kubelet does with them.
         settings: how it behaves.
 
     Raises:
@@ -62,8 +55,7 @@ async def run(
         case "node":
             await nodes.run(client, clock=clock, log=log, settings=settings)
         case "kubelet":
-            chance = random if random is not None else chances.SystemRandom()
-            own = logs if logs is not None else PodLogs()
-            await kubelet.run(client, clock=clock, log=log, settings=settings, pods=pods, random=chance, logs=own)
+            own = containers or Containers()
+            await kubelet.run(client, clock=clock, log=log, settings=settings, containers=own)
         case _:
             raise ValueError(f"there is no controller {name!r}; there are {', '.join(NAMES)}")

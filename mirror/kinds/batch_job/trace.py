@@ -81,7 +81,7 @@ def _children(
     return found
 
 
-def _span(
+def _span(  # noqa: PLR0913 - the fields of a span
     job: Ended,
     name: str,
     start: int,

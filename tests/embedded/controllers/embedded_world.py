@@ -14,7 +14,7 @@ from mirror.embedded import memory, virtual
 from mirror.embedded.apiserver.apimachinery.errors import StatusError
 from mirror.embedded.apiserver.build import build
 from mirror.embedded.clocks import LoopClock
-from mirror.embedded.controllers.kubelet.running import Pods
+from mirror.embedded.controllers.kubelet.running import Containers, Pods
 from mirror.embedded.controllers.runner import run
 from mirror.embedded.controllers.settings import Settings
 from mirror.embedded.faults.injector import Faults
@@ -101,9 +101,7 @@ class World:
             name,
             memory.client_of(self.wire, name, peer=name),
             clock=self.clock,
-            pods=self.pods,
-            random=self.chance,
-            logs=self.logs,
+            containers=Containers(self.pods, self.chance, self.logs),
             settings=self.settings,
         )
         self.tasks[name] = self.scope.create_task(work, name=name)

@@ -52,85 +52,80 @@ def compared(old: Any, new: Any, shape: Struct, *, ignored: frozenset[str] = fro
     Raises:
         Unownable: nobody can say.
     """
-    removed: Set = {}
-    modified: Set = {}
-    added: Set = {}
+    found = Comparison({}, {}, {})
     for name, value in new.items():
         if name not in ignored:
             below = _inner(shape, name)
             known = old.get(name, _ABSENT)
             if known is not value:
-                _compare("f:" + name, known, value, below, removed, modified, added)
+                _compare("f:" + name, known, value, below, found)
     for name, value in old.items():
         if name not in new and name not in ignored:
-            removed["f:" + name] = _all_of(value, _inner(shape, name))
-    return Comparison(removed, modified, added)
+            found.removed["f:" + name] = _all_of(value, _inner(shape, name))
+    return found
 
 
 # Kinds of shapes are distinguished by type(), which is cheaper than isinstance() where it counts; mypy does not narrow
 # by it, hence the comments to ignore below.
-def _compare(element: str, old: Any, new: Any, shape: Shape, removed: Set, modified: Set, added: Set) -> None:
+def _compare(element: str, old: Any, new: Any, shape: Shape, into: Comparison) -> None:
     """Adds to the three sets what is to be said of this element."""
     if old is _ABSENT:
-        added[element] = _all_of(new, shape)
+        into.added[element] = _all_of(new, shape)
         return
     kind = type(shape)
     if kind is Struct and _is_map(old) and _is_map(new) and (old or new):
         if type(old) is type(new) and old == new:
             return
-        found = compared(old or {}, new or {}, shape)  # type: ignore[arg-type]
-        _put(element, found, removed, modified, added)
+        _put(element, compared(old or {}, new or {}, shape), into)  # type: ignore[arg-type]
     elif kind is Items and _is_list(old) and _is_list(new) and (old or new):
         if old == new:
             return
-        _put(element, _compared_items(old or [], new or [], shape), removed, modified, added)  # type: ignore[arg-type]
+        _put(element, _compared_items(old or [], new or [], shape), into)  # type: ignore[arg-type]
     elif not same(old, new):
-        modified[element] = LEAF
+        into.modified[element] = LEAF
         if kind is Struct and shape.is_deduced:  # type: ignore[union-attr]
-            _put_inside(element, old, new, shape, removed, added)  # type: ignore[arg-type]
+            _put_inside(element, old, new, shape, into)  # type: ignore[arg-type]
 
 
-def _put(element: str, found: Comparison, removed: Set, modified: Set, added: Set) -> None:
+def _put(element: str, found: Comparison, into: Comparison) -> None:
     if found.removed:
-        removed[element] = found.removed
+        into.removed[element] = found.removed
     if found.modified:
-        modified[element] = found.modified
+        into.modified[element] = found.modified
     if found.added:
-        added[element] = found.added
+        into.added[element] = found.added
 
 
-def _put_inside(element: str, old: Any, new: Any, shape: Struct, removed: Set, added: Set) -> None:
+def _put_inside(element: str, old: Any, new: Any, shape: Struct, into: Comparison) -> None:
     """Where nothing is known of a member, a map may have become something else, or the other way round."""
-    for value, into in ((old, removed), (new, added)):
+    for value, those in ((old, into.removed), (new, into.added)):
         if isinstance(value, dict) and value:
-            into[element] = {name: below for name, below in _all_members(value, shape).items() if name != SELF}
+            those[element] = {name: below for name, below in _all_members(value, shape).items() if name != SELF}
 
 
 def _compared_items(old: list[Any], new: list[Any], shape: Items) -> Comparison:
-    removed: Set = {}
-    modified: Set = {}
-    added: Set = {}
+    found = Comparison({}, {}, {})
     before, after = _by_element(old, shape), _by_element(new, shape)
     for element in before | after:
         mine, theirs = before.get(element, []), after.get(element, [])
         if len(mine) < 2 and len(theirs) < 2:
             if not theirs:
-                removed[element] = _all_of(mine[0], shape.item)
+                found.removed[element] = _all_of(mine[0], shape.item)
             else:
                 known = mine[0] if mine else _ABSENT
-                _compare(element, known, theirs[0], shape.item, removed, modified, added)
+                _compare(element, known, theirs[0], shape.item, found)
         elif len(mine) > 1 and len(theirs) > 1:
             if not same(mine, theirs):
-                modified[element] = LEAF
+                found.modified[element] = LEAF
         elif len(mine) > 1:
-            removed[element] = LEAF
+            found.removed[element] = LEAF
             if theirs:
-                added[element] = _all_of(theirs[0], shape.item)
+                found.added[element] = _all_of(theirs[0], shape.item)
         else:
-            added[element] = LEAF
+            found.added[element] = LEAF
             if mine:
-                removed[element] = _all_of(mine[0], shape.item)
-    return Comparison(removed, modified, added)
+                found.removed[element] = _all_of(mine[0], shape.item)
+    return found
 
 
 def _by_element(items: list[Any], shape: Items) -> dict[str, list[Any]]:

@@ -8,6 +8,7 @@ and would be changed is a conflict, unless it is forced. The rules are those of 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -30,9 +31,17 @@ _MARKUP = re.compile("[<>&]")
 """What Go escapes in JSON."""
 
 
-def apply(
-    patch: Json, current: Json | None, kind: Kind, *, manager: str, force: bool, subresource: str, now: str
-) -> Json:
+@dataclass(frozen=True, slots=True)
+class Applicant:
+    """Who applies, to which part, and when."""
+
+    manager: str
+    subresource: str
+    now: str
+    force: bool = False
+
+
+def apply(patch: Json, current: Json | None, kind: Kind, applicant: Applicant) -> Json:
     """The object as it is after applying, with its managers; not yet decoded. Nothing that is given is changed.
 
     Raises:
@@ -40,9 +49,9 @@ def apply(
             not fit the kind, as upstream has it.
     """
     _check_identity(patch, kind)
-    applying = _Applying(kind, subresource, now)
+    manager, applying = applicant.manager, _Applying(kind, applicant.subresource, applicant.now)
     try:
-        found = applying.run(patch, current, manager, force=force)
+        found = applying.run(patch, current, manager, force=applicant.force)
     except Unownable:
         raise _untracked(current or {}, kind, applying.shape) from None
     except _Conflicts as conflicts:

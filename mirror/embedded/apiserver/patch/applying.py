@@ -24,15 +24,7 @@ Json: TypeAlias = dict[str, Any]
 
 
 def applied(
-    patch: bytes,
-    current: Json | None,
-    kind: Kind,
-    *,
-    manager: str,
-    force: bool,
-    subresource: str,
-    now: str,
-    validation: Validation,
+    patch: bytes, current: Json | None, kind: Kind, applicant: apply.Applicant, *, validation: Validation
 ) -> Decoded:
     """The object as it is after applying, with its managers in ``metadata.managedFields``.
 
@@ -42,7 +34,7 @@ def applied(
         StatusError: 400 if it cannot be read, 409 for conflicts, 500 if it does not fit the kind.
     """
     wanted, complaints = _read(patch)
-    found = apply.apply(wanted, current, kind, manager=manager, force=force, subresource=subresource, now=now)
+    found = apply.apply(wanted, current, kind, applicant)
     if complaints and validation == "Strict":
         raise errors.bad_request(f"error strict decoding YAML: {complaints[0]}")
     if kind.strategy.struct:

@@ -19,6 +19,7 @@ from mirror.embedded.apiserver.apimachinery.strategy import Context, Strategy
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.messages import Response
 from mirror.embedded.apiserver.patch import applying, patching
+from mirror.embedded.apiserver.patch.apply import Applicant
 from mirror.embedded.apiserver.registry import object_meta
 from mirror.embedded.apiserver.registry.creation import created, decoded
 from mirror.embedded.apiserver.registry.dependencies import Dependencies
@@ -74,16 +75,8 @@ async def patch(deps: Dependencies, scope: RequestScope) -> Response:
 
     def make(current: Json | None, context: Context) -> Json:
         if is_apply:
-            patched = applying.applied(
-                data,
-                current,
-                kind,
-                manager=manager,
-                force=wanted.force is True,
-                subresource=scope.subresource,
-                now=context.now,
-                validation=wanted.validation,
-            )
+            applicant = Applicant(manager, scope.subresource, context.now, force=wanted.force is True)
+            patched = applying.applied(data, current, kind, applicant, validation=wanted.validation)
         elif current is None:
             raise not_found(kind.plural, kind.group, scope.name)
         else:

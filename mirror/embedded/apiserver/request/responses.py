@@ -149,16 +149,7 @@ def columns_of(kind: Kind) -> Sequence[Column]:
     return columns if any(one.name == "Name" for one in columns) else (_NAME, *columns)
 
 
-def table(
-    kind: Kind,
-    raws: Iterable[bytes],
-    meta: Json,
-    *,
-    now: datetime,
-    version: str,
-    include: str,
-    has_columns: bool = True,
-) -> Json:
+def table(kind: Kind, raws: Iterable[bytes], meta: Json, *, now: datetime, version: str, include: str) -> Json:
     """A ``Table`` of these objects."""
     definitions = [
         {
@@ -174,7 +165,7 @@ def table(
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": meta,
-        "columnDefinitions": definitions if has_columns else None,
+        "columnDefinitions": definitions,
         "rows": [_row(kind, raw, now, version, include) for raw in raws] or _no_rows(kind),
     }
 

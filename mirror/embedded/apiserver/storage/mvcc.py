@@ -196,7 +196,7 @@ class Storage:
         collection = self._collections.get(stored_as)
         return collection.changed if collection else 0
 
-    def write(
+    def write(  # noqa: PLR0913 - the key of an object has three parts
         self,
         stored_as: str,
         namespace: str,

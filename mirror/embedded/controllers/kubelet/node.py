@@ -45,7 +45,7 @@ class Machinery:
 class Node:
     """One node, as its kubelet tells of it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - clock and log beside what it is
         self, name: str, ip: str, api: Api, *, machinery: Machinery, settings: Settings, clock: Clock, log: Log
     ) -> None:
         self.name = name

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -34,6 +35,19 @@ _MESSAGE_BYTES = 2048
 _SIGNALS = {one.name: one for one in signal.Signals}
 
 
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A process that was started for a container."""
+
+    process: subprocess.Popen[bytes]
+    source: int
+    """What it prints comes from this file descriptor."""
+    log: ContainerLog
+    container_id: str
+    mark: bytes
+    """An entry of its environment, by which what it starts is known."""
+
+
 class ProcessRun:
     """One process, its log, and what it has started.
 
@@ -41,24 +55,15 @@ class ProcessRun:
     """
 
     def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        source: int,
-        log: ContainerLog,
-        order: Order,
-        container_id: str,
-        *,
-        mark: bytes,
-        guard: Guard,
-        clock: Clock,
-        on_change: Callable[[], None],
+        self, started: Started, order: Order, *, guard: Guard, clock: Clock, on_change: Callable[[], None]
     ) -> None:
-        self.container_id = container_id
+        process, source = started.process, started.source
+        self.container_id = started.container_id
         self.started_at = clock.now()
         self._process = process
         self._source = source
-        self._log = log
-        self._mark = mark
+        self._log = started.log
+        self._mark = started.mark
         self._guard = guard
         self._clock = clock
         self._on_change = on_change
@@ -197,12 +202,8 @@ class Processes:
             on_change()
 
         run = ProcessRun(
-            process,
-            source,
-            log,
+            Started(process, source, log, container_id, f"{MARKER}={mark}\0".encode()),
             order,
-            container_id,
-            mark=f"{MARKER}={mark}\0".encode(),
             guard=self._guard,
             clock=self._clock,
             on_change=ended,

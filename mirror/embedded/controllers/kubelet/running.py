@@ -6,6 +6,7 @@ import os
 import platform
 import random as chances
 import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -27,16 +28,19 @@ Pods = Literal["simulated", "process"]
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
-async def run(
-    client: Client,
-    *,
-    clock: Clock,
-    log: Log,
-    settings: Settings,
-    pods: Pods,
-    random: chances.Random,
-    logs: PodLogs,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Containers:
+    """What the kubelet does with containers."""
+
+    pods: Pods = "simulated"
+    """Only say that they run, or run their commands as processes."""
+    random: chances.Random = field(default_factory=chances.SystemRandom)
+    """Where their ids come from."""
+    logs: PodLogs = field(default_factory=PodLogs)
+    """Where what they write is kept; the API server that serves ``pods/log`` has the same."""
+
+
+async def run(client: Client, *, clock: Clock, log: Log, settings: Settings, containers: Containers) -> None:
     """Run the kubelet of all nodes of the settings until cancelled.
 
     Raises:
@@ -45,13 +49,13 @@ async def run(
     api = Api(client, "kubelet")
     is_silent = not settings.has_pod_events
     recorder = event_recorder(api, "kubelet", clock=clock, host=settings.nodes[0], is_silent=is_silent)
-    machinery = Machinery() if pods == "simulated" else _this_machine()
+    machinery = Machinery() if containers.pods == "simulated" else _this_machine()
     nodes = {
         name: Node(name, f"10.0.0.{number + 1}", api, machinery=machinery, settings=settings, clock=clock, log=log)
         for number, name in enumerate(settings.nodes)
     }
-    runtime: Runtime = Simulated(logs, random)
-    if pods == "process":
+    runtime: Runtime = Simulated(containers.logs, containers.random)
+    if containers.pods == "process":
         # Only here, since it needs a system with processes and limits as Unix has them.
         from mirror.embedded.controllers.kubelet.processes import Processes
 
@@ -59,7 +63,7 @@ async def run(
             settings.folder.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix="jobmirror-pods-", dir=settings.folder))
         environment = Environment(api, machinery.capacity)
-        runtime = Processes(folder, logs, environment, chance=random, clock=clock)
+        runtime = Processes(folder, containers.logs, environment, chance=containers.random, clock=clock)
     try:
         await Kubelet(client, api, nodes, runtime, recorder, clock=clock).run(log)
     finally:

@@ -17,7 +17,7 @@ from mirror.embedded.apiserver.apimachinery.strategy import Context
 from mirror.embedded.apiserver.build import builtin
 from mirror.embedded.apiserver.managedfields import field_manager
 from mirror.embedded.apiserver.patch import applying
-from mirror.embedded.apiserver.patch.apply import LAST_APPLIED
+from mirror.embedded.apiserver.patch.apply import LAST_APPLIED, Applicant
 
 Json = dict[str, Any]
 KINDS = {kind.kind: kind for kind in builtin(DEFAULT_GATES)}
@@ -33,8 +33,8 @@ def applied(
     patch: Json | bytes, current: Json | None = None, kind: Kind = MAP, *, by: str, force: bool = False, **how: Any
 ) -> Json:
     data = patch if isinstance(patch, bytes) else msgspec.json.encode(patch)
-    how = {"subresource": "", "now": NOON, "validation": "Warn", **how}
-    found = applying.applied(data, current, kind, manager=by, force=force, **how)
+    applicant = Applicant(by, how.get("subresource", ""), how.get("now", NOON), force=force)
+    found = applying.applied(data, current, kind, applicant, validation="Warn")
     body = kind.strategy.decode(found.body)
     kind.strategy.default(body, Context(now=NOON))
     return body
@@ -196,11 +196,11 @@ def test_what_cannot_be_applied_is_refused(patch: Json | bytes, code: int, told:
 def test_yaml_that_says_something_twice_is_warned_of_or_refused() -> None:
     """As in other bodies."""
     data = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}\ndata: {k: w}"
-    how: Json = {"manager": "one", "force": False, "subresource": "", "now": NOON}
-    found = applying.applied(data, None, MAP, validation="Warn", **how)
+    one = Applicant("one", "", NOON)
+    found = applying.applied(data, None, MAP, one, validation="Warn")
     assert found.warnings == ['line 5: key "data" already set in map']
     with pytest.raises(StatusError, match="error strict decoding YAML"):
-        applying.applied(data, None, MAP, validation="Strict", **how)
+        applying.applied(data, None, MAP, one, validation="Strict")
 
 
 _DATA = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xy"), max_size=3)
