@@ -97,6 +97,7 @@ def on_worker(settings: Json) -> list[str]:
         *(["worker-tokens"] if _renews_tokens(settings) else []),
         *(["worker-pods"] if settings.get("workers", {}).get("watchPods") == "labelled" else []),
         *(["worker-workloads"] if settings.get("workers", {}).get("readWorkloads") else []),
+        *(["worker-progress"] if settings.get("workers", {}).get("seedProgress") else []),
         *(["worker-quotas"] if _compares(settings, "quota") else []),
         *(["worker-nodes", "worker-pod-requests"] if _compares(settings, "allocatable") else []),
         *(["worker-cluster-queues"] if _compares(settings, "clusterQueue") else []),

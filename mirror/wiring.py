@@ -130,6 +130,7 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
             OnLoss(settings.workers.on_loss),
             frozenset(map(OnLoss, settings.workers.on_loss_allowed)),
             settings.workers.move_limit,
+            settings.workers.seed_progress,
         ),
         move_rate=settings.workers.move_rate,
         closed_namespaces=("kube-*", settings.namespace),

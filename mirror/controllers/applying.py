@@ -11,6 +11,7 @@ from mirror.controllers.move_turns import MoveTurns
 from mirror.controllers.refusing import is_refusal, refusal_text
 from mirror.controllers.requesting import waiter_of
 from mirror.controllers.rereading import STALE, reread_source
+from mirror.controllers.seeding import seed_mirror
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.moving import TURN_LASTS_SECONDS
@@ -26,6 +27,7 @@ from mirror.decide.plan import (
     ReleaseSource,
     RequestAssignment,
     RestoreLabels,
+    SeedMirror,
     TouchMirror,
     WriteSource,
 )
@@ -89,6 +91,8 @@ class Applier:
                     await self._mirrors.touch(seen, self._t.worker(action.worker), action.uid)
                 case PatchMirror():
                     await self._mirrors.patch(seen, self._t.worker(action.worker), action.changes)
+                case SeedMirror():
+                    await seed_mirror(self._t, seen, self._t.worker(action.worker), action.status)
                 case DeleteMirror():
                     worker = self._t.worker(action.worker)
                     namespace = worker.namespace_of(seen.key.namespace)

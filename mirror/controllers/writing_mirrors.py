@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from mirror.controllers.namespaces import create_namespace
 from mirror.controllers.refusing import WorkerRefusal, refusal_text, was_certainly_not_done, why_not_created
+from mirror.controllers.reporting_moves import report_move
 from mirror.controllers.rereading import STALE, reread_mirror, reread_object
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.following import MOST_FIELDS, RESENDS
 from mirror.decide.identity import Identity, identify
+from mirror.decide.seeding import is_to_be_seeded
 from mirror.decide.snapshot import Look, Snapshot
 from mirror.kinds.base import Changes
 from mirror.kube import requests
@@ -125,8 +127,11 @@ class MirrorWriter:
     async def _create(self, seen: Snapshot, worker: Worker) -> None:
         source, kind, t = seen.source, seen.source.kind, self._t
         namespace = worker.namespace_of(seen.key.namespace)
-        self._tell_move(seen)
+        report_move(t, seen)
         body = kind.mirror_body(source.found, namespace=namespace, transform=t.state.transform)
+        is_held = is_to_be_seeded(seen)
+        if is_held:
+            body = kind.held_body(body)
         memory = t.state.memories.of(source.uid)
         try:
             # A definition that is older than ours would silently leave fields out.
@@ -154,17 +159,7 @@ class MirrorWriter:
                 t.state.memories.set(source.uid, in_the_way=why)
             worker.suspect(error)
             raise
-        self._have_mirror(seen, worker, created, is_as_sent=kind.is_as_sent(body, created))
-
-    def _tell_move(self, seen: Snapshot) -> None:
-        """Before the create: the answers to it, and to the record of the move, may be lost, and each overlap counts."""
-        t, uid, moves = self._t, seen.source.uid, seen.source.stored.moves
-        if not seen.source.stored.waits_after_move or t.state.memories.of(uid).moves_told == moves.count:
-            return
-        t.state.memories.set(uid, moves_told=moves.count)
-        if moves.left_behind:
-            t.environment.metrics.secondary_mirrors.labels("WorkerLost").inc()
-        t.record_event(seen, "Moved", moves.event)
+        self._have_mirror(seen, worker, created, is_as_sent=not is_held and kind.is_as_sent(body, created))
 
     def _have_mirror(self, seen: Snapshot, worker: Worker, mirror: Object, *, is_as_sent: bool) -> None:
         t, uid = self._t, seen.source.uid

@@ -45,7 +45,7 @@ def follow(seen: Snapshot) -> Plan | None:
         settled=ended_for >= SETTLED_SECONDS,
     )
     unlabeled, labels, labels_again = _keep_labels(seen)
-    problem, patch = _problem_and_patch(seen)
+    problem, patch = problem_and_patch(seen)
     unready, remember, unready_again = _unready(seen)
     touch, touch_again = _touch(seen, remember)
     problem = problem or unlabeled or seen.pods or unready
@@ -153,7 +153,7 @@ def _keep_labels(seen: Snapshot) -> tuple[Obstruction | None, tuple[Action, ...]
     return why, tuple(actions), left if left > 0 else READ_UNWATCHED_SECONDS
 
 
-def _problem_and_patch(seen: Snapshot) -> tuple[Obstruction | None, tuple[Action, ...]]:
+def problem_and_patch(seen: Snapshot) -> tuple[Obstruction | None, tuple[Action, ...]]:
     """What keeps the mirror from being as the source wants it, and what to do about it (D3, D9)."""
     changes, memory, worker = seen.changes, seen.memory, seen.worker
     if changes is None or worker is None or (seen.mirror and seen.mirror.metadata.deletion_timestamp):

@@ -85,6 +85,13 @@ class PatchMirror(msgspec.Struct, frozen=True):
     changes: Changes
 
 
+class SeedMirror(msgspec.Struct, frozen=True):
+    """Give a mirror that is held what its source has counted (D14)."""
+
+    worker: str
+    status: Mapping[str, Any]
+
+
 class DeleteMirror(msgspec.Struct, frozen=True):
     """Delete the mirror, if it is still this one."""
 
@@ -111,6 +118,7 @@ Action = (
     | RestoreLabels
     | TouchMirror
     | PatchMirror
+    | SeedMirror
     | DeleteMirror
     | EmitEvent
 )

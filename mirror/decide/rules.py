@@ -28,6 +28,7 @@ from mirror.decide.plan import (
     ReleaseSource,
     RequestAssignment,
 )
+from mirror.decide.seeding import seed_held_mirror
 from mirror.decide.snapshot import Look, Snapshot
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kinds import own_annotations
@@ -348,5 +349,6 @@ RULES: tuple[Callable[[Snapshot], Plan | None], ...] = (
     make_room_for_mirror,
     care_for_missing_mirror,
     give_up_replaced_mirror,
+    seed_held_mirror,
     follow,
 )

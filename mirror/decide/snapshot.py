@@ -86,6 +86,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     record_refused_times: int = 0
     record_refused_until: float = float("-inf")
     """Monotonic seconds; it is assigned to no worker before."""
+    seed_refused: str = ""
+    """Why the worker does not take what was counted, of the mirror that is held for that."""
     moves_told: int = 0
     """The last move that was reported, and counted if an earlier copy may run beside the next one."""
     move_at: float | None = None
@@ -130,6 +132,7 @@ class MemoryChange(TypedDict, total=False):
     record_refused: str
     record_refused_times: int
     record_refused_until: float
+    seed_refused: str
     moves_told: int
     move_at: float | None
 
@@ -175,6 +178,8 @@ class Policy(msgspec.Struct, frozen=True):
     on_loss: OnLoss = OnLoss.WAIT
     on_loss_allowed: frozenset[OnLoss] = frozenset(OnLoss)
     move_limit: int = 3
+    seed_progress: bool = False
+    """What was counted goes along with a move, where the worker lets us write statuses."""
 
 
 class ReturnedCopy(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from mirror.kinds.dependencies import DependencyPolicy, Reference
-from mirror.kinds.movable import MovableSource
+from mirror.kinds.movable import MovableKind, MovableSource
 from mirror.kinds.pod_roles import PodRoles
 from mirror.kinds.report import Report
 from mirror.kube.objects import Object
@@ -226,7 +226,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     completions: int | None = None
 
 
-class Kind(Protocol):
+class Kind(MovableKind, Protocol):
     """One kind of Job. Objects are such as its API server has served, or a worker has: those may hold anything."""
 
     @property
@@ -255,11 +255,6 @@ class Kind(Protocol):
     @property
     def keeps_metadata_in_status(self) -> bool:
         """Whether annotations in a request to ``/status`` are stored; the API server drops a custom resource's."""
-        ...
-
-    @property
-    def can_move(self) -> bool:
-        """Whether one may be moved from a lost worker (D14)."""
         ...
 
     @property

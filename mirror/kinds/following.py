@@ -132,7 +132,7 @@ class _Before(msgspec.Struct, frozen=True):
         suspend = followed.suspend
         if suspend is not None and wants_to_run and read(self.have_body, suspend.path) != followed.held:
             first.append(Difference(suspend, want=followed.held, new_value=followed.held, cause=Cause.CHANGED))
-            carried_text = _note_with(carried_text, suspend.name, followed.held)
+            carried_text = noted_as(carried_text, suspend.name, followed.held)
         if all(d.cause is Cause.REVERTED or d.is_satisfied for d in first):
             return Changes(must_wait_for_pods=True, digest=carried_text, overridden=overridden)
         changed = _changes_of(first, self.have_body, self.noted, carried_text, overridden=overridden)
@@ -140,7 +140,8 @@ class _Before(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(changed, digest=f"first: {changed.digest}")
 
 
-def _note_with(carried_text: str, name: str, value: Json) -> str:
+def noted_as(carried_text: str, name: str, value: Json) -> str:
+    """A note in which one part was carried with this value."""
     note = Carried.of_text(carried_text)
     return Carried({**note.parts, name: Sent(digest(value))}, note.version).as_text()
 

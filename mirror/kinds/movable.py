@@ -1,4 +1,4 @@
-"""What moving from a lost worker needs of a source, whatever its kind (D14). Part of ``base.StoredSource``."""
+"""What moving needs of a kind and of a source (D14). Parts of ``base.Kind`` and ``base.StoredSource``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
+from mirror.kube.objects import Object
 from mirror.model.moves import Moves
 
 
@@ -34,8 +35,34 @@ class MovableSource(Protocol):
         """
         ...
 
+    @property
+    def has_seed(self) -> bool:
+        """Whether something was counted that a new mirror's status can be given before it runs."""
+        ...
+
+    def seeded_status(self, mirror: Object) -> dict[str, Any] | None:
+        """The status of a mirror that is held, with what is stored joined; None: it has that, or takes none of it."""
+        ...
+
     def returned_status(
         self, status: Mapping[str, Any] | None, worker: str, moves: Moves, now: datetime
     ) -> dict[str, Any]:
         """A status, or the stored one, recorded on a worker where a copy was left behind."""
+        ...
+
+
+class MovableKind(Protocol):
+    """See ``base.Kind``."""
+
+    @property
+    def can_move(self) -> bool:
+        """Whether one may be moved from a lost worker (D14)."""
+        ...
+
+    def held_body(self, body: dict[str, Any]) -> dict[str, Any]:
+        """A new mirror that is suspended until its status is seeded; asked for only where a source has a seed."""
+        ...
+
+    def is_held_for_seed(self, mirror: Object) -> bool:
+        """Whether a mirror waits for that, and nothing of it has run."""
         ...

@@ -38,6 +38,9 @@ SOURCE_UID = PREFIX + "source-uid"
 MANAGEMENT_UID = PREFIX + "management-uid"
 CARRIED = PREFIX + "carried"
 TOUCHED_AT = PREFIX + "touched-at"
+# On mirrors that were made suspended so that progress goes along (D14): pending, done or refused.
+SEED = PREFIX + "seed"
+SEED_PENDING, SEED_DONE, SEED_REFUSED = "pending", "done", "refused"
 
 # Annotations on copies of what mirrors refer to (D27).
 COPY_OF = PREFIX + "copy-of"

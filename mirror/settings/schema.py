@@ -60,6 +60,8 @@ class Workers(Limits, frozen=True):
     """Jobs moved a second, from all lost workers together."""
     move_limit: Annotated[int, rules.MOVES] = 3
     """Moves of one Job."""
+    seed_progress: Annotated[bool, rules.SWITCH] = False
+    """What a Job has counted goes along when it moves, where workers let us write statuses (D14)."""
     create_namespaces: Annotated[bool, rules.SWITCH] = False
     watch_pods: Annotated[str, rules.WATCH_PODS] = "none"
     """``labelled``: pods of mirrors get our labels and are watched for trouble (D22)."""

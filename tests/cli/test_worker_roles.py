@@ -151,6 +151,7 @@ def test_every_file_of_a_worker_is_granted_by_an_option() -> None:
             logs=True,
             watch_pods=True,
             read_workloads=True,
+            seed_progress=True,
             dependencies=DEPENDENCIES,
             scores=tuple(SCORES),
             pod_requests=True,
@@ -175,7 +176,7 @@ def test_what_is_asked_for_is_what_is_given(namespaces: tuple[str, ...]) -> None
 def test_optional_rights_are_told_apart_by_what_they_are_for() -> None:
     """One group for each setting."""
     creating, pods, logs, *others, renewal = optional("elsewhere", ("a",)).values()
-    dependencies, (*scores, requests, workloads) = others[: len(DEPENDENCIES)], others[len(DEPENDENCIES) :]
+    dependencies, (*scores, requests, workloads, progress) = others[: len(DEPENDENCIES)], others[len(DEPENDENCIES) :]
 
     assert creating == [Permission("create", "", "namespaces")]
     assert {right.namespace for right in (*logs, *pods)} == {"a"}
@@ -192,6 +193,7 @@ def test_optional_rights_are_told_apart_by_what_they_are_for() -> None:
     ]
     assert requests == [Permission("list", "", "pods")]
     assert workloads == [Permission("list", kueue, "workloads", namespace="a")]
+    assert progress == [Permission("patch", "batch", "jobs", "status", namespace="a")]
     token = Permission("create", "", "serviceaccounts", "token", "jobmirror", "elsewhere")
     assert renewal == [token]
     assert str(token) == "create serviceaccounts/token jobmirror in elsewhere"

@@ -144,6 +144,13 @@ class StoredDrill:
     def moved_status(self, moves: Moves, now: datetime) -> Status | None:
         """Drills are not moved."""
 
+    @property
+    def has_seed(self) -> bool:
+        return False
+
+    def seeded_status(self, mirror: Object) -> Status | None:
+        """Drills begin anew."""
+
     def returned_status(self, status: Mapping[str, Any] | None, worker: str, moves: Moves, now: datetime) -> Status:
         return self.placed_status(worker, now) or dict(self.status)
 
@@ -229,6 +236,12 @@ class Drill:
         labels = {**source.labels, names.ORIGIN: transform.origin, names.SOURCE_UID: source.metadata.uid}
         metadata = {"name": source.metadata.name, "namespace": namespace, "labels": labels}
         return {"apiVersion": DRILLS.api_version, "kind": DRILLS.kind, "metadata": metadata, "spec": spec}
+
+    def held_body(self, body: dict[str, Any]) -> dict[str, Any]:
+        return body
+
+    def is_held_for_seed(self, mirror: Object) -> bool:
+        return False
 
     def is_as_sent(self, body: Mapping[str, Any], created: Object) -> bool:
         return bool(created.spec_dict() == body["spec"])

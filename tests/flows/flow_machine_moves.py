@@ -10,6 +10,7 @@ from doubles.managers import conditions, placed
 from flow_invariants import Invariants
 from flow_machine import KINDS, WORKER, Everybody
 from flow_machine_base import NAMES, WAITS
+from flow_progress import ProgressLaws
 from flow_settled import disagreements, mend, wait_until_settled
 from flow_world import LOST_AFTER_SECONDS, MANAGER, FlowWorld, has_ended, job, path, tolerant
 from hypothesis import strategies as st
@@ -32,6 +33,7 @@ LASTING: dict[str, dict[str, Any]] = {
     "endless": {"run_for": "1000s"},
     "indexed": {"parallelism": 2, "completions": 4, "completionMode": "Indexed", "run_for": "90s"},
     "failing": {"exit_code": 1, "backoffLimit": 1, "run_for": "100s"},
+    "counting": {"parallelism": 1, "completions": 40, "completionMode": "Indexed", "run_for": "1s"},
 }
 TROUBLES = (
     "",
@@ -39,7 +41,12 @@ TROUBLES = (
     "the answer to the create is lost",
     "creates are refused",
     "creates fail",
+    "the answers to seeds are lost",
+    "seeds are refused",
+    "the answers to changes of mirrors are lost",
+    "changes of mirrors fail",
 )
+SEED = Which("patch", "jobs", subresource="status", peer=MANAGER)
 AWAY = st.sampled_from((30.0, 61.0, 75.0, 130.0, 400.0))
 """Seconds; jobs are moved after ``LOST_AFTER_SECONDS``."""
 
@@ -48,7 +55,7 @@ class MovingWorld(FlowWorld):
     """The settings say ``Wait``; each Job may say otherwise."""
 
     def __init__(self, *found: Any, **settings: Any) -> None:
-        policy = Policy(lost_after_seconds=LOST_AFTER_SECONDS, move_limit=1000)
+        policy = Policy(lost_after_seconds=LOST_AFTER_SECONDS, move_limit=1000, seed_progress=True)
         super().__init__(*found, policy=policy, **settings)
         self.led_since = float("inf")
 
@@ -58,7 +65,7 @@ class MovingWorld(FlowWorld):
         super().start_manager()
 
 
-class MovingLaws(Invariants):
+class MovingLaws(ProgressLaws):
     """What holds of every move, beside what holds for all."""
 
     def __init__(self, world: FlowWorld) -> None:
@@ -179,6 +186,12 @@ class Moving(Everybody):
         patch = {"metadata": {"annotations": {names.ON_WORKER_LOSS: policy}}}
         self._do(self._and_wait(self.world.change(name, patch), wait))
 
+    @rule(name=NAMES, worker=WORKER, wait=WAITS)
+    def a_person_resumes_a_mirror(self, name: str, worker: str, wait: float) -> None:
+        """Somebody on the worker, who does not know why it is suspended."""
+        resume = {"spec": {"suspend": False}}
+        self._do(self._and_wait(self.world.change(name, resume, cluster=worker), wait))
+
     @rule(worker=WORKER, seconds=AWAY, is_back=st.booleans(), wait=WAITS)
     def a_worker_is_away(self, worker: str, seconds: float, is_back: bool, wait: float) -> None:
         self._do(self._away(worker, seconds, wait, is_back=is_back))
@@ -246,6 +259,14 @@ class Moving(Everybody):
             there.arrange(forbidden("jobs", "batch", "a", "not here"), Which("create", "jobs", peer=MANAGER), times=3)
         elif trouble == "creates fail":
             there.arrange(internal_error(), Which("create", "jobs", peer=MANAGER), times=20)
+        elif trouble == "the answers to seeds are lost":
+            there.arrange(Loss.LOSE_ANSWER, SEED, times=3)
+        elif trouble == "seeds are refused":
+            there.arrange(forbidden("jobs", "batch", "a", "not here"), SEED, times=3)
+        elif trouble == "the answers to changes of mirrors are lost":
+            there.arrange(Loss.LOSE_ANSWER, Which("patch", "jobs", subresource="", peer=MANAGER), times=3)
+        elif trouble == "changes of mirrors fail":
+            there.arrange(internal_error(), Which("patch", "jobs", peer=MANAGER), times=8)
 
 
 def _waits_after_move(source: Json | None) -> bool:

@@ -159,6 +159,36 @@ FAULTS = (
         "has_started=stored.has_started,",
     ),
     PlantedFault(
+        "a mirror is resumed before it is seeded",
+        "decide/seeding.py",
+        "    if status is not None and not seen.memory.seed_refused:\n",
+        "    if False:\n",
+    ),
+    PlantedFault(
+        "progress counts twice",
+        "kinds/batch_job/seeding.py",
+        'joined: Status = {"failed": max(seed["failed"], theirs.failed)}',
+        'joined: Status = {"failed": seed["failed"] + theirs.failed + 1}',
+    ),
+    PlantedFault(
+        "what is stored is joined in part",
+        "kinds/batch_job/seeding.py",
+        'completed = indexes.union(indexes.read(seed["completedIndexes"], completions), theirs.completed_indexes)',
+        'completed = indexes.union(indexes.read(seed["completedIndexes"], 1), theirs.completed_indexes)',
+    ),
+    PlantedFault(
+        "a mirror that runs is seeded",
+        "kinds/batch_job/seeding.py",
+        '!= names.SEED_PENDING or mirror.spec_dict().get("suspend") is not True:\n',
+        "!= names.SEED_PENDING:\n",
+    ),
+    PlantedFault(
+        "what a held mirror says reaches its source",
+        "decide/seeding.py",
+        "    if not source.kind.is_held_for_seed(mirror):\n        return None\n",
+        "    if source.kind.is_suspended(mirror):\n        return None\n",
+    ),
+    PlantedFault(
         "a Lease that is held is taken",
         "runtime/leadership.py",
         "    return now >= seen.at + seen.duration_seconds\n",

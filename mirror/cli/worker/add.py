@@ -47,6 +47,7 @@ class Asked:
     logs: bool = False
     watch_pods: bool = False
     read_workloads: bool = False
+    seed_progress: bool = False
     dependencies: str = ""
     scores: str = ""
     pod_requests: bool = False
@@ -84,6 +85,7 @@ class Asked:
             logs=self.logs,
             watch_pods=self.watch_pods,
             read_workloads=self.read_workloads,
+            seed_progress=self.seed_progress,
             dependencies=_chosen("--dependencies", self.dependencies, DEPENDENCIES),
             scores=_chosen("--scores", self.scores, SCORES),
             pod_requests=self.pod_requests,

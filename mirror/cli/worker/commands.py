@@ -170,6 +170,11 @@ def worker() -> None:
     "--read-workloads", is_flag=True, help="Also grant permission to list Kueue's Workloads (workers.readWorkloads)."
 )
 @click.option(
+    "--seed-progress",
+    is_flag=True,
+    help="Also grant permission to write the status of Jobs, for those that move there (workers.seedProgress).",
+)
+@click.option(
     "--dependencies",
     default="",
     metavar="KINDS",

@@ -27,6 +27,7 @@ from mirror.kinds.batch_job import (
     pods,
     reading,
     rule_names,
+    seeding,
     status_moved,
     status_own,
     timeline,
@@ -78,6 +79,13 @@ class JobSource(StoredJob, frozen=True):
 
     def moved_status(self, moves: Moves, now: datetime) -> Status | None:
         return status_moved.moved_status(self, moves, now)
+
+    @property
+    def has_seed(self) -> bool:
+        return seeding.has_seed(self)
+
+    def seeded_status(self, mirror: Object) -> Status | None:
+        return seeding.seeded_status(self, mirror)
 
     def returned_status(self, status: Mapping[str, Any] | None, worker: str, moves: Moves, now: datetime) -> Status:
         return status_moved.returned_status(self, status, worker, moves, now)
@@ -155,6 +163,12 @@ class BatchJob:
 
     def mirror_body(self, source: Object, *, namespace: str, transform: MirrorTransform) -> dict[str, Json]:
         return body.mirror_body(source, namespace=namespace, transform=transform)
+
+    def held_body(self, body: dict[str, Json]) -> dict[str, Json]:
+        return seeding.held_body(body)
+
+    def is_held_for_seed(self, mirror: Object) -> bool:
+        return seeding.is_held(mirror)
 
     def is_as_sent(self, body: Mapping[str, Json], created: Object) -> bool:
         return changes.is_as_sent(body, created)

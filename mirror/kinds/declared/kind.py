@@ -128,6 +128,12 @@ class DeclaredKind:
     def mirror_body(self, source: Object, *, namespace: str, transform: MirrorTransform) -> dict[str, Json]:
         return body.mirror_body(self._form, source, namespace=namespace, transform=transform)
 
+    def held_body(self, body: dict[str, Json]) -> dict[str, Json]:
+        return body
+
+    def is_held_for_seed(self, mirror: Object) -> bool:
+        return False
+
     def is_as_sent(self, body: Mapping[str, Json], created: Object) -> bool:
         return following.is_as_sent(body, created, self._followed)
 

@@ -85,6 +85,13 @@ class StoredSource:
     def moved_status(self, moves: Moves, now: datetime) -> Status | None:
         """Such kinds are not moved (``can_move``)."""
 
+    @property
+    def has_seed(self) -> bool:
+        return False
+
+    def seeded_status(self, mirror: Object) -> Status | None:
+        """Nothing of theirs goes along."""
+
     def returned_status(self, status: Mapping[str, Any] | None, worker: str, moves: Moves, now: datetime) -> Status:
         return self.placed_status(worker, now) or dict(self.status if status is None else status)
 

@@ -37,6 +37,7 @@ NAMESPACE, ACCOUNT = "jobmirror-system", "jobmirror"
 _SAMPLE_NAMESPACE = "team-a"
 _WIDE, _NARROW, _TOKENS = "worker.yaml", "worker-namespaced.yaml", "worker-tokens.yaml"
 _LOGS, _PODS, _WORKLOADS = "worker-logs.yaml", "worker-pods.yaml", "worker-workloads.yaml"
+_PROGRESS = "worker-progress.yaml"
 _DEPENDENCIES = "worker-dependencies.yaml"
 DEPENDENCIES = ("configmaps", "secrets", "serviceaccounts")
 """What can go along, as ``Grant`` names it."""
@@ -83,6 +84,7 @@ class Grant:
         logs: setting ``access.enabled``.
         watch_pods: setting ``workers.watchPods``.
         read_workloads: setting ``workers.readWorkloads``.
+        seed_progress: setting ``workers.seedProgress``.
         dependencies: of ``DEPENDENCIES``; settings ``dependencies``.
         scores: of ``SCORES``; setting ``placement.scores``.
         pod_requests: the score ``allocatable`` deducts what pods request.
@@ -96,6 +98,7 @@ class Grant:
     logs: bool = False
     watch_pods: bool = False
     read_workloads: bool = False
+    seed_progress: bool = False
     dependencies: tuple[str, ...] = ()
     scores: tuple[str, ...] = ()
     pod_requests: bool = False
@@ -137,6 +140,9 @@ def optional(namespace: str = NAMESPACE, namespaces: Sequence[str] = ()) -> dict
         },
         "pods' requests (score allocatable)": list(_rights(_documents(_REQUESTS))),
         "why Kueue holds Jobs (workers.readWorkloads)": list(_rights(_in_namespaces(_documents(_WORKLOADS), where))),
+        "progress of Jobs that move (workers.seedProgress)": list(
+            _rights(_in_namespaces(_documents(_PROGRESS), where))
+        ),
         "token renewal (workers.renewTokens)": list(
             _rights(_settled(one, Grant(namespace)) for one in _documents(_TOKENS))
         ),
@@ -171,6 +177,7 @@ def _namespaced(grant: Grant) -> list[Json]:
 def _optional_documents(grant: Grant) -> list[Json]:
     files = (*((_LOGS,) if grant.logs else ()), *((_PODS,) if grant.watch_pods else ()))
     files = (*files, *((_WORKLOADS,) if grant.read_workloads else ()))
+    files = (*files, *((_PROGRESS,) if grant.seed_progress else ()))
     files = (*files, *(SCORES[score] for score in grant.scores), *((_REQUESTS,) if grant.pod_requests else ()))
     return [one for file in files for one in _documents(file)] + _dependencies(grant.dependencies)
 

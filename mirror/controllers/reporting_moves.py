@@ -1,0 +1,20 @@
+"""Counts and reports a move, before the copy on the next worker is made (D14). Called by ``writing_mirrors``."""
+
+from __future__ import annotations
+
+from mirror.controllers.write_context import WriteContext
+from mirror.decide.seeding import is_to_be_seeded
+from mirror.decide.snapshot import Snapshot
+
+
+def report_move(context: WriteContext, seen: Snapshot) -> None:
+    """Before the create: the answers to it, and to the record of the move, may be lost, and each overlap counts."""
+    memories, uid, stored = context.state.memories, seen.source.uid, seen.source.stored
+    moves = stored.moves
+    if not stored.waits_after_move or memories.of(uid).moves_told == moves.count:
+        return
+    memories.set(uid, moves_told=moves.count)
+    if moves.left_behind:
+        context.environment.metrics.secondary_mirrors.labels("WorkerLost").inc()
+    anew = "; what ran so far runs again" if stored.has_seed and not is_to_be_seeded(seen) else ""
+    context.record_event(seen, "Moved", moves.event + anew)

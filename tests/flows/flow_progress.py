@@ -1,0 +1,72 @@
+"""What progress that goes along with a move promises, at each write to a mirror (D14, decision 0022)."""
+
+from __future__ import annotations
+
+from doubles.managers import conditions
+from flow_invariants import Invariants
+from flow_world import MANAGER
+
+from mirror.batch import indexes
+from mirror.embedded.apiserver.messages import Request
+from mirror.model import names
+from mirror.planes.api import Json
+
+
+class ProgressLaws(Invariants):
+    """A mirror is seeded before it runs, never while it runs, and nothing counts twice."""
+
+    seeded = 0
+    """Mirrors that were resumed with what their source had counted."""
+
+    def _look_at_mirror(self, worker: str, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
+        if old is not None and new is not None and request.peer == MANAGER:
+            source = self.sources.get(self._source_of.get(uid, ""))
+            if (old.get("status") or {}) != (new.get("status") or {}):
+                self._look_at_seed(worker, old, new, source)
+            elif old["spec"].get("suspend") and not new["spec"].get("suspend"):
+                self._look_at_resume(worker, old, new, source)
+        super()._look_at_mirror(worker, uid, old, new, request)
+
+    def _look_at_seed(self, worker: str, old: Json, new: Json, source: Json | None) -> None:
+        name, before, after = new["metadata"]["name"], old.get("status") or {}, new["status"]
+        if _state(old) != names.SEED_PENDING or not old["spec"].get("suspend"):
+            self._wrong(f"D14: the status of {name} on {worker} was written although it was not held for that")
+        if before.get("startTime") or before.get("active"):
+            self._wrong(f"D14: {name} on {worker} was seeded although it has run: {before}")
+        if source is None:
+            return
+        for counter in ("succeeded", "failed"):
+            most = max(_number(before, counter), _number(source["status"], counter))
+            if after.get("completedIndexes") and counter == "succeeded":
+                most = indexes.count(_indexes(after) or ())
+            if _number(after, counter) > most:
+                self._wrong(f"D14: {name} on {worker} was seeded with {counter} {after}, its source has {most}")
+
+    def _look_at_resume(self, worker: str, old: Json, new: Json, source: Json | None) -> None:
+        name, after = new["metadata"]["name"], new.get("status") or {}
+        if _state(old) != names.SEED_PENDING or _state(new) == names.SEED_REFUSED or source is None:
+            return
+        stored, completions = source["status"], source["spec"].get("completions") or 1
+        if conditions(source).get("Suspended") != "WorkerLost":
+            return
+        self.seeded += 1
+        is_less = _number(after, "failed") < _number(stored, "failed")
+        if source["spec"].get("completionMode") == "Indexed":
+            wanted = indexes.read(str(stored.get("completedIndexes") or ""), completions)
+            is_less |= bool(indexes.minus(wanted, indexes.read(str(after.get("completedIndexes") or ""), completions)))
+        elif source["spec"].get("completions") is not None:
+            is_less |= _number(after, "succeeded") < min(completions, _number(stored, "succeeded"))
+        if is_less:
+            self._wrong(f"D14: {name} on {worker} was resumed with {after}, and its source has counted {stored}")
+
+
+def _state(mirror: Json) -> str | None:
+    return (mirror["metadata"].get("annotations") or {}).get(names.SEED)
+
+
+def _number(status: Json, name: str) -> int:
+    return int(status.get(name) or 0)
+
+
+def _indexes(status: Json) -> indexes.Intervals | None:
+    return indexes.read(str(status.get("completedIndexes") or ""), 1_000_000)
