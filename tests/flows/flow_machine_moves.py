@@ -33,7 +33,7 @@ LASTING: dict[str, dict[str, Any]] = {
     "endless": {"run_for": "1000s"},
     "indexed": {"parallelism": 2, "completions": 4, "completionMode": "Indexed", "run_for": "90s"},
     "failing": {"exit_code": 1, "backoffLimit": 1, "run_for": "100s"},
-    "counting": {"parallelism": 1, "completions": 40, "completionMode": "Indexed", "run_for": "1s"},
+    "counting": {"parallelism": 1, "completions": 200, "completionMode": "Indexed", "run_for": "1s"},
 }
 TROUBLES = (
     "",
@@ -46,6 +46,8 @@ TROUBLES = (
     "the answers to changes of mirrors are lost",
     "changes of mirrors fail",
 )
+COUNTED_SECONDS = 12.0
+"""So much a Job that counts runs before its worker is lost."""
 SEED = Which("patch", "jobs", subresource="status", peer=MANAGER)
 AWAY = st.sampled_from((30.0, 61.0, 75.0, 130.0, 400.0))
 """Seconds; jobs are moved after ``LOST_AFTER_SECONDS``."""
@@ -245,7 +247,7 @@ class Moving(Everybody):
         await world.delete(body["metadata"]["name"])
         await asyncio.sleep(AFTER_TAKING_OVER_SECONDS + 2)
         await tolerant(world.management.api.create(path(""), body))
-        await asyncio.sleep(2)
+        await asyncio.sleep(COUNTED_SECONDS if body["spec"].get("completions", 1) > 10 else 2)
 
     async def _trouble(self, worker: str, trouble: str) -> None:
         """From when the worker is lost on, in the writes that moving takes."""
