@@ -161,8 +161,8 @@ FAULTS = (
     PlantedFault(
         "a mirror is resumed before it is seeded",
         "decide/seeding.py",
-        "    if status is not None and not seen.memory.seed_refused:\n",
-        "    if False:\n",
+        "    status = source.stored.seeded_status(mirror)\n",
+        "    status = None\n",
     ),
     PlantedFault(
         "progress counts twice",
@@ -175,12 +175,6 @@ FAULTS = (
         "kinds/batch_job/seeding.py",
         'completed = indexes.union(indexes.read(seed["completedIndexes"], completions), theirs.completed_indexes)',
         'completed = indexes.union(indexes.read(seed["completedIndexes"], 1), theirs.completed_indexes)',
-    ),
-    PlantedFault(
-        "a mirror that runs is seeded",
-        "kinds/batch_job/seeding.py",
-        '!= names.SEED_PENDING or mirror.spec_dict().get("suspend") is not True:\n',
-        "!= names.SEED_PENDING:\n",
     ),
     PlantedFault(
         "what a held mirror says reaches its source",

@@ -189,32 +189,17 @@ def _completed(machine: Moving) -> None:
     machine.time_passes(seconds=12.0)
 
 
-def _counting(machine: Moving, trouble: str = "") -> None:
+def _counting(machine: Moving) -> None:
     machine.a_worker_is_lost_on_a_quiet_day(
         name="a",
         kind="counting",
         policy="Reschedule",
         worker="east",
-        trouble=trouble,
+        trouble="",
         seconds=75.0,
         is_back=True,
         wait=12.0,
     )
-    machine.time_passes(seconds=12.0)
-
-
-def _resumed_there(machine: Moving) -> None:
-    machine.a_worker_is_lost_on_a_quiet_day(
-        name="a",
-        kind="counting",
-        policy="Reschedule",
-        worker="east",
-        trouble="changes of mirrors fail",
-        seconds=61.0,
-        is_back=False,
-        wait=0.5,
-    )
-    machine.a_person_resumes_a_mirror(name="a", worker="west", wait=3.0)
     machine.time_passes(seconds=12.0)
 
 
@@ -230,7 +215,6 @@ OF_MOVES: Mapping[str, Callable[[Moving], None]] = {
     "a mirror is resumed before it is seeded": _counting,
     "progress counts twice": _counting,
     "what is stored is joined in part": _counting,
-    "a mirror that runs is seeded": _resumed_there,
     "what a held mirror says reaches its source": _counting,
 }
 HISTORIES: Mapping[str, Callable[[Interference], None]] = {
