@@ -72,7 +72,6 @@ PROVED: dict[str, str] = {
     "mirror worker add --watch-pods": _ROLES,
     "mirror worker add --read-workloads": _ROLES,
     "mirror worker add --seed-progress": _ROLES,
-    "mirror worker add NAME --seed-progress": _ROLES,
     "mirror worker add --scores quota": _ROLES,
     "mirror worker add --scores clusterQueue": _ROLES,
     "mirror worker add --scores allocatable": _ROLES,
