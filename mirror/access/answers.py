@@ -95,7 +95,7 @@ def no_source(kind: Kind, namespace: str, name: str) -> StatusError:
 
 
 def no_pod(kind: Kind, name: str) -> StatusError:
-    """404: the pod does not exist, or is not of this mirror; one answer for both, so that nobody learns which."""
+    """404: the pod does not exist, or is not of this mirror; one answer, so that callers cannot tell which."""
     text = f'pods "{name}" not found among the pods of this {kind.name} on its worker'
     return StatusError(404, text, details={"name": name, "kind": "pods"})
 

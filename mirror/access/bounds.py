@@ -1,4 +1,4 @@
-"""How much ``access`` serves at once, at most and for how long. Not settings: nobody should have to think of them."""
+"""How much ``access`` serves at once, at most and for how long. Not settings: the values suit every installation."""
 
 from __future__ import annotations
 

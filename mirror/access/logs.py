@@ -1,4 +1,4 @@
-"""Streams the log of a container from a worker to whoever asks, within bounds; bytes go through as they are.
+"""Streams the log of a container from a worker to the caller, within bounds; bytes are passed on unchanged.
 
 A log that ends with its container ends well; one that is cut, by a bound or a failure, is broken off, so that a client
 can tell. Leaving cancels everything up to the worker.
@@ -25,7 +25,7 @@ from mirror.kube.resources import PODS
 
 
 class Cut(Exception):
-    """A log that had begun did not come to its end; the text says why."""
+    """A log stream ended early; the text is the reason."""
 
 
 class Out(Protocol):

@@ -1,4 +1,4 @@
-"""Finds a source's mirror on its worker, and asks that worker for its pods and events, within bounds.
+"""Finds a source's mirror on its worker, and reads its pods and events there, within bounds.
 
 Only the mirror that is recorded counts (D1): worker and uid by conditions on the source, which its users cannot write;
 before a uid is recorded, both labels. Only pods that this very object controls, itself or by what its kind puts between

@@ -143,7 +143,7 @@ class Pod(msgspec.Struct, rename="camel"):
 
     @property
     def owners(self) -> tuple[OwnerReference, ...]:
-        """Who owns it: a label says nothing, anybody may write it."""
+        """Its owner, by reference: labels prove nothing, anyone may write them."""
         return tuple(self.metadata.owner_references or ())
 
     @property

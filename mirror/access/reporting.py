@@ -28,7 +28,7 @@ AUTHORITY_KEY, URL_KEY, KINDS_KEY = "ca.crt", "url", "kinds"
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What users are told."""
+    """The content of the ConfigMap that users read."""
 
     url: str
     """Empty: we do not know how users reach us, and tell nothing."""

@@ -1,4 +1,4 @@
-"""Who asks, and what they may: answered by the management cluster, remembered for seconds.
+"""Authenticates and authorizes callers by reviews of the management cluster, whose answers are cached for seconds.
 
 A bearer token is shown to the cluster (TokenReview), a right is asked for (SubjectAccessReview); refusals are
 remembered too. A client certificate of the cluster names its user as it does there. Tokens are kept as a digest only
@@ -49,7 +49,7 @@ REQUESTS_A_SECOND_OF_ONE, REQUESTS_AT_ONCE_OF_ONE = 10.0, 50
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who a token belongs to, as the management cluster says."""
+    """The user of a token, as the management cluster reports."""
 
     name: str
     uid: str = ""

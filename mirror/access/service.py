@@ -1,4 +1,4 @@
-"""Answers users' requests about their Jobs' mirrors: who asks, what they may, what there is. Free of HTTP (``web``).
+"""Answers users' requests about their Jobs' mirrors: authentication, authorization, content. Free of HTTP (``web``).
 
 Nothing is looked for before the rights are sure, so that refusals tell nothing; each kind has rights of its own. Each
 request leaves one line in the log: who, what, of which object, and the verdict; never a token or content.
@@ -166,7 +166,7 @@ class Access:
             raise StatusError(502, f"the stored object cannot be read: {describe(error)}") from error
 
     async def _admit(self, asked: Asked, line: _Line) -> tuple[Person, Question]:
-        """Who asks what.
+        """The caller and the request.
 
         Raises:
             StatusError: 400, 401, 404, 405, 429, 5xx.

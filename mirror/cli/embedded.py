@@ -67,7 +67,7 @@ async def manager(
 
 
 async def unless_stopped(work: Awaitable[T], stop: asyncio.Event) -> T | None:
-    """What the work gives; None if we are told to stop before it ends, which ends it."""
+    """The result of the work; None if a signal stopped it first."""
     working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -34,7 +34,7 @@ FILES = 0
 
 
 class Sections(click.Group):
-    """As ``click.Group``; ``sections`` says which commands stand under which heading, in this order."""
+    """As ``click.Group``; ``sections`` lists the headings of the help, in order, with their commands."""
 
     sections: Mapping[str, Sequence[str]] = {}
 
@@ -46,14 +46,14 @@ class Sections(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """As click does; invalid usage is told in two lines (``usage``)."""
+        """As click does; invalid usage is reported in two lines (``usage``)."""
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
             raise invalid_usage(error) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As click does; invalid usage of any command is told in two lines (``usage``)."""
+        """As click does; invalid usage of any command is reported in two lines (``usage``)."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:

@@ -28,7 +28,7 @@ class InvalidUsage(click.UsageError):
     """As ``click.UsageError``, printed in two lines."""
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print what is wrong, and the command whose help says more."""
+        """Print the error, and the command that shows help about it."""
         where = self.ctx.command_path if self.ctx is not None else ""
         lines = [f"Error: {self.message}", *([f"Try '{where} --help' for help."] if where else [])]
         for line in lines:

@@ -1,4 +1,4 @@
-"""The page for people: workers, Jobs, timelines, live. Reads ``model/views`` only; ``serving`` is its door.
+"""The page for people: workers, Jobs, timelines, live. Reads ``model/views`` only; ``serving`` is its entry point.
 
 ``query`` (which Jobs), ``health`` (how they are) and ``table`` (all Jobs, at hand) serve ``listing`` with ``strip``,
 ``fleet``, ``chart``, and ``detail`` with ``tabs`` and ``inside`` (HTML, pure). ``board`` keeps what is known while

@@ -1,4 +1,4 @@
-"""What is known, kept at hand while somebody looks; when nobody does, nothing here costs anything.
+"""The state that pages show, kept up to date while a page is open; without one it costs nothing.
 
 One follower for all who look: it reads everything once, in slices that let others run, and after that only what
 changed. ``streams`` and ``serving`` ask. Not here: what is shown of it (``listing``, ``detail``).
@@ -196,7 +196,7 @@ class Board:
     # -- the follower ------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Follow whenever somebody looks, for ever."""
+        """Follow whenever a page is open, until cancelled."""
         while True:
             await self._wanted.wait()
             try:
@@ -229,7 +229,7 @@ class Board:
             await asyncio.sleep(GATHER_SECONDS)
 
     async def _look_again(self) -> None:
-        """Look for changes that nobody reports (lag, leadership) while somebody has the page open."""
+        """Look for changes without an event (lag, leadership) while a page is open."""
         while self._lookers or self._clock.monotonic() - self._looked_at < LINGER_SECONDS:
             await asyncio.sleep(LOOK_SECONDS)
             table = self._table
@@ -269,7 +269,7 @@ class Board:
         self._workers = {worker.name: worker for worker in self._known.workers()}
 
     def _chart(self) -> bool:
-        """Count, and draw anew now and then; says whether it was."""
+        """Count, and redraw now and then; returns whether it did."""
         if self._table is None:
             return False
         now, since = self._clock.now(), self._clock.monotonic() - self._charted_at

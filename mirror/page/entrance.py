@@ -1,4 +1,4 @@
-"""The login over HTTP: where a token comes from, and who is sent to type one. ``serving`` asks it for each request.
+"""The login over HTTP: where a token comes from, and who is sent to the form. ``serving`` calls it for each request.
 
 A token is taken from ``Authorization`` or ``X-Forwarded-Access-Token``, which a proxy sets, or from a session: who
 types one gets a cookie with a number that means nothing elsewhere; the token stays here, in memory, for half a day.
@@ -62,7 +62,7 @@ class Entrance:
         self._sessions = Sessions(now)
 
     async def visitor(self, request: web.Request) -> Visitor | None:
-        """Who asks; None: nobody is asked who they are.
+        """The caller; None without a login.
 
         Raises:
             Refused: 401 without a token that holds, or it cannot be found out.
@@ -114,7 +114,7 @@ def form(refused: Refused, *, base: str) -> web.Response:
 
 
 def _only_from_here(request: web.Request) -> None:
-    """Forms of other sites would log somebody in as another."""
+    """Without this, forms of other sites could log a visitor in as another user."""
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin", "")
     is_foreign = site not in ("same-origin", "none") if site else False
     if is_foreign or (not site and origin and urlsplit(origin).netloc != request.headers.get("Host", "")):

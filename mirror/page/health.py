@@ -1,4 +1,4 @@
-"""How a Job is, told so that nobody is misled: what is known is said, and what is not known is *Unknown*. Pure.
+"""The state of a Job as it is shown: what cannot be known is *Unknown*. Pure.
 
 ``board`` puts each Job through ``judged`` before ``table`` counts it; ``listing`` and ``detail`` show it.
 """

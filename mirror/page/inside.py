@@ -111,7 +111,7 @@ def _lines(body: Json) -> list[str]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Without anchors: nobody looks for them in a manifest."""
+    """Without anchors, which manifests do not have."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

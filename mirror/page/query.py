@@ -1,4 +1,4 @@
-"""Which Jobs somebody wants to see: what an address says, as a value, and back. Pure. The choice is in ``table``."""
+"""Which Jobs a page shows: the query of an address as a value, and back. Pure. The selection is in ``table``."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(given: Mapping[str, str]) -> Query:
-    """What an address asks for. What makes no sense is left out: an address that somebody mistyped shows something."""
+    """The query of an address. Invalid parts are left out, so that a mistyped address still shows a page."""
     values = {key: given.get(key, "").strip()[:LONGEST] for key in (*_FIELDS, "sort")}
     page = given.get("page", "")
     number = int(page) if page.isascii() and page.isdigit() and len(page) < 9 else 1

@@ -1,4 +1,4 @@
-"""What somebody may see, where the page asks who looks (setting page.login); all is made of that alone. Pure."""
+"""What a user may see, with a login (setting page.login); pages are made of that alone. Pure."""
 
 from __future__ import annotations
 

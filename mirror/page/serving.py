@@ -1,4 +1,4 @@
-"""The page over HTTP: its addresses, its headers, who may ask. ``app`` opens it when settings say so.
+"""The page over HTTP: its addresses, its headers, who is let in. ``http_services`` opens it where it is enabled.
 
 There is nothing to change here: GET, and nothing else but logging in and out. Without TLS, it listens on the loopback
 unless told otherwise; what reaches it from there is a port-forward, or a proxy (docs/page.md). Who asks, and what they
@@ -241,7 +241,7 @@ class _Site:
         return _html(drawn)
 
     async def _admitted(self, request: web.Request, key: SourceKey) -> Visitor | None:
-        """Who asks about a Job.
+        """The caller of a request about a Job.
 
         Raises:
             Refused: they may not see it, whether there is one or not.
@@ -270,7 +270,7 @@ class _Site:
         return web.Response(body=body, content_type=_ASSETS[name], charset="utf-8", headers=headers)
 
     async def _wanted(self, request: web.Request) -> tuple[Callable[[], View], Renew | None]:
-        """What somebody sees, and what asks again whether they may."""
+        """What a user sees, and what checks again whether they may."""
         job = request.query.get("job")
         if job is None:
             return await self._wanted_list(request)
@@ -318,7 +318,7 @@ class _Site:
 
 
 def _key(request: web.Request, namespace: str, name: str) -> SourceKey:
-    """The key of what an address names; ``?kind=`` says of which kind it is, where it is no Job.
+    """The key of what an address names; ``?kind=`` is its kind, where it is no Job.
 
     Raises:
         HTTPNotFound: no object can have this name.

@@ -161,7 +161,7 @@ class Table:
         )
 
     def select(self, query: Query, now: datetime | None = None) -> Selection:
-        """One page of the Jobs that a query means, newest first unless it says otherwise.
+        """One page of the Jobs that a query selects, newest first by default.
 
         Args:
             query: which, and which page of them.

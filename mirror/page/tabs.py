@@ -50,7 +50,7 @@ def panels(parts: Mapping[str, Markup], key: SourceKey, *, has_inside: bool) -> 
 
 
 def commands(key: SourceKey) -> Iterable[tuple[str, str]]:
-    """What can be typed, and what it tells."""
+    """A command to copy, and what it shows."""
     name, where = quote(_name(key)), f"-n {quote(key.namespace)}"
     kind = registry.BUILT_IN.by_name.get(key.kind)
     resource = registry.resource_name(kind) if kind is not None else key.kind.lower()
@@ -67,7 +67,7 @@ def _name(key: SourceKey) -> str:
 
 
 def _inside(name: str, key: SourceKey) -> Markup:
-    """What is asked for when it is looked at."""
+    """What is requested when the tab is opened."""
     bar = None
     if name == "logs":
         bar = tag(

@@ -1,4 +1,4 @@
-"""Who looks, where the page asks (setting page.login), and what they may see: what has to be answered for it.
+"""The user of a page, with a login (setting page.login), and what they may see: the reviews behind it.
 
 ``http_services`` answers with ``access``' own reviews and pages; this room does not know them. Nothing of OIDC is here:
 a token is typed, or comes with each request from a proxy that has logged somebody in.
@@ -71,7 +71,7 @@ class Doors(Protocol):
 
     @property
     def has_inside(self) -> bool:
-        """Whether pods, events, logs and manifests can be asked for."""
+        """Whether pods, events, logs and manifests can be requested."""
         ...
 
     async def visitor(self, token: str, peer: str) -> Visitor:
@@ -98,7 +98,7 @@ class Doors(Protocol):
 async def scope_of(
     doors: Doors, visitor: Visitor, query: Query, places: Callable[[], Awaitable[tuple[tuple[str, str], ...]]]
 ) -> Scope | None:
-    """What somebody may list; None: everything.
+    """What a user may list; None: everything.
 
     Raises:
         Refused: it cannot be found out.

@@ -190,7 +190,7 @@ async def play(fleet: Fleet, script: Script, console: Console, metrics: Metrics)
 
 
 def report(shown: Shown, *, seconds: float, console: Console) -> int:
-    """Say how it went; gives the exit code, 0 if every Job ended as its sample says."""
+    """Print the result; returns the exit code, 0 if every Job ended as its sample declares."""
     jobs = shown.jobs
     failed = sum(job.state == "Failed" == expected(job) for job in jobs)
     wrong = [job for job in jobs if job.state != expected(job)]

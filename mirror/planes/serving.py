@@ -36,7 +36,7 @@ class Served:
 
 @asynccontextmanager
 async def served(plane: ControlPlane, *, host: str = HOST, port: int = 0) -> AsyncIterator[Served]:
-    """Serve it while the block runs, on any free port unless told; kubeconfigs are valid as long as its data.
+    """Serve it while the block runs, by default on any free port; kubeconfigs are valid as long as its data.
 
     Large requests, in memory too, are worked on by a thread meanwhile, so that the loop is free for others.
 

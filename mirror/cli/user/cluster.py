@@ -147,7 +147,7 @@ class Cluster:
         raise Failure(f"{self.name} does not end the list of {doing.resource}")
 
     async def _serves(self, resource: Resource) -> bool:
-        """Whether it serves this kind at all, as far as it says; who has no permission is refused either way."""
+        """Whether the cluster serves this kind, as far as its discovery shows; permissions are checked elsewhere."""
         try:
             return await is_served(self.client, resource)
         except KubeError:
@@ -232,7 +232,7 @@ async def _credentials(where: Where, context: str) -> tuple[Credentials, str]:
 
 
 def client_for(name: str, credentials: Credentials) -> Client:
-    """A client of its own limits, in the running loop; whoever asks closes it."""
+    """A client with its own limits, in the running loop; the caller closes it."""
     limiter = Limiter(QPS, BURST, asyncio.get_running_loop().time)
     return Client(name, credentials, limiter)
 

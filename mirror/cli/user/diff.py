@@ -175,7 +175,7 @@ def _drafts_in(document: Json) -> Iterator[Draft]:
 
 
 def in_namespace(job: Json, namespace: str) -> Json:
-    """The Job as it would be created: in this namespace unless it says another one."""
+    """The Job as it would be created: in this namespace unless its manifest names another one."""
     metadata = views.mapping(job.get("metadata"))
     said = views.text(metadata.get("namespace")) or namespace
     return {**job, "metadata": {**metadata, **({"namespace": said} if said else {})}}

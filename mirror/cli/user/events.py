@@ -1,4 +1,4 @@
-"""``mirror events``: what the worker says about the mirror and its pods; the source's own are ``explain``'s."""
+"""``mirror events``: the worker's events about the mirror and its pods; ``explain`` shows the source's own."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def events(where: Where, wanted: Named, form: Format) -> None:
 
 
 def event_of(event: Json) -> Event:
-    """What an event's JSON says."""
+    """An event, from its JSON."""
     about = views.mapping(event.get("involvedObject"))
     series = views.mapping(event.get("series"))
     return Event(

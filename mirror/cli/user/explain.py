@@ -34,7 +34,7 @@ MOST_EVENTS = 200
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is told of a Job; also how it looks as JSON."""
+    """Everything that is reported of a Job; also its form as JSON."""
 
     job: JobView
     timeline: tuple[Moment, ...]
@@ -84,7 +84,7 @@ def story_of(kind: Kind, job: Object, events: list[Json], told: KnownJob | None,
 
 
 def merged(view: JobView, told: JobView | None) -> JobView:
-    """What the Job says, with what the manager knows better: why, and how far behind it is."""
+    """The state from the Job, with what the manager knows better: why, and how far behind it is."""
     if told is None or told.uid != view.uid:
         return view
     return msgspec.structs.replace(view, because=told.because or view.because, lag_seconds=told.lag_seconds)
@@ -102,7 +102,7 @@ async def _events(cluster: Cluster, kind: Kind, job: Object) -> tuple[list[Json]
 
 
 def _has_pods(kind: Kind, job: Object) -> bool:
-    """Whether its pods may tell why it does not go on, or why it has failed."""
+    """Whether its pods may show why it makes no progress, or why it failed."""
     view = view_of(kind, job)
     return bool(view.worker) and view.state != "Complete"
 

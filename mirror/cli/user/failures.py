@@ -38,7 +38,7 @@ class Failure(click.ClickException):
 
 
 class NotAllowed(Failure):
-    """A right is missing; what is asked for otherwise may still be given."""
+    """A permission is missing; other requests may still be allowed."""
 
 
 class KindNotServed(Failure):
@@ -50,16 +50,16 @@ class NotThere(Failure):
 
 
 class NotYet(Failure):
-    """What is asked for may still come: there is no worker yet, or a container has not begun."""
+    """Not available yet: there is no worker, or a container has not started. Retrying may succeed."""
 
 
 class Busy(Failure):
-    """Too much is asked for at once; the same works in a moment."""
+    """Too many requests at once; the same request succeeds later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What was asked, in words that a missing right can be told with."""
+    """What was requested, in the words of a message about a missing permission."""
 
     verb: str
     resource: str

@@ -19,7 +19,7 @@ _LISTS = ("clusters", "contexts", "users")
 
 
 class NoKubeconfig(Exception):
-    """There is nothing that says where the cluster is, or it cannot be read; the text is for people."""
+    """There is no usable kubeconfig; the text is for people."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ LINES_BY_LABELS = 10
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """Which logs of a mirror's pods, and what of them; as the command line says."""
+    """Which logs of a mirror's pods, and which part of them, from the command line."""
 
     follow: bool
     index: int | None
@@ -46,7 +46,7 @@ class LogOptions:
         return self.tail if self.tail >= 0 else None
 
     def with_prefix(self, *, is_one: bool) -> bool:
-        """Whether each line says its pod: unless something else is said, wherever there may be several pods."""
+        """Whether lines begin with their pod: by default wherever there may be several pods."""
         return self.prefix if self.prefix is not None else self.wants_all_pods or not is_one
 
     def check(self, jobs: Sequence[object]) -> None:

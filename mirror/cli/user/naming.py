@@ -54,7 +54,7 @@ def may_name_a_kind(words: Sequence[str]) -> bool:
 
 
 def kind_named(text: str) -> Kind:
-    """The kind that somebody means.
+    """The kind that a word names.
 
     Raises:
         UsageError: there is none of this name; the text lists those that there are.

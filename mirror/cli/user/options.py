@@ -22,7 +22,7 @@ MANAGER_NAMESPACE = "jobmirror-system"
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """As the command line says; empty texts are to be found out."""
+    """From the command line; an empty text means the default of the kubeconfig."""
 
     kubeconfig: str = ""
     context: str = ""

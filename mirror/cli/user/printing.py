@@ -183,5 +183,5 @@ def say(lines: Iterable[str]) -> None:
 
 
 def remark(text: str) -> None:
-    """One line to stderr: nothing that somebody would want to pipe."""
+    """One line to stderr, which pipes leave out."""
     click.echo(clean(text, longest=1000), err=True)

@@ -1,4 +1,4 @@
-"""What a Job of the management cluster says about itself to somebody who may only read Jobs. Pure.
+"""What can be read from a Job of the management cluster alone, without the manager. Pure.
 
 Used by ``get`` and ``explain``. Everything comes from the Job alone, by the same read model as the manager's
 (``kinds.read_model``). How far behind its status is, only the manager knows (``server``).

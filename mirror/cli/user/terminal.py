@@ -81,7 +81,7 @@ def display(*, abridged: bool = True) -> Display:
 
 
 def wants_colors(*, is_terminal: bool) -> bool:
-    """Whether there are to be colours: as ``--color`` says, else on a terminal that can, unless NO_COLOR is set."""
+    """Whether to use colours: by ``--color``, else on a terminal that supports them, unless NO_COLOR is set."""
     context = click.get_current_context(silent=True)
     if context is not None and context.color is not None:
         return context.color

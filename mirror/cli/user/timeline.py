@@ -1,4 +1,4 @@
-"""What happened to a Job, told from what can be read: the Job, its events, and the manager's answer if there is one.
+"""A Job's timeline, from what can be read: the Job, its events, and the manager's answer if there is one.
 
 Pure; ``explain`` asks and prints. The Job's conditions carry times, so that most of the story is there when nothing but
 the Job may be read; events fill in what was said on the way; the manager knows why a worker was chosen. Texts quote
@@ -52,7 +52,7 @@ def timeline(kind: Kind, job: Object, events: Iterable[Json], told: Sequence[Mom
 
 
 def _completed(moment: Moment, own: Sequence[Moment]) -> Moment:
-    """A moment that the manager tells without words, in those of the Job."""
+    """An entry that the manager reports without a text, with the text of the Job."""
     if moment.text:
         return moment
     texts = (one.text for one in own if one.kind == moment.kind and one.worker in ("", moment.worker))
@@ -93,7 +93,7 @@ def _of_events(events: Iterable[Json]) -> Iterator[Moment]:
 
 
 def _without_end(events: Iterable[Json], reason: str) -> Iterator[Json]:
-    """All events but those that repeat the Job's end, such as ``MirrorLost``: its condition says more."""
+    """All events except those that repeat the Job's end, such as ``MirrorLost``: its condition has more."""
     return (event for event in events if not reason or views.text(event.get("reason")) != reason)
 
 
@@ -109,7 +109,7 @@ def _worker_of(reason: str, message: str) -> str:
 
 
 def time_of_event(event: Json) -> str:
-    """When it happened last, whichever of its fields says so."""
+    """When it happened last, from whichever field is set."""
     series = views.mapping(event.get("series"))
     candidates = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     found = next(filter(None, map(views.text, candidates)), "")
