@@ -56,14 +56,15 @@ KNOWN = ["".join(found) for found in RULE.findall(read(RULES))]
 FAMILIES = FAMILY.findall(read(RULES))
 
 
-def cited(path: Path) -> set[str]:
+@cache
+def cited(path: Path) -> frozenset[str]:
     """The rules that a file names; ``V10–V42`` stands for those at both ends and all between that exist."""
     text = "\n".join(READ_BY_PEOPLE.findall(read(path))) if path.suffix == ".py" else read(path)
     found = set[str]()
     for family, first, last in CITATION.findall(text):
         found |= {f"{family}{first}", f"{family}{last or first}"}
         found |= {f"{family}{number}" for number in range(int(first), int(last or first))} & set(KNOWN)
-    return found - NO_CITATIONS
+    return frozenset(found - NO_CITATIONS)
 
 
 def without_rule(paths: Iterable[Path]) -> list[tuple[str, str]]:
