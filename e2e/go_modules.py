@@ -20,6 +20,7 @@ from e2e.controlplane.toolchain import CannotBuild
 JOBSET = "sigs.k8s.io/jobset@v0.12.0"
 _TRAINING = "github.com/kubeflow/training-operator@v1.9.4"
 _TEKTON = "github.com/tektoncd/pipeline@v1.15.0"
+_RAY = "github.com/ray-project/kuberay/ray-operator@v1.6.2"
 DEFINITIONS = {
     "JobSet": (JOBSET, "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml"),
     "MPIJob": ("github.com/kubeflow/mpi-operator@v0.8.2", "manifests/base/kubeflow.org_mpijobs.yaml"),
@@ -33,6 +34,13 @@ DEFINITIONS = {
     },
     "PipelineRun": (_TEKTON, "config/300-crds/300-pipelinerun.yaml"),
     "TaskRun": (_TEKTON, "config/300-crds/300-taskrun.yaml"),
+    **{
+        kind: (_RAY, f"config/crd/bases/ray.io_{kind.lower()}s.yaml") for kind in ("RayJob", "RayCluster", "RayService")
+    },
+    "AppWrapper": (
+        "github.com/project-codeflare/appwrapper@v1.2.2",
+        "config/crd/bases/workload.codeflare.dev_appwrappers.yaml",
+    ),
 }
 """By kind: a module, and where in it the CRD is."""
 _SECONDS = 300.0

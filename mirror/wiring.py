@@ -33,6 +33,7 @@ from mirror.controllers.returning import Returning
 from mirror.controllers.routes import Routes
 from mirror.controllers.sources import Sources
 from mirror.controllers.state import Intake, MirroringState
+from mirror.controllers.stopped_kinds import StoppedKinds
 from mirror.controllers.sweeping import DueSweeps, Sweeper
 from mirror.controllers.unclaimed import Unclaimed
 from mirror.controllers.vanishing import Vanishing
@@ -254,7 +255,12 @@ def build_mirroring(
             moves=moves,
             unclaimed=unclaimed,
             sweeper=Sweeper(
-                state, management, registry, due=due, returning=Returning(writes, mirrors), recorder=recorder
+                state,
+                management,
+                registry,
+                due=due,
+                returning=Returning(writes, mirrors),
+                recorder=recorder,
             ),
             sweep_interval_seconds=settings.sweep_interval_seconds,
             priority_classes=_priority_classes(management, settings, state),
@@ -307,6 +313,7 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
     memories = Memories()
     return MirroringState(
         environment=environment,
+        managed_by=settings.managed_by,
         transform=settings.transform,
         sources=sources,
         workers=workers,
@@ -321,6 +328,7 @@ def _state(settings: MirroringSettings, workers: dict[str, Worker], environment:
         history=History(clock, is_kept=settings.keep_history, why_there=partial(why_there, assigner)),
         queue=queue,
         intake=intake,
+        stopped=StoppedKinds(clock),
     )
 
 

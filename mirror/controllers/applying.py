@@ -12,6 +12,7 @@ from mirror.controllers.refusing import is_refusal, refusal_text
 from mirror.controllers.requesting import waiter_of
 from mirror.controllers.rereading import STALE, reread_source
 from mirror.controllers.seeding import seed_mirror
+from mirror.controllers.stopped_kinds import what_to_do
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.moving import TURN_LASTS_SECONDS
@@ -20,6 +21,7 @@ from mirror.decide.plan import (
     AwaitMove,
     CreateMirror,
     DeleteMirror,
+    DeleteSource,
     EmitEvent,
     FindMirror,
     JudgeMirror,
@@ -28,6 +30,7 @@ from mirror.decide.plan import (
     RequestAssignment,
     RestoreLabels,
     SeedMirror,
+    StopKind,
     TouchMirror,
     WriteSource,
 )
@@ -39,6 +42,7 @@ from mirror.kube.errors import (
     ApiError,
     BadAnswer,
     BadRequest,
+    Conflict,
     Forbidden,
     Invalid,
     NotFound,
@@ -46,10 +50,13 @@ from mirror.kube.errors import (
     ServerFailure,
 )
 from mirror.kube.objects import Object
+from mirror.model import names
 from mirror.model.keys import MirrorKey
+from mirror.model.reasons import Reason
 from mirror.placement.preferences import spread_key_of
 from mirror.runtime.backoff import Backoff
 
+STATUS = "status"
 RECORD_REFUSED = Backoff(first=5.0, most=60.0)
 
 
@@ -98,6 +105,10 @@ class Applier:
                     namespace = worker.namespace_of(seen.key.namespace)
                     key = MirrorKey(worker.name, seen.key.kind, namespace, seen.key.name)
                     await self._mirrors.delete(worker, key, action.uid, because="its retention is over")
+                case DeleteSource():
+                    await self._delete_source(seen)
+                case StopKind():
+                    self._stop_kind(seen, action)
                 case EmitEvent():
                     self._t.record_event(seen, action.reason, action.message, is_warning=action.is_warning)
                 case _:
@@ -111,6 +122,13 @@ class Applier:
             assigner.assign(seen.key, seen.source.uid, action.worker, spread_by=spread_by)
         else:
             assigner.request(waiter_of(seen, self._t.state.priorities), is_reason_reported=action.is_reason_reported)
+
+    def _stop_kind(self, seen: Snapshot, action: StopKind) -> None:
+        kind, state = seen.source.kind, self._t.state
+        if state.stopped.note(kind, seen.source.uid, is_new=action.is_new):
+            text = what_to_do(kind)
+            self._log.warning("kind runs here", kind=kind.name, source=seen.key, because=text)
+            self._t.record_event(seen, Reason.KIND_RUNS_HERE, text)
 
     def _judge_mirror(self, seen: Snapshot, name: str) -> None:
         """Name the object of its name on a worker, if that is registered."""
@@ -128,37 +146,49 @@ class Applier:
             self._t.state.intake.add(seen.key)
 
     async def _write_source(self, seen: Snapshot, write: WriteSource) -> None:
-        """In one request, or in two where ``/status`` would drop the annotations: the status, which counts, first."""
+        """In one request, or in two where ``/status`` would drop the annotations: what counts goes first."""
+        if seen.source.kind.records_by_annotation:
+            await self._write_parts(seen, _parts_by_annotation(seen, write))
+            return
         counting, notes = _parts(seen.source.kind, write)
-        found = seen.source.found
-        if counting is not None:
+        found = await self._write_parts(seen, [(counting, STATUS)] if counting is not None else [])
+        if notes is not None and found is not None:
+            await self._annotate(seen, found, notes)
+
+    async def _write_parts(self, seen: Snapshot, parts: list[tuple[WriteSource, str]]) -> Object | None:
+        """One request after the other, each upon the answer to the one before.
+
+        Returns:
+            The source as it is stored then; None where a write was refused, or the source is gone.
+        """
+        found: Object | None = seen.source.found
+        for part, subresource in parts:
             try:
-                sending = self._send(seen, counting)
-                worker = counting.records
-                written = await (sending if worker is None else self._mirrors.record(seen, worker, sending))
+                sending = self._send(seen, found or seen.source.found, part, subresource)
+                worker = part.records
+                found = await (sending if worker is None else self._mirrors.record(seen, worker, sending))
             except STALE as error:
                 await reread_source(seen, self._t, error)
-            if written is None:
-                return
-            self._take_answer(seen, counting, written)
-            found = written
-        if notes is not None:
-            await self._annotate(seen, found, notes)
+            if found is None:
+                return None
+            self._take_answer(seen, part, found)
+        return found
 
     def _take_answer(self, seen: Snapshot, write: WriteSource, written: Object) -> None:
         self._t.state.sources.of(seen.source.kind).read_own_write(written)
         self._account(seen, write)
 
-    async def _send(self, seen: Snapshot, write: WriteSource) -> Object | None:
+    async def _send(self, seen: Snapshot, found: Object, write: WriteSource, subresource: str) -> Object | None:
         """The source as it is stored after the write; None when it does not exist any more."""
-        found, uid, t = seen.source.found, seen.source.uid, self._t
+        uid, t = seen.source.uid, self._t
         self._pending.begin_write(uid)
         written: Object | None = None
         try:
-            written = await t.management.send_object(_status_patch(seen, _operations(found, write)))
+            written = await t.management.send_object(_patch(seen, _operations(found, write), subresource))
         except Invalid as error:
             worker = write.records or seen.source.placed or ""
             t.environment.metrics.of_kind(worker, seen.key.kind).refused_status_writes.inc()
+            seen.source.kind.doubt_schema()
             if write.records is None:
                 t.record_event(seen, "StatusRefused", f"the API server rejected the status: {error.brief}")
                 raise
@@ -188,8 +218,8 @@ class Applier:
         Raises:
             KubeError: it is to be tried again.
         """
-        t, uid, resource = self._t, seen.source.uid, seen.source.kind.resource
-        patch = requests.json_patch(resource, seen.key.name, _operations(found, write), namespace=seen.key.namespace)
+        t, uid = self._t, seen.source.uid
+        patch = _patch(seen, _operations(found, write), "")
         self._pending.begin_write(uid)
         written: Object | None = None
         try:
@@ -205,6 +235,25 @@ class Applier:
             if self._pending.end_write(uid, written.version if written is not None else None):
                 t.state.intake.add(seen.key)
         self._take_answer(seen, write, written)
+
+    async def _delete_source(self, seen: Snapshot) -> None:
+        """Delete a source whose time to live is over; its mirror follows by its own key (D10).
+
+        Raises:
+            KubeError: it is to be tried again.
+        """
+        kind, key, t = seen.source.kind, seen.key, self._t
+        request = requests.delete(kind.resource, key.name, namespace=key.namespace, uid=seen.source.uid)
+        try:
+            await t.management.send(request)
+        except (NotFound, Conflict):
+            return  # it is gone, or another one has its name
+        except Forbidden as error:
+            t.state.memories.set(seen.source.uid, delete_refused_at=t.environment.clock.monotonic())
+            text = f"its time to live is over, and it cannot be deleted: {refusal_text(error)}"
+            t.record_event(seen, Reason.DELETE_REFUSED, text)
+            return
+        self._log.info("source deleted", source=key, because="its time to live is over")
 
     async def _release(self, seen: Snapshot) -> None:
         """Unsuspend a source that our webhook holds, once its worker is recorded (D16).
@@ -257,7 +306,9 @@ class Applier:
             t.state.memories.begin_anew(seen.source.uid)
             self._log.warning("moved", source=key, origin=write.moves_from, to=write.records)
         if write.records is not None:
-            t.state.memories.set(seen.source.uid, refused_on="", record_refused="", record_refused_times=0)
+            t.state.memories.set(
+                seen.source.uid, refused_on="", record_refused="", record_refused_times=0, recorded_on=write.records
+            )
             t.state.assigner.finish(key)
             t.environment.metrics.of_kind(write.records, key.kind).placements.inc()
             self._log.info("placed", source=key, worker=write.records)
@@ -265,7 +316,7 @@ class Applier:
             if (left := seen.source.placed) not in (None, write.records):
                 self._judge_mirror(seen, left)
         if write.clears:
-            t.state.memories.set(seen.source.uid, refused_on="")
+            t.state.memories.set(seen.source.uid, refused_on="", recorded_on="")
             self._log.info("placement cleared", source=key, worker=seen.source.placed)
             t.state.intake.add(key)
         is_final = seen.source.kind.is_final(write.status)
@@ -296,17 +347,37 @@ def _parts(kind: Kind, write: WriteSource) -> tuple[WriteSource | None, WriteSou
     return replace(write, annotations=(), shows_waiting=False), notes
 
 
-def _status_patch(seen: Snapshot, operations: list[Mapping[str, Any]]) -> requests.Request:
+def _parts_by_annotation(seen: Snapshot, write: WriteSource) -> list[tuple[WriteSource, str]]:
+    """The record and all that is for people in one request, and then the status, where that is another one (D25)."""
+    source, parts = seen.source, []
+    changes = write.annotations
+    if write.status is None:
+        return [(write, "")]
+    status, record = source.kind.as_stored(write.status)
+    if record != source.found.annotations.get(names.CONDITIONS):
+        changes = (*changes, (names.CONDITIONS, record))
+    if changes or write.records is not None:
+        first = replace(write, status=None, annotations=changes, is_mirrored_status=False, more=False, cut=0)
+        parts.append((first, ""))
+    if status != source.kind.as_stored(source.stored.status)[0]:
+        second = WriteSource(status, is_mirrored_status=write.is_mirrored_status, more=write.more, cut=write.cut)
+        parts.append((second, STATUS))
+    return parts
+
+
+def _patch(seen: Snapshot, operations: list[Mapping[str, Any]], subresource: str) -> requests.Request:
     resource, key = seen.source.kind.resource, seen.key
-    return requests.json_patch(resource, key.name, operations, namespace=key.namespace, subresource="status")
+    return requests.json_patch(resource, key.name, operations, namespace=key.namespace, subresource=subresource)
 
 
 def _operations(found: Object, write: WriteSource) -> list[Mapping[str, Any]]:
     """The JSON Patch of one write: guarded by the version, the status whole (D7, M10)."""
     version = found.metadata.resource_version
     operations: list[Mapping[str, Any]] = [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}]
-    if write.status is not None:
+    if write.status:
         operations.append({"op": "add", "path": "/status", "value": write.status})
+    elif write.status is not None and found.status_dict():
+        operations.append({"op": "remove", "path": "/status"})  # some definitions take no empty one
     if write.annotations:
         annotations = dict(found.annotations)
         for name, value in write.annotations:

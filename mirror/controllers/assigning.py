@@ -165,6 +165,10 @@ class Assigner:
             return None
         return self._index.best(self._index.fitting(request), request)
 
+    def may_have(self, request: PlacementRequest, worker: str) -> bool:
+        """Whether a worker suits a source with this request, whatever else is on it."""
+        return bool(self._index.fitting(request) & self._index.bit(worker))
+
     # -- sources: what changes -----------------------------------------------------------------------------------------
 
     def release_unusable(self, key: SourceKey, uid: str) -> None:

@@ -1,6 +1,7 @@
-"""Tells what of the setting ``kinds`` the management cluster does not know: paths that are no fields of their kind.
+"""Reads the definition of each kind on the management cluster, as soon as it is served.
 
-Asked once for each kind, as soon as it is served; whether workers know the fields ``mirror kinds --check`` says.
+Told once is what of the setting ``kinds`` it does not know: paths that are no fields of the kind; whether workers know
+them ``mirror kinds --check`` says. The kind learns what a status may be. It is read again once a status is refused.
 """
 
 from __future__ import annotations
@@ -37,25 +38,28 @@ class KindSchemas:
         """``kinds``: by their paths in the settings."""
         self._management = management
         self._unseen = dict(kinds)
+        self._kinds = dict(kinds)
         self._log = log
 
     async def run(self) -> None:
         """Look until cancelled."""
-        while self._unseen:
-            for path, kind in list(self._unseen.items()):
-                if await self._look(path, kind):
-                    del self._unseen[path]
+        while True:
+            for path, kind in self._kinds.items():
+                if path in self._unseen or kind.is_schema_doubted:
+                    await self._look(path, kind)
             await asyncio.sleep(INTERVAL_SECONDS)
-        await asyncio.Event().wait()  # there is nothing more to do
 
-    async def _look(self, path: str, kind: DeclaredKind) -> bool:
-        """Whether the kind is served, so that everything is said of it."""
+    async def _look(self, path: str, kind: DeclaredKind) -> None:
+        """Read the definition, if the kind is served."""
         try:
             schema = await schema_of(self._management, kind.resource)
-            problems = unknown_fields(kind.entry, schema, path=path) if schema is not None else []
+            if schema is None:
+                return
+            problems = unknown_fields(kind.entry, schema, path=path) if path in self._unseen else []
+            kind.learn_status(schema.part("status"))
         except KubeError as error:
             self._log.debug("schema not read", kind=kind.name, error=error)
-            return False
+            return
         for problem in problems:
             self._log.warning("setting does not fit the kind", kind=kind.name, problem=str(problem))
-        return schema is not None
+        self._unseen.pop(path, None)

@@ -23,7 +23,6 @@ from mirror.kinds.read_model import moments_of, view_of
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import SourceKey
-from mirror.model.reasons import Reason
 from mirror.model.views import JobView, Moment, WorkerView
 from mirror.placement.explaining import Choice
 from mirror.workers.worker import Worker
@@ -95,7 +94,7 @@ class Knowledge:
         try:
             request = placement_request_of(kind, draft, Memory(""))
         except BadAnnotation as error:
-            return Choice(reason=Reason.INVALID_ANNOTATION, because=str(error))
+            return Choice(reason=error.reason, because=str(error))
         return self.state.assigner.explain(request, {})
 
     def _obstacles(self, kind: Kind, found: Object, memory: Memory) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ from mirror.kinds.base import Kind
 from mirror.kube.objects import Object
 
 MOST_GONE = 200_000
+MOST_LEFT = 20_000
 FOREIGN_WRITES_FORGOTTEN_SECONDS = 60.0
 
 
@@ -24,6 +25,7 @@ class Memories:
         # Those that a worker has refused something; few, so that a worker's change costs nothing by the other sources.
         self._refused: set[str] = set()
         self._gone: OrderedDict[str, None] = OrderedDict()
+        self._left: OrderedDict[str, None] = OrderedDict()
 
     def of(self, uid: str) -> Memory:
         return self._memories.get(uid) or Memory(uid)
@@ -100,6 +102,17 @@ class Memories:
     def note_back(self, uid: str) -> None:
         """A source that was deleted is there again with its uid: a backup was restored."""
         self._gone.pop(uid, None)
+        self._left.pop(uid, None)
+
+    def note_left(self, uid: str) -> None:
+        """A source that was ours is not there any more, or not ours: which, is asked for."""
+        self._left[uid] = None
+        if len(self._left) > MOST_LEFT:
+            self._left.popitem(last=False)
+
+    def has_left(self, uid: str) -> bool:
+        """Whether this process has seen the source as ours."""
+        return uid in self._left
 
     def is_gone(self, uid: str) -> bool:
         """Whether the deletion of this source, or of the source of this recorded mirror, was seen."""

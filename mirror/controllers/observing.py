@@ -6,6 +6,7 @@ What has to be put right before is ``preparing``'s.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
 from mirror.controllers.move_turns import MoveTurns
@@ -13,12 +14,21 @@ from mirror.controllers.requesting import placement_request_of
 from mirror.controllers.state import MirroringState
 from mirror.decide.identity import Identity
 from mirror.decide.moving import is_completed_copy, is_to_be_moved
-from mirror.decide.snapshot import AssignmentState, Memory, Policy, ReturnedCopy, Snapshot, Source, WorkerSight
+from mirror.decide.snapshot import (
+    AssignmentState,
+    Memory,
+    Policy,
+    RecordTrust,
+    ReturnedCopy,
+    Snapshot,
+    Source,
+    WorkerSight,
+)
 from mirror.kinds.base import BadAnnotation, Kind, is_held
 from mirror.kube.objects import Object, Partial
 from mirror.model import names
 from mirror.model.keys import SourceKey
-from mirror.model.reasons import Obstruction, Reason
+from mirror.model.reasons import Obstruction
 from mirror.workers.worker import Worker
 
 NOT_REGISTERED = "no Secret registers it"
@@ -82,6 +92,7 @@ class Observer:
             held_because=self._held_because(source, mirror) if not is_stale else "",
             pods=_pods_of(source, worker, mirror) if not is_stale else None,
             refused_now=_refused_now(source, memory),
+            trust=self._trust_of(source, memory) if source.kind.records_by_annotation else None,
             assignment=self._assignment_of(key, source, memory, is_moving=is_moving and not held),
             moves_held=held,
             returned=self._returned_copy(source),
@@ -98,14 +109,33 @@ class Observer:
         try:
             request = placement_request_of(source.kind, source.found, memory)
         except BadAnnotation as error:
-            why = Obstruction(Reason.INVALID_ANNOTATION, str(error))
+            why = Obstruction(error.reason, str(error))
             return AssignmentState(obstruction=why, found_on=found_on)
+        if (stopped := state.stopped.why(source.kind)) is not None:
+            return AssignmentState(obstruction=stopped, found_on=found_on)
         assigned, available, unplaced = state.assigner.assigned_to(key, source.uid), None, None
         if assigned is None and not refused_now:
             available = state.assigner.available_for(request)
         if assigned is None and available is None and self._have_workers_settled():
             unplaced = state.assigner.why(request, memory.refusal_texts)
         return AssignmentState(assigned=assigned, available=available, obstruction=unplaced, found_on=found_on)
+
+    def _trust_of(self, source: Source, memory: Memory) -> RecordTrust:
+        """What confirms a record that users can write."""
+        state, placed = self._state, source.placed
+        recorded = state.workers.get(placed) if placed else None
+        has_mirror = recorded is not None and self._has_mirror(source, recorded)
+        known = (placed or "") if has_mirror else self._where_found(source) or memory.recorded_on
+        is_allowed = placed is None or bool(known)
+        if not is_allowed and placed is not None:
+            with suppress(BadAnnotation):
+                is_allowed = state.assigner.may_have(placement_request_of(source.kind, source.found, memory), placed)
+        all_seen = all(worker.is_reachable for worker in state.workers.values())
+        return RecordTrust(known=known, is_allowed=is_allowed, all_seen=all_seen)
+
+    def _has_mirror(self, source: Source, worker: Worker) -> bool:
+        mirror, identity = self._mirror_of(source, worker)
+        return mirror is not None and identity is not Identity.NAMESAKE
 
     def _mirror_of(self, source: Source, worker: Worker | None) -> tuple[Object | None, Identity | None]:
         """The object that has this source's name on the worker, and what it is; None for one that is not ours (D1)."""
@@ -148,8 +178,7 @@ class Observer:
 
     def _where_found(self, source: Source) -> str | None:
         for worker in self._state.workers.values():
-            mirror, identity = self._mirror_of(source, worker)
-            if mirror is not None and identity is not Identity.NAMESAKE:
+            if self._has_mirror(source, worker):
                 return worker.name
         return None
 

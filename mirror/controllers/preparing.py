@@ -39,6 +39,8 @@ class Preparer:
         uid = source.metadata.uid
         state.memories.forget_old_foreign_writes(uid, state.environment.clock.monotonic())
         state.assigner.release_unusable(key, uid)
+        if not recorded and state.stopped.is_stopped(kind):
+            state.assigner.finish(key)
         if recorded:
             self._registry.ensure_registered(recorded)
 

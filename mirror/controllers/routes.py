@@ -81,7 +81,7 @@ class Routes:
             self._on_source_gone(kind, old, is_certain=new is not None or change is Change.DELETED)
         if new is None:
             return
-        if self._memories.is_gone(new.metadata.uid):
+        if self._memories.is_gone(new.metadata.uid) or self._memories.has_left(new.metadata.uid):
             self._memories.note_back(new.metadata.uid)
         is_suspended = kind.is_suspended(new) and not is_held(kind, new)  # one that is held waits for a worker
         is_another_spec = old is None or bytes(old.spec) != bytes(new.spec)
@@ -111,6 +111,8 @@ class Routes:
             return
         if is_certain:
             self._memories.note_gone(uid, kind.summary(old).mirror_uid)
+        if not is_certain:
+            self._memories.note_left(uid)
         self._add_mirrors_of(kind, old)
         if not is_certain and (placed := kind.summary(old).placed):
             self._sweeps.add(placed)

@@ -15,6 +15,7 @@ from mirror.controllers.reading_workloads import WorkloadReasons
 from mirror.controllers.refusals import Refusals
 from mirror.controllers.requesting import Candidates
 from mirror.controllers.sources import Sources
+from mirror.controllers.stopped_kinds import StoppedKinds
 from mirror.kinds.base import MirrorTransform
 from mirror.model.keys import Key
 from mirror.runtime.environment import Environment
@@ -45,6 +46,8 @@ class MirroringState:
     """What one process knows of sources, mirrors and workers, and where it names keys."""
 
     environment: Environment
+    managed_by: str
+    """What makes a source ours, unless its kind has another value."""
     transform: MirrorTransform
     """How sources are changed on their way."""
     sources: Sources
@@ -62,3 +65,4 @@ class MirroringState:
     """Why workers' queues hold mirrors, where that is read."""
     queue: WorkQueue[Key]
     intake: Intake
+    stopped: StoppedKinds

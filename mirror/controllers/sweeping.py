@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Set
+from functools import partial
 
-from mirror.controllers.events import warn_about_worker
+from mirror.controllers.events import warn_about_source, warn_about_worker
+from mirror.controllers.handed_over import HandedOver
 from mirror.controllers.returning import Returning, is_left_behind_on
 from mirror.controllers.state import MirroringState
 from mirror.decide.identity import has_labels, is_of_another_cluster
@@ -80,6 +82,7 @@ class Sweeper:
         returning: Returning,
         recorder: EventRecorder,
     ) -> None:
+        self._handed_over = HandedOver(state, partial(warn_about_source, recorder))
         self._management = management
         self._sources = state.sources
         self._memories = state.memories
@@ -253,6 +256,10 @@ class Sweeper:
             self._log.warning("source not asked for", source=f"{namespace}/{mirror.metadata.name}", error=error)
             return False
         summary = kind.summary(found)
+        if found.metadata.uid == mirror.labels.get(names.SOURCE_UID) and self._handed_over.take(
+            kind, found, worker.name
+        ):
+            return True
         if summary.mirror_uid == mirror.metadata.uid:
             return False
         if found.metadata.uid != mirror.labels.get(names.SOURCE_UID):

@@ -19,7 +19,7 @@ from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.losses import LossPolicy, OnLoss, loss_policy
 from mirror.model.moves import LeftBehind
-from mirror.model.reasons import Obstruction, Reason
+from mirror.model.reasons import OF_NO_WORKER, Obstruction, Reason
 
 HELD_LOOK_SECONDS = 15.0
 WAITING_LOOK_SECONDS = 60.0
@@ -73,7 +73,7 @@ def _wait_for_place(seen: Snapshot) -> Plan:
     text = f"worker {name} is lost; the Job waits for another worker" + (f": {why.text}" if why else "")
     write, later = source_write(seen, waiting=Obstruction(Reason.WORKER_LOST, text))
     request = RequestAssignment(is_reason_reported=why is not None)
-    is_invalid = why is not None and why.reason == Reason.INVALID_ANNOTATION
+    is_invalid = why is not None and why.reason in OF_NO_WORKER
     requests = () if is_invalid else (request,)
     return Plan(text, (*requests, *write), min(later or WAITING_LOOK_SECONDS, WAITING_LOOK_SECONDS))
 

@@ -99,6 +99,17 @@ class DeleteMirror(msgspec.Struct, frozen=True):
     uid: str
 
 
+class DeleteSource(msgspec.Struct, frozen=True):
+    """Delete the source, whose time to live is over (D25)."""
+
+
+class StopKind(msgspec.Struct, frozen=True):
+    """Place nothing more of the source's kind for a while: another controller runs it here (D20)."""
+
+    is_new: bool
+    """It writes a status now; else it did at some time before."""
+
+
 class EmitEvent(msgspec.Struct, frozen=True):
     """An event on the source."""
 
@@ -120,6 +131,8 @@ Action = (
     | PatchMirror
     | SeedMirror
     | DeleteMirror
+    | DeleteSource
+    | StopKind
     | EmitEvent
 )
 

@@ -21,19 +21,22 @@ from mirror.decide.plan import (
     Action,
     CreateMirror,
     DeleteMirror,
+    DeleteSource,
     EmitEvent,
     FindMirror,
     JudgeMirror,
     Plan,
     ReleaseSource,
     RequestAssignment,
+    StopKind,
 )
 from mirror.decide.seeding import seed_held_mirror
 from mirror.decide.snapshot import Look, Snapshot
+from mirror.decide.trusting import trust_record
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kinds import own_annotations
 from mirror.model import names
-from mirror.model.reasons import DEPENDENCIES, Obstruction, Reason
+from mirror.model.reasons import DEPENDENCIES, OF_NO_WORKER, Obstruction, Reason
 
 FOREIGN_WRITES_TOLERATED = 3
 FOREIGN_LOOK_SECONDS = 61.0
@@ -42,6 +45,7 @@ CONFLICT_RETRY_SECONDS = 30.0
 DEPENDENCY_RETRY_SECONDS = 15.0
 WAITING_LOOK_SECONDS = 60.0
 RELEASE_AGAIN_SECONDS = 60.0
+DELETE_AGAIN_SECONDS = 600.0
 FIND_AGAIN_SECONDS = 1.0
 NAMESAKE_LOOK_SECONDS = 5.0
 NAMESAKE_SHOWN_AFTER_SECONDS = 10.0
@@ -69,18 +73,36 @@ def leave_what_others_write(seen: Snapshot) -> Plan | None:
     )
     if not runs_here and seen.memory.foreign_status_writes < FOREIGN_WRITES_TOLERATED:
         return None
-    why = "another controller writes this Job's status"
+    why = f"another controller writes this {source.kind.name}'s status"
     write, later = source_write(seen, waiting=Obstruction(Reason.STATUS_CONFLICT, why))
     is_reported = seen.source.found.annotations.get(names.WAITING_BECAUSE) == why
     events = () if is_reported else (EmitEvent(Reason.STATUS_CONFLICT, f"{why}; it is left alone"),)
-    return Plan(why, (*write, *events), min(FOREIGN_LOOK_SECONDS, later or FOREIGN_LOOK_SECONDS))
+    # A record that was erased where users can write it looks the same.
+    is_certain = source.kind.can_vanish and not (runs_here and source.kind.records_by_annotation)
+    stop = (StopKind(is_new=not runs_here),) if is_certain else ()
+    return Plan(why, (*stop, *write, *events), min(FOREIGN_LOOK_SECONDS, later or FOREIGN_LOOK_SECONDS))
 
 
 def keep_or_delete_finished(seen: Snapshot) -> Plan | None:
-    """The final status is stored: the mirror stays for its retention (D8)."""
-    source, worker = seen.source, seen.worker
+    """The final status is stored: the mirror stays for its retention (D8), the source for its time to live (D25)."""
+    source = seen.source
     if not source.is_finished:
         return None
+    plan, seconds = _keep_or_delete_mirror(seen), source.kind.seconds_to_live(source.found)
+    if seconds is None:
+        return plan
+    left = max(
+        seconds - source.kind.seconds_since_end(source.stored.status, seen.now),
+        seen.memory.delete_refused_at + DELETE_AGAIN_SECONDS - seen.monotonic,
+    )
+    if left <= 0:
+        return Plan("finished, its time to live is over", (DeleteSource(),), DELETE_AGAIN_SECONDS)
+    again = plan.again_after_seconds
+    return msgspec.structs.replace(plan, again_after_seconds=left if again is None else min(left, again))
+
+
+def _keep_or_delete_mirror(seen: Snapshot) -> Plan:
+    worker = seen.worker
     write, later = source_write(seen)
     if worker is None or not worker.is_reachable or seen.mirror is None or seen.mirror_is_stale:
         return Plan("finished", write, later)
@@ -170,7 +192,7 @@ def _clear_refused_record(seen: Snapshot) -> Plan:
 def _wait_for_assignment(seen: Snapshot) -> Plan:
     source, assignment = seen.source, seen.assignment
     why = assignment.obstruction
-    is_invalid = why is not None and why.reason == Reason.INVALID_ANNOTATION
+    is_invalid = why is not None and why.reason in OF_NO_WORKER
     status = None
     if why and source.is_held:
         status = source.stored.suspended_status(seen.now)  # only where it has to wait: kubectl would show it as running
@@ -178,7 +200,7 @@ def _wait_for_assignment(seen: Snapshot) -> Plan:
     # Although it may wait already: its request may be another one by now. Before the write, which takes a while.
     request = RequestAssignment(is_reason_reported=why is not None)
     again = [later] if later is not None else []
-    if not why:
+    if not why or why.reason == Reason.KIND_RUNS_HERE:
         again.append(WAITING_LOOK_SECONDS)  # else it is woken once it has a worker, or another reason to wait
     requests = () if is_invalid else (request,)
     mistakes = _point_out_mistakes(seen) if write else ()
@@ -313,12 +335,17 @@ def _wait_for_unknown_mirror(seen: Snapshot, find: FindMirror) -> Plan:
 
 
 def _give_up_lost(seen: Snapshot) -> Plan:
-    """A started mirror is gone for good: the source is failed, in one write that is always accepted (D11)."""
+    """A started mirror is gone for good: the source is failed, in one write that is always accepted (D11).
+
+    One of a kind that never ends is as if it had not run, and is created again there.
+    """
     assert seen.worker is not None
-    message = f"the mirror on worker {seen.worker.name} has vanished after it had started"
+    anew = "; it is created again" if seen.source.kind.never_ends else ""
+    message = f"the mirror on worker {seen.worker.name} has vanished after it had started{anew}"
     status = seen.source.stored.lost_status(seen.now, reason="MirrorLost", message=message)
     write, later = source_write(seen, status=status)
-    return Plan(message, (*write, EmitEvent("MirrorLost", message)), later)
+    again = FIND_AGAIN_SECONDS if seen.source.kind.never_ends else later
+    return Plan(message, (*write, EmitEvent("MirrorLost", message)), again)
 
 
 def _show_suspended(seen: Snapshot, why: str, *, waiting: Obstruction | None = None) -> Plan:
@@ -335,6 +362,7 @@ def _age_seconds(seen: Snapshot) -> float:
 
 RULES: tuple[Callable[[Snapshot], Plan | None], ...] = (
     ignore_deleting,
+    trust_record,
     leave_what_others_write,
     take_returned_completion,
     keep_or_delete_finished,

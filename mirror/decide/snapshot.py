@@ -57,6 +57,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """When a mirror that no watch shows was last read."""
     looked_for: str = ""
     look: Look | None = None
+    recorded_on: str = ""
+    """The worker that this process has recorded it on."""
     refused_on: str = ""
     """The worker that refused the very first create, until that is written down."""
     in_the_way: Obstruction | None = None
@@ -88,6 +90,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """Monotonic seconds; it is assigned to no worker before."""
     seed_refused: str = ""
     """Why the worker does not take what was counted, of the mirror that is held for that."""
+    delete_refused_at: float = float("-inf")
+    """When the management cluster did not let us delete the source after its time to live."""
     moves_told: int = 0
     """The last move that was reported, and counted if an earlier copy may run beside the next one."""
     move_at: float | None = None
@@ -112,6 +116,7 @@ class MemoryChange(TypedDict, total=False):
     read_at: float
     looked_for: str
     look: Look | None
+    recorded_on: str
     refused_on: str
     in_the_way: Obstruction | None
     refusals: tuple[tuple[str, Refusal], ...]
@@ -133,6 +138,7 @@ class MemoryChange(TypedDict, total=False):
     record_refused_times: int
     record_refused_until: float
     seed_refused: str
+    delete_refused_at: float
     moves_told: int
     move_at: float | None
 
@@ -190,6 +196,17 @@ class ReturnedCopy(msgspec.Struct, frozen=True):
     clock_offset_seconds: float | None = None
 
 
+class RecordTrust(msgspec.Struct, frozen=True):
+    """What confirms the record of a source, where users can write it (D25)."""
+
+    known: str
+    """The worker that has its mirror, or that this process has recorded; empty: nobody knows of any."""
+    is_allowed: bool
+    """The worker that is recorded could have been chosen."""
+    all_seen: bool
+    """Every worker is reachable, so that one with its mirror would be known."""
+
+
 class AssignmentState(msgspec.Struct, frozen=True):
     """What is known about a worker for a source that has none."""
 
@@ -225,6 +242,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Why the queue of its worker holds the mirror, where that is read."""
     pods: Obstruction | None = None
     """What keeps the mirror's pods from running, where pods are watched."""
+    trust: RecordTrust | None = None
+    """None: users cannot write its record."""
     assignment: AssignmentState = AssignmentState()
     refused_now: str = ""
     """The worker it is recorded on has definitely refused it."""

@@ -20,7 +20,7 @@ from mirror.kube.objects import Object
 from mirror.kube.resources import Resource
 from mirror.model import names
 from mirror.model.moves import LeftBehind
-from mirror.model.reasons import Obstruction
+from mirror.model.reasons import Obstruction, Reason
 from mirror.model.views import Moment
 from mirror.telemetry.spans import Span
 
@@ -33,6 +33,14 @@ HELD = "true"
 
 class BadAnnotation(ValueError):
     """An annotation of a source is malformed, so it is not placed; the text names it and says why."""
+
+    reason = Reason.INVALID_ANNOTATION
+
+
+class UnsupportedSpec(BadAnnotation):
+    """The spec of a source says what cannot be mirrored; the text names the field, and the way out."""
+
+    reason = Reason.UNSUPPORTED_SPEC
 
 
 class BadDraft(ValueError):
@@ -258,6 +266,29 @@ class Kind(MovableKind, Protocol):
         ...
 
     @property
+    def records_by_annotation(self) -> bool:
+        """Whether our conditions are in an annotation, which users can write, since its status has none (D25)."""
+        ...
+
+    def doubt_schema(self) -> None:
+        """A status was refused, so that what is known of its definition here may be old."""
+        ...
+
+    def as_stored(self, status: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
+        """What of a status goes to ``/status``, and what to the annotation ``conditions``, if it is kept there."""
+        ...
+
+    @property
+    def never_ends(self) -> bool:
+        """Whether one lives until it is deleted: there is no final status, and what is lost begins anew (D8, D11)."""
+        ...
+
+    @property
+    def honoured_since(self) -> str:
+        """The first version of its controller that leaves foreign objects alone, for people; empty: all do."""
+        ...
+
+    @property
     def can_vanish(self) -> bool:
         """Whether a cluster may serve it or not, as its definition comes and goes with all its objects (D23)."""
         ...
@@ -295,10 +326,11 @@ class Kind(MovableKind, Protocol):
         ...
 
     def check(self, found: Object) -> None:
-        """Look at this kind's own annotations on a source that is to be placed.
+        """Look at this kind's own annotations, and the spec, of a source that is to be placed.
 
         Raises:
             BadAnnotation: one cannot be understood.
+            UnsupportedSpec: it cannot be mirrored.
         """
         ...
 
@@ -388,6 +420,15 @@ class Kind(MovableKind, Protocol):
 
     def seconds_since_end(self, status: Mapping[str, object], now: datetime) -> float:
         """Since the final condition of a status; 0 without one, or without a time that makes sense."""
+        ...
+
+    @property
+    def has_time_to_live(self) -> bool:
+        """Whether its own controller leaves it to us to delete a source some time after its end (D25)."""
+        ...
+
+    def seconds_to_live(self, source: Object) -> float | None:
+        """After its end, as it says; None: it does not, or others see to it."""
         ...
 
     # -- for people ----------------------------------------------------------------------------------------------------

@@ -33,10 +33,15 @@ def on_management(kind: Kind) -> frozenset[Right]:
     """Sources are watched and their status is written.
 
     Annotations go with the status, or, where the API server drops them there, in a request of their own (D25).
+    Sources whose time to live is over are deleted, where their own controller does not.
     """
     resource = kind.resource
     rights = {*_rights(kind, resource.plural, SOURCE_VERBS), (resource.group, f"{resource.plural}/status", "patch")}
-    return frozenset(rights if kind.keeps_metadata_in_status else {*rights, (resource.group, resource.plural, "patch")})
+    if not kind.keeps_metadata_in_status:
+        rights.add((resource.group, resource.plural, "patch"))
+    if kind.has_time_to_live:
+        rights.add((resource.group, resource.plural, "delete"))
+    return frozenset(rights)
 
 
 def of_webhook(kind: Kind) -> frozenset[Right]:

@@ -67,6 +67,14 @@ class Schema:
     def __init__(self, raw: bytes) -> None:
         self._nodes: dict[tuple[str, ...], _Node] = {(): _decode(msgspec.Raw(raw))}
 
+    def part(self, name: str) -> dict[str, object]:
+        """What it says of one field of the kind, decoded; empty where it says nothing."""
+        raw = self._nodes[()].properties.get(name)
+        try:
+            return msgspec.json.decode(raw, type=dict[str, object]) if raw is not None else {}
+        except JUNK as error:
+            raise BadAnswer("the response is not an OpenAPI document") from error
+
     def missing(self, path: FieldPath) -> str:
         """The first part of a path that no object of the kind has; empty if some may have all of it.
 

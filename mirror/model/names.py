@@ -20,6 +20,8 @@ CARRY = PREFIX + "carry"
 HELD = PREFIX + "held"
 WAITING_BECAUSE = PREFIX + "waiting-because"
 MIRROR_UID = PREFIX + "mirror-uid"
+# Our conditions, as JSON, on a source whose status has none (D25); users can write it, so it is not simply believed.
+CONDITIONS = PREFIX + "conditions"
 RULE_NAMES = PREFIX + "pod-failure-policy-rule-names"
 
 # Condition on sources: True, message = the worker (D5); False with a reason while it waits for one (D22).

@@ -21,6 +21,8 @@ class Reason(StrEnum):
     WORKERS_UNREACHABLE = "WorkersUnreachable"
     WORKERS_FULL = "WorkersFull"
     INVALID_ANNOTATION = "InvalidAnnotation"
+    UNSUPPORTED_SPEC = "UnsupportedSpec"
+    KIND_RUNS_HERE = "KindRunsHere"
 
     # On a worker: condition jobmirror.io/Progressing is False, or Unknown while the worker is unreachable.
     WORKER_UNREACHABLE = "WorkerUnreachable"
@@ -61,6 +63,9 @@ class Reason(StrEnum):
     UNKNOWN_ANNOTATION = "UnknownAnnotation"
     UNKNOWN_MANAGED_BY = "UnknownManagedBy"
     DEPENDENCY_NOT_COPIED = "DependencyNotCopied"
+    RECORD_CHANGED = "RecordChanged"
+    MANAGED_BY_CHANGED = "ManagedByChanged"
+    DELETE_REFUSED = "DeleteRefused"
 
     # Where no condition can be written: the annotation and the event say it alone.
     STATUS_CONFLICT = "StatusConflict"
@@ -70,11 +75,22 @@ class Reason(StrEnum):
 
 UNWRITABLE = frozenset((Reason.STATUS_CONFLICT, Reason.STATUS_REFUSED, Reason.RECORD_REFUSED))
 """Shown by annotation and event only: the status is another's, or the API server takes no write of it."""
-_OF_EVENTS = frozenset((Reason.UNKNOWN_ANNOTATION, Reason.UNKNOWN_MANAGED_BY, Reason.DEPENDENCY_NOT_COPIED))
+_OF_EVENTS = frozenset(
+    (
+        Reason.UNKNOWN_ANNOTATION,
+        Reason.UNKNOWN_MANAGED_BY,
+        Reason.DEPENDENCY_NOT_COPIED,
+        Reason.RECORD_CHANGED,
+        Reason.MANAGED_BY_CHANGED,
+        Reason.DELETE_REFUSED,
+    )
+)
 SHOWN = tuple(one for one in Reason if one not in UNWRITABLE | _OF_EVENTS)
 """Shown by a condition, so that Jobs can be counted by it."""
 DEPENDENCIES = frozenset((Reason.DEPENDENCY_MISSING, Reason.DEPENDENCY_CONFLICT, Reason.DEPENDENCY_REFUSED))
 """About what a Job refers to, not about the Job itself (D27)."""
+OF_NO_WORKER = frozenset((Reason.INVALID_ANNOTATION, Reason.UNSUPPORTED_SPEC, Reason.KIND_RUNS_HERE))
+"""Nothing that a worker does changes it: only the Job itself, or the management cluster."""
 WORKERS_PODS = frozenset(
     (
         Reason.PODS_NOT_READY,

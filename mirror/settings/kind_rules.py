@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from mirror.model.field_paths import BadPath, FieldPath
 from mirror.settings.rule import Rule, Unexpected, Wrong
 from mirror.settings.rules import MANAGED_BY as _MANAGED_BY
+from mirror.settings.rules import SWITCH as SWITCH
 from mirror.settings.rules import TEXT as TEXT
 
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
@@ -24,6 +25,7 @@ _SIZE = re.compile(r"([1-9][0-9]{0,6})(Ki|Mi)?")
 _UNITS = {"": 1, "Ki": 1024, "Mi": 1024 * 1024}
 SMALLEST, LARGEST = 4 * 1024, 1024 * 1024
 _MOST = 64
+_LONGEST_TEXT = 256
 
 
 def _matching(pattern: re.Pattern[str]) -> Callable[[object], str]:
@@ -60,11 +62,19 @@ def _scalar(value: object) -> object:
 
 
 def _clause(value: object) -> str:
-    if not isinstance(value, str) or not (found := _CLAUSE.fullmatch(value)):
+    if not isinstance(value, str):
         raise Unexpected
-    if not found["what"]:
-        _path(found["name"])
+    for part in alternatives(value):
+        if not (found := _CLAUSE.fullmatch(part)):
+            raise Unexpected
+        if not found["what"]:
+            _path(found["name"])
     return value
+
+
+def alternatives(text: str) -> list[str]:
+    """The parts of a clause, of which one has to hold."""
+    return text.split(" or ")
 
 
 def clause_parts(text: str) -> tuple[str, str, bool, tuple[str, ...]]:
@@ -110,6 +120,12 @@ def _size(value: object) -> int:
 
 def _count(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1000:
+        raise Unexpected
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_TEXT or not value.isprintable():
         raise Unexpected
     return value
 
@@ -163,17 +179,15 @@ PATH = Rule("the path of a field such as spec.runPolicy.suspend", _path)
 OPTIONAL_PATH = Rule("the path of a field such as spec.suspend, or empty text", _optional_path)
 PATHS = Rule(f"a list of at most {_MOST} paths", _list_of(Rule("a path such as spec.tasks[].template", _path)))
 MANAGED_BY = Rule("DOMAIN/PATH of at most 63 bytes such as example.com/controller, or empty text", _managed_by)
+REQUIRED_TEXT = Rule(f"one line of at most {_LONGEST_TEXT} characters", _text)
 SCALAR = Rule("true, false, text, a whole number or null", _scalar)
-CLAUSES = Rule(
-    f"a list of at most {_MOST} clauses",
-    _list_of(
-        Rule("a clause such as condition Failed=True, reason Failed!=Retrying|Unknown or phase=Succeeded", _clause)
-    ),
-)
+_CLAUSES_SAY = "a clause such as condition Failed=True, reason Failed!=Retrying|Unknown, phase=Succeeded or a=b or c=d"
+CLAUSES = Rule(f"a list of at most {_MOST} clauses", _list_of(Rule(_CLAUSES_SAY, _clause)))
 SIZE = Rule("a size between 4Ki and 1Mi", _size)
 COUNT = Rule("a whole number ≥ 0 and ≤ 1000", _count)
 GENERATION = _one_of("rewrite", "keep")
 PLACE = _one_of("first", "last")
+RECORD = _one_of("condition", "annotation")
 MAPPING = Rule("a mapping", _mapping)
 CONDITION_TYPE = Rule("a condition's type such as Suspended", _matching(_TYPE))
 CONDITION_STATUS = _one_of("True", "False", "Unknown")

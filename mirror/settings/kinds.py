@@ -21,6 +21,8 @@ class ManagedByField(Section, frozen=True):
     path: Annotated[str, rules.PATH] = "spec.managedBy"
     value: Annotated[str, rules.MANAGED_BY] = ""
     """Empty: the setting ``managedBy``."""
+    since: Annotated[str, rules.TEXT] = ""
+    """The first version of its controller that honours the field, for people."""
 
 
 class SuspendField(Section, frozen=True):
@@ -34,10 +36,32 @@ class SuspendField(Section, frozen=True):
 
 
 class Done(Section, frozen=True):
-    """What its status says when it is over; all clauses of a list hold then. Neither list: it never ends."""
+    """What its status says when it is over; all clauses of a list hold then."""
 
     succeeded: Annotated[tuple[str, ...], rules.CLAUSES] = ()
     failed: Annotated[tuple[str, ...], rules.CLAUSES] = ()
+    never: Annotated[bool, rules.SWITCH] = False
+    """It lives until it is deleted."""
+
+
+class Requirement(Section, frozen=True):
+    """What a spec must say, or must not, for an object to be mirrored."""
+
+    path: Annotated[str, rules.PATH] = ""
+    value: Annotated[Any, rules.SCALAR] = None
+    """None: the field is absent or empty."""
+    because: Annotated[str, rules.REQUIRED_TEXT] = ""
+    """Why, and the way out; users read it."""
+
+    REQUIRED: ClassVar[tuple[str, ...]] = ("path", "because")
+
+
+class Autoscaling(Section, frozen=True):
+    """Fields that an autoscaler on the worker writes, where an object asks for one."""
+
+    path: Annotated[str, rules.OPTIONAL_PATH] = ""
+    """The field that asks for it, by being true."""
+    theirs: Annotated[tuple[str, ...], rules.PATHS] = ()
 
 
 class Carry(Section, frozen=True):
@@ -58,6 +82,8 @@ class StatusForm(Section, frozen=True):
     """Where our conditions stand; printer columns often show the last one."""
     max_conditions: Annotated[int, rules.COUNT] = 0
     """What the CRD allows; 0: as many as come."""
+    complete: Annotated[tuple[str, ...], rules.PATHS] = ()
+    """Fields without which the CRD's rules take nothing of what they are in: that is left out then."""
     drop: Annotated[tuple[str, ...], rules.PATHS] = ()
     defaults: Annotated[dict[str, Any], rules.MAPPING] = msgspec.field(default_factory=dict)
     """What the CRD requires of every status."""
@@ -79,7 +105,7 @@ class StatusPatch(Section, frozen=True):
 
     conditions: tuple[Condition, ...] = ()
     set: Annotated[dict[str, Any], rules.MAPPING] = msgspec.field(default_factory=dict)
-    """Values by path; ``now`` is the time."""
+    """Values by path; ``now`` is the time, ``{reason}`` and ``{message}`` are what a condition would say."""
     zero: Annotated[tuple[str, ...], rules.PATHS] = ()
     """Counters that become 0 where they are."""
 
@@ -117,6 +143,14 @@ class KindEntry(Section, frozen=True):
     carry: Carry = Carry()
     theirs: Annotated[tuple[str, ...], rules.PATHS] = ()
     """What a worker's own controllers write: never compared."""
+    time_to_live: Annotated[str, rules.OPTIONAL_PATH] = ""
+    """The field with the seconds after its end in which it is to be deleted; not carried, and honoured here (D25)."""
+    autoscaling: Autoscaling = Autoscaling()
+    requires: tuple[Requirement, ...] = ()
+    namespaces: Annotated[tuple[str, ...], rules.PATHS] = ()
+    """Fields that may hold the object's own namespace: a mirror's have that of the mirror."""
+    record: Annotated[str, rules.RECORD] = "condition"
+    """Where we write what we know of it: a condition, or an annotation where its status has no conditions (D25)."""
     templates: Annotated[tuple[str, ...], rules.PATHS] = ()
     """Its pod templates."""
     status: StatusForm = StatusForm()

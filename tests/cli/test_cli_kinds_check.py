@@ -85,7 +85,7 @@ async def test_each_cluster_is_asked_for_each_kind(clusters: Clusters) -> None:
         await define(plane.api)
     found = await seen(clusters)
     assert found["east"] == ("fail", f"served as v1alpha2; {missing}")
-    assert found["management"][1].endswith("patch jobsets, patch jobsets/status")
+    assert found["management"][1].endswith("patch jobsets, delete jobsets, patch jobsets/status")
 
     await grant(clusters.management.api, "management-jobset.yaml")
     await add.add(clusters.asked(no_check=True, kinds="jobset"))
@@ -171,7 +171,7 @@ async def test_a_path_that_is_no_field_is_named_by_its_key(clusters: Clusters) -
     """A misspelt one, or one that an older definition does not have; by the schema that each cluster publishes."""
     await registered(clusters)
     text = b"kinds: [{kind: Simulation, resource: simulations.v1.example.com, suspend: {path: spec.pausd}, "
-    text += b"done: {succeeded: [phase=Done], failed: [phase=Lost]}, lost: {set: {phase: Lost}}}]"
+    text += b"done: {succeeded: [phase=Done], failed: [phase=Lost]}, lost: {set: {phase: Lost}}, record: annotation}]"
     spec = {"type": "object", "properties": {"paused": {"type": "boolean"}, "managedBy": {"type": "string"}}}
     status = {"type": "object", "properties": {"phase": {"type": "string"}}}
     schema = {"type": "object", "properties": {"spec": spec, "status": status}}

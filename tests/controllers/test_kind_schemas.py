@@ -74,6 +74,9 @@ async def test_each_kind_is_looked_at_once_it_is_served() -> None:
 
     cluster.is_defined = True
     await asyncio.sleep(3 * INTERVAL_SECONDS)
-    assert log.warnings == ["kinds[2].suspend.path: spec.pausd is no field of Simulation"]
+    assert log.warnings == [
+        "kinds[2].record: status.conditions is no field of Simulation",
+        "kinds[2].suspend.path: spec.pausd is no field of Simulation",
+    ]
     assert len([path for path in cluster.requests if "example.com" in path]) == 2
     running.cancel()

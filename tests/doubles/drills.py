@@ -179,8 +179,22 @@ class Drill:
     pod_roles = NO_ROLES
     pod_owners: tuple[Resource, ...] = ()
     keeps_metadata_in_status = False
+    records_by_annotation = False
+    never_ends = False
+    honoured_since = ""
+    has_time_to_live = False
     can_move = False
     can_vanish = False
+
+    def doubt_schema(self) -> None:
+        """Its definition is known."""
+
+    def as_stored(self, status: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
+        return status, None
+
+    def seconds_to_live(self, source: Object) -> float | None:
+        """They have none."""
+        return None
 
     def managed_by(self, found: Object) -> str | None:
         return self._run(found).get("managedBy")

@@ -111,6 +111,10 @@ class BatchJob:
     pod_roles = NO_ROLES
     pod_owners: tuple[Resource, ...] = ()
     keeps_metadata_in_status = True
+    records_by_annotation = False
+    never_ends = False
+    honoured_since = ""
+    has_time_to_live = False
     can_move = True
     can_vanish = False
 
@@ -124,6 +128,16 @@ class BatchJob:
 
     def summary(self, found: Object) -> StatusSummary:
         return reading.summary(found)
+
+    def doubt_schema(self) -> None:
+        """Its definition is known."""
+
+    def as_stored(self, status: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
+        return status, None
+
+    def seconds_to_live(self, source: Object) -> float | None:
+        """kube-controller-manager sees to it."""
+        return None
 
     def stored(self, found: Object) -> JobSource:
         return JobSource.of(reading.deciding_spec(found), found.status_dict())

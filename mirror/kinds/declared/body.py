@@ -18,6 +18,8 @@ from mirror.model.field_paths import FieldPath
 
 _LABELS = Part("labels", ("metadata", "labels"), is_map=True)
 _ANNOTATIONS = Part("annotations", ("metadata", "annotations"), is_map=True)
+_NAMES_OF_ELEMENTS = ("name", "groupName")
+"""What tells elements of a list apart, where it is there."""
 _KEPT = frozenset((names.ORIGIN, names.SOURCE_UID, names.MANAGEMENT_UID))
 """Labels of ours that are carried like a user's."""
 
@@ -36,6 +38,7 @@ def mirror_body(form: Form, source: Object, *, namespace: str, transform: Mirror
         "spec": carried_spec(form, source.spec_dict()),
     }
     body = {**body, "metadata": _without_theirs(form, body["metadata"])}
+    body = _in_namespace(form, body, source.metadata.namespace)
     unchanged = body
     for place in _templates_of(form, body):
         template = field_paths.at(body, place)
@@ -50,6 +53,17 @@ def mirror_body(form: Form, source: Object, *, namespace: str, transform: Mirror
     sources = _values(form, unchanged, parts) if body["spec"] != unchanged["spec"] else values
     note = carried_of(values, parts, source=sources).as_text()
     return field_paths.put(body, ("metadata", "annotations", names.CARRIED), note)  # type: ignore[no-any-return]
+
+
+def _in_namespace(form: Form, body: Json, before: str) -> dict[str, Json]:
+    """What names the source's namespace as its own names that of the mirror (D19)."""
+    namespace = body["metadata"]["namespace"]
+    if namespace != before:
+        for place in [place for path in form.namespaces for place in path.places(body)]:
+            if field_paths.at(body, place) == before:
+                body = field_paths.put(body, place, namespace)
+    found: dict[str, Json] = body
+    return found
 
 
 def carried_spec(form: Form, spec: dict[str, Json]) -> dict[str, Json]:
@@ -89,9 +103,10 @@ def _parts(form: Form, want: Json, have: Json) -> tuple[Part, ...]:
     """All parts of an object; a part that either side has as a map is one that others may add keys to."""
     suspend = _suspend_of(form)
     listed = {part.path: part for part in (_LABELS, _ANNOTATIONS, suspend) if part is not None}
+    theirs = {place for path in form.theirs_of(want) for body in (want, have) for place in path.places(body)}
     for paths, needs_mutable in ((form.always, False), (form.suspended, True)):
         for place in (place for path in paths for body in (want, have) for place in path.places(body)):
-            if place not in listed:
+            if place not in listed and place not in theirs and _is_of_same_elements(place, want, have):
                 is_map = any(isinstance(read(body, place), dict) for body in (want, have))
                 listed[place] = Part(
                     field_paths.written(place), place, is_map=is_map, needs_mutable_template=needs_mutable
@@ -99,12 +114,23 @@ def _parts(form: Form, want: Json, have: Json) -> tuple[Part, ...]:
     return tuple(listed.values())
 
 
+def _is_of_same_elements(place: tuple[str | int, ...], want: Json, have: Json) -> bool:
+    """Whether a place is in the same elements of both: nothing follows into one that only one of them has."""
+    for depth in (at for at, step in enumerate(place, start=1) if isinstance(step, int)):
+        one, other = read(want, place[:depth]), read(have, place[:depth])
+        if not isinstance(one, dict) or not isinstance(other, dict):
+            return False
+        if any(one.get(name) != other.get(name) for name in _NAMES_OF_ELEMENTS):
+            return False
+    return True
+
+
 def _values(form: Form, body: Json, parts: tuple[Part, ...]) -> dict[str, Json]:
     values = {part.name: read(body, part.path) for part in parts}
     for name in ("labels", "annotations"):
         found = read(body, ("metadata", name)) or {}
         values[name] = {key: value for key, value in found.items() if not key.startswith(names.PREFIX) or key in _KEPT}
-    values["annotations"] = without(values["annotations"], lambda key: _is_theirs(form, "annotations", key))
+        values[name] = without(values[name], lambda key, name=name: _is_theirs(form, name, key))  # type: ignore[misc]
     ours = frozenset((*_places_of_pod_labels(form, body),))
     for part in parts:
         if part.path in ours and (labels := values[part.name]):
@@ -125,8 +151,11 @@ def _templates_of(form: Form, body: Json) -> list[tuple[str | int, ...]]:
 
 
 def _without_theirs(form: Form, metadata: dict[str, Json]) -> dict[str, Json]:
-    kept = without(metadata["annotations"], lambda key: _is_theirs(form, "annotations", key))
-    return {**metadata, "annotations": kept}
+    kept = {
+        field: without(metadata[field], lambda key, field=field: _is_theirs(form, field, key))  # type: ignore[misc]
+        for field in ("labels", "annotations")
+    }
+    return {**metadata, **kept}
 
 
 def _is_theirs(form: Form, field: str, key: str) -> bool:

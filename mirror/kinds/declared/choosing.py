@@ -103,9 +103,14 @@ def _over(base: Section, entry: Section) -> KindEntry:
 
 def _wrong_with(entry: KindEntry, path: str) -> list[Problem]:
     """What an entry lacks, and what in it contradicts itself."""
-    never = "is missing; kinds that never end are not mirrored"
-    missing = (name for name in ("succeeded", "failed") if not getattr(entry.done, name))
-    found = [Problem(f"{path}.done.{name}", never) for name in missing]
+    said = [name for name in ("succeeded", "failed") if getattr(entry.done, name)]
+    if entry.done.never:
+        found = [Problem(f"{path}.done.{name}", "contradicts done.never; remove one of them") for name in said]
+    else:
+        missing = (name for name in ("succeeded", "failed") if name not in said)
+        found = [
+            Problem(f"{path}.done.{name}", "is missing; of a kind that never ends say never: true") for name in missing
+        ]
     for name, text in (("managedBy", entry.managed_by.path), ("suspend", entry.suspend.path)):
         if text and (not text.startswith("spec.") or "[" in text):
             found.append(Problem(f"{path}.{name}.path", f"expected one field below spec, got {text}"))
@@ -115,7 +120,7 @@ def _wrong_with(entry: KindEntry, path: str) -> list[Problem]:
         return found
     form, nothing = Form.of(entry), Object(Meta())
     lost = StoredSource(form, nothing).lost_status(_SOME_TIME, message="", reason="MirrorLost") or {}
-    if form.end_of(lost) != "Failed":
+    if form.end_of(lost) != "Failed" and not entry.done.never:
         what = "must make a status that done.failed takes for failed, such as {conditions: [{type: Failed}]}"
         found.append(Problem(f"{path}.lost", what))
     held = StoredSource(form, nothing).suspended_status(_SOME_TIME) or {}

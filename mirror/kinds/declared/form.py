@@ -8,13 +8,16 @@ from typing import Any
 
 import msgspec
 
+from mirror.batch import conditions as lists
 from mirror.batch import views
 from mirror.kube.resources import Resource
+from mirror.model import names
 from mirror.model.field_paths import FieldPath, at
-from mirror.settings.kind_rules import clause_parts
-from mirror.settings.kinds import KindEntry
+from mirror.settings.kind_rules import alternatives, clause_parts
+from mirror.settings.kinds import KindEntry, Requirement
 
 Json = Any
+_EMPTY: tuple[Json, ...] = (None, "", [], {})
 
 
 path_of = lru_cache(maxsize=4096)(FieldPath.of_text)
@@ -30,14 +33,30 @@ class Clause(msgspec.Struct, frozen=True):
     is_not: bool
     values: tuple[str, ...]
     field: FieldPath | None = None
+    others: tuple[Clause, ...] = ()
+    """Any of them does as well."""
 
     @staticmethod
     def of_text(text: str) -> Clause:
+        """Read a clause, and what it has behind ``or``."""
+        first, *others = (Clause._of_part(one) for one in alternatives(text))
+        return msgspec.structs.replace(first, others=tuple(others))
+
+    @staticmethod
+    def _of_part(text: str) -> Clause:
         what, name, is_not, values = clause_parts(text)
         return Clause(what, name, is_not, values, None if what else path_of(name))
 
+    @property
+    def parts(self) -> tuple[Clause, ...]:
+        """This one and the others."""
+        return (self, *self.others)
+
     def holds(self, status: Mapping[str, Json]) -> bool:
-        """Whether a status says so."""
+        """Whether a status says so, or what another of its parts says."""
+        return self._says(status) or any(one.holds(status) for one in self.others)
+
+    def _says(self, status: Mapping[str, Json]) -> bool:
         if self.field is not None:
             found = views.text(self.field.first(status))
         else:
@@ -75,6 +94,8 @@ class Form(msgspec.Struct, frozen=True, dict=True):
     theirs: tuple[FieldPath, ...]
     templates: tuple[FieldPath, ...]
     needs: tuple[tuple[str, FieldPath], ...]
+    autoscaled: tuple[FieldPath, ...] = ()
+    namespaces: tuple[FieldPath, ...] = ()
 
     @staticmethod
     def of(entry: KindEntry) -> Form:
@@ -88,13 +109,29 @@ class Form(msgspec.Struct, frozen=True, dict=True):
             suspend=path_of(entry.suspend.path) if entry.suspend.path else None,
             succeeded=tuple(map(Clause.of_text, entry.done.succeeded)),
             failed=tuple(map(Clause.of_text, entry.done.failed)),
-            strip=(managed_by, *_paths(entry.strip)),
+            strip=(managed_by, *_paths(entry.strip), *_paths(tuple(filter(None, (entry.time_to_live,))))),
             always=_paths(entry.carry.always),
             suspended=_paths(entry.carry.suspended),
             theirs=_paths(entry.theirs),
             templates=_paths(entry.templates),
             needs=tuple((kind, path_of(path)) for kind, _, path in needs),
+            autoscaled=_paths(entry.autoscaling.theirs),
+            namespaces=_paths(entry.namespaces),
         )
+
+    def theirs_of(self, body: Json) -> tuple[FieldPath, ...]:
+        """What of one object the worker's controllers write, an autoscaler that it asks for among them (D26)."""
+        asked = self.entry.autoscaling.path
+        return (*self.theirs, *self.autoscaled) if asked and path_of(asked).first(body) is True else self.theirs
+
+    def unmet(self, spec: Mapping[str, Json]) -> Requirement | None:
+        """The first requirement that a spec does not meet."""
+        for one in self.entry.requires:
+            found = path_of(one.path).first({"spec": spec})
+            is_met = found in _EMPTY if one.value is None else type(found) is type(one.value) and found == one.value
+            if not is_met:
+                return one
+        return None
 
     @cached_property
     def pod_owners(self) -> tuple[Resource, ...]:
@@ -120,8 +157,14 @@ class Form(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def final_types(self) -> tuple[str, ...]:
         """The conditions that tell of its end."""
-        clauses = (*self.failed, *self.succeeded)
+        clauses = (part for one in (*self.failed, *self.succeeded) for part in one.parts)
         return tuple(dict.fromkeys(one.name for one in clauses if one.what == "condition"))
+
+    def seconds_to_live(self, spec: Mapping[str, Json]) -> int | None:
+        """After its end; None: it stays until somebody deletes it."""
+        path = self.entry.time_to_live
+        seconds = views.optional_number(path_of(path).first({"spec": spec})) if path else None
+        return seconds if seconds is not None and seconds >= 0 else None
 
     def managed_by_of(self, spec: Mapping[str, Json]) -> str | None:
         """Who runs it; None where nobody is named."""
@@ -145,8 +188,23 @@ class Form(msgspec.Struct, frozen=True, dict=True):
     def end_condition(self, status: Mapping[str, Json]) -> Mapping[str, Json]:
         """The condition that tells of its end; empty where it has none."""
         clauses = {"Failed": self.failed, "Complete": self.succeeded}.get(self.end_of(status), ())
-        named = (condition_of(status, one.name) for one in clauses if one.what and not one.is_not)
+        parts = [part for one in clauses for part in one.parts if part.what]
+        named = (condition_of(status, one.name) for one in sorted(parts, key=lambda one: one.is_not))
         return next(filter(None, named), {})
+
+    def end_reason(self, status: Mapping[str, Json]) -> str:
+        """Why it ended, in one word; empty where its status does not tell."""
+        said = self.end_condition(status).get("reason") or status.get("reason")
+        return views.text(said) if self.end_of(status) else ""
+
+    def ended_at(self, status: Mapping[str, Json]) -> str:
+        """When it ended, as its status has it; empty while it goes on, or where that does not tell."""
+        if not self.end_of(status):
+            return ""
+        said = (self.end_condition(status).get("lastTransitionTime"), *map(status.get, ("completionTime", "endTime")))
+        theirs = (one for one in lists.of(status) if not views.text(one.get("type")).startswith(names.PREFIX))
+        newest = max((views.text(one.get("lastTransitionTime")) for one in theirs), default="")
+        return next(filter(None, map(views.text, said)), newest)
 
     def needed(self, spec: Mapping[str, Json]) -> tuple[tuple[str, str, str], ...]:
         """Kind, name and path of what a spec names beside its pod templates."""

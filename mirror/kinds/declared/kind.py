@@ -12,10 +12,19 @@ import msgspec
 from mirror.batch import conditions as lists
 from mirror.batch import times, views
 from mirror.kinds import following
-from mirror.kinds.base import BadDraft, Changes, Json, MirrorTransform, Progress, StatusSummary
-from mirror.kinds.declared import body, differences
+from mirror.kinds.base import (
+    BadDraft,
+    Changes,
+    Json,
+    MirrorTransform,
+    Progress,
+    StatusSummary,
+    UnsupportedSpec,
+)
+from mirror.kinds.declared import body, differences, record
 from mirror.kinds.declared.form import Form, condition_of
 from mirror.kinds.declared.status import StoredSource
+from mirror.kinds.declared.status_schema import StatusSchema
 from mirror.kinds.dependencies import Reference
 from mirror.kinds.explaining import reason_of
 from mirror.kinds.pod_references import pod_references, pod_requirements
@@ -46,9 +55,16 @@ class DeclaredKind:
         """From an entry that was checked (``choosing``)."""
         self._form = Form.of(entry)
         self._followed = body.followed(self._form)
+        self._status_schema: StatusSchema | None = None
+        self.is_schema_doubted = False
+        """A status was refused since the definition was read."""
         self.resource: Resource = self._form.resource
         self.name = entry.kind
         self.short_names = entry.short_names
+        self.records_by_annotation = record.is_by_annotation(self._form)
+        self.never_ends = entry.done.never
+        self.honoured_since = entry.managed_by.since
+        self.has_time_to_live = bool(entry.time_to_live)
         self.managed_by_field = entry.managed_by.path
         self.managed_by_value = entry.managed_by.value
         self.pod_index = entry.pod_index
@@ -70,7 +86,7 @@ class DeclaredKind:
         return self._form.is_held(_spec(found))
 
     def summary(self, found: Object) -> StatusSummary:
-        status = _status(found)
+        status = self._status(found)
         placed, mirrored = condition_of(status, names.PLACED), condition_of(status, names.MIRRORED)
         is_finished = bool(self._form.end_of(status))
         return StatusSummary(
@@ -80,19 +96,22 @@ class DeclaredKind:
             reason="" if is_finished else reason_of(lists.of(status)),
         )
 
+    def as_stored(self, status: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
+        return record.split(status) if self.records_by_annotation else (status, None)
+
     def stored(self, found: Object) -> StoredSource:
-        return StoredSource(self._form, found)
+        return StoredSource(self._form, found, self._status_schema)
 
     def progress(self, found: Object) -> Progress:
-        status = _status(found)
+        status = self._status(found)
         end, placed = self._form.end_of(status), condition_of(status, names.PLACED)
         is_placed = placed.get("status") == "True"
-        final, obstructed = self._form.end_condition(status), condition_of(status, names.PROGRESSING)
+        obstructed = condition_of(status, names.PROGRESSING)
         active, succeeded, failed = self._form.counted(status)
         return Progress(
             end=end,
-            end_reason=views.text(final.get("reason")),
-            ended_at=views.text(final.get("lastTransitionTime")) or views.text(status.get("completionTime")),
+            end_reason=self._form.end_reason(status),
+            ended_at=self._form.ended_at(status),
             started_at=views.text(status.get("startTime")),
             placed_at=views.text(placed.get("lastTransitionTime")) if is_placed else "",
             placed=views.text(placed.get("message")) if is_placed else "",
@@ -111,6 +130,9 @@ class DeclaredKind:
 
     def check(self, found: Object) -> None:
         """Such kinds have no annotations of their own."""
+        unmet = self._form.unmet(_spec(found))
+        if unmet is not None:
+            raise UnsupportedSpec(f"{unmet.path}: {unmet.because}")
 
     def priority_class(self, found: Object) -> str:
         pods = (views.text(pod.get("priorityClassName")) for pod, _ in self._pods(found))
@@ -181,7 +203,7 @@ class DeclaredKind:
     # -- the mirror's pods ---------------------------------------------------------------------------------------------
 
     def pod_selector(self, mirror: Object) -> str:
-        status = _status(mirror)
+        status = self._status(mirror)
 
         def value(found: re.Match[str]) -> str:
             match found[1]:
@@ -197,6 +219,14 @@ class DeclaredKind:
             return _NO_POD
         return ",".join(f"{key}={text}" for key, text in sorted(labels.items()))
 
+    def learn_status(self, schema: Mapping[str, object]) -> None:
+        """Take what the management cluster's definition says of its status; empty: nothing (``kind_schemas``)."""
+        self._status_schema = StatusSchema(schema) if schema else None
+        self.is_schema_doubted = False
+
+    def doubt_schema(self) -> None:
+        self.is_schema_doubted = True
+
     # -- statuses ------------------------------------------------------------------------------------------------------
 
     def is_final(self, status: Mapping[str, Any] | None) -> bool:
@@ -206,13 +236,14 @@ class DeclaredKind:
         ended = self._ended_seconds(status)
         return 0.0 if ended is None else now.timestamp() - ended
 
+    def seconds_to_live(self, source: Object) -> float | None:
+        return self._form.seconds_to_live(_spec(source)) if self.has_time_to_live else None
+
     def _ended_seconds(self, status: Mapping[str, object]) -> int | None:
         if not self._form.end_of(status):
             return None
-        final = self._form.end_condition(status)
-        text = views.text(final.get("lastTransitionTime")) or views.text(status.get("completionTime"))
         try:
-            return times.seconds(text)
+            return times.seconds(self._form.ended_at(status))
         except times.BadTime:
             return None
 
@@ -221,13 +252,12 @@ class DeclaredKind:
     def describe(self, status: Mapping[str, Any]) -> tuple[str, str]:
         end = self._form.end_of(status)
         if end:
-            final = self._form.end_condition(status)
-            return "Finished", ": ".join(filter(None, (end, views.text(final.get("reason")))))
+            return "Finished", ": ".join(filter(None, (end, self._form.end_reason(status))))
         true = (views.text(one.get("type")) for one in lists.of(status) if one.get("status") == "True")
         return "Status", ", ".join(one for one in true if not one.startswith(names.PREFIX))
 
     def steps(self, found: Object) -> Sequence[Moment]:
-        listed = lists.of(_status(found))
+        listed = lists.of(self._status(found))
         return tuple(
             Moment(at=views.text(one.get("lastTransitionTime")), kind="Status", text=views.text(one.get("type")))
             for one in listed
@@ -267,6 +297,13 @@ class DeclaredKind:
             self._form, source, mirror, wanted=wanted, managed_by=self.managed_by_value or managed_by
         )
 
+    def _status(self, found: Object) -> dict[str, Json]:
+        """Its status with our conditions in it; nothing where it cannot be read."""
+        try:
+            return record.merged(self._form, found)
+        except BadAnswer:
+            return {}
+
     def _type(self) -> dict[str, Json]:
         return {"apiVersion": self.resource.api_version, "kind": self.name}
 
@@ -275,12 +312,5 @@ def _spec(found: Object) -> dict[str, Json]:
     """Its spec; nothing where it cannot be read: a worker may answer anything (D7)."""
     try:
         return found.spec_dict()
-    except BadAnswer:
-        return {}
-
-
-def _status(found: Object) -> dict[str, Json]:
-    try:
-        return found.status_dict()
     except BadAnswer:
         return {}

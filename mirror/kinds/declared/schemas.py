@@ -7,12 +7,11 @@ those of several releases, and one that a release lacks does no harm.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Protocol
 
 from mirror.kinds.declared.choosing import built_in
 from mirror.model.field_paths import FieldPath
-from mirror.settings.kind_rules import clause_parts
+from mirror.settings.kind_rules import alternatives, clause_parts
 from mirror.settings.kinds import KindEntry
 from mirror.settings.load import Problem
 
@@ -43,16 +42,17 @@ def unknown_fields(entry: KindEntry, schema: Schema, *, path: str = "") -> list[
 
 
 def _essential(entry: KindEntry) -> Iterator[tuple[str, str]]:
-    """Who runs it, how it is held, how it ends."""
+    """Who runs it, where our record is, how it is held, how it ends."""
     yield "managedBy.path", entry.managed_by.path
+    if entry.record == "condition":
+        yield "record", "status.conditions"
     if entry.suspend.path:
         yield "suspend.path", entry.suspend.path
     for name, clauses in (("succeeded", entry.done.succeeded), ("failed", entry.done.failed)):
         for index, clause in enumerate(clauses):
-            for part in clause.split(" or "):
-                with suppress(ValueError):  # a further form of clauses is not for here to refuse
-                    what, field, _, _ = clause_parts(part)
-                    yield f"done.{name}[{index}]", "status.conditions" if what else f"status.{field}"
+            for part in alternatives(clause):
+                what, field, _, _ = clause_parts(part)
+                yield f"done.{name}[{index}]", "status.conditions" if what else f"status.{field}"
 
 
 def _optional(entry: KindEntry) -> Iterator[tuple[str, str]]:
@@ -62,12 +62,17 @@ def _optional(entry: KindEntry) -> Iterator[tuple[str, str]]:
         "carry.suspended": entry.carry.suspended,
         "theirs": entry.theirs,
         "templates": entry.templates,
+        "namespaces": entry.namespaces,
+        "autoscaling.theirs": entry.autoscaling.theirs,
+        "requires": tuple(one.path for one in entry.requires),
         "needs": tuple(one.partition(" ")[2] for one in entry.needs),
     }
     for key, texts in listed.items():
         for index, text in enumerate(texts):
             if not text.startswith("metadata."):
                 yield f"{key}[{index}]", text
+    if entry.time_to_live:
+        yield "timeToLive", entry.time_to_live
     for name, patch in (("suspended", entry.suspended), ("lost", entry.lost)):
         for text in patch.set:
             yield f"{name}.set.{text}", f"status.{text}"

@@ -16,9 +16,11 @@ from mirror.batch import times, views
 from mirror.kinds import explaining
 from mirror.kinds.base import NextStatus, Status
 from mirror.kinds.carried import contains
+from mirror.kinds.declared import record
 from mirror.kinds.declared.body import carried_spec
 from mirror.kinds.declared.form import Form, condition_of, path_of
 from mirror.kinds.declared.status_clean import cleaned
+from mirror.kinds.declared.status_schema import StatusSchema
 from mirror.kube.objects import Object
 from mirror.model import field_paths, names
 from mirror.model.moves import Moves
@@ -31,22 +33,25 @@ Condition = Mapping[str, Json]
 
 MIRROR_LOST = "MirrorLost"
 PLACED_REASON, MIRRORED_REASON, SUSPENDED_REASON = "Placed", "MirrorCreated", "Suspended"
-NOW = "now"
-"""In ``StatusPatch.set``: the time."""
+NOW, REASON, MESSAGE = "now", "{reason}", "{message}"
+"""In ``StatusPatch.set``: the time, and what a condition would say."""
 _GENERATION = "observedGeneration"
 _SAY_NOTHING = frozenset((_GENERATION, "suspended"))
 """Numbers that are there before anything has run."""
 _LONGEST_MESSAGE = 1024
+CLOCKS_AGREE_SECONDS = 10.0
 
 
 class StoredSource:
     """``base.StoredSource`` of such a kind."""
 
-    def __init__(self, form: Form, found: Object) -> None:
+    def __init__(self, form: Form, found: Object, schema: StatusSchema | None = None) -> None:
+        """``schema``: of the status here, as far as it is known."""
+        self._schema = schema
         self._form = form
         self._found = found
         self._spec = found.spec_dict()
-        self.status: Mapping[str, Any] = found.status_dict()
+        self.status: Mapping[str, Any] = record.merged(form, found)
 
     # -- what it says --------------------------------------------------------------------------------------------------
 
@@ -116,7 +121,7 @@ class StoredSource:
     ) -> NextStatus:
         if self.is_finished:
             return NextStatus(None, "finished: nothing of it changes any more")
-        theirs = cleaned(self._form, mirror.status_dict())
+        theirs = cleaned(self._form, mirror.status_dict(), self._schema)
         if not theirs.status:
             return NextStatus(None, "the mirror has no status", cut=theirs.cut)
         reported = self._with_generations(theirs.status, mirror)
@@ -125,26 +130,38 @@ class StoredSource:
         if status == self.status:
             return NextStatus(None, "already stored", cut=cut)
         end = self._form.end_of(status)
-        return NextStatus(status, f"the mirror has ended: {end}" if end else "the mirror's status changed", cut=cut)
+        if not end:
+            return NextStatus(status, "the mirror's status changed", cut=cut)
+        is_skewed = clock_offset_seconds is not None and abs(clock_offset_seconds) > CLOCKS_AGREE_SECONDS
+        if is_skewed:
+            status = self._ended_by_our_clock(status, times.of(now))
+        return NextStatus(status, f"the mirror has ended: {end}", cut=cut, clock_skewed=is_skewed)
+
+    def _ended_by_our_clock(self, status: Status, at: str) -> Status:
+        """With our time at its final condition: what is deleted some time after its end is so by our clock (D7)."""
+        final = self._form.end_condition(status).get("type")
+        listed = [{**one, "lastTransitionTime": at} if one.get("type") == final else one for one in lists.of(status)]
+        return {**status, "conditions": listed} if listed else status
 
     def _merged(self, reported: Mapping[str, Json]) -> tuple[Status, int]:
         """The mirror's status with our conditions; and how many of its conditions found no room."""
         form = self._form.entry.status
         ours = [one for one in self._conditions if _is_ours(one)]
         listed = list(lists.of(reported))
-        room = form.max_conditions - len(ours) if form.max_conditions else len(listed)
-        dropped = max(0, len(listed) - max(room, 0))
-        if dropped:
-            listed = self._most_important(listed, len(listed) - dropped)
-        both = [*ours, *listed] if form.own == "first" else [*listed, *ours]
+        both = self._bounded([*ours, *listed] if form.own == "first" else [*listed, *ours])
         status = {**form.defaults, **reported}
-        return {**status, "conditions": both} if both else status, dropped
+        return {**status, "conditions": both} if both else status, len(ours) + len(listed) - len(both)
 
-    def _most_important(self, listed: list[Condition], count: int) -> list[Condition]:
-        """As many, those that tell of the end first, in the order in which they came."""
-        final = self._form.final_types
-        order = sorted(range(len(listed)), key=lambda index: (listed[index].get("type") not in final, index))
-        kept = set(order[:count])
+    def _bounded(self, listed: Sequence[Condition]) -> list[Condition]:
+        """As many as the CRD takes: ours, then those that tell of an end or a pause, in their order."""
+        entry, most = self._form.entry, self._form.entry.status.max_conditions
+        telling = {*self._form.final_types, *(one.type for one in entry.suspended.conditions)}
+
+        def importance(index: int) -> tuple[bool, bool, int]:
+            one = listed[index]
+            return not _is_ours(one), one.get("type") not in telling, index
+
+        kept = set(sorted(range(len(listed)), key=importance)[: most or None])
         return [one for index, one in enumerate(listed) if index in kept]
 
     def _with_generations(self, reported: Mapping[str, Json], mirror: Object) -> Mapping[str, Json]:
@@ -175,7 +192,7 @@ class StoredSource:
     def _compared_spec(self) -> Json:
         """What of its spec a mirror has once everything has followed."""
         body: Json = {"spec": carried_spec(self._form, self._spec)}
-        for path in self._form.theirs:
+        for path in self._form.theirs_of(body):
             body = field_paths.strip(body, path)
         return body["spec"]
 
@@ -194,15 +211,29 @@ class StoredSource:
     def lost_status(self, now: datetime, *, message: str, reason: str) -> Status | None:
         if self.is_finished:
             return None
-        return self._patched(self._form.entry.lost, now, reason=reason, message=message)
+        lost = self._form.entry.lost
+        if not self._form.entry.done.never:
+            return self._patched(lost, now, reason=reason, message=message)
+        # It begins anew on the same worker: nothing of what its mirror said holds any more.
+        kept = [one for one in self._conditions if _is_ours(one) and one.get("type") != names.MIRRORED]
+        return self._patched(lost, now, reason=reason, message=message, base={"conditions": kept} if kept else {})
 
-    def _patched(self, patch: StatusPatch, now: datetime, *, reason: str, message: str) -> Status:
+    def _patched(
+        self,
+        patch: StatusPatch,
+        now: datetime,
+        *,
+        reason: str,
+        message: str,
+        base: Mapping[str, Json] | None = None,
+    ) -> Status:
         """The stored status with what an entry says; conditions without a reason get this one."""
         at = times.of(now)
-        status: Json = {**self._form.entry.status.defaults, **self.status}
+        said = {NOW: at, REASON: reason, MESSAGE: clean(message, longest=_LONGEST_MESSAGE)}
+        status: Json = {**self._form.entry.status.defaults, **(self.status if base is None else base)}
         for name, value in patch.set.items():
             where = tuple(step for step, _ in path_of(name).steps)
-            status = field_paths.put(status, where, at if value == NOW else value)
+            status = field_paths.put(status, where, said.get(value, value) if isinstance(value, str) else value)
         for path in map(path_of, patch.zero):
             for place in path.places(status):
                 if views.optional_number(field_paths.at(status, place)) is not None:
@@ -254,7 +285,7 @@ class StoredSource:
     def _with_conditions(self, listed: Sequence[Condition], base: Mapping[str, Json] | None = None) -> Status:
         status = {**self._form.entry.status.defaults, **(self.status if base is None else base)}
         status.pop("conditions", None)
-        return {**status, "conditions": list(listed)} if listed else status
+        return {**status, "conditions": self._bounded(listed)} if listed else status
 
 
 def has_started(form: Form, status: Mapping[str, Json]) -> bool:

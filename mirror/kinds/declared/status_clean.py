@@ -14,8 +14,9 @@ import msgspec
 
 from mirror.batch import times, views
 from mirror.kinds.declared.form import Form, path_of
+from mirror.kinds.declared.status_schema import StatusSchema
 from mirror.model import names
-from mirror.model.field_paths import strip
+from mirror.model.field_paths import at, strip, without
 from mirror.model.text import clean
 
 Json = Any
@@ -40,7 +41,7 @@ class Cleaned(msgspec.Struct, frozen=True):
     """How many values were dropped or shortened."""
 
 
-def cleaned(form: Form, found: object) -> Cleaned:
+def cleaned(form: Form, found: object, schema: StatusSchema | None = None) -> Cleaned:
     """Take what is usable of any JSON value. Never raises."""
     if not isinstance(found, Mapping):
         return Cleaned({}, cut=int(found is not None))
@@ -55,6 +56,14 @@ def cleaned(form: Form, found: object) -> Cleaned:
         conditions, dropped = _conditions(status["conditions"])
         status["conditions"] = conditions
         cut += dropped
+    if schema is not None:
+        status, dropped = schema.fitted(status)
+        cut += dropped
+    for path in map(path_of, form.entry.status.complete):
+        for place in reversed(list(path.places(status))):
+            if at(status, place) is None:
+                status = without(status, place[:-1])
+                cut += 1
     return _bounded(status, form.entry.status.limit_bytes, cut)
 
 

@@ -78,6 +78,22 @@ WRONG = {
     "an unknown key": ("\n- {kind: JobSet, carries: {}}", ["kinds[0].carries: unknown key (did you mean carry?)"]),
     "no kind": ("\n- {done: {}}", ["kinds[0].kind: is missing"]),
     "no end": (OWN.replace("done: {", "done: {}  #"), ["kinds[0].done.succeeded: is missing", "kinds[0].done.failed"]),
+    "an end of what never ends": (
+        OWN.replace("done: {", "done: {never: true, "),
+        ["kinds[0].done.succeeded: contradicts done.never", "kinds[0].done.failed: contradicts done.never"],
+    ),
+    "an alternative that is none": (
+        OWN.replace("phase=Done", "phase=Done or so"),
+        ["kinds[0].done.succeeded[0]: expected a clause"],
+    ),
+    "a requirement without a way out": (
+        "\n- {kind: JobSet, requires: [{path: spec.network}]}",
+        ["kinds[0].requires[0].because: is missing"],
+    ),
+    "a record elsewhere": (
+        "\n- {kind: JobSet, record: label}",
+        ["kinds[0].record: expected one of condition, annotation"],
+    ),
     "an end that is none": (OWN.replace("phase: Lost", "phase: Odd"), ["kinds[0].lost: must make a status"]),
     "a path that is none": (
         OWN.replace("spec.run.paused", "spec.run-paused"),

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from declared_objects import POD, TRANSFORM, built_in_kind, job_set, mirror_of, source_of
 
-from mirror.kinds.base import MirrorTransform
+from mirror.kinds.base import MirrorTransform, UnsupportedSpec
+from mirror.kinds.declared.kind import DeclaredKind
 from mirror.model import names
+
+Json = dict[str, Any]
+NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 JOB_SET = built_in_kind("JobSet")
 
@@ -219,3 +225,115 @@ def test_what_a_workers_queue_admits_is_left_to_it() -> None:
     }
     admitted = source_of(JOB_SET, theirs, **_metadata(mirror))
     assert JOB_SET.changes(source, admitted, transform=TRANSFORM) is None
+
+
+RAY: Json = {"groupName": "small", "replicas": 1, "template": POD}
+
+
+def ray_cluster(*groups: Json, **spec: Any) -> Json:
+    return {"headGroupSpec": {"template": POD}, "workerGroupSpecs": list(groups or (RAY,)), **spec}
+
+
+def followed(kind: DeclaredKind, before: Json, after: Json, **metadata: Any) -> dict[str, Any]:
+    """What a patch writes to the mirror of a source that was changed."""
+    mirror = mirror_of(kind, source_of(kind, before))
+    changes = kind.changes(source_of(kind, after, **metadata), mirror, transform=TRANSFORM)
+    return sent(changes.operations) if changes is not None else {}
+
+
+SCALED: dict[str, tuple[Json, Json, dict[str, Any]]] = {
+    "by its user": (ray_cluster(), ray_cluster({**RAY, "replicas": 3}), {"/spec/workerGroupSpecs/0/replicas": 3}),
+    "by an autoscaler on the worker": (
+        ray_cluster(enableInTreeAutoscaling=True),
+        ray_cluster({**RAY, "replicas": 3}, enableInTreeAutoscaling=True),
+        {},
+    ),
+    "to other bounds for the autoscaler": (
+        ray_cluster(enableInTreeAutoscaling=True),
+        ray_cluster({**RAY, "maxReplicas": 9}, enableInTreeAutoscaling=True),
+        {"/spec/workerGroupSpecs/0/maxReplicas": 9},
+    ),
+    "by another group, which cannot follow": (ray_cluster(), ray_cluster(RAY, {**RAY, "groupName": "large"}), {}),
+    "by a group in place of another": (ray_cluster(), ray_cluster({**RAY, "groupName": "large", "replicas": 5}), {}),
+    "by one group less": (ray_cluster(RAY, {**RAY, "groupName": "large"}), ray_cluster(), {}),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "expected"), SCALED.values(), ids=SCALED)
+def test_a_ray_cluster_is_scaled(before: Json, after: Json, expected: dict[str, Any]) -> None:
+    """D26: its replicas are the worker's where an autoscaler there has them, else its user's."""
+    assert followed(built_in_kind("RayCluster"), before, after) == expected
+
+
+def test_what_an_autoscaler_wrote_is_no_difference() -> None:
+    """D26: it is neither put back nor reported, and the mirror is still what its source wants."""
+    kind, spec = built_in_kind("RayCluster"), ray_cluster(enableInTreeAutoscaling=True)
+    source = source_of(kind, spec)
+    grown = source_of(kind, ray_cluster({**RAY, "replicas": 7}, enableInTreeAutoscaling=True, suspend=False))
+    mirror = mirror_of(kind, source, {"observedGeneration": 4}, generation=4)
+    mirror = msgspec.structs.replace(mirror, spec=grown.spec)
+    assert kind.changes(source, mirror, transform=TRANSFORM) is None
+    following = kind.stored(source).next_status(mirror, now=NOW)
+    assert following.status == {"observedGeneration": 3}
+
+
+def test_a_ray_service_serves_what_its_user_says_later() -> None:
+    """MultiKueue forwards it, too."""
+    kind = built_in_kind("RayService")
+    before = {"serveConfigV2": "a", "rayClusterConfig": ray_cluster()}
+    after = {"serveConfigV2": "b", "rayClusterConfig": ray_cluster()}
+    assert followed(kind, before, after) == {"/spec/serveConfigV2": "b"}
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "place"),
+    [
+        ("RayJob", {"rayClusterSpec": ray_cluster(managedBy="example.com/other")}, "rayClusterSpec"),
+        ("RayService", {"rayClusterConfig": ray_cluster(managedBy="example.com/other")}, "rayClusterConfig"),
+    ],
+)
+def test_a_nested_managed_by_does_not_reach_the_worker(name: str, spec: Json, place: str) -> None:
+    """Its controller would leave the RayCluster alone, and the mirror would hang."""
+    kind = built_in_kind(name)
+    body = kind.mirror_body(source_of(kind, spec), namespace="team", transform=TRANSFORM)
+    assert "managedBy" not in body["spec"][place]
+
+
+UNSUPPORTED: dict[str, tuple[Json, str]] = {
+    "that cannot be suspended": ({"rayClusterSpec": {}}, "spec.shutdownAfterJobFinishes: without it"),
+    "whose cluster stays": ({"shutdownAfterJobFinishes": False}, "spec.shutdownAfterJobFinishes: without it"),
+    "that says so in text": ({"shutdownAfterJobFinishes": "true"}, "spec.shutdownAfterJobFinishes: without it"),
+    "on a cluster that exists": (
+        {"shutdownAfterJobFinishes": True, "clusterSelector": {"ray.io/cluster": "a"}},
+        "spec.clusterSelector: it names",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "text"), UNSUPPORTED.values(), ids=UNSUPPORTED)
+def test_a_ray_job_is_refused(spec: Json, text: str) -> None:
+    """D3: a suspension would be a dead end there; the field and the way out are named."""
+    kind = built_in_kind("RayJob")
+    with pytest.raises(UnsupportedSpec) as refused:
+        kind.check(source_of(kind, spec))
+    assert str(refused.value).startswith(text)
+    assert refused.value.reason == "UnsupportedSpec"
+    kind.check(source_of(kind, {"shutdownAfterJobFinishes": True, "clusterSelector": {}}))
+
+
+def test_what_is_wrapped_goes_where_the_mirror_is() -> None:
+    """D19: into the namespace with the prefix; who created it, and what a Kueue here chose, stays here."""
+    kind = built_in_kind("AppWrapper")
+    names_of = [{"name": "a", "namespace": "team"}, {"name": "b"}, {"name": "c", "namespace": "other"}]
+    components = [{"template": {"kind": "Job", "metadata": one}, "podSetInfos": [{"labels": {}}]} for one in names_of]
+    owner = {"workload.codeflare.dev/user": "alice", "workload.codeflare.dev/userid": "1", "team": "x"}
+    source = source_of(kind, {"components": components}, labels=owner)
+    body = kind.mirror_body(source, namespace="p-team", transform=TRANSFORM)
+    found = [one["template"]["metadata"].get("namespace") for one in body["spec"]["components"]]
+    assert found == ["p-team", None, "other"]
+    assert all("podSetInfos" not in one for one in body["spec"]["components"])
+    assert body["metadata"]["labels"] == {"team": "x", names.ORIGIN: "home", names.SOURCE_UID: "s-1"}
+
+    written = {**body["metadata"]["labels"], "workload.codeflare.dev/user": "jobmirror"}
+    mirror = mirror_of(kind, source, labels=written)
+    assert kind.changes(source, mirror, transform=TRANSFORM) is None

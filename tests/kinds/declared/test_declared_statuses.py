@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,6 +25,12 @@ Json = dict[str, Any]
 def follow(kind: DeclaredKind, spec: Json, stored: Json | None, theirs: Json | None, **mirror: Any) -> NextStatus:
     source = source_of(kind, spec, stored)
     return kind.stored(source).next_status(mirror_of(kind, source, theirs, **mirror), now=NOW)
+
+
+def recorded(kind: DeclaredKind, whole: Json) -> Any:
+    """A source with this status, wherever our conditions of it are stored."""
+    status, text = kind.as_stored(whole)
+    return source_of(kind, {}, dict(status), annotations={} if text is None else {names.CONDITIONS: text})
 
 
 def types(status: Any) -> list[str]:
@@ -207,14 +214,14 @@ def test_what_says_that_it_has_started(status: Json, is_started: bool) -> None:
     assert JOB_SET.stored(source_of(JOB_SET, job_set(), status)).has_started is is_started
 
 
-@pytest.mark.parametrize("name", built_in())
+@pytest.mark.parametrize("name", [one for one in built_in() if not built_in()[one].done.never])
 def test_a_lost_mirror_ends_it_in_the_kinds_own_words(name: str) -> None:
     """D11: it has failed then, once, for our reason; and it is over for everybody who looks."""
     kind = built_in_kind(name)
-    source = source_of(kind, {}, {"conditions": [PLACED]})
+    source = recorded(kind, {"conditions": [PLACED]})
     lost = kind.stored(source).lost_status(NOW, message="gone", reason="MirrorLost")
     assert lost is not None
-    after = source_of(kind, {}, dict(lost))
+    after = recorded(kind, dict(lost))
     assert kind.is_final(lost)
     assert kind.stored(after).lost_status(NOW, message="gone", reason="MirrorLost") is None
     progress = kind.progress(after)
@@ -223,6 +230,66 @@ def test_a_lost_mirror_ends_it_in_the_kinds_own_words(name: str) -> None:
     assert kind.summary(after).is_finished
     assert kind.describe(lost) == ("Finished", "Failed: MirrorLost")
     assert kind.seconds_since_end(lost, NOW) == 0
+
+
+@pytest.mark.parametrize("name", [one for one in built_in() if built_in()[one].done.never])
+def test_one_that_never_ends_begins_anew_where_its_mirror_is_lost(name: str) -> None:
+    """D8, D11: nothing of what ran is shown, it is where it was, and nothing is said to have started."""
+    kind = built_in_kind(name)
+    ran = {"conditions": [PLACED, condition(names.MIRRORED), condition("Up")], "readyWorkerReplicas": 3}
+    lost = kind.stored(source_of(kind, {}, ran)).lost_status(NOW, message="gone", reason="MirrorLost")
+    assert lost is not None
+    after = kind.stored(source_of(kind, {}, dict(lost)))
+    assert not kind.is_final(lost)
+    assert (after.placed_worker, after.mirror_uid, after.has_started, after.is_finished) == ("east", None, False, False)
+    assert {one["reason"] for one in lost["conditions"][1:]} == {"MirrorLost"}
+    assert "readyWorkerReplicas" not in lost
+
+
+RAY_JOB = built_in_kind("RayJob")
+
+
+def test_the_record_of_a_kind_without_conditions_is_an_annotation() -> None:
+    """D25: all that we say stands there, and the status stays the mirror's."""
+    source = source_of(RAY_JOB, {}, {"jobDeploymentStatus": "Running"})
+    placed = RAY_JOB.stored(source).placed_status("east", NOW)
+    assert placed is not None
+    status, text = RAY_JOB.as_stored(placed)
+    assert status == {"jobDeploymentStatus": "Running"}
+    found = source_of(RAY_JOB, {}, dict(status), annotations={names.CONDITIONS: text})
+    assert RAY_JOB.summary(found).placed == "east"
+    assert RAY_JOB.stored(found).placed_status("east", NOW) is None
+    why = Obstruction(Reason.MIRROR_REFUSED, "no")
+    said = RAY_JOB.stored(found).explained_status(None, why, is_placed=True, now=NOW)
+    assert said is not None
+    status, text = RAY_JOB.as_stored(said)
+    found = source_of(RAY_JOB, {}, dict(status), annotations={names.CONDITIONS: text})
+    assert RAY_JOB.summary(found).reason == "MirrorRefused"
+    assert RAY_JOB.as_stored({"jobStatus": "x"}) == ({"jobStatus": "x"}, None)
+
+
+MADE_UP: dict[str, str] = {
+    "no JSON": "{",
+    "no list": '{"type": "jobmirror.io/Placed"}',
+    "no mappings": "[1, null]",
+    "a field that is no text": json.dumps([{**PLACED, "message": 5}]),
+    "a field that is missing": json.dumps([{"type": names.PLACED, "status": "True", "message": "east"}]),
+    "none of ours": json.dumps([{**PLACED, "type": "Placed"}]),
+    "larger than anything of ours": json.dumps([PLACED, {**PLACED, "message": "x" * 20_000}]),
+}
+
+
+@pytest.mark.parametrize("text", MADE_UP.values(), ids=MADE_UP)
+def test_an_annotation_that_is_none_of_ours_records_nothing(text: str) -> None:
+    """Users can write it: it is read as if it was not there, and nothing breaks (D18)."""
+    found = source_of(RAY_JOB, {}, {"jobStatus": "RUNNING"}, annotations={names.CONDITIONS: text})
+    assert RAY_JOB.summary(found).placed is None
+    assert RAY_JOB.stored(found).status == {"jobStatus": "RUNNING"}
+
+
+def test_conditions_in_the_status_of_such_a_kind_are_no_record() -> None:
+    """One of ours in a status of a RayJob was not written by us."""
+    assert RAY_JOB.summary(source_of(RAY_JOB, {}, {"conditions": [PLACED]})).placed is None
 
 
 def test_what_ran_on_a_lost_mirror_runs_no_more() -> None:
@@ -261,6 +328,44 @@ ENDS: dict[str, tuple[str, list[Json], str]] = {
 }
 
 
+PHASES: dict[str, tuple[str, Json, str]] = {
+    "a RayJob that succeeded": ("RayJob", {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}, "Complete"),
+    "a RayJob that was stopped": ("RayJob", {"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"}, "Failed"),
+    "a RayJob that failed": ("RayJob", {"jobDeploymentStatus": "Failed", "jobStatus": "FAILED"}, "Failed"),
+    "a RayJob whose submitter failed": ("RayJob", {"jobDeploymentStatus": "Failed"}, "Failed"),
+    "a RayJob whose deadline came first": (
+        "RayJob",
+        {"jobDeploymentStatus": "Failed", "jobStatus": "SUCCEEDED"},
+        "Failed",
+    ),
+    "a RayJob that is over but not cleared up": ("RayJob", {"jobStatus": "SUCCEEDED"}, ""),
+    "a RayJob that is tried again": ("RayJob", {"jobDeploymentStatus": "Retrying", "jobStatus": "FAILED"}, ""),
+    "a RayJob that is invalid": ("RayJob", {"jobDeploymentStatus": "ValidationFailed"}, ""),
+    "a RayJob that is suspended": ("RayJob", {"jobDeploymentStatus": "Suspended"}, ""),
+    "a RayCluster that failed": ("RayCluster", {"state": "failed"}, ""),
+    "an AppWrapper that succeeded": ("AppWrapper", {"phase": "Succeeded"}, "Complete"),
+    "an AppWrapper that clears up": (
+        "AppWrapper",
+        {"phase": "Failed", "conditions": [condition("ResourcesDeployed")]},
+        "",
+    ),
+    "an AppWrapper that has failed": (
+        "AppWrapper",
+        {"phase": "Failed", "conditions": [condition("ResourcesDeployed", "False")]},
+        "Failed",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "status", "end"), PHASES.values(), ids=PHASES)
+def test_how_each_kind_with_phases_ends(name: str, status: Json, end: str) -> None:
+    """As its controller says it."""
+    kind = built_in_kind(name)
+    found = source_of(kind, {}, status)
+    assert kind.progress(found).end == end
+    assert kind.summary(found).is_finished is bool(end)
+
+
 @pytest.mark.parametrize(("name", "listed", "end"), ENDS.values(), ids=ENDS)
 def test_how_each_kind_ends(name: str, listed: list[Json], end: str) -> None:
     """As its controller says it."""
@@ -268,3 +373,31 @@ def test_how_each_kind_ends(name: str, listed: list[Json], end: str) -> None:
     found = source_of(kind, {}, {"conditions": listed})
     assert kind.progress(found).end == end
     assert kind.summary(found).is_finished is bool(end)
+
+
+@pytest.mark.parametrize("what", ["explained", "mirrored", "lost", "suspended"])
+def test_a_condition_of_ours_takes_the_place_of_the_least_important_one(what: str) -> None:
+    """A TrainJob has eight at most: a ninth would refuse the whole status."""
+    kind = built_in_kind("TrainJob")
+    stored = {"conditions": [PLACED, *(condition(f"A{number}", "False") for number in range(7))]}
+    source = kind.stored(source_of(kind, {}, stored))
+    said = {
+        "explained": source.explained_status(None, Obstruction(Reason.WORKER_LOST, "x"), is_placed=True, now=NOW),
+        "mirrored": source.mirrored_status(None, "m-1", NOW),
+        "lost": source.lost_status(NOW, message="gone", reason="MirrorLost"),
+        "suspended": source.suspended_status(NOW),
+    }[what]
+    assert said is not None
+    assert len(said["conditions"]) == 8
+    assert PLACED in said["conditions"]
+    assert kind.is_final(said) is (what == "lost")
+
+
+def test_what_a_rule_of_the_definition_wants_whole_is_left_out_where_it_is_not() -> None:
+    """A TrainJob's trainerStatus says when it was updated, or nothing."""
+    kind = built_in_kind("TrainJob")
+    theirs = {"trainerStatus": {"progressPercentage": 5}, "jobsStatus": []}
+    whole = {"trainerStatus": {"lastUpdatedTime": AT}}
+    kind.learn_status({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+    assert follow(kind, {}, None, theirs).status == {"jobsStatus": []}
+    assert follow(kind, {}, None, whole).status == whole

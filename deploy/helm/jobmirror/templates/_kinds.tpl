@@ -1,6 +1,6 @@
 {{- /* Written by deploy/generate.py. What config.kinds has beside Jobs, as JSON: name, plural, version, group. */ -}}
 {{- define "jobmirror.kinds" -}}
-{{- $builtIn := dict "jobset" "jobsets.v1alpha2.jobset.x-k8s.io" "mpijob" "mpijobs.v2beta1.kubeflow.org" "paddlejob" "paddlejobs.v1.kubeflow.org" "pipelinerun" "pipelineruns.v1.tekton.dev" "pytorchjob" "pytorchjobs.v1.kubeflow.org" "tfjob" "tfjobs.v1.kubeflow.org" "taskrun" "taskruns.v1.tekton.dev" "trainjob" "trainjobs.v1alpha1.trainer.kubeflow.org" "xgboostjob" "xgboostjobs.v1.kubeflow.org" }}
+{{- $builtIn := dict "appwrapper" "appwrappers.v1beta2.workload.codeflare.dev" "jobset" "jobsets.v1alpha2.jobset.x-k8s.io" "mpijob" "mpijobs.v2beta1.kubeflow.org" "paddlejob" "paddlejobs.v1.kubeflow.org" "pipelinerun" "pipelineruns.v1.tekton.dev" "pytorchjob" "pytorchjobs.v1.kubeflow.org" "raycluster" "rayclusters.v1.ray.io" "rayjob" "rayjobs.v1.ray.io" "rayservice" "rayservices.v1.ray.io" "tfjob" "tfjobs.v1.kubeflow.org" "taskrun" "taskruns.v1.tekton.dev" "trainjob" "trainjobs.v1alpha1.trainer.kubeflow.org" "xgboostjob" "xgboostjobs.v1.kubeflow.org" }}
 {{- $found := list }}
 {{- range $kind := (dig "kinds" (list) .Values.config) }}
 {{- $entry := ternary (dict "kind" $kind) $kind (kindIs "string" $kind) }}

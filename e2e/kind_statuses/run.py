@@ -1,0 +1,87 @@
+"""Plays histories of sources of one kind after the other on one API server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from e2e.controlplane.client import Client, StatusError
+from e2e.go_modules import definition_of
+from e2e.jobs import until
+from e2e.jobsets import DEFINITIONS
+from mirror.kinds.declared.choosing import kinds_of
+from mirror.kinds.declared.kind import DeclaredKind
+from mirror.settings.kinds import KindEntry
+from tests.kinds.declared.status_histories import History, schema_of_status
+
+Json = Any
+
+SAMPLES = Path(__file__).parents[2] / "config/samples/kinds"
+NAMESPACE = "default"
+STATUSES_A_SOURCE = 100
+AT_ONCE = 6
+JSON_PATCH = "application/json-patch+json"
+
+
+@dataclass
+class Outcome:
+    """What became of the statuses of one kind."""
+
+    kind: str
+    seen: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+
+async def play(client: Client, name: str, statuses: int, *, seed: int = 0) -> Outcome:
+    """See so many statuses of this kind; its definition is created, and taken away afterwards."""
+    kind = kinds_of([KindEntry(kind=name)])[name]
+    assert isinstance(kind, DeclaredKind)
+    definition = definition_of(name)
+    schema = schema_of_status(definition, kind.resource.version)
+    kind.learn_status(schema)
+    await client.create(DEFINITIONS, definition)
+    outcome, gate = Outcome(name), asyncio.Semaphore(AT_ONCE)
+
+    async def one(number: int) -> None:
+        async with gate:
+            count = min(STATUSES_A_SOURCE, statuses - number * STATUSES_A_SOURCE)
+            history = await _begin(client, kind, schema, seed + number)
+            await history.run(count)
+            outcome.seen.update(history.seen)
+            outcome.wrong += history.wrong
+
+    try:
+        await until(lambda: client.list(kind.resource.path(NAMESPACE)), lambda _: True)
+        async with asyncio.TaskGroup() as scope:
+            for number in range(-(-statuses // STATUSES_A_SOURCE)):
+                scope.create_task(one(number), name=f"{name} {number}")
+    finally:
+        await client.delete(f"{DEFINITIONS}/{definition['metadata']['name']}")
+        await until(lambda: _is_gone(client, definition["metadata"]["name"]), bool)
+    return outcome
+
+
+async def _begin(client: Client, kind: DeclaredKind, schema: Json, seed: int) -> History:
+    body = yaml.load((SAMPLES / f"{kind.name.lower()}.yaml").read_text(), Loader=yaml.CSafeLoader)
+    body["metadata"]["name"] = f"a-{seed}"
+    created = await client.create(kind.resource.path(NAMESPACE), body)
+    path = kind.resource.path(NAMESPACE, body["metadata"]["name"])
+
+    async def write(subresource: str, operations: list[Json]) -> Json:
+        whole = f"{path}/{subresource}" if subresource else path
+        return await client.call("PATCH", whole, operations, JSON_PATCH)
+
+    return History(kind, schema, created, write, seed)
+
+
+async def _is_gone(client: Client, name: str) -> bool:
+    try:
+        await client.get(f"{DEFINITIONS}/{name}")
+    except StatusError as error:
+        return error.status == 404
+    return False

@@ -1,0 +1,63 @@
+"""Kinds that something on the management cluster runs although their objects name us: no more are placed (D20, D25).
+
+Controllers that do not know ``managedBy`` (Trainer before 2.3, JAXJob's) write statuses of our sources, which a rule
+sees at one of them. Here it is known of its kind, for a while after it was last seen. Used by ``observing``.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from mirror.kinds.base import Kind
+from mirror.model.reasons import Obstruction, Reason
+from mirror.runtime.clock import Clock
+
+STOPPED_SECONDS = 600.0
+MOST_SOURCES = 10_000
+
+
+class StoppedKinds:
+    """By name of the kind, until when it is stopped."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until: dict[str, float] = {}
+        # Sources that had a status before they were placed: that is seen for as long as they exist, and counts once.
+        self._noted: OrderedDict[str, None] = OrderedDict()
+
+    def note(self, kind: Kind, uid: str, *, is_new: bool) -> bool:
+        """Another controller has written a source's status.
+
+        Args:
+            kind: of the source.
+            uid: of the source.
+            is_new: it does so now; else it may have done it at any time before.
+
+        Returns:
+            Whether the kind was not stopped before.
+        """
+        if not is_new and uid in self._noted:
+            return False
+        self._noted[uid] = None
+        if len(self._noted) > MOST_SOURCES:
+            self._noted.popitem(last=False)
+        was_stopped = self.is_stopped(kind)
+        self._until[kind.name] = self._clock.monotonic() + STOPPED_SECONDS
+        return not was_stopped
+
+    def is_stopped(self, kind: Kind) -> bool:
+        """Whether nothing of this kind is placed now."""
+        return self._until.get(kind.name, float("-inf")) > self._clock.monotonic()
+
+    def why(self, kind: Kind) -> Obstruction | None:
+        """What a source of this kind waits for; None: its kind is not stopped."""
+        return Obstruction(Reason.KIND_RUNS_HERE, what_to_do(kind)) if self.is_stopped(kind) else None
+
+
+def what_to_do(kind: Kind) -> str:
+    """For people: what runs objects of a kind here, and how to mend it."""
+    since = f"; {kind.honoured_since} or newer does" if kind.honoured_since else ""
+    return (
+        f"a controller on the management cluster writes statuses of {kind.name}s that are not its own, so it does not"
+        f" honour {kind.managed_by_field}{since}: upgrade it, or take it away there"
+    )
