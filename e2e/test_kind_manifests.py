@@ -55,8 +55,8 @@ def test_a_kind_that_is_built_in_is_found_by_whatever_names_it(entry: object) ->
 
 def test_one_of_ones_own_gets_the_same_rights_as_one_that_is_built_in() -> None:
     """On its own resource, and its status."""
-    found = by_key(charted({"config": {"kinds": [OWN, "JobSet"]}}, namespace="elsewhere"))
-    own, other = "jobmirror-management-simulations.example.com", "jobmirror-management-jobset"
+    found = by_key(charted({"config": {"kinds": [OWN, "MPIJob"]}}, namespace="elsewhere"))
+    own, other = "jobmirror-management-simulations.example.com", "jobmirror-management-mpijob"
     rules = found["ClusterRole", "", own]["rules"]
 
     assert [(rule["apiGroups"], rule["resources"]) for rule in rules] == [

@@ -16,6 +16,10 @@ _KUEUE = "takes Kueue, which has images and needs nodes; played by hand with Kue
 _QUEUES = "takes Kueue; what it does is played by tests/flows/test_queues.py"
 
 PROVED: dict[str, str] = {
+    "python -m e2e.kind_statuses": ("e2e/test_kind_statuses.py::test_no_status_that_we_write_is_refused"),
+    "python -m e2e.kind_statuses --statuses N [KIND …]": (
+        "e2e/test_kind_statuses.py::test_no_status_that_we_write_is_refused"
+    ),
     "make demo": f"{_DEV}::test_the_demo_ends_well",
     ".venv/bin/mirror demo": f"{_DEV}::test_the_demo_ends_well",
     "mirror demo --kinds": f"{_DEV}::test_the_demo_shows_other_kinds_beside_jobs",
