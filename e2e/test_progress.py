@@ -81,3 +81,50 @@ async def test_only_what_is_left_runs_on_the_next_worker(
 
 def _index(pod: Json) -> str:
     return str(pod["metadata"]["annotations"][INDEX])
+
+
+async def test_a_worker_is_drained_by_moving(
+    management: ControlPlane, east: ControlPlane, west: ControlPlane, scene: Scene
+) -> None:
+    """Scenario 54: what is suspended goes at once, what runs with consent; never twice, and progress goes along."""
+    settings = {"workers": {"seedProgress": True}}
+    async with ManagerProcess.start(management, {"east": east, "west": west}, settings=settings) as manager:
+        mine, on_east = manager.managed_by, {"worker-order": "east"}
+        await scene.create(
+            indexed("half", mine, completions=4, run_for="never", annotations=on_east),
+            job("paused", mine, run_for="never", annotations=on_east, completions=3, parallelism=2),
+        )
+        await scene.source_until("half", counts(ready=4))  # type: ignore[arg-type]
+        await scene.source_until("paused", counts(ready=2))  # type: ignore[arg-type]
+        for name, indexes in (("half", ("1",)), ("paused", ())):
+            for pod in (await scene.pods("east", name))[: None if indexes else 1]:
+                if not indexes or _index(pod) in indexes:
+                    path = f"/api/v1/namespaces/{scene.namespace}/pods/{pod['metadata']['name']}"
+                    await scene.client_of("east").merge(path, {"metadata": {"annotations": {RUN_FOR_KEY: "0s"}}})
+        await scene.source_until("half", counts(completedIndexes="1"))  # type: ignore[arg-type]
+        await scene.source_until("paused", counts(succeeded=1, ready=2))  # type: ignore[arg-type]
+        await scene.patch("paused", {"spec": {"suspend": True}})
+        await scene.until_no_pods("east", "paused")
+
+        secret = f"/api/v1/namespaces/{manager.namespace}/secrets/east"
+        await scene.client.merge(secret, {"metadata": {"annotations": {"jobmirror.io/drain": "move"}}})
+        await scene.source_until("paused", lambda found: placed_on(found) == "west")
+        assert await scene.mirror("east", "paused") is None
+        assert placed_on(await scene.source("half")) == "east"
+        await scene.patch("paused", {"spec": {"suspend": False}})
+        await scene.source_until("paused", counts(ready=2, succeeded=1))  # type: ignore[arg-type]
+        assert len(await scene.pods("west", "paused")) == 2
+
+        await scene.client.merge(secret, {"metadata": {"annotations": {"jobmirror.io/drain": "move-started"}}})
+        moved = await scene.source_until("half", lambda found: placed_on(found) == "west")
+        assert condition(moved, "jobmirror.io/Moved")["message"] == "move 1, from east to west"
+        assert await scene.mirror("east", "half") is None
+        assert await scene.pods("east", "half") == []
+        await scene.source_until("half", counts(ready=3, completedIndexes="1"))  # type: ignore[arg-type]
+        assert sorted(map(_index, await scene.pods("west", "half"))) == ["0", "2", "3"]
+        for name in ("half", "paused"):
+            await scene.end_pods("west", name)
+            assert is_complete(await scene.source_until(name, is_over))
+            assert not await scene.events(name, "MirrorLost")
+        told = await manager.metrics()
+        assert told.value("jobmirror_secondary_mirrors_total") == 0

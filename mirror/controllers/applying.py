@@ -85,7 +85,7 @@ class Applier:
                 case RequestAssignment():
                     self._request_assignment(seen, action)
                 case AwaitMove():
-                    self._await_move(seen)
+                    self._await_move(seen, takes_turn=action.takes_turn)
                 case CreateMirror():
                     await self._mirrors.create(seen, self._t.worker(action.worker))
                 case FindMirror():
@@ -104,7 +104,7 @@ class Applier:
                     worker = self._t.worker(action.worker)
                     namespace = worker.namespace_of(seen.key.namespace)
                     key = MirrorKey(worker.name, seen.key.kind, namespace, seen.key.name)
-                    await self._mirrors.delete(worker, key, action.uid, because="its retention is over")
+                    await self._mirrors.delete(worker, key, action.uid, because=action.because, version=action.version)
                 case DeleteSource():
                     await self._delete_source(seen)
                 case StopKind():
@@ -136,9 +136,12 @@ class Applier:
             namespace = worker.namespace_of(seen.key.namespace)
             self._t.state.intake.add(MirrorKey(worker.name, seen.key.kind, namespace, seen.key.name))
 
-    def _await_move(self, seen: Snapshot) -> None:
+    def _await_move(self, seen: Snapshot, *, takes_turn: bool) -> None:
         """Give it a turn, unless it has one; until then it keeps nobody else from being assigned."""
         memories, uid = self._t.state.memories, seen.source.uid
+        if not takes_turn:
+            self._t.state.assigner.note_record_failed(seen.key)
+            return
         turn = memories.of(uid).move_at
         if turn is None or seen.monotonic > turn + TURN_LASTS_SECONDS:
             memories.set(uid, move_at=self._moves.take())

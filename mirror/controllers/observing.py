@@ -12,6 +12,7 @@ from datetime import datetime
 from mirror.controllers.move_turns import MoveTurns
 from mirror.controllers.requesting import placement_request_of
 from mirror.controllers.state import MirroringState
+from mirror.decide.draining import is_to_leave
 from mirror.decide.identity import Identity
 from mirror.decide.moving import is_completed_copy, is_to_be_moved
 from mirror.decide.snapshot import (
@@ -76,6 +77,7 @@ class Observer:
         sight = _sight(source.placed, worker, now) if source.placed else None
         is_moving = is_to_be_moved(source, sight, self._policy, None)
         held = self._moves.held() if is_moving else ""
+        is_leaving = is_to_leave(source, sight, mirror if not is_stale else None, self._policy)
         return Snapshot(
             key=key,
             source=source,
@@ -93,7 +95,7 @@ class Observer:
             pods=_pods_of(source, worker, mirror) if not is_stale else None,
             refused_now=_refused_now(source, memory),
             trust=self._trust_of(source, memory) if source.kind.records_by_annotation else None,
-            assignment=self._assignment_of(key, source, memory, is_moving=is_moving and not held),
+            assignment=self._assignment_of(key, source, memory, is_moving=is_leaving or (is_moving and not held)),
             moves_held=held,
             returned=self._returned_copy(source),
         )
@@ -211,4 +213,5 @@ def _sight(name: str, worker: Worker | None, now: datetime) -> WorkerSight:
         lost_for_seconds=connection.lost_for_seconds(now),
         because=connection.because or "connecting",
         clock_offset_seconds=worker.client.clock_offset_seconds if is_reachable else None,
+        drain=worker.spec.drain if worker.spec is not None else "",
     )

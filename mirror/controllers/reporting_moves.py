@@ -11,7 +11,7 @@ def report_move(context: WriteContext, seen: Snapshot) -> None:
     """Before the create: the answers to it, and to the record of the move, may be lost, and each overlap counts."""
     memories, uid, stored = context.state.memories, seen.source.uid, seen.source.stored
     moves = stored.moves
-    if not stored.waits_after_move or memories.of(uid).moves_told == moves.count:
+    if not stored.waits_after_move or stored.is_leaving or memories.of(uid).moves_told == moves.count:
         return
     memories.set(uid, moves_told=moves.count)
     if moves.left_behind:

@@ -53,6 +53,7 @@ class Routes:
         self._was_reachable: set[str] = set()
         # What each unreachable worker was lost by, as the sources on it were last looked at for it.
         self._lost_because: dict[str, str] = {}
+        self._drained: dict[str, str] = {}
         # What of each worker concerns placement, as it was when those who wait were last woken for it.
         self._last_reported: dict[str, tuple[bool, bool, object]] = {}
 
@@ -245,7 +246,11 @@ class Routes:
         has_another_cause = self._lost_because.pop(worker.name, because) != because
         if because:
             self._lost_because[worker.name] = because
-        if is_reachable != was_reachable or has_verdict or has_another_cause:
+        drain = worker.spec.drain if worker.spec is not None else ""
+        is_drained_otherwise = self._drained.pop(worker.name, "") != drain
+        if drain:
+            self._drained[worker.name] = drain
+        if is_reachable != was_reachable or has_verdict or has_another_cause or is_drained_otherwise:
             (self._was_reachable.add if is_reachable else self._was_reachable.discard)(worker.name)
             self.look_again_at(worker.name)
             if is_reachable:
@@ -263,6 +268,7 @@ class Routes:
         """It is no worker any more."""
         self._was_reachable.discard(worker)
         self._lost_because.pop(worker, None)
+        self._drained.pop(worker, None)
         self._last_reported.pop(worker, None)
         self._refusals.forget_worker(worker)
         self._sweeps.discard(worker)

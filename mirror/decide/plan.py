@@ -44,6 +44,9 @@ class RequestAssignment(msgspec.Struct, frozen=True):
 class AwaitMove(msgspec.Struct, frozen=True):
     """Keep the assignment until it is its turn to be moved (D14)."""
 
+    takes_turn: bool = True
+    """False: it is being moved already."""
+
 
 class CreateMirror(msgspec.Struct, frozen=True):
     """Create the mirror on the worker that is recorded."""
@@ -97,6 +100,9 @@ class DeleteMirror(msgspec.Struct, frozen=True):
 
     worker: str
     uid: str
+    version: str = ""
+    """Only as it was in this version, if one is given."""
+    because: str = "its retention is over"
 
 
 class DeleteSource(msgspec.Struct, frozen=True):

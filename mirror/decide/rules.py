@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from mirror.decide.draining import leave_draining_worker
 from mirror.decide.following import SETTLED_SECONDS, ended_for_seconds, follow
 from mirror.decide.identity import Identity
 from mirror.decide.moving import (
@@ -374,6 +375,7 @@ RULES: tuple[Callable[[Snapshot], Plan | None], ...] = (
     store_seen_end,
     move_from_lost_worker,
     wait_for_worker,
+    leave_draining_worker,
     make_room_for_mirror,
     care_for_missing_mirror,
     give_up_replaced_mirror,

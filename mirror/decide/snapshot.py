@@ -174,6 +174,8 @@ class WorkerSight(msgspec.Struct, frozen=True):
     lost_for_seconds: float = 0.0
     because: str = ""
     clock_offset_seconds: float | None = None
+    drain: str = ""
+    """How it is emptied (``model.drains``)."""
 
 
 class Policy(msgspec.Struct, frozen=True):

@@ -28,8 +28,19 @@ class MovableSource(Protocol):
         """It was moved, and nothing of it is known to have started since."""
         ...
 
-    def moved_status(self, moves: Moves, now: datetime) -> dict[str, Any] | None:
-        """Suspended since its worker is lost, and recorded on another one, ``moves.to``.
+    @property
+    def is_leaving(self) -> bool:
+        """What is on a worker that is drained has stopped, and is stored: it may be deleted there."""
+        ...
+
+    def leaving_status(
+        self, status: Mapping[str, Any] | None, worker: str, mirror_uid: str, now: datetime
+    ) -> dict[str, Any] | None:
+        """The last status that a stopped mirror brings, or the stored one, and that the mirror goes; None: stored."""
+        ...
+
+    def moved_status(self, moves: Moves, now: datetime, *, is_drained: bool = False) -> dict[str, Any] | None:
+        """Suspended since its worker is lost or drained, and recorded on another one, ``moves.to``.
 
         None: such a kind is not moved, or no such write would be accepted.
         """
@@ -57,6 +68,14 @@ class MovableKind(Protocol):
     @property
     def can_move(self) -> bool:
         """Whether one may be moved from a lost worker (D14)."""
+        ...
+
+    def stopping(self, mirror: Object) -> tuple[Mapping[str, Any], ...]:
+        """What suspends a mirror so that its source can leave its worker; noted, so that resuming it is a change."""
+        ...
+
+    def has_stopped(self, mirror: Object) -> bool:
+        """Whether nothing of it runs or will, by its own controller's word."""
         ...
 
     def held_body(self, body: dict[str, Any]) -> dict[str, Any]:

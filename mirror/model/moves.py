@@ -58,7 +58,7 @@ class Moves(msgspec.Struct, frozen=True):
     def event(self) -> str:
         """The last one, for people."""
         left = next((one for one in self.left_behind if one.worker == self.origin), None)
-        copy = f"the copy on {self.origin} may still run" if left else f"there was no copy on {self.origin}"
+        copy = f"the copy on {self.origin} may still run" if left else f"no copy is left on {self.origin}"
         return f"moved from {self.origin} to {self.to} (move {self.count}); {copy}"
 
     @property

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from mirror.kube.connect import MANAGEMENT
 from mirror.kube.objects import Object
 from mirror.model import names
+from mirror.model.drains import DRAINS
 
 RESERVED_NAMES = (MANAGEMENT,)
 SECRET_SELECTOR = f"{names.WORKER}=true"
@@ -42,7 +43,8 @@ class WorkerSpec:
     kubeconfig: bytes
     labels: tuple[tuple[str, str], ...] = ()
     cordoned: bool = False
-    draining: bool = False
+    drain: str = ""
+    """How it is emptied (``model.drains``); empty: it is not. What is not understood keeps new Jobs away."""
     capacity: int | None = None
     weight: float = 1.0
     namespaces: tuple[str, ...] = ()
@@ -50,6 +52,10 @@ class WorkerSpec:
     problems: tuple[Problem, ...] = ()
     refused: Problem | None = None
     """Why there is no kubeconfig to connect with."""
+
+    @property
+    def draining(self) -> bool:
+        return bool(self.drain)
 
     def problems_with(self, prefix_in_use: str) -> tuple[Problem, ...]:
         """The same, with what is wrong while mirrors live under another prefix."""
@@ -123,7 +129,7 @@ def spec_of(
         kubeconfig=kubeconfig,
         labels=tuple(sorted((own | {"name": name}).items())),
         cordoned=reading.boolean(names.CORDONED),
-        draining=reading.choice(names.DRAIN, ("wait", "move")) != "",
+        drain=reading.choice(names.DRAIN, DRAINS),
         capacity=reading.whole_number(names.CAPACITY),
         weight=reading.positive(names.WEIGHT),
         namespaces=reading.globs(names.NAMESPACES),

@@ -299,7 +299,7 @@ async def test_a_worker_is_listed_cordoned_drained_and_removed(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["drain", "east", "--move"], "--move is not supported yet"),
+        (["drain", "east", "--started"], "--started belongs to --move"),
         (["drain", "east", "--timeout", "soon"], "expected a duration"),
         (["remove", "east", "--clean-up"], "go together"),
         (["add", "east"], "--context"),

@@ -153,7 +153,7 @@ USAGE = {
     "worker set east --labels x": "x: expected KEY=VALUE, or KEY- to remove it",
     "worker set east --labels name=y": "name: is set by jobmirror itself",
     "worker drain east --timeout x": "Invalid value for --timeout: expected a duration like",
-    "worker drain east --move": "--move is not supported yet",
+    "worker drain east --started": "--started belongs to --move",
     "worker check --allow x": "Invalid value for --allow: x: expected one of loopback",
     "demo --workers x": "'x' is not a whole number.",
     "dev --workers 0": "0 is not in the range 1<=x<=32.",

@@ -141,7 +141,16 @@ class StoredDrill:
     def waits_after_move(self) -> bool:
         return False
 
-    def moved_status(self, moves: Moves, now: datetime) -> Status | None:
+    @property
+    def is_leaving(self) -> bool:
+        return False
+
+    def leaving_status(
+        self, status: Mapping[str, Any] | None, worker: str, mirror_uid: str, now: datetime
+    ) -> Status | None:
+        """They end where they are."""
+
+    def moved_status(self, moves: Moves, now: datetime, *, is_drained: bool = False) -> Status | None:
         """Drills are not moved."""
 
     @property
@@ -250,6 +259,12 @@ class Drill:
         labels = {**source.labels, names.ORIGIN: transform.origin, names.SOURCE_UID: source.metadata.uid}
         metadata = {"name": source.metadata.name, "namespace": namespace, "labels": labels}
         return {"apiVersion": DRILLS.api_version, "kind": DRILLS.kind, "metadata": metadata, "spec": spec}
+
+    def stopping(self, mirror: Object) -> tuple[Mapping[str, Any], ...]:
+        return ()
+
+    def has_stopped(self, mirror: Object) -> bool:
+        return False
 
     def held_body(self, body: dict[str, Any]) -> dict[str, Any]:
         return body

@@ -10,7 +10,7 @@ from doubles.managers import conditions, placed
 from flow_invariants import Invariants
 from flow_machine import KINDS, WORKER, Everybody
 from flow_machine_base import NAMES, WAITS
-from flow_progress import ProgressLaws
+from flow_progress import DrainingLaws, is_leaving
 from flow_settled import disagreements, mend, wait_until_settled
 from flow_world import LOST_AFTER_SECONDS, MANAGER, FlowWorld, has_ended, job, path, tolerant
 from hypothesis import strategies as st
@@ -67,7 +67,7 @@ class MovingWorld(FlowWorld):
         super().start_manager()
 
 
-class MovingLaws(ProgressLaws):
+class MovingLaws(DrainingLaws):
     """What holds of every move, beside what holds for all."""
 
     def __init__(self, world: FlowWorld) -> None:
@@ -101,6 +101,9 @@ class MovingLaws(ProgressLaws):
             return
         self.moved[uid] += 1
         self._moved_back.add((uid, worker))
+        if conditions(new).get("Suspended") == "WorkerDrained":
+            self._look_at_drain(uid, before, new)
+            return
         annotations = new["metadata"].get("annotations") or {}
         if annotations.get(names.ON_WORKER_LOSS) != OnLoss.RESCHEDULE:
             self._wrong(f"D14: {name} was moved from {before} to {worker} under {annotations}")
@@ -146,6 +149,8 @@ class MovingLaws(ProgressLaws):
 
     def _look_at_deletion(self, worker: str, uid: str, source_uid: str, name: str) -> None:
         source = self.sources.get(source_uid)
+        if is_leaving(source, worker):
+            return
         is_over = source is None or "deletionTimestamp" in source["metadata"] or has_ended(source)
         is_left_behind = uid in [left.uid for left in _moves(source).left_behind]
         if not is_over and is_left_behind and uid in self._complete:
@@ -193,6 +198,11 @@ class Moving(Everybody):
         """Somebody on the worker, who does not know why it is suspended."""
         resume = {"spec": {"suspend": False}}
         self._do(self._and_wait(self.world.change(name, resume, cluster=worker), wait))
+
+    @rule(worker=WORKER, how=st.sampled_from(("move", "move-started")), wait=WAITS)
+    def an_operator_drains_a_worker_by_moving(self, worker: str, how: str, wait: float) -> None:
+        """It ends when the Secret is written anew, as others do."""
+        self._do(self._and_wait(self.world.register(worker, drain=how), wait))
 
     @rule(worker=WORKER, seconds=AWAY, is_back=st.booleans(), wait=WAITS)
     def a_worker_is_away(self, worker: str, seconds: float, is_back: bool, wait: float) -> None:
@@ -273,7 +283,8 @@ class Moving(Everybody):
 
 def _waits_after_move(source: Json | None) -> bool:
     """Not where the move was undone: the copy that had started is the recorded one again."""
-    return conditions(source).get("Suspended") == "WorkerLost" and names.MOVED in conditions(source)
+    reason = conditions(source).get("Suspended")
+    return reason == "WorkerDrained" or (reason == "WorkerLost" and names.MOVED in conditions(source))
 
 
 def _moves(source: Json | None) -> Moves:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from doubles.managers import conditions
+from doubles.managers import conditions, placed
 from flow_invariants import Invariants
 from flow_world import MANAGER
 
@@ -70,3 +70,48 @@ def _number(status: Json, name: str) -> int:
 
 def _indexes(status: Json) -> indexes.Intervals | None:
     return indexes.read(str(status.get("completedIndexes") or ""), 1_000_000)
+
+
+class DrainingLaws(ProgressLaws):
+    """What leaves a worker that is drained is stored, and gone, before it is recorded elsewhere."""
+
+    drained = 0
+    """Records that went elsewhere like this."""
+
+    def _look_at_mirror(self, worker: str, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
+        source = self.sources.get(self._source_of.get(uid, ""))
+        is_deleted = new is None or ("deletionTimestamp" in new["metadata"]) > (
+            "deletionTimestamp" in (old or new)["metadata"]
+        )
+        if old is not None and is_deleted and request.peer == MANAGER and is_leaving(source, worker):
+            assert source is not None
+            self._look_at_leaving(worker, old, source)
+        super()._look_at_mirror(worker, uid, old, new, request)
+
+    def _look_at_leaving(self, worker: str, mirror: Json, source: Json) -> None:
+        name, last, stored = mirror["metadata"]["name"], mirror.get("status") or {}, source["status"]
+        if not mirror["spec"].get("suspend") or last.get("active") or last.get("terminating"):
+            self._wrong(f"D14: {name} was deleted on {worker}, which is drained, and has not stopped: {last}")
+        for counter in ("succeeded", "failed"):
+            if _number(last, counter) > _number(stored, counter) and source["spec"].get("completionMode") != "Indexed":
+                self._wrong(f"D14: {name} left {worker} with {last}, and {stored} is stored")
+        if indexes.minus(_indexes(last) or (), _indexes(stored) or ()) and not _is_scaled(source):
+            self._wrong(f"D14: {name} left {worker} with {last}, and {stored} is stored")
+
+    def _look_at_drain(self, uid: str, before: str, new: Json) -> None:
+        """A record that goes elsewhere because its worker is drained."""
+        self.drained += 1
+        name = new["metadata"]["name"]
+        if any(worker == before for worker, _ in self.live[uid]):
+            self._wrong(f"D14: {name} left {before}, which is drained, and has a mirror there: {self.live[uid]}")
+        if new["status"].get("active") or "FailureTarget" in conditions(new):
+            self._wrong(f"D14: {name} left {before}, which is drained, and its status says {new['status']}")
+
+
+def is_leaving(source: Json | None, worker: str) -> bool:
+    """Whether it is stored that a mirror goes since its worker is drained."""
+    return conditions(source).get("Suspended") == "WorkerDrained" and placed(source) == worker
+
+
+def _is_scaled(source: Json) -> bool:
+    return bool(source["spec"].get("completions") == source["spec"].get("parallelism"))

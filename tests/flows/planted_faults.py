@@ -183,6 +183,24 @@ FAULTS = (
         "    if source.kind.is_suspended(mirror):\n        return None\n",
     ),
     PlantedFault(
+        "a drain deletes what has not stopped",
+        "decide/draining.py",
+        "    if not kind.has_stopped(mirror):\n",
+        "    if not kind.is_suspended(mirror):\n",
+    ),
+    PlantedFault(
+        "a drain deletes before the last status is stored",
+        "kinds/batch_job/status_moved.py",
+        "stored.status if status is None else status, times.of(now)\n    listed = conditions.of(base)\n    if",
+        "stored.status, times.of(now)\n    listed = conditions.of(base)\n    if",
+    ),
+    PlantedFault(
+        "a drain records another worker before the mirror is gone",
+        "decide/draining.py",
+        "    version = mirror.metadata.resource_version\n",
+        "    return _go(replace(seen, memory=replace(seen.memory, first_create=True)))\n    version = ''\n",
+    ),
+    PlantedFault(
         "a Lease that is held is taken",
         "runtime/leadership.py",
         "    return now >= seen.at + seen.duration_seconds\n",

@@ -203,6 +203,14 @@ def _counting(machine: Moving) -> None:
     machine.time_passes(seconds=12.0)
 
 
+def _drained(machine: Moving) -> None:
+    machine.a_worker_is_lost_on_a_quiet_day(
+        name="a", kind="counting", policy=None, worker="east", trouble="", seconds=0.1, is_back=True, wait=3.0
+    )
+    machine.an_operator_drains_a_worker_by_moving(worker="east", how="move-started", wait=12.0)
+    machine.time_passes(seconds=12.0)
+
+
 OF_MOVES: Mapping[str, Callable[[Moving], None]] = {
     "a Job is moved under Wait": _kept,
     "a Job is moved before its time": _soon,
@@ -216,6 +224,9 @@ OF_MOVES: Mapping[str, Callable[[Moving], None]] = {
     "progress counts twice": _counting,
     "what is stored is joined in part": _counting,
     "what a held mirror says reaches its source": _counting,
+    "a drain deletes what has not stopped": _drained,
+    "a drain deletes before the last status is stored": _drained,
+    "a drain records another worker before the mirror is gone": _drained,
 }
 HISTORIES: Mapping[str, Callable[[Interference], None]] = {
     "one label is enough": _others_label,

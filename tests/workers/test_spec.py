@@ -37,6 +37,7 @@ def test_a_plain_secret_is_a_worker_with_defaults() -> None:
         pytest.param({"cordoned": "false"}, "cordoned", False, id="said to be open"),
         pytest.param({"drain": "wait"}, "draining", True, id="drained by waiting"),
         pytest.param({"drain": "move"}, "draining", True, id="drained by moving"),
+        pytest.param({"drain": "move-started"}, "drain", "move-started", id="drained by moving what runs, too"),
         pytest.param({"capacity": "0"}, "capacity", 0, id="no capacity"),
         pytest.param({"capacity": "250"}, "capacity", 250, id="a capacity"),
         pytest.param({"weight": "2.5"}, "weight", 2.5, id="a weight"),

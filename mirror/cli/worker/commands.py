@@ -327,15 +327,17 @@ def uncordon(where: Any, name: str) -> None:
 @worker.command()
 @_name
 @click.option("--wait", "how", flag_value="wait", default="wait", help="Let its Jobs finish (the default).")
-@click.option("--move", "how", flag_value="move", help="Start its Jobs elsewhere: not supported yet.")
+@click.option("--move", "how", flag_value="move", help="Move Jobs that have not started, or are suspended, elsewhere.")
+@click.option("--started", is_flag=True, help="With --move: also stop those that run, and start them elsewhere.")
 @click.option("--timeout", default="", metavar="DURATION", help="Maximum time to wait; 0s: do not wait.")
 @allow_option
 @_origin
 @where_options
-def drain(where: Any, name: str, how: str, timeout: str, allow: tuple[str, ...], origin: str) -> None:
+def drain(where: Any, name: str, how: str, **options: Any) -> None:
     """Drain worker NAME.
 
-    Marks it as unschedulable, waits until its Jobs have finished, and deletes their mirrors there.
+    Marks it as unschedulable, waits until its Jobs have finished or, with --move, gone elsewhere, and deletes their
+    mirrors there. `mirror worker uncordon` cancels it: Jobs that have stopped and not gone resume there.
 
     A finished mirror is deleted once its terminal status is stored on its source; its logs go with it.
 
@@ -343,18 +345,19 @@ def drain(where: Any, name: str, how: str, timeout: str, allow: tuple[str, ...],
     """
     from mirror.cli.worker.clusters import run
     from mirror.cli.worker.drain import drain as work
+    from mirror.model.drains import MOVE_STARTED
     from mirror.model.durations import BadDuration, parse_duration
 
-    if how == "move":
-        raise click.UsageError(
-            "--move is not supported yet: the manager lets running Jobs finish; drain with --wait, or delete the Jobs "
-            "that must not finish there"
-        )
+    if options.pop("started"):
+        if how != "move":
+            raise click.UsageError("--started belongs to --move: mirror worker drain NAME --move --started")
+        how = MOVE_STARTED
+    timeout = options.pop("timeout")
     try:
         seconds = parse_duration(timeout) if timeout else None
     except BadDuration as error:
         raise click.BadParameter(str(error), param_hint="--timeout") from None
-    run(lambda: work(where, name, timeout_seconds=seconds, allow=allow, origin=origin))
+    run(lambda: work(where, name, how=how, timeout_seconds=seconds, **options))
 
 
 @worker.command()

@@ -21,6 +21,7 @@ from mirror.cli.worker.operations.finished_mirrors import Outcome
 from mirror.cli.worker.operations.overview import MOST_NAMED, Tally
 from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
 from mirror.kube.objects import Object
+from mirror.model.drains import WAIT
 from mirror.model.text import clean
 
 MOST_LISTED = 50
@@ -42,9 +43,15 @@ async def uncordon(where: Where, name: str) -> None:
 
 
 async def drain(
-    where: Where, name: str, *, timeout_seconds: float | None, allow: tuple[str, ...] = (), origin: str = ""
+    where: Where,
+    name: str,
+    *,
+    timeout_seconds: float | None,
+    how: str = WAIT,
+    allow: tuple[str, ...] = (),
+    origin: str = "",
 ) -> None:
-    """No new Jobs, and wait for those that are there; then delete their mirrors.
+    """No new Jobs, and wait until those that are there have ended, or gone elsewhere; then delete their mirrors.
 
     Raises:
         Failure: Jobs or mirrors are left there.
@@ -52,7 +59,7 @@ async def drain(
     opted_in = allowed(allow)
     async with clusters.home(where) as home:
         with _told(name) as progressed:
-            counted = await draining.drain(home, name, progressed, timeout_seconds=timeout_seconds)
+            counted = await draining.drain(home, name, progressed, how=how, timeout_seconds=timeout_seconds)
         if left := counted.on(name):
             raise Failure(f"timed out: {jobs(left)} still running ({counted.some_on(name)}); rerun to keep waiting")
         secret = await home.worker_secret(name)
@@ -151,12 +158,12 @@ def _told(name: str) -> Iterator[Progress]:
         ) as status:
             yield lambda counted: status.update(f"draining worker {name}: {_left(counted, name)}")
         return
-    before: int | None = None
+    before: tuple[int, int] | None = None
 
     def on_change(counted: Tally) -> None:
         nonlocal before
-        if counted.on(name) != before:
-            before = counted.on(name)
+        if (now := (counted.on(name), counted.leaving_on(name))) != before:
+            before = now
             click.echo(_left(counted, name), err=True)
 
     yield on_change
@@ -164,4 +171,5 @@ def _told(name: str) -> Iterator[Progress]:
 
 def _left(counted: Tally, name: str) -> str:
     some = counted.some_on(name)
-    return f"{jobs(counted.on(name))} still running" + (f" ({clean(some)})" if some else "")
+    leaving = f", {counted.leaving_on(name)} of them stopped and leaving" if counted.leaving_on(name) else ""
+    return f"{jobs(counted.on(name))} still running{leaving}" + (f" ({clean(some)})" if some else "")

@@ -30,6 +30,7 @@ from mirror.kinds.batch_job import (
     seeding,
     status_moved,
     status_own,
+    stopping,
     timeline,
     trace,
 )
@@ -77,8 +78,13 @@ class JobSource(StoredJob, frozen=True):
     def placed_status(self, worker: str | None, now: datetime) -> Status | None:
         return status_own.placed_status(self, worker, now)
 
-    def moved_status(self, moves: Moves, now: datetime) -> Status | None:
-        return status_moved.moved_status(self, moves, now)
+    def leaving_status(
+        self, status: Mapping[str, Any] | None, worker: str, mirror_uid: str, now: datetime
+    ) -> Status | None:
+        return status_moved.leaving_status(self, status, worker, mirror_uid, now)
+
+    def moved_status(self, moves: Moves, now: datetime, *, is_drained: bool = False) -> Status | None:
+        return status_moved.moved_status(self, moves, now, is_drained=is_drained)
 
     @property
     def has_seed(self) -> bool:
@@ -177,6 +183,12 @@ class BatchJob:
 
     def mirror_body(self, source: Object, *, namespace: str, transform: MirrorTransform) -> dict[str, Json]:
         return body.mirror_body(source, namespace=namespace, transform=transform)
+
+    def stopping(self, mirror: Object) -> tuple[Mapping[str, Any], ...]:
+        return stopping.operations(mirror)
+
+    def has_stopped(self, mirror: Object) -> bool:
+        return stopping.has_stopped(mirror)
 
     def held_body(self, body: dict[str, Json]) -> dict[str, Json]:
         return seeding.held_body(body)

@@ -26,6 +26,8 @@ from mirror.kinds.batch_job.status_own import (
     with_conditions,
 )
 from mirror.kinds.batch_job.status_stored import (
+    WORKER_DRAINED,
+    WORKER_LOST,
     StoredJob,
     has_started,
     placed_worker,
@@ -249,7 +251,8 @@ def _suspension(seen: _Seen) -> Condition | None:
     """The condition Suspended to show; None leaves what is stored."""
     stored, mirror = seen.stored, seen.mirror
     if reported := mirror.condition(SUSPENDED):
-        return reported
+        is_ours = reported.get("reason") in (WORKER_LOST, WORKER_DRAINED)  # only we say what a move has to do with it
+        return {**reported, "reason": conditions.JOB_SUSPENDED} if is_ours else reported
     is_suspended = stored.is_true(SUSPENDED)
     if seen.mirror_suspended:
         # Its own controller has not said so yet; but where nothing ever ran, there is nothing to wait for.

@@ -9,31 +9,56 @@ from typing import Any
 from mirror.batch import conditions, times
 from mirror.batch.conditions import SUSPENDED, TRUE
 from mirror.kinds.base import Status
-from mirror.kinds.batch_job.status_own import MOVED_REASON, PLACED_REASON
-from mirror.kinds.batch_job.status_stored import WORKER_LOST, StoredJob, served
+from mirror.kinds.batch_job.status_own import MIRRORED_REASON, MOVED_REASON, PLACED_REASON
+from mirror.kinds.batch_job.status_stored import WORKER_DRAINED, WORKER_LOST, StoredJob, served
 from mirror.model import names
 from mirror.model.moves import Moves
 
 
-def moved_status(stored: StoredJob, moves: Moves, now: datetime) -> Status | None:
-    """In one write it leaves the lost worker and is recorded on the next; nothing of it is known to run meanwhile.
+def moved_status(stored: StoredJob, moves: Moves, now: datetime, *, is_drained: bool = False) -> Status | None:
+    """In one write it leaves its worker and is recorded on the next; nothing of it is known to run meanwhile.
 
     startTime, counters and indexes stay: a status does not go back (D7). A stored verdict is none to be moved.
     """
     if stored.verdict is not None:
         return None
     at = times.of(now)
-    text = f"Worker {moves.origin} is lost; the Job starts again on {moves.to}"
+    reason, why = (WORKER_DRAINED, "drained") if is_drained else (WORKER_LOST, "lost")
+    text = f"Worker {moves.origin} is {why}; the Job starts again on {moves.to}"
     listed = conditions.without(stored.conditions, names.MIRRORED)
     for one in (
-        conditions.new(SUSPENDED, TRUE, reason=WORKER_LOST, message=text, at=at),
+        conditions.new(SUSPENDED, TRUE, reason=reason, message=text, at=at),
         conditions.new(names.PLACED, TRUE, reason=PLACED_REASON, message=moves.to, at=at),
-        conditions.new(names.MOVED, TRUE, reason=WORKER_LOST, message=moves.message, at=at),
+        conditions.new(names.MOVED, TRUE, reason=reason, message=moves.message, at=at),
     ):
         listed = conditions.upsert(listed, one)
     idle = {"active": 0, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
     status = served({**stored.status, **idle, "conditions": listed})
     return None if stored.refusal(status) else status
+
+
+def leaving_status(
+    stored: StoredJob, status: Mapping[str, Any] | None, worker: str, mirror_uid: str, now: datetime
+) -> Status | None:
+    """Its mirror has stopped on a worker that is drained, and goes: with that stored, its absence is no loss.
+
+    ``status``: the last that the mirror brings, if it is news. None: all of it is stored.
+    """
+    base, at = stored.status if status is None else status, times.of(now)
+    listed = conditions.of(base)
+    if conditions.verdict(listed) is not None:
+        return None if status is None else dict(status)
+    text = f"Worker {worker} is drained; the copy there has stopped and is deleted"
+    shown = conditions.find(stored.conditions, SUSPENDED, TRUE) or {}
+    if (shown.get("reason"), shown.get("message")) != (WORKER_DRAINED, text):
+        shown = conditions.new(SUSPENDED, TRUE, reason=WORKER_DRAINED, message=text, at=at)
+    mirrored = conditions.find(stored.conditions, names.MIRRORED, TRUE) or {}
+    if mirrored.get("message") != mirror_uid:
+        mirrored = conditions.new(names.MIRRORED, TRUE, reason=MIRRORED_REASON, message=mirror_uid, at=at)
+    for one in (shown, mirrored):
+        listed = conditions.upsert(listed, one)
+    leaving = served({**base, "conditions": listed})
+    return None if leaving == stored.status or stored.refusal(leaving) else leaving
 
 
 def returned_status(

@@ -24,8 +24,8 @@ _TIMES = ("startTime", "completionTime")
 _LEFT_OUT_EMPTY = frozenset((*_COUNTERS, "completedIndexes", "conditions"))
 _UNDECIDED = frozenset((names.PLACED, names.MIRRORED, names.PROGRESSING, names.MOVED, SUSPENDED))
 """Conditions that say nothing about how the Job ends."""
-WORKER_LOST = "WorkerLost"
-"""The reason of Suspended from a move until its new mirror has started (D14)."""
+WORKER_LOST, WORKER_DRAINED = "WorkerLost", "WorkerDrained"
+"""Reasons of Suspended from a move until its new mirror has started; in a drain before its mirror goes, too (D14)."""
 _SAY_IT_STARTED = ("startTime", *_COUNTERS, "ready", "terminating", "completedIndexes", "failedIndexes")
 
 
@@ -102,11 +102,20 @@ class StoredJob(msgspec.Struct, frozen=True):
 
     @property
     def waits_after_move(self) -> bool:
-        """It was moved, and nothing of it is known to have started since."""
-        if names.MOVED not in self.true or SUSPENDED not in self.true:
-            return False
-        shown = conditions.find(self.conditions, SUSPENDED, TRUE) or {}
-        return shown.get("reason") == WORKER_LOST
+        """It was moved, or is just now, and nothing of it is known to have started since."""
+        reason = self._suspended_because
+        return (reason == WORKER_LOST and names.MOVED in self.true) or reason == WORKER_DRAINED
+
+    @property
+    def is_leaving(self) -> bool:
+        """Its mirror has stopped on a worker that is drained, and what was counted there is stored: it may go."""
+        return self._suspended_because == WORKER_DRAINED and self.mirror_uid is not None
+
+    @property
+    def _suspended_because(self) -> object:
+        if SUSPENDED not in self.true:
+            return None
+        return (conditions.find(self.conditions, SUSPENDED, TRUE) or {}).get("reason")
 
     @property
     def obstruction_reason(self) -> str:

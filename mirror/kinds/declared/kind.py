@@ -150,6 +150,12 @@ class DeclaredKind:
     def mirror_body(self, source: Object, *, namespace: str, transform: MirrorTransform) -> dict[str, Json]:
         return body.mirror_body(self._form, source, namespace=namespace, transform=transform)
 
+    def stopping(self, mirror: Object) -> tuple[Mapping[str, Any], ...]:
+        return ()
+
+    def has_stopped(self, mirror: Object) -> bool:
+        return False
+
     def held_body(self, body: dict[str, Json]) -> dict[str, Json]:
         return body
 

@@ -87,7 +87,16 @@ class StoredSource:
     def waits_after_move(self) -> bool:
         return False
 
-    def moved_status(self, moves: Moves, now: datetime) -> Status | None:
+    @property
+    def is_leaving(self) -> bool:
+        return False
+
+    def leaving_status(
+        self, status: Mapping[str, Any] | None, worker: str, mirror_uid: str, now: datetime
+    ) -> Status | None:
+        """They end where they are."""
+
+    def moved_status(self, moves: Moves, now: datetime, *, is_drained: bool = False) -> Status | None:
         """Such kinds are not moved (``can_move``)."""
 
     @property

@@ -14,6 +14,7 @@ from mirror.kube.errors import NotFound
 from mirror.kube.objects import Object
 from mirror.kube.resources import NAMESPACES, SECRETS
 from mirror.model import names
+from mirror.model.drains import WAIT
 
 LOOK_SECONDS = 1.0
 MOST_LOOK_SECONDS = 10.0
@@ -48,20 +49,23 @@ async def uncordon(home: ManagementCluster, name: str) -> bool:
     return bool(marks)
 
 
-async def drain(home: ManagementCluster, name: str, progress: Progress, *, timeout_seconds: float | None) -> Tally:
-    """No new Jobs, and wait until those that are there have ended.
+async def drain(
+    home: ManagementCluster, name: str, progress: Progress, *, timeout_seconds: float | None, how: str = WAIT
+) -> Tally:
+    """No new Jobs, and wait until those that are there have ended, or gone elsewhere.
 
     Args:
         home: where the manager is.
         name: of the worker.
         progress: told what is left, each time somebody looked.
+        how: of ``model.drains``; the manager does it, whoever waits.
         timeout_seconds: how long to wait; None: as long as it takes.
 
     Returns:
         What is there in the end: nothing, unless there was no more time.
     """
     secret = await home.worker_secret(name)
-    await home.annotate(secret, {names.DRAIN: "wait"})
+    await home.annotate(secret, {names.DRAIN: how})
     counted = await tally(home)
     progress(counted)
     # One that was being placed when the mark was set may come a moment later: nothing has to be seen twice.

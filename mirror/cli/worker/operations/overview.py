@@ -55,6 +55,8 @@ class Tally:
     managed_by: str = names.DEFAULT_MANAGED_BY
     unfinished: dict[str, int] = field(default_factory=dict)
     """By the worker that is recorded on them."""
+    leaving: dict[str, int] = field(default_factory=dict)
+    """Those of them that have stopped there, because it is drained, and go elsewhere."""
     examples: dict[str, list[str]] = field(default_factory=dict)
     namespaces: dict[str, set[str]] = field(default_factory=dict)
     """Where Jobs of ours are, placed or not, and the names of their kinds there."""
@@ -68,6 +70,8 @@ class Tally:
         if not summary.placed or summary.is_finished:
             return
         self.unfinished[summary.placed] = self.unfinished.get(summary.placed, 0) + 1
+        if kind.can_move and kind.stored(found).is_leaving:
+            self.leaving[summary.placed] = self.leaving.get(summary.placed, 0) + 1
         named = self.examples.setdefault(summary.placed, [])
         if len(named) < MOST_NAMED:
             what = "" if kind is registry.BUILT_IN.default else f"{kind.name} "
@@ -76,6 +80,10 @@ class Tally:
     def on(self, worker: str) -> int:
         """How many unfinished Jobs are recorded on a worker."""
         return self.unfinished.get(worker, 0)
+
+    def leaving_on(self, worker: str) -> int:
+        """How many of them are on their way elsewhere."""
+        return self.leaving.get(worker, 0)
 
     def some_on(self, worker: str) -> str:
         """Name a few of the unfinished Jobs on a worker, for people."""

@@ -1,0 +1,181 @@
+"""A source leaves a worker that is drained by moving, which is reachable, so that nothing is in doubt (D14, D15). Pure.
+
+Exclusive: the mirror is suspended, its pods end, its last status is stored, it is deleted in that very version, and
+only its proven absence lets the record go elsewhere. Each step follows from what is stored (decision 0023): it is
+resumed after a crash, and cancelled until the record is written; a loss in between is a loss.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from mirror.decide.following import follow, problem_and_patch
+from mirror.decide.identity import Identity
+from mirror.decide.moving import policy_of
+from mirror.decide.plan import Action, AwaitMove, DeleteMirror, FindMirror, Plan, RequestAssignment, WriteSource
+from mirror.decide.snapshot import Look, Policy, Snapshot, Source, WorkerSight
+from mirror.decide.writing import FromMirror, shown_obstruction, source_write
+from mirror.kinds.base import Changes
+from mirror.kinds.queueing import queue_of
+from mirror.kube.objects import Object
+from mirror.model.drains import MOVE_STARTED, MOVING
+from mirror.model.losses import OnLoss
+from mirror.model.reasons import Obstruction, Reason
+
+AT_ONCE = 0.05
+GOES_LOOK_SECONDS = 1.0
+STOPS_LOOK_SECONDS = 30.0
+PLACE_LOOK_SECONDS = 60.0
+STOP = "stopped for a drain"
+"""Names the change that suspends a mirror."""
+
+
+def is_to_leave(source: Source, worker: WorkerSight | None, mirror: Object | None, policy: Policy) -> bool:
+    """Whether it leaves its worker as soon as there is another place: nothing of it runs, or it may be stopped."""
+    if worker is None or not worker.is_reachable or worker.drain not in MOVING or not source.kind.can_move:
+        return False
+    if source.is_finished or source.is_deleting or source.is_held or source.stored.has_verdict:
+        return False
+    if source.stored.is_leaving or mirror is None or source.kind.is_suspended(mirror):
+        return True
+    if queue_of(mirror):
+        return False  # its worker's queue resumes what it runs
+    has_started = source.has_started or bool(source.kind.progress(mirror).started_at)
+    may_be_stopped = worker.drain == MOVE_STARTED or policy_of(source, policy, None).on_loss is not OnLoss.WAIT
+    return may_be_stopped or not has_started
+
+
+def leave_draining_worker(seen: Snapshot) -> Plan | None:
+    """Its worker is drained by moving: it stops there, and goes on elsewhere (D14, D15)."""
+    source, mirror, worker = seen.source, seen.mirror, seen.worker
+    if worker is None or seen.mirror_is_stale or seen.identity is Identity.REPLACED or seen.memory.ended is not None:
+        return None
+    if not is_to_leave(source, worker, mirror, seen.policy):
+        return None
+    if mirror is None:
+        return _go(seen)
+    kind = source.kind
+    if mirror.metadata.deletion_timestamp is not None:
+        if not source.stored.is_leaving:
+            return None
+        return Plan(f"its mirror on {worker.name} is being deleted", (_KEEP,), GOES_LOOK_SECONDS)
+    if kind.summary(mirror).is_finished or kind.is_held_for_seed(mirror):
+        return None
+    if not kind.has_stopped(mirror):
+        return _stop(seen, mirror)
+    return _let_it_go(seen, mirror)
+
+
+_KEEP = AwaitMove(takes_turn=False)
+
+
+def _stop(seen: Snapshot, mirror: Object) -> Plan | None:
+    """Suspend the mirror once there is another place for its source; its status is followed until its pods are gone."""
+    worker, source = seen.worker, seen.source
+    assert worker is not None
+    is_stopping = source.kind.is_suspended(mirror)
+    if not is_stopping and (waiting := _wait_for_place_and_turn(seen)) is not None:
+        return waiting
+    following = source.stored.next_status(
+        mirror,
+        now=seen.now,
+        mirror_suspended=is_stopping,
+        clock_offset_seconds=worker.clock_offset_seconds,
+    )
+    problem: Obstruction | None = None
+    patch: tuple[Action, ...] = ()
+    if not is_stopping:
+        changes = Changes(operations=source.kind.stopping(mirror), digest=STOP)
+        problem, patch = problem_and_patch(replace(seen, changes=changes))
+    shown = problem or shown_obstruction(seen)
+    write, later = source_write(seen, waiting=shown, mirror=FromMirror(mirror.metadata.uid, following))
+    again = min(later or STOPS_LOOK_SECONDS, STOPS_LOOK_SECONDS)
+    return Plan(f"stops on {worker.name}, which is drained", (*write, *patch, _KEEP), again)
+
+
+def _let_it_go(seen: Snapshot, mirror: Object) -> Plan | None:
+    """It has stopped: what it counted last is stored, with the word that it goes, and then that very version goes."""
+    worker, source = seen.worker, seen.source
+    assert worker is not None
+    stored, uid = source.stored, mirror.metadata.uid
+    if not stored.is_leaving and (waiting := _wait_for_place_and_turn(seen)) is not None:
+        return waiting
+    following = stored.next_status(
+        mirror, now=seen.now, mirror_suspended=True, clock_offset_seconds=worker.clock_offset_seconds
+    )
+    if following.more:
+        write, _ = source_write(seen, status=following.status, waiting=shown_obstruction(seen))
+        return Plan("a suspension is shown first", (*write, _KEEP), AT_ONCE)
+    status = stored.leaving_status(following.status, worker.name, uid, seen.now)
+    if status is not None:
+        write, later = source_write(seen, status=status)
+        # Our own write names no key: what it allows is done at once.
+        return Plan(f"has stopped on {worker.name}, which is drained", (*write, _KEEP), min(later or AT_ONCE, AT_ONCE))
+    if not stored.is_leaving or stored.mirror_uid != uid:
+        why = "what is stored in its status does not allow it to leave a drained worker"
+        write, later = source_write(seen, waiting=Obstruction(Reason.STATUS_REFUSED, why))
+        return Plan(why, write, later)
+    version = mirror.metadata.resource_version
+    delete = DeleteMirror(worker.name, uid, version, "its source leaves the drained worker")
+    return Plan(f"its mirror on {worker.name} has stopped, and goes", (delete, _KEEP), GOES_LOOK_SECONDS)
+
+
+def _go(seen: Snapshot) -> Plan | None:
+    """Nothing of it is in the cache: where that is proven, its record goes elsewhere, in one write."""
+    worker, source, memory = seen.worker, seen.source, seen.memory
+    assert worker is not None
+    if not memory.first_create:
+        if not source.stored.is_leaving:
+            return None  # it may be there, or come: it is made or found first
+        uid = source.stored.mirror_uid or ""
+        if memory.look is None or memory.looked_for != uid:
+            find = FindMirror(worker.name, uid)
+            return Plan("its mirror is not in the cache", (find, _KEEP), GOES_LOOK_SECONDS)
+        if memory.look is Look.ELSEWHERE:
+            return None
+    if (waiting := _wait_for_place_and_turn(seen)) is not None:
+        return waiting
+    to = seen.assignment.assigned or ""
+    status = source.stored.moved_status(source.stored.moves.moved(worker.name, to, None), seen.now, is_drained=True)
+    if status is None:
+        why = "what is stored in its status allows no move"
+        write, later = source_write(seen, waiting=Obstruction(Reason.STATUS_REFUSED, why))
+        return Plan(why, write, later)
+    write, _ = source_write(seen, status=status, records=to)
+    write = tuple(replace(one, moves_from=worker.name) if isinstance(one, WriteSource) else one for one in write)
+    return Plan(f"moved from {worker.name}, which is drained, to {to}", write, remember={"first_create": True})
+
+
+def _wait_for_place_and_turn(seen: Snapshot) -> Plan | None:
+    """Until another worker is assigned, and it is its turn (``workers.moveRate``), it goes on where it is."""
+    assignment, memory = seen.assignment, seen.memory
+    if assignment.assigned is None or assignment.assigned == seen.source.placed:
+        if assignment.available is not None and assignment.available != seen.source.placed:
+            request = RequestAssignment(assignment.available)
+            return Plan(f"may go on on {assignment.available}", (request, AwaitMove()), AT_ONCE)
+        why = assignment.obstruction
+        requests: tuple[Action, ...] = (RequestAssignment(is_reason_reported=why is not None),)
+        if why is not None and why.reason == Reason.INVALID_ANNOTATION:
+            requests = ()
+        meanwhile = _meanwhile(seen)
+        again = min(meanwhile.again_after_seconds or PLACE_LOOK_SECONDS, PLACE_LOOK_SECONDS)
+        return replace(meanwhile, actions=(*requests, *meanwhile.actions), again_after_seconds=again)
+    if memory.move_at is None:
+        return Plan(f"goes on on {assignment.assigned} when it is its turn", (AwaitMove(),))
+    if seen.monotonic < memory.move_at:
+        return Plan("waits for its turn", (_KEEP,), memory.move_at - seen.monotonic)
+    return None
+
+
+def _meanwhile(seen: Snapshot) -> Plan:
+    """What is done for it while it has no other place: it is followed, unless it has stopped already."""
+    if seen.source.stored.is_leaving or seen.mirror is None:
+        worker = seen.worker.name if seen.worker is not None else ""
+        text = f"worker {worker} is drained; the Job waits for another worker"
+        why = seen.assignment.obstruction
+        waiting = Obstruction(
+            Reason.WORKERS_FULL if why is None else why.reason, text + (f": {why.text}" if why else "")
+        )
+        write, later = source_write(seen, waiting=waiting)
+        return Plan(text, write, later)
+    return follow(seen) or Plan("waits for another worker")

@@ -1,0 +1,281 @@
+"""A worker is drained by moving: what runs stops there, and goes on elsewhere, never twice (D14, D15)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from doubles.jobs import condition, job
+from doubles.refusals import Refused
+from doubles.transport import Fault
+from doubles.world import RunningManager, World, manager_of, two_workers
+
+from mirror.decide.snapshot import Policy
+from mirror.embedded.faults.targets import Which
+from mirror.model import names
+from mirror.model.losses import OnLoss
+
+pytestmark = pytest.mark.looptime
+
+SEEDING = Policy(seed_progress=True)
+INDEXED = {"completionMode": "Indexed", "completions": 10, "parallelism": 2}
+MINUTE = 60.0
+
+
+async def on_east(world: World, manager: RunningManager, *, runs: bool = True, **more: Any) -> str:
+    """A Job on east, which runs unless it says otherwise; the uid of its mirror."""
+    world.annotate_worker("west", cordoned="true")
+    await manager.settle()
+    world.create(job(**(INDEXED | more)))
+    await manager.settle()
+    if runs:
+        world.controller("east").start("train", active=2)
+        await manager.settle()
+        status = world.mirror("east")["status"]  # type: ignore[index]
+        world.controller("east").set("train", status | {"succeeded": 3, "completedIndexes": "0-2", "failed": 1})
+        await manager.settle()
+    world.annotate_worker("west", cordoned=None)
+    await manager.settle()
+    return str(world.mirror("east")["metadata"]["uid"])  # type: ignore[index]
+
+
+def stop(world: World, *, terminating: int = 0, completed: str = "0-3") -> None:
+    """What east's controller says once it has seen that the mirror is suspended."""
+    suspended = condition("Suspended", world.management.clock.text(), reason="JobSuspended", message="Job suspended")
+    counted = {"succeeded": 4, "completedIndexes": completed, "failed": 1}
+    world.controller("east").set("train", counted | {"terminating": terminating, "conditions": [suspended]})
+
+
+def is_suspended_on_east(world: World) -> bool:
+    mirror = world.mirror("east")
+    return mirror is not None and bool(mirror["spec"].get("suspend"))
+
+
+async def test_what_runs_stops_and_goes_on_elsewhere_with_consent() -> None:
+    """54: suspended, its pods end, its last status is read, it is deleted, recorded, created there seeded."""
+    async with two_workers(policy=SEEDING) as (world, manager):
+        await on_east(world, manager)
+        world.annotate_worker("east", drain="move-started")
+        await manager.settle(3)
+        assert is_suspended_on_east(world)
+        stop(world, terminating=1, completed="0-2")
+        await manager.settle(MINUTE)
+        assert (world.placed(), world.mirrors()) == ("east", ["east"])
+        stop(world)
+        await manager.settle(10)
+        assert (world.placed(), world.mirrors()) == ("west", ["west"])
+        mirror = world.mirror("west")
+        assert mirror is not None
+        assert (mirror["spec"]["suspend"], mirror["status"]["completedIndexes"]) == (False, "0-3")
+        assert world.source()["status"]["completedIndexes"] == "0-3"
+        assert world.texts("Moved") == ["moved from east to west (move 1); no copy is left on east"]
+        assert "MirrorLost" not in world.events()
+        counted = manager.metrics.registry.get_sample_value
+        assert not counted("jobmirror_secondary_mirrors_total", {"why": "WorkerLost"})
+        world.controller("west").set("train", mirror["status"] | {"startTime": world.management.clock.text()})
+        await manager.settle(2)
+        assert "Suspended" not in world.conditions()
+
+
+async def test_without_consent_what_runs_stays() -> None:
+    """54: it ends there."""
+    async with two_workers() as (world, manager):
+        uid = await on_east(world, manager)
+        world.annotate_worker("east", drain="move")
+        await manager.settle(5 * MINUTE)
+        assert not is_suspended_on_east(world)
+        assert world.mirror("east")["metadata"]["uid"] == uid  # type: ignore[index]
+        world.controller("east").complete("train")
+        await manager.settle(5)
+        assert "Complete" in world.conditions()
+
+
+async def test_a_policy_that_moves_is_consent() -> None:
+    """Who takes two copies takes one that is stopped before."""
+    async with two_workers() as (world, manager):
+        await on_east(world, manager, annotations={names.ON_WORKER_LOSS: OnLoss.RESCHEDULE.value})
+        world.annotate_worker("east", drain="move")
+        await manager.settle(3)
+        assert is_suspended_on_east(world)
+
+
+async def test_what_has_not_started_goes_without_consent() -> None:
+    """54: but only once its controller has said that it will not start either."""
+    async with two_workers() as (world, manager):
+        await on_east(world, manager, runs=False)
+        world.annotate_worker("east", drain="move")
+        await manager.settle(10)
+        assert is_suspended_on_east(world)
+        assert world.mirrors() == ["east"]
+        world.controller("east").suspend("train")
+        await manager.settle(10)
+        assert (world.placed(), world.mirrors()) == ("west", ["west"])
+        assert world.mirror("west")["spec"]["suspend"] is False  # type: ignore[index]
+
+
+async def test_what_its_user_has_suspended_goes_and_stays_suspended() -> None:
+    """54: recorded elsewhere, and created there once it is resumed."""
+    async with two_workers(policy=SEEDING) as (world, manager):
+        await on_east(world, manager)
+        world.edit(lambda body: body["spec"].update(suspend=True))
+        await manager.settle(2)
+        stop(world)
+        await manager.settle(2)
+        world.annotate_worker("east", drain="move")
+        await manager.settle(10)
+        assert (world.placed(), world.mirrors()) == ("west", [])
+        world.edit(lambda body: body["spec"].update(suspend=False))
+        await manager.settle(10)
+        mirror = world.mirror("west")
+        assert mirror is not None
+        assert (mirror["spec"]["suspend"], mirror["status"]["completedIndexes"]) == (False, "0-3")
+
+
+async def test_without_a_place_nothing_stops() -> None:
+    """A full fleet drains nothing: it goes on where it is, and its status is followed."""
+    async with two_workers() as (world, manager):
+        await on_east(world, manager)
+        world.annotate_worker("west", cordoned="true")
+        world.annotate_worker("east", drain="move-started")
+        await manager.settle(5 * MINUTE)
+        assert not is_suspended_on_east(world)
+        status = world.mirror("east")["status"]  # type: ignore[index]
+        world.controller("east").set("train", status | {"succeeded": 4, "completedIndexes": "0-3"})
+        await manager.settle(5)
+        assert world.source()["status"]["succeeded"] == 4
+        world.annotate_worker("west", cordoned=None)
+        await manager.settle(90)
+        assert is_suspended_on_east(world)
+
+
+@pytest.mark.parametrize("moment", ["stopping", "stopped, deletes fail", "deleted, records fail"])
+async def test_a_drain_that_is_cancelled(moment: str) -> None:
+    """56: what is not deleted resumes on east; what is deleted and not recorded elsewhere is made there again."""
+    async with two_workers(policy=SEEDING) as (world, manager):
+        uid = await on_east(world, manager)
+        if moment == "stopped, deletes fail":
+            world.workers["east"].arrange("delete", "jobs", Refused(500, "InternalError"), times=100_000)
+        world.annotate_worker("east", drain="move-started")
+        await manager.settle(3)
+        if moment == "deleted, records fail":
+            gone = Which("get", "jobs")
+            world.workers["east"].faults.arrange(Fault.LOSE_REQUEST.value, gone, times=1_000)
+        if moment != "stopping":
+            stop(world)
+            await manager.settle(10)
+            assert world.placed() == "east"
+            assert world.conditions()["Suspended"] == "WorkerDrained"
+        world.annotate_worker("east", drain=None)
+        world.workers["east"].restore()
+        await manager.settle(MINUTE)
+        assert (world.placed(), world.mirrors()) == ("east", ["east"])
+        mirror = world.mirror("east")
+        assert mirror is not None
+        assert mirror["spec"]["suspend"] is False
+        assert (mirror["metadata"]["uid"] == uid) is (moment != "deleted, records fail")
+        assert "Failed" not in world.conditions()
+        if moment == "deleted, records fail":
+            assert mirror["status"]["completedIndexes"] == "0-3"
+
+
+@pytest.mark.parametrize("fault", [Fault.LOSE_ANSWER, Fault.LOSE_REQUEST], ids=["answer", "request"])
+@pytest.mark.parametrize("step", ["stop", "intent", "delete", "record", "create"])
+async def test_killed_between_any_two_steps(step: str, fault: Fault) -> None:
+    """It ends as if not killed: one mirror at a time, and nothing is lost."""
+    world = World()
+    for name in ("east", "west"):
+        world.add_worker(name)
+    which, at = {
+        "stop": (Which("patch", "jobs", subresource=""), "east"),
+        "intent": (Which("patch", "jobs", subresource="status"), ""),
+        "delete": (Which("delete", "jobs"), "east"),
+        "record": (Which("patch", "jobs", subresource="status"), ""),
+        "create": (Which("create", "jobs"), "west"),
+    }[step]
+    async with manager_of(world, policy=SEEDING) as manager:
+        await on_east(world, manager)
+        wire = world.workers[at] if at else world.management
+        if step in ("stop", "delete", "create"):
+            wire.faults.arrange(fault.value, which, times=1_000)
+        world.annotate_worker("east", drain="move-started")
+        await manager.settle(3)
+        if step == "intent":
+            wire.faults.arrange(fault.value, which, times=1_000)
+        if step == "record":
+            world.workers["east"].faults.arrange(Fault.HANG.value, Which("get", "jobs"), times=1)
+        if is_suspended_on_east(world):
+            stop(world)
+        await manager.settle(2)
+        if step == "record":
+            wire.faults.arrange(fault.value, which, times=1_000)
+        await manager.settle(20)
+    for one in (world.management, *world.workers.values()):
+        one.restore()
+    async with manager_of(world, policy=SEEDING) as manager:
+        await manager.settle(30)
+        if is_suspended_on_east(world):
+            stop(world)
+        await manager.settle(MINUTE)
+        assert (world.placed(), world.mirrors()) == ("west", ["west"])
+        assert world.mirror("west")["status"]["completedIndexes"] == "0-3"  # type: ignore[index]
+        assert "Failed" not in world.conditions()
+
+
+async def test_a_worker_that_is_lost_meanwhile_is_a_loss() -> None:
+    """55: lost after the suspend: by the policy for losses; nothing is deleted unseen, and the drain goes on later."""
+    async with two_workers(policy=SEEDING) as (world, manager):
+        await on_east(world, manager)
+        world.annotate_worker("east", drain="move-started")
+        await manager.settle(3)
+        world.workers["east"].go_down()
+        await manager.settle(20 * MINUTE)
+        assert (world.placed(), world.mirrors()) == ("east", ["east"])
+        assert "stays assigned to it" in (world.annotation(names.WAITING_BECAUSE) or "")
+        world.workers["east"].restore()
+        await manager.settle(20)
+        stop(world)
+        await manager.settle(10)
+        assert (world.placed(), world.mirrors()) == ("west", ["west"])
+
+
+async def test_what_changes_after_it_was_stored_is_stored_before_it_goes() -> None:
+    """The delete names the version whose status is stored: one that says more is read first."""
+    async with two_workers(policy=SEEDING) as (world, manager):
+        await on_east(world, manager)
+        world.workers["east"].arrange("delete", "jobs", Refused(500, "InternalError"), times=100_000)
+        world.annotate_worker("east", drain="move-started")
+        await manager.settle(3)
+        stop(world)
+        await manager.settle(0.2)
+        stop(world, completed="0-4")
+        await manager.settle(1)
+        world.workers["east"].restore()
+        await manager.settle(MINUTE)
+        assert (world.placed(), world.mirrors()) == ("west", ["west"])
+        assert world.source()["status"]["completedIndexes"] == "0-4"
+
+
+async def test_one_that_completes_meanwhile_is_complete() -> None:
+    """Its pods end well while they are stopped: that is the end, and no move."""
+    async with two_workers(policy=SEEDING) as (world, manager):
+        await on_east(world, manager)
+        world.annotate_worker("east", drain="move-started")
+        await manager.settle(3)
+        world.controller("east").complete("train")
+        await manager.settle(10)
+        assert "Complete" in world.conditions()
+        assert (world.placed(), world.mirrors()) == ("east", ["east"])
+
+
+async def test_a_worker_cannot_say_that_a_job_leaves() -> None:
+    """A hostile status with our reasons: a mirror that vanishes afterwards is lost all the same (D7, D11)."""
+    async with two_workers() as (world, manager):
+        await on_east(world, manager)
+        status = world.mirror("east")["status"]  # type: ignore[index]
+        ours = condition("Suspended", world.management.clock.text(), reason="WorkerDrained", message="leave")
+        world.controller("east").set("train", status | {"conditions": [ours]})
+        await manager.settle(2)
+        assert world.conditions()["Suspended"] == "JobSuspended"
+        world.workers["east"].server.remove("jobs", "train")
+        await manager.settle(20)
+        assert world.conditions()["Failed"] == "MirrorLost"
