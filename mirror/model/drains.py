@@ -1,4 +1,4 @@
-"""How a worker is emptied: the values of the annotation ``jobmirror.io/drain`` on its Secret (D14, D15)."""
+"""How a worker is emptied: the values of the annotation ``drain`` on what declares it (D14, D15)."""
 
 WAIT = "wait"
 """No new Jobs; those that are there end there."""
