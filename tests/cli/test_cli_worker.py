@@ -296,6 +296,29 @@ async def test_a_worker_is_listed_cordoned_drained_and_removed(
         await api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
 
 
+@pytest.mark.parametrize("how", ["move", "move-started"])
+async def test_a_drain_by_moving_is_asked_for_on_the_secret(
+    clusters: Clusters, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
+    """The manager does it, whoever waits; what has stopped and leaves is counted."""
+    await add.add(clusters.asked(no_check=True))
+    await place(clusters.management.api, "train")
+    path = "/apis/batch/v1/namespaces/default/jobs/train"
+    source = await clusters.management.api.get(path)
+    listed = source["status"]["conditions"]
+    for kind, reason, message in (("Suspended", "WorkerDrained", ""), (names.MIRRORED, "MirrorCreated", "u-1")):
+        listed.append({"type": kind, "status": "True", "reason": reason, "message": message})
+    await clusters.management.api.replace(f"{path}/status", source)
+    capsys.readouterr()
+
+    with pytest.raises(Failure, match="default/train"):
+        await drain.drain(clusters.where, "east", how=how, timeout_seconds=0)
+
+    secret = await clusters.management.api.get(f"/api/v1/namespaces/{HOME}/secrets/east")
+    assert secret["metadata"]["annotations"] == {names.DRAIN: how}
+    assert "1 Job still running, 1 of them stopped and leaving (default/train)" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -76,6 +76,7 @@ PROVED: dict[str, str] = {
     "mirror worker add --watch-pods": _ROLES,
     "mirror worker add --read-workloads": _ROLES,
     "mirror worker add --seed-progress": _ROLES,
+    "mirror worker drain --move": "tests/cli/test_cli_worker.py::test_a_drain_by_moving_is_asked_for_on_the_secret",
     "mirror worker add --scores quota": _ROLES,
     "mirror worker add --scores clusterQueue": _ROLES,
     "mirror worker add --scores allocatable": _ROLES,

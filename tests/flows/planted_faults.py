@@ -183,12 +183,6 @@ FAULTS = (
         "    if source.kind.is_suspended(mirror):\n        return None\n",
     ),
     PlantedFault(
-        "a drain deletes what has not stopped",
-        "decide/draining.py",
-        "    if not kind.has_stopped(mirror):\n",
-        "    if not kind.is_suspended(mirror):\n",
-    ),
-    PlantedFault(
         "a drain deletes before the last status is stored",
         "kinds/batch_job/status_moved.py",
         "stored.status if status is None else status, times.of(now)\n    listed = conditions.of(base)\n    if",
