@@ -229,9 +229,17 @@ def _row(element: str, job: JobView, now: datetime) -> Markup:
         _cell("created", when(job.created, now)),
         _cell("took", lasting(job.started, job.finished, now)),
         _cell("why", late(job), why(job, now)),
+        class_=_mark(job),
         id=element,
         role="row",
     )
+
+
+def _mark(job: JobView) -> str | None:
+    """What deserves a look, so that it is found among many."""
+    if job.state == "Failed":
+        return "failed"
+    return "stuck" if not job.is_finished and (job.obstructed_at or job.state == UNKNOWN) else None
 
 
 def why(job: JobView, now: datetime) -> Markup:

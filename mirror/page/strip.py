@@ -44,7 +44,7 @@ def _strip(triage: Triage | None, query: Query) -> Markup:
                 aria_current="true" if _is_chosen(wanted, query) else None,
                 data_live=True,
             ),
-            tag("div", *(_part(one, query) for one in parts[:MOST_NAMED]), class_="parts") if count and parts else None,
+            _parts(parts, query) if count and parts else None,
             class_=f"tile {kind if count else 'none'}",
         )
         for count, label, kind, wanted, parts in tiles
@@ -61,6 +61,13 @@ def _by(state: str, reasons: Sequence[tuple[str, int]]) -> tuple[tuple[str, Quer
 
 def _on(workers: Sequence[str]) -> tuple[tuple[str, Query], ...]:
     return tuple((name, Query(state=UNKNOWN, worker=name)) for name in workers)
+
+
+def _parts(parts: Sequence[tuple[str, Query]], query: Query) -> Markup:
+    """The first of them, and how many more there are: a number alone would not add up."""
+    more = len(parts) - MOST_NAMED
+    left_out = tag("span", f"+{more} more") if more > 0 else None
+    return tag("div", *(_part(one, query) for one in parts[:MOST_NAMED]), left_out, class_="parts")
 
 
 def _part(part: tuple[str, Query], query: Query) -> Markup:
