@@ -74,7 +74,19 @@ QUOTA = 'Error creating: pods "train-x" is forbidden: exceeded quota: none, requ
         pytest.param(
             [pod("a")], [event("Pod", "a", "FailedMount", "x", seconds_ago=700)], [], id="an event that is over"
         ),
-        pytest.param([pod("a")], [event("Pod", "a", "Unhealthy", "x")], [], id="an event that tells nothing"),
+        pytest.param([pod("a")], [event("Pod", "a", "Killing", "x")], [], id="an event that tells nothing"),
+        pytest.param(
+            [pod("a", phase="Running")],
+            [event("Pod", "a", "Unhealthy", "Readiness probe failed")],
+            [("a", "PodsNotReady", "Readiness probe failed")],
+            id="an event about one that runs and is not ready",
+        ),
+        pytest.param(
+            [pod("a", phase="Running", conditions=[{"type": "Ready", "status": "True"}])],
+            [event("Pod", "a", "Unhealthy", "Liveness probe failed")],
+            [],
+            id="an event about one that is ready",
+        ),
         pytest.param(
             [],
             [event("Job", "train", "FailedCreate", QUOTA)],

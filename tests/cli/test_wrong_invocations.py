@@ -6,6 +6,7 @@ class. Those that need a cluster are played on an embedded one with RBAC.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ FILES = {
     "cron.yaml": "{apiVersion: batch/v1beta1, kind: CronJob, metadata: {name: train}, spec: {schedule: '* * * * *'}}",
     "unversioned.yaml": "{kind: Job, metadata: {name: train}, spec: {template: {spec: {}}}}",
     "other.yaml": "{apiVersion: apps/v1, kind: Job, metadata: {name: train}}",
+    "nokind.yaml": "{apiVersion: batch/v1, metadata: {name: train}}",
     "job.yaml": "{apiVersion: batch/v1, kind: Job, metadata: {name: train}, spec: {template: {spec: {}}}}",
     "settings.yaml": "{kubeconfig: nosuch}",
     "unset.yaml": "{}",
@@ -77,7 +79,7 @@ USAGE = {
     "events": "Missing argument 'JOB'.",
     "logs": "specify JOB or -l SELECTOR",
     "diff": "specify JOB or -f FILE",
-    "diff train -f job.yaml": "specify JOB or -f FILE",
+    "diff train -f job.yaml": "specify either JOB or -f FILE, not both",
     "diff -f job.yaml --worker-context x": "cannot be combined with -f",
     "worker add": "Missing argument 'NAME'.",
     "worker add east": "specify either --context or --from-secret",
@@ -97,6 +99,8 @@ USAGE = {
     "get job/": "'job/': write NAME or KIND/NAME",
     "get job/a/b": "'job/a/b': write NAME or KIND/NAME",
     "get Train_1": "'Train_1' is not a valid name: use lower-case letters",
+    "get /train": "'/train': write NAME or KIND/NAME",
+    "get train -l a=b": "-l cannot be combined with names",
     "get -l a=in=(": "--selector 'a=in=('",
     "get --state Runing": "--state 'Runing': expected one of Waiting, Suspended, .* Did you mean 'Running'?",
     "get -n Team_A": "'Team_A' is not a namespace name: use lower-case letters",
@@ -164,14 +168,16 @@ USAGE = {
 }
 """Invalid usage, and what has to be said of it."""
 
+UNREACHABLE = "the management cluster (https://127.0.0.1:9) is unreachable"
 FAILURES = {
     "diff -f nosuch.yaml": "-f nosuch.yaml: no such file or directory",
     "diff -f .": "-f .: is a directory",
     "diff -f bad.yaml": "-f bad.yaml: not YAML (line 2)",
     "diff -f service.yaml": "-f service.yaml: contains no Job, but kind Service",
-    "diff -f empty.yaml": "-f empty.yaml: contains no Job, but nothing",
-    "diff -f -": "-f stdin: contains no Job, but nothing",
+    "diff -f empty.yaml": "-f empty.yaml: it is empty; expected the manifest of a Job",
+    "diff -f -": "-f stdin: it is empty; expected the manifest of a Job",
     "diff -f text.yaml": "-f text.yaml: contains no Job, but something that is no Kubernetes object",
+    "diff -f nokind.yaml": "contains no Job: kind is missing; write apiVersion: batch/v1 and kind: Job",
     "place --dry-run -f nosuch": "-f nosuch: no such file or directory",
     "diff -f broken.yaml": "not a valid Job: spec: expected object",
     "diff -f beta.yaml": "not a valid Job: apiVersion batch/v1beta1 is not supported; use batch/v1",
@@ -185,9 +191,9 @@ FAILURES = {
     "get --context hubb": "context hubb not found in config; did you mean hub?",
     "get --context nobody": "contexts[2].context.user: names nothing in users",
     "get --context nowhere": "contexts[3].context.cluster: names nothing in clusters",
-    "get": "the management cluster is unreachable: connection refused",
-    "get --context dns": "the management cluster is unreachable: no such host (DNS)",
-    "explain train": "the management cluster is unreachable: connection refused",
+    "get": f"{UNREACHABLE}: connection refused; nothing listens there: check that the API server runs",
+    "get --context dns": "6443) is unreachable: no such host (DNS); check the host name in the kubeconfig, and DNS",
+    "explain train": f"{UNREACHABLE}: connection refused; nothing listens there",
     "pods train --server-ca nosuch --server https://127.0.0.1:9": "--server-ca nosuch: no such file",
     "worker list": "the management cluster (https://127.0.0.1:9) is unreachable: connection refused",
     "worker check east": "is unreachable: connection refused",
@@ -222,6 +228,21 @@ AS_ADMINISTRATOR = {
     "worker list --namespace nowhere -o json": "namespace nowhere not found",
     "get -n nowhere": "namespace nowhere not found",
 }
+
+REJECTED = {
+    "paralelism": (
+        {"spec": {"paralelism": 3}},
+        'would reject Job train: .*strict decoding error: unknown field "spec.paralelism"',
+    ),
+    "a type": ({"spec": {"parallelism": "three"}}, "would reject Job train: .*parallelism"),
+    "a name": ({"metadata": {"name": "Bad_Name"}}, "would reject Job Bad_Name: .*metadata.name: Invalid value"),
+    "a namespace": (
+        {"metadata": {"name": "train", "namespace": "nowhere"}},
+        "namespace nowhere not found on the management cluster",
+    ),
+    "no name": ({"metadata": {}}, "would reject Job: .*name or generateName is required"),
+}
+"""What a manifest has that the API server would not take, and what has to be said of it."""
 
 BAD = re.compile(r"Traceback|Error\(|Exception|errno|error: None|: :|:\s*$|<class|object at 0x|\bNone\b", re.IGNORECASE)
 
@@ -289,6 +310,24 @@ def test_what_is_not_there_or_not_allowed_is_one_line_and_code_one(
     result = CliRunner().invoke(main, typed.split(), env=environment, input="", prog_name="mirror")
     play(typed, 1, expected, result)
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("command", ["diff", "place --dry-run"])
+@pytest.mark.parametrize(("change", "expected"), REJECTED.values(), ids=REJECTED)
+def test_a_manifest_that_the_server_would_reject_is_told_in_its_words(
+    command: str, change: dict[str, dict[str, str]], expected: str, planes: UserFleet
+) -> None:
+    """Before anything is compared: a field that is misspelt would be left out otherwise."""
+    pods = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "any"}]}
+    spec = {"managedBy": "jobmirror.io/controller", "template": {"spec": pods}} | change.get("spec", {})
+    metadata = change.get("metadata", {"name": "train"})
+    manifest = json.dumps(
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": NAMESPACE, **metadata}, "spec": spec}
+    )
+    environment = {"KUBECONFIG": planes.kubeconfig("admin"), "MIRROR_SERVER": None, "MIRROR_TOKEN": None}
+    result = CliRunner().invoke(main, [*command.split(), "-f", "-"], env=environment, input=manifest)
+    play(f"{command} -f -", 1, expected, result)
 
 
 def test_the_version_is_printed(offline: Callable[[str], Result]) -> None:

@@ -19,14 +19,15 @@ import msgspec
 
 from mirror.batch import views
 from mirror.cli.user import kubeconfig
-from mirror.cli.user.failures import MANAGEMENT, Doing, Failure, KindNotServed, NotAllowed, failure_of
+from mirror.cli.user.failures import MANAGEMENT, Doing, Failure, KindNotServed, NotAllowed, Rejected, failure_of
 from mirror.cli.user.options import Where
+from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.auth import management_credentials, personal_credentials
 from mirror.kube.client import Client
 from mirror.kube.credentials import Credentials
 from mirror.kube.discovery import is_served
-from mirror.kube.errors import KubeError, NotFound
+from mirror.kube.errors import ApiError, KubeError, NotFound
 from mirror.kube.kubeconfig import Policy, read_document
 from mirror.kube.limits import Limiter
 from mirror.kube.objects import JUNK, Object
@@ -157,7 +158,30 @@ class Cluster:
         try:
             return await self.client.send(request)
         except KubeError as error:
-            raise failure_of(error, doing) from error
+            raise failure_of(error, replace(doing, server=self.client.server)) from error
+
+    async def check_draft(self, kind: Kind, body: Json) -> None:
+        """Ask whether the API server would take this object, unknown fields included; nothing is created (``dryRun``).
+
+        Raises:
+            Rejected: it would not; what it lacks permission for, or has already, is no concern of this.
+        """
+        resource, metadata = kind.resource, views.mapping(body.get("metadata"))
+        namespace = views.text(metadata.get("namespace"))
+        named = {"apiVersion": resource.api_version, "kind": kind.name, **body}
+        request = requests.create(resource, msgspec.json.encode(named), namespace=namespace, strict=True)
+        try:
+            await self.client.send(replace(request, query=(*request.query, ("dryRun", "All"))))
+        except NotFound as error:
+            if error.about_kind == "namespaces":
+                raise Rejected(f"namespace {namespace} not found on {self.name}") from None
+        except ApiError as error:
+            if error.code in (400, 422):
+                name = views.text(metadata.get("name")) or views.text(metadata.get("generateName"))
+                what = f"{kind.name} {name}".strip()
+                raise Rejected(f"{self.name} would reject {what}: {error.message or error.reason}") from None
+        except (KubeError, TypeError, ValueError):
+            return  # what asks next says why
 
     def _doing(self, verb: str, resource: Resource, namespace: str, name: str) -> Doing:
         return doing_with(verb, resource, namespace, name, cluster=self.name)

@@ -56,6 +56,8 @@ def get(jobs: tuple[str, ...], everywhere: bool, live: bool, form: Format, where
     def check_names(names: Sequence[object]) -> None:
         if everywhere and names:
             raise click.UsageError("-A cannot be combined with names: a name needs a namespace")
+        if values["selector"] and names:
+            raise click.UsageError("-l cannot be combined with names")
 
     async def work() -> None:
         try:
@@ -170,7 +172,7 @@ def diff(job: tuple[str, ...], filename: str | None, form: Format, where: Where)
     from mirror.cli.user.learning import about_one, knowing
 
     if bool(job) == (filename is not None):
-        raise click.UsageError("specify JOB or -f FILE")
+        raise click.UsageError("specify either JOB or -f FILE, not both" if job else "specify JOB or -f FILE")
     if filename is not None and where.worker_context:
         raise click.UsageError("--worker-context compares with an existing mirror and cannot be combined with -f")
     if filename is not None:

@@ -17,7 +17,7 @@ import msgspec
 from mirror.batch import views
 from mirror.cli.user import mirrors, printing
 from mirror.cli.user.cluster import Cluster, management, worker
-from mirror.cli.user.failures import Failure
+from mirror.cli.user.failures import Failure, Rejected
 from mirror.cli.user.naming import Named, kinds
 from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
@@ -65,7 +65,11 @@ async def diff_file(where: Where, file: str, form: Format) -> None:
     try:
         async with management(where) as cluster:
             with progress("Querying the manager …"):
+                for draft in drafts:
+                    await cluster.check_draft(draft.kind, in_namespace(draft.body, cluster.namespace))
                 told = [await _before(where, cluster, draft) for draft in drafts]
+    except Rejected as rejected:
+        raise Failure(f"-f {_shown(file)}: {rejected.message}") from None
     except Failure as failure:
         if where.server:
             raise
@@ -140,16 +144,29 @@ def drafts_of(text: str, file: str) -> list[Draft]:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" (line {mark.line + 1})" if mark is not None else ""
-        raise Failure(f"-f {'stdin' if file == '-' else file}: not YAML{line}") from None
+        raise Failure(f"-f {_shown(file)}: not YAML{line}") from None
     found = [draft for document in documents for draft in _drafts_in(views.mapping(document))]
     if not found:
-        wanted = " or ".join(kind.name for kind in kinds())
-        is_empty = all(document in (None, {}, []) for document in documents)
-        seen = "nothing" if is_empty else "something that is no Kubernetes object"
-        if first := _first_object(documents):
-            seen = _named_type(first)
-        raise Failure(f"-f {'stdin' if file == '-' else file}: contains no {wanted}, but {seen}")
+        raise Failure(f"-f {_shown(file)}: {_what_instead(documents)}")
     return found
+
+
+def _shown(file: str) -> str:
+    return "stdin" if file == "-" else file
+
+
+def _what_instead(documents: list[object]) -> str:
+    """What a file without any object of a mirrored kind holds."""
+    wanted = " or ".join(kind.name for kind in kinds())
+    if all(document in (None, {}, []) for document in documents):
+        return f"it is empty; expected the manifest of a {wanted}"
+    if first := next((one for one in map(views.mapping, documents) if views.text(one.get("kind"))), None):
+        return f"contains no {wanted}, but {_named_type(first)}"
+    if any(views.mapping(document) for document in documents):
+        kind = kinds().default
+        example = f"apiVersion: {kind.resource.api_version} and kind: {kind.name}"
+        return f"contains no {wanted}: kind is missing; write {example}"
+    return f"contains no {wanted}, but something that is no Kubernetes object"
 
 
 def _named_type(document: Json) -> str:
@@ -159,10 +176,6 @@ def _named_type(document: Json) -> str:
     if usable is None or usable == version:
         return f"kind {name}"
     return f"kind {name} of apiVersion {version or '(missing)'}; use {usable}"
-
-
-def _first_object(documents: list[object]) -> Json | None:
-    return next((one for one in map(views.mapping, documents) if views.text(one.get("kind"))), None)
 
 
 def _drafts_in(document: Json) -> Iterator[Draft]:
@@ -208,7 +221,7 @@ def text_of(file: str) -> str:
             return opened.read()
     except (OSError, UnicodeDecodeError) as error:
         why = file_words(error) if isinstance(error, OSError) else "not UTF-8 text"
-        raise Failure(f"-f {file}: {why}") from None
+        raise Failure(f"-f {_shown(file)}: {why}") from None
 
 
 def _print(shown: Comparison, form: Format) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import click
 
+from mirror.cli.advice import fix_of
 from mirror.kube.errors import (
     ApiError,
     BadAnswer,
@@ -53,6 +54,10 @@ class NotYet(Failure):
     """Not available yet: there is no worker, or a container has not started. Retrying may succeed."""
 
 
+class Rejected(Failure):
+    """A manifest that the API server would not take."""
+
+
 class Busy(Failure):
     """Too many requests at once; the same request succeeds later."""
 
@@ -68,6 +73,8 @@ class Doing:
     """Empty: all."""
     name: str = ""
     cluster: str = MANAGEMENT
+    server: str = ""
+    """Its URL, where a kubeconfig of the user's names it."""
 
     @property
     def where(self) -> str:
@@ -93,9 +100,11 @@ def failure_of(error: KubeError, doing: Doing) -> Failure:
         case ApiError():
             return Failure(f"{doing.cluster} answered {error.code}: {error.brief or error.reason}")
         case Unreachable() | OutcomeUnknown():
-            return Failure(f"{doing.cluster} is unreachable: {describe(error)}")
+            why, where = describe(error), f" ({doing.server})" if doing.server else ""
+            return Failure(f"{doing.cluster}{where} is unreachable: {why}; {fix_of(why)}")
         case BadAnswer():
-            return Failure(f"{doing.cluster} sent an invalid response: {error}")
+            fix = "; check the server's address in the kubeconfig" if doing.server else ""
+            return Failure(f"{doing.cluster} sent an invalid response: {error}{fix}")
     return Failure(f"{doing.cluster}: {error}")
 
 

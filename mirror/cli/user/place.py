@@ -13,11 +13,12 @@ import msgspec
 from mirror.batch import views
 from mirror.cli.user import printing
 from mirror.cli.user.cluster import management
-from mirror.cli.user.diff import drafts_of, in_namespace, text_of
+from mirror.cli.user.diff import Draft, drafts_of, in_namespace, text_of
 from mirror.cli.user.options import Where
 from mirror.cli.user.printing import Column, Format
 from mirror.cli.user.running import progress
 from mirror.cli.user.server import manager
+from mirror.model import names
 from mirror.model.text import clean
 from mirror.placement.explaining import Choice, WorkerChoice
 
@@ -29,6 +30,8 @@ class Placed(msgspec.Struct, frozen=True, rename="camel"):
     namespace: str
     name: str
     choice: Choice
+    note: str = ""
+    """Why it would not be mirrored at all, as it is written."""
 
 
 async def place(where: Where, file: str, form: Format) -> None:
@@ -43,9 +46,10 @@ async def place(where: Where, file: str, form: Format) -> None:
         with progress("Querying the manager …"):
             for draft in drafts:
                 body = in_namespace(draft.body, cluster.namespace)
+                await cluster.check_draft(draft.kind, body)
                 choice = await asked.choice(draft.kind, body)
                 namespace = views.text(views.mapping(body.get("metadata")).get("namespace"))
-                found.append(Placed(draft.kind.name, namespace, draft.name, choice))
+                found.append(Placed(draft.kind.name, namespace, draft.name, choice, _note(draft)))
     if form in ("json", "yaml"):
         click.echo(printing.listing("Placement", found, form))
         return
@@ -60,10 +64,23 @@ def lines_of(placed: Placed) -> Iterator[str]:
     yield clean(f"{placed.kind} {placed.namespace}/{placed.name} {result}")
     if choice.because:
         yield clean(choice.because, longest=1000)
-    if not choice.workers:
-        return
-    yield ""
-    yield from printing.table(_columns(choice), choice.workers)
+    if choice.workers:
+        yield ""
+        yield from printing.table(_columns(choice), choice.workers)
+    if placed.note:
+        yield ""
+        yield clean(f"Note: {placed.note}", longest=1000)
+
+
+def _note(draft: Draft) -> str:
+    """A manifest that names nobody, or the built-in controller, is mirrored only where a webhook sets it."""
+    kind = draft.kind
+    value = kind.managed_by(kind.draft(msgspec.json.encode(draft.body)))
+    if value not in (None, "", names.BUILT_IN_MANAGED_BY):
+        return ""
+    what = f"is {value}" if value else "is not set"
+    value = kind.managed_by_value or names.DEFAULT_MANAGED_BY
+    return f"{kind.managed_by_field} {what}: it is mirrored only with {value}, set by you or by the webhook"
 
 
 def _columns(choice: Choice) -> list[Column[WorkerChoice]]:

@@ -17,7 +17,7 @@ from mirror.cli.user.failures import Failure, NotYet
 from mirror.cli.user.naming import Named
 from mirror.cli.user.server import AccessEndpoint
 from mirror.cli.user.timeline import time_of_event
-from mirror.workers.pod_trouble import Trouble, refused_create, trouble_of, warned_of
+from mirror.workers.pod_trouble import Trouble, is_unready, may_hold, refused_create, trouble_of, warned_of
 
 Json = Mapping[str, object]
 
@@ -64,7 +64,7 @@ def judge(pods: Iterable[Json], events: Iterable[Json], now: datetime) -> tuple[
         now: by which warnings are over.
     """
     found: dict[str, Trouble] = {}
-    pending: set[str] = set()
+    unready: dict[str, bytes] = {}
     newest = ""
     for pod in pods:
         metadata, status = views.mapping(pod.get("metadata")), views.mapping(pod.get("status"))
@@ -72,28 +72,31 @@ def judge(pods: Iterable[Json], events: Iterable[Json], now: datetime) -> tuple[
         newest = max(newest, views.text(metadata.get("creationTimestamp")))
         if metadata.get("deletionTimestamp"):
             continue
-        if (trouble := trouble_of(msgspec.json.encode(status))) is not None:
+        encoded = msgspec.json.encode(status)
+        if (trouble := trouble_of(encoded, msgspec.json.encode(pod.get("spec")))) is not None:
             found[name] = trouble
-        elif status.get("phase") == "Pending":
-            pending.add(name)
+        elif is_unready(encoded):
+            unready[name] = encoded
     for event in events:
         if event.get("type") == "Warning" and _is_new(event, now):
-            _take(found, event, pending, newest)
+            _take(found, event, unready, newest)
     listed = sorted(found.items(), key=lambda item: (item[1].has_failed, item[0]))
     return tuple(
         PodTrouble(pod=pod, reason=str(one.reason), message=one.text, has_failed=one.has_failed) for pod, one in listed
     )
 
 
-def _take(found: dict[str, Trouble], event: Json, pending: set[str], newest: str) -> None:
+def _take(found: dict[str, Trouble], event: Json, unready: Mapping[str, bytes], newest: str) -> None:
     """Add what an event tells, unless a status tells it better, or it is over: a pod was created since."""
     about = views.mapping(event.get("involvedObject"))
     name, reason, message = views.text(about.get("name")), views.text(event.get("reason")), event.get("message")
     if reason == "FailedCreate" and about.get("kind") != "Pod":
         if time_of_event(event) >= newest:
             found[""] = refused_create(views.text(message))
-    elif name in pending and (trouble := warned_of(reason, views.text(message))) is not None:
-        found[name] = trouble
+    elif name in unready:
+        trouble = warned_of(reason, views.text(message))
+        if trouble is not None and may_hold(trouble, unready[name]):
+            found[name] = trouble
 
 
 def _is_new(event: Json, now: datetime) -> bool:

@@ -12,7 +12,7 @@ from mirror.cli.user.running import progress
 from mirror.cli.user.terminal import display
 from mirror.cli.worker import clusters
 from mirror.cli.worker.clusters import Where
-from mirror.cli.worker.operations.overview import Row, overview
+from mirror.cli.worker.operations.overview import UNKNOWN, Row, overview
 from mirror.model.durations import human_duration
 
 
@@ -21,7 +21,7 @@ async def show(where: Where, form: Format) -> None:
     async with clusters.home(where) as home:
         with progress("looking at workers"):
             rows = await overview(home)
-            if not rows:
+            if all(row.state == UNKNOWN for row in rows):  # perhaps it is another namespace's manager
                 await home.check_namespace()
     if form in ("json", "yaml"):
         click.echo(printing.listing("Worker", rows, form))

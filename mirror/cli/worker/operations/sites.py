@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from mirror.cli.advice import fix_of
 from mirror.kinds import registry
 from mirror.kinds.base import Kind
 from mirror.kinds.registry import Kinds
@@ -156,7 +157,8 @@ class Site:
                 return ClusterError(f"{self.title} rejected {resource.kind} {name}{where}: {error.brief}")
             case ApiError():
                 return ClusterError(f"{self.title} answered {error.code} to {verb} {what}{where}: {error.brief}")
-        return ClusterError(f"{self.title} ({self.client.server}) is unreachable: {describe(error)}")
+        why = describe(error)
+        return ClusterError(f"{self.title} ({self.client.server}) is unreachable: {why}; {fix_of(why)}")
 
 
 @dataclass(frozen=True, slots=True)

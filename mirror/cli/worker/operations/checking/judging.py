@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from mirror.cli.advice import OF_CONNECTION, first_fix
 from mirror.kube.errors import KubeError, describe
 from mirror.kube.permissions import Permission
 from mirror.model.durations import format_duration
@@ -56,25 +57,15 @@ def has_failed(findings: Sequence[Finding]) -> bool:
 def judge_unreachable(server: str, error: KubeError) -> Finding:
     """No connection: what failed first, and where to look. Of TLS and credentials nothing is known then."""
     what = describe(error)
-    return fail("connection", f"{server}: {what}", _first_fix(_OF_CONNECTION, what))
+    return fail("connection", f"{server}: {what}", first_fix(OF_CONNECTION, what))
 
 
 def judge_tls(worker: str, error: KubeError) -> Finding:
     """A connection, and no TLS: whose certificate it is, or whether there is one."""
     what = describe(error)
-    return fail("TLS", what, _first_fix(_OF_TLS, what).format(worker=worker))
+    return fail("TLS", what, first_fix(_OF_TLS, what).format(worker=worker))
 
 
-_OF_CONNECTION = (
-    ("proxy", "check the proxy of the kubeconfig"),
-    ("DNS", "check the host name in the kubeconfig, and DNS on this machine"),
-    ("refused to connect", "the host name leads to an address that the manager does not use: correct the kubeconfig"),
-    ("connection refused", "nothing listens there: check that the API server runs, and its port in the kubeconfig"),
-    ("timed out", "no response: check that the API server runs, and that no firewall drops packets to it"),
-    ("no route", "check the address in the kubeconfig, and routes and VPN on this machine"),
-    ("network is", "check the network of this machine"),
-    ("", "check that the API server runs, and that no firewall is between it and this machine"),
-)
 _AGAIN = "mirror worker add {worker} --context CONTEXT writes the current one"
 _OF_TLS = (
     ("does not speak TLS", "this port is not an API server's: check the address in the kubeconfig"),
@@ -87,11 +78,6 @@ _OF_TLS = (
     ),
     ("", "check that the kubeconfig has this server's address and the CA of its cluster"),
 )
-"""What a text says, and what to do then; the first that fits."""
-
-
-def _first_fix(table: Sequence[tuple[str, str]], what: str) -> str:
-    return next(fix for part, fix in table if part in what)
 
 
 def judge_other_server(server: str, what: str) -> Finding:
