@@ -22,9 +22,9 @@ from e2e.controlplane.components import BARE, JOB_CONTROLLERS, MANAGEMENT, Shape
 from e2e.manager import Identity, ManagerProcess
 from e2e.ports import reserved_port
 from e2e.proxy import Proxy
-from e2e.troubles import admission, document, lives, placing, pods, unreachable, wire
+from e2e.troubles import admission, document, further, lives, placing, pods, unreachable, wire
 from e2e.troubles.kubelet import add_nodes
-from e2e.troubles.looks import look_at
+from e2e.troubles.looks import look_at, said_of
 from e2e.troubles.stage import JOB, Play, Stage, Story, reason_of
 from mirror.model import names
 
@@ -41,6 +41,7 @@ STORIES: tuple[Story, ...] = (
     *placing.STORIES, *admission.STORIES, *pods.STORIES, *lives.STORIES, *unreachable.STORIES,
     *wire.STORIES,
 )  # fmt: skip
+UNSHOWN: tuple[Story, ...] = further.STORIES
 AT_ONCE = 6
 SEEN_SECONDS, CLEARED_SECONDS = 240.0, 400.0
 """What was refused several times is sent again after minutes."""
@@ -104,10 +105,11 @@ async def user(hub: Cluster) -> Path:
 async def test_troubles_look_as_the_document_shows_and_clear(stage: Stage) -> None:
     """All at once; what differs is told of all of them."""
     turns = asyncio.Semaphore(AT_ONCE)
-    done = await asyncio.gather(*(play(stage, story, turns) for story in STORIES), return_exceptions=True)
+    stories = (*STORIES, *UNSHOWN)
+    done = await asyncio.gather(*(play(stage, story, turns) for story in stories), return_exceptions=True)
     wrong = [
         f"{story.__name__}: {type(one).__name__}: {one}"
-        for story, one in zip(STORIES, done, strict=True)
+        for story, one in zip(stories, done, strict=True)
         if one is not None
     ]
     assert not wrong, "\n\n".join(wrong)
@@ -134,11 +136,31 @@ async def play(stage: Stage, story: Story, turns: asyncio.Semaphore) -> None:
     try:
         async with aclosing(story(one)) as sights:
             async for sight in sights:
-                await one.scene.source_until(JOB, sight.so, seconds=SEEN_SECONDS if sight.title else CLEARED_SECONDS)
+                is_over = not (sight.title or sight.texts)
+                await one.scene.source_until(JOB, sight.so, seconds=CLEARED_SECONDS if is_over else SEEN_SECONDS)
                 if sight.title:
                     await compare(one, sight.title, turns)
+                elif sight.texts:
+                    await hear(one, sight.texts, turns)
     finally:
         await one.scene.close()
+
+
+async def hear(one: Play, texts: tuple[str, ...], turns: asyncio.Semaphore) -> None:
+    """A trouble without a section: its event, and what the commands say."""
+    reason, *said = texts
+    event = await one.scene.event(JOB, reason)
+    seen = ""
+    for _ in range(LOOKS):
+        async with turns:
+            seen = await said_of(one)
+        if all(text in seen for text in texts):
+            break
+        await asyncio.sleep(AGAIN_SECONDS)
+    missing = [text for text in texts if text not in seen]
+    assert not missing, f"{missing} in none of:\n{seen}"
+    assert event["type"] == "Warning"
+    assert any(text in event["message"] for text in said), event["message"]
 
 
 async def compare(one: Play, title: str, turns: asyncio.Semaphore) -> None:

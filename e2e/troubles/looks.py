@@ -45,6 +45,12 @@ async def look_at(play: Play) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
+async def said_of(play: Play) -> str:
+    """What ``mirror get`` and ``mirror explain`` print, one after the other."""
+    person = Person(str(play.stage.user), play.namespace, play.stage.manager.namespace)
+    return "".join([await person.mirror("get", JOB), await person.mirror("explain", JOB)])
+
+
 def _of_describe(text: str) -> Iterator[str]:
     """Pods, and warnings."""
     lines = text.splitlines()

@@ -113,8 +113,9 @@ async def carried_config_map_missing(play: Play) -> AsyncGenerator[Sight, None]:
 
 
 async def pods_not_ready(play: Play) -> AsyncGenerator[Sight, None]:
-    """Nothing says why: the kubelet has not said a word."""
+    """Nothing says why: the kubelet has begun, and not said a word since."""
     await play.create(nodeName=NODE)
+    await writes(play, waiting("ContainerCreating", ""))
     yield Sight("Pods are not ready, and nothing says why", says("PodsNotReady"))
     await writes(play, RUNNING)
     yield over(progresses)

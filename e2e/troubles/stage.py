@@ -11,9 +11,9 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e.controlplane.client import Client, Json
+from e2e.controlplane.client import Client, Json, StatusError
 from e2e.controlplane.cluster import Cluster
-from e2e.jobs import Scene, annotation, job
+from e2e.jobs import Scene, annotation, job, until
 from e2e.manager import ManagerProcess
 from e2e.proxy import Proxy
 from mirror.model import names
@@ -30,6 +30,8 @@ class Sight:
     title: str
     """Of the section that shows it; empty: the trouble is over."""
     so: Callable[[Json | None], object]
+    texts: tuple[str, ...] = ()
+    """What events, ``mirror get`` and ``mirror explain`` have to say, where no section shows it: a reason first."""
 
 
 Story = Callable[["Play"], AsyncGenerator[Sight, None]]
@@ -94,6 +96,18 @@ class Play:
         body["spec"]["template"]["spec"] |= pod
         await self.scene.create(body)
 
+    async def until_refused(self, path: str, change: Json) -> None:
+        """Wait until the worker refuses a change of this object: its API server hears of a policy after a moment."""
+
+        async def is_refused() -> bool:
+            try:
+                await self.on().merge(f"{path}?dryRun=All", change)
+            except StatusError:
+                return True
+            return False
+
+        await until(is_refused)
+
     async def create_anew(self, body: Json | None = None, **pod: object) -> None:
         """Delete the Job, wait until its mirror has gone, and create it."""
         await self.scene.delete(JOB)
@@ -115,6 +129,11 @@ def says(reason: str, *texts: str) -> Callable[[Json | None], bool]:
 def reason_of(found: Json | None) -> str:
     """The reason of the condition that says why it does not progress, or nothing."""
     return str(_unmet(found).get("reason", ""))
+
+
+def told(reason: str, *texts: str, state: str = "") -> Sight:
+    """A trouble that no section shows: in the condition, an event, ``get`` (there the state, too) and ``explain``."""
+    return Sight("", says(reason, *texts), (reason, *texts, *([state] if state else [])))
 
 
 def is_so(type_name: str, reason: str = "") -> Callable[[Json | None], bool]:

@@ -65,13 +65,20 @@ class _Container(msgspec.Struct, rename="camel", omit_defaults=True):
     restart_policy: str | None = None
 
 
+class _ResourceClaim(msgspec.Struct, omit_defaults=True):
+    name: str = ""
+
+
 class _PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     node_name: str = ""
+    scheduler_name: str = ""
+    resource_claims: list[_ResourceClaim] | None = None
     containers: list[_Container] | None = None
     init_containers: list[_Container] | None = None
     ephemeral_containers: list[_Container] | None = None
 
     def __post_init__(self) -> None:
+        self.resource_claims = _cut(self.resource_claims, MOST_CONTAINERS)
         self.containers = _cut(self.containers, MOST_CONTAINERS)
         self.init_containers = _cut(self.init_containers, MOST_CONTAINERS)
         self.ephemeral_containers = _cut(self.ephemeral_containers, MOST_CONTAINERS)

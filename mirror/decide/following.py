@@ -5,13 +5,15 @@ The last of the ``rules``; they use ``ended_for_seconds``, too.
 
 from __future__ import annotations
 
+from mirror.batch import times
 from mirror.decide.identity import Identity
 from mirror.decide.plan import Action, EmitEvent, FindMirror, PatchMirror, Plan, RestoreLabels, TouchMirror
 from mirror.decide.snapshot import MemoryChange, Snapshot
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kinds.queueing import queue_of
 from mirror.kube.objects import Object
-from mirror.model.reasons import Obstruction, Reason
+from mirror.model.reasons import FAILED_PODS, Obstruction, Reason
+from mirror.model.text import clean
 
 RESENDS = 2
 PATCH_AGAIN_SECONDS = 60.0
@@ -23,6 +25,13 @@ READ_UNWATCHED_SECONDS = 15.0
 """Between two reads of a mirror that has lost the label by which it is watched."""
 UNREADY_SHOWN_AFTER_SECONDS = 60.0
 """Pulling an image or finding a node may take a while."""
+STEADY_AFTER_SECONDS = 60.0
+"""A pod that fails again and again mostly does so sooner."""
+DELETING_SHOWN_AFTER_SECONDS = 10.0
+"""A mirror that nothing keeps is gone in less."""
+MOST_FINALIZERS, LONGEST_FINALIZER = 3, 80
+UNSTARTED_SHOWN_AFTER_SECONDS = 300.0
+"""A controller with thousands of Jobs before it takes its time."""
 TOUCH_AFTER_SECONDS = 310.0
 """kube-controller-manager waits five minutes for pods that it believes to have created, and then for any change of the
 Job: where none comes, for 12 hours and more."""
@@ -48,7 +57,9 @@ def follow(seen: Snapshot) -> Plan | None:
     problem, patch = problem_and_patch(seen)
     unready, remember, unready_again = _unready(seen)
     touch, touch_again = _touch(seen, remember)
-    problem = problem or unlabeled or seen.pods or unready
+    deleting, deleting_again = _deleting(seen, mirror)
+    pods, steady_again = _of_pods(seen, mirror, unready, remember)
+    problem = deleting or problem or unlabeled or pods
     # A patch on its way may yet be refused for the reason that is shown: it goes away once the mirror is as it should.
     waiting = problem or (shown_obstruction(seen) if patch else None)
     events: tuple[Action, ...] = ()
@@ -66,11 +77,67 @@ def follow(seen: Snapshot) -> Plan | None:
         remember["overridden"] = overridden
     if seen.identity is Identity.REPLACED:
         remember["mirror_uid"] = mirror.metadata.uid  # nothing had run: this one is its mirror now
-    waits = [later, labels_again, unready_again, touch_again, PATCH_AGAIN_SECONDS if problem else None]
+    waits = [
+        later,
+        labels_again,
+        unready_again,
+        touch_again,
+        deleting_again,
+        steady_again,
+        PATCH_AGAIN_SECONDS if problem else None,
+    ]
     if following.waits_for_pods:
         waits.append(max(1.0, SETTLED_SECONDS - ended_for))
     again = min((seconds for seconds in waits if seconds is not None), default=None)
     return Plan("follows its mirror", (*events, *write, *labels, *patch, *touch), again, remember)
+
+
+def _deleting(seen: Snapshot, mirror: Object) -> tuple[Obstruction | None, float | None]:
+    """Somebody deletes the mirror on its worker, and finalizers keep it: no controller runs it any more (D11).
+
+    Returns what to say, and after how many seconds to look again.
+    """
+    worker, metadata = seen.worker, mirror.metadata
+    if worker is None or metadata.deletion_timestamp is None or seen.source.kind.summary(mirror).is_finished:
+        return None, None
+    try:
+        since = seen.now.timestamp() + (worker.clock_offset_seconds or 0.0) - times.seconds(metadata.deletion_timestamp)
+    except times.BadTime:
+        since = DELETING_SHOWN_AFTER_SECONDS
+    if since < DELETING_SHOWN_AFTER_SECONDS:
+        return None, min(DELETING_SHOWN_AFTER_SECONDS, DELETING_SHOWN_AFTER_SECONDS - since)
+    kept = ", ".join(clean(one, longest=LONGEST_FINALIZER) for one in (metadata.finalizers or ())[:MOST_FINALIZERS])
+    by = f"; finalizers keep it: {kept}" if kept else ""
+    return Obstruction(
+        Reason.MIRROR_TERMINATING, f"the mirror on worker {worker.name} is being deleted there{by}"
+    ), None
+
+
+def _of_pods(
+    seen: Snapshot, mirror: Object, unready: Obstruction | None, remember: MemoryChange
+) -> tuple[Obstruction | None, float | None]:
+    """What is known of its pods; why one is not ready yet is told only once that has lasted.
+
+    Pods that have failed are of the past once those that took their place have been ready for a while. Returns what to
+    say, and after how many seconds to look again; adds to what is to be remembered.
+    """
+    pods, since = seen.pods, seen.memory.steady_since
+    if pods is None or pods.reason not in FAILED_PODS or unready is not None or not _runs_well(seen, mirror):
+        if since is not None:
+            remember["steady_since"] = None
+        if pods is None or pods.reason != Reason.PODS_NOT_READY:
+            return pods or unready, None
+        return (pods if unready is not None and unready.reason == Reason.PODS_NOT_READY else unready), None
+    if since is None:
+        remember["steady_since"] = seen.monotonic
+        return pods, STEADY_AFTER_SECONDS
+    left = since + STEADY_AFTER_SECONDS - seen.monotonic
+    return (pods, left) if left > 0 else (None, None)
+
+
+def _runs_well(seen: Snapshot, mirror: Object) -> bool:
+    kind = seen.source.kind
+    return bool(kind.progress(mirror).active) and not kind.has_unready_pods(mirror)
 
 
 def _unready(seen: Snapshot) -> tuple[Obstruction | None, MemoryChange, float | None]:
@@ -89,9 +156,12 @@ def _unready(seen: Snapshot) -> tuple[Obstruction | None, MemoryChange, float | 
         if not seen.source.is_suspended and is_as_sent:
             reason, text = Reason.SUSPENDED_ON_WORKER, _holder(worker.name, queue_of(mirror), seen.held_because)
     elif kind.lacks_pods(mirror):
+        if not kind.progress(mirror).started_at:
+            return _unstarted(seen, worker.name)
         text = f"worker {worker.name} has no pods of it"
-    else:
-        text = f"pods on worker {worker.name} are not ready" if kind.has_unready_pods(mirror) else ""
+    elif kind.has_unready_pods(mirror):
+        is_ending = not kind.progress(mirror).active
+        text = f"pods on worker {worker.name} are {'being deleted and have not ended' if is_ending else 'not ready'}"
     if not text:
         return None, {} if since is None else {"unready_since": None}, None
     why = Obstruction(reason, text)
@@ -101,6 +171,18 @@ def _unready(seen: Snapshot) -> tuple[Obstruction | None, MemoryChange, float | 
         return None, {"unready_since": seen.monotonic}, UNREADY_SHOWN_AFTER_SECONDS
     left = since + UNREADY_SHOWN_AFTER_SECONDS - seen.monotonic
     return (why, {}, None) if left <= 0 else (None, {}, left)
+
+
+def _unstarted(seen: Snapshot, worker: str) -> tuple[Obstruction | None, MemoryChange, float | None]:
+    """The worker's controller has not written a word about it: it has very much to do, or it is not there."""
+    kind, since = seen.source.kind, seen.memory.podless_since
+    text = f"worker {worker} has not started it: its {kind.name} controller has not written a status"
+    why = Obstruction(Reason.PODS_NOT_READY, text)
+    forget: MemoryChange = {} if seen.memory.unready_since is None else {"unready_since": None}
+    if seen.source.stored.obstruction_reason == why.reason:
+        return why, forget, None
+    left = UNSTARTED_SHOWN_AFTER_SECONDS - (seen.monotonic - since if since is not None else 0.0)
+    return (why, forget, None) if left <= 0 else (None, forget, left)
 
 
 def _holder(worker: str, queue: str, because: str) -> str:
@@ -121,6 +203,8 @@ def _touch(seen: Snapshot, remember: MemoryChange) -> tuple[tuple[Action, ...], 
     if since is None:
         remember["podless_since"] = seen.monotonic
         return (), TOUCH_AFTER_SECONDS
+    if not seen.source.kind.progress(mirror).started_at:
+        return (), None  # nobody there has looked at it even once
     due = since + TOUCH_AFTER_SECONDS if touched_at is None else touched_at + TOUCH_AGAIN_SECONDS
     if due > seen.monotonic:
         return (), due - seen.monotonic

@@ -16,6 +16,7 @@ from mirror.decide.moving import (
     lost_text,
     move_from_lost_worker,
     move_text,
+    policy_of,
     take_returned_completion,
 )
 from mirror.decide.plan import (
@@ -37,6 +38,7 @@ from mirror.decide.trusting import trust_record
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kinds import own_annotations
 from mirror.model import names
+from mirror.model.losses import OnLoss
 from mirror.model.reasons import DEPENDENCIES, OF_NO_WORKER, Obstruction, Reason
 
 FOREIGN_WRITES_TOLERATED = 3
@@ -209,8 +211,12 @@ def _wait_for_assignment(seen: Snapshot) -> Plan:
 
 
 def _point_out_mistakes(seen: Snapshot) -> tuple[EmitEvent, ...]:
-    """An annotation that looks like ours and is none: the user expects something of it (D22)."""
-    found = own_annotations.mistakes(seen.source.found, seen.source.kind.own_annotations)
+    """An annotation that looks like ours and is none, or has no effect: the user expects something of it (D22)."""
+    source = seen.source
+    found = [*own_annotations.mistakes(source.found, source.kind.own_annotations)]
+    if source.found.annotations.get(names.ON_WORKER_LOSS) in tuple(OnLoss):
+        why = policy_of(source, seen.policy, seen.namespace_on_loss).mistake
+        found += [f"annotation {names.ON_WORKER_LOSS}: {why}; {OnLoss.WAIT} holds"] if why else []
     return (EmitEvent(Reason.UNKNOWN_ANNOTATION, "; ".join(found)),) if found else ()
 
 

@@ -76,6 +76,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     release_refused_at: float = float("-inf")
     unready_since: float | None = None
     """Since when some of its pods are not ready, or it has none."""
+    steady_since: float | None = None
+    """Since when all of its pods are ready, although others have failed before."""
     podless_since: float | None = None
     """Since when its mirror has no pod although it should."""
     touched_at: float | None = None
@@ -129,6 +131,7 @@ class MemoryChange(TypedDict, total=False):
     release_refused: str
     release_refused_at: float
     unready_since: float | None
+    steady_since: float | None
     podless_since: float | None
     touched_at: float | None
     waiting_written_at: float

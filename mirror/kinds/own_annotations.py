@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from mirror.batch import views
 from mirror.kube.objects import Object
 from mirror.model import names
+from mirror.model.losses import OnLoss
 from mirror.model.text import clean, nearest
 
 OF_PLACEMENT = (names.WORKER_SELECTOR, names.WORKER_ORDER, names.SPREAD_BY, names.PRIORITY)
 """What of them a worker is chosen by: a change is another request (``controllers.requesting``)."""
 OF_USERS = (*OF_PLACEMENT, names.ON_WORKER_LOSS, names.ON_MIRROR_LOSS, names.CARRY)
 OF_OURS = (names.HELD, names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID, names.CONDITIONS)
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    names.ON_WORKER_LOSS: tuple(OnLoss),
+    names.ON_MIRROR_LOSS: ("Fail",),
+}
+"""Words that a value may be; the first holds for any other."""
 MOST = 5
 LONGEST_SHOWN = 100
 _DOMAIN = names.PREFIX.rstrip("/")
@@ -26,7 +33,12 @@ def mistakes(found: Object, own: Iterable[str], *, but: Collection[str] = ()) ->
         but: names that are not reported, because they were there before.
     """
     known = (*OF_USERS, *own)
-    found_mistakes = (*_unknown(found, known, but), *_misplaced(found, known, but))
+    found_mistakes = (
+        *_unknown(found, known, but),
+        *_without_effect(found, but),
+        *_misplaced(found, known, but),
+        *_on_template(found, known, but),
+    )
     return found_mistakes[:MOST]
 
 
@@ -36,6 +48,29 @@ def _unknown(found: Object, known: tuple[str, ...], but: Collection[str]) -> Ite
             continue
         near = nearest(_name(key), map(_name, known))
         yield f"unknown annotation {_shown(key)}" + (f" (did you mean {names.PREFIX}{near}?)" if near else "")
+
+
+def _without_effect(found: Object, but: Collection[str]) -> Iterator[str]:
+    """What becomes of a lost worker or mirror is asked for once that has happened: too late to learn of a mistake."""
+    for key, words in _CHOICES.items():
+        value = found.annotations.get(key)
+        if value is not None and value not in words and key not in but:
+            near = nearest(value, words)
+            hint = f" (did you mean {near}?)" if near else ""
+            yield f"annotation {key}: '{_shown(value)}' is unknown{hint}; {words[0]} holds"
+
+
+def _on_template(found: Object, known: tuple[str, ...], but: Collection[str]) -> Iterator[str]:
+    """Annotations of a pod template are for pods; without decoding the spec of one that has none of ours."""
+    spec = bytes(found.spec)
+    for key in known:
+        if f'"{key}"'.encode() in spec and key not in but and key in _template_annotations(found):
+            yield f"annotation {key} of the pod template has no effect: set it in metadata.annotations"
+
+
+def _template_annotations(found: Object) -> Collection[str]:
+    template = views.mapping(found.spec_dict().get("template"))
+    return views.mapping(views.mapping(template.get("metadata")).get("annotations")).keys()
 
 
 def _misplaced(found: Object, known: tuple[str, ...], but: Collection[str]) -> Iterator[str]:

@@ -32,6 +32,7 @@ class Reason(StrEnum):
     MIRROR_NOT_CREATED = "MirrorNotCreated"
     MIRROR_CONFLICT = "MirrorConflict"
     MIRROR_NOT_FOUND = "MirrorNotFound"
+    MIRROR_TERMINATING = "MirrorTerminating"
     PREVIOUS_MIRROR_EXISTS = "PreviousMirrorExists"
     CHANGE_REFUSED = "ChangeRefused"
     CHANGE_REVERTED = "ChangeReverted"
@@ -102,6 +103,8 @@ WORKERS_PODS = frozenset(
     )
 )
 """Pods do not run, and another worker might run them: its nodes, its quota. Images and references are the Job's own."""
+FAILED_PODS = frozenset((Reason.OOM_KILLED, Reason.EVICTED, Reason.POD_REJECTED, Reason.PODS_FAILING))
+"""Of pods that are over: it goes once those that took their place run well."""
 UNKNOWN = frozenset((Reason.WORKER_UNREACHABLE, Reason.WORKER_LOST))
 """Nobody can tell whether the Job makes progress."""
 

@@ -110,19 +110,36 @@ def why_there(obstacles: Obstacles, index: WorkerIndex, request: PlacementReques
             names.append(name)
         more = others.bit_count() - len(names)
         following = ", ".join(names) + (f" and {more} more" if more else "")
-        best = f"{_best_by(index, request)} of the eligible workers (next: {following})"
+        best = (
+            f"{_best_by(index, request)} of the eligible workers (next: {following}){_without_effect(index, request)}"
+        )
     workers = _united(workers for _, workers in obstacles.by_reason) & ~index.bit(worker)
+    best += _without_effect(index, request)
     return _listed(best, _parts(obstacles, workers, index, None, {}), obstacles, but=index.bit(worker))
 
 
 def _best_by(index: WorkerIndex, request: PlacementRequest) -> str:
     """What decided between several."""
-    asked = (
-        [f"first by worker-order {clean(','.join(request.order), longest=LONGEST_PREFERENCE)}"] if request.order else []
-    )
-    if request.spread_by:
+    asked = []
+    if any(map(index.called, request.order)):
+        asked.append(f"first by worker-order {clean(','.join(request.order), longest=LONGEST_PREFERENCE)}")
+    if request.spread_by and index.has_label(request.spread_by):
         asked.append(f"fewest Jobs by {clean(request.spread_by, longest=LONGEST_PREFERENCE)}")
     return ", ".join((*asked, "lowest load" if index.policy.counts_load_only else "best score"))
+
+
+def _without_effect(index: WorkerIndex, request: PlacementRequest) -> str:
+    """What it asks for beyond its selector and that no worker has: most likely misspelt."""
+    texts = []
+    if unknown := [one for one in request.order if not index.called(one)]:
+        named = clean(",".join(unknown), longest=LONGEST_PREFERENCE)
+        near = nearest(unknown[0], index.names())
+        texts.append(f"worker-order: no worker is called {named}" + (f", did you mean {near}?" if near else ""))
+    if request.spread_by and not index.has_label(request.spread_by):
+        near = nearest(request.spread_by, index.label_keys())
+        hint = f", did you mean {clean(near, longest=LONGEST_LABEL)}?" if near else ""
+        texts.append(f"spread-by: no worker has a label {clean(request.spread_by, longest=LONGEST_PREFERENCE)}{hint}")
+    return "".join(f" ({text})" for text in texts)
 
 
 def of_each(

@@ -21,6 +21,7 @@ LONGEST_TEXT = 200
 LONGEST_NAME = 100
 """Characters of a container's name, or of an image."""
 
+MOST_CLAIMS = 5
 LONGEST_KEY = 253
 """Characters of whatever else is kept of an object: no name or uid that an API server gives has more."""
 
@@ -46,20 +47,22 @@ _ENDED: dict[str, Reason] = {
     "NodeLost": Reason.EVICTED,
     "NodeShutdown": Reason.EVICTED,
     "Terminated": Reason.EVICTED,
-    "UnexpectedAdmissionError": Reason.POD_REJECTED,
-    "NodeAffinity": Reason.POD_REJECTED,
-    "OutOfcpu": Reason.POD_REJECTED,
-    "OutOfmemory": Reason.POD_REJECTED,
-    "OutOfpods": Reason.POD_REJECTED,
 }
 """Reasons of a pod that has failed, as kubelets and the node controllers write them."""
+_DEADLINE = "DeadlineExceeded"
+"""The reason of a pod that a kubelet ended by ``activeDeadlineSeconds``, perhaps before it had a container."""
 EVENTS: dict[str, Reason] = {
     "FailedMount": Reason.FAILED_MOUNT,
     "FailedAttachVolume": Reason.FAILED_MOUNT,
     "FailedMapVolume": Reason.FAILED_MOUNT,
     "FailedCreatePodSandBox": Reason.FAILED_CREATE_POD_SANDBOX,
+    "NetworkNotReady": Reason.FAILED_CREATE_POD_SANDBOX,
+    "FailedPrepareDynamicResources": Reason.FAILED_CREATE_POD_SANDBOX,
+    "NodeNotReady": Reason.PODS_NOT_READY,
+    "Unhealthy": Reason.PODS_NOT_READY,
 }
-"""Events about pods that report what no status does."""
+"""Events about pods that report what no status does. Those about readiness are of pods that run, and count only for as
+long as pods are not ready for longer than they may be (``decide.following``)."""
 _MARKS = (b'"waiting"', b'"Failed"', b'"Unschedulable"', b'"SchedulingGated"')
 """One of them is in the status of a pod in trouble."""
 _IMAGE_ERROR = re.compile(r"^Back-off pulling image \"[^\"]*\"(?:: Err\w+: (?P<why>.*))?", re.DOTALL)
@@ -110,6 +113,16 @@ class _Condition(msgspec.Struct, gc=False):
     message: str | None = None
 
 
+class _Claim(msgspec.Struct, gc=False):
+    name: str = ""
+
+
+class _Spec(msgspec.Struct, gc=False, rename="camel"):
+    node_name: str | None = None
+    scheduler_name: str | None = None
+    resource_claims: list[_Claim] | None = None
+
+
 class _Status(msgspec.Struct, gc=False, rename="camel"):
     phase: str | None = None
     reason: str | None = None
@@ -120,6 +133,7 @@ class _Status(msgspec.Struct, gc=False, rename="camel"):
 
 
 _status = msgspec.json.Decoder(_Status | None)
+_spec = msgspec.json.Decoder(_Spec | None)
 _kept = msgspec.json.Decoder(_Kept)
 
 
@@ -127,7 +141,7 @@ def condensed(pod: Object) -> Object | None:
     """What is kept of a pod in trouble; None for one that is not, or not of ours."""
     if names.SOURCE_UID not in pod.labels or pod.metadata.deletion_timestamp is not None:
         return None
-    trouble = trouble_of(bytes(pod.status))
+    trouble = trouble_of(bytes(pod.status), bytes(pod.spec))
     if trouble is None:
         return None
     metadata, source = pod.metadata, pod.labels[names.SOURCE_UID]
@@ -159,10 +173,13 @@ def stored_source(kept: Object) -> str:
     return _kept.decode(kept.status).source
 
 
-def trouble_of(status: bytes) -> Trouble | None:
-    """Why a pod with this status does not run; None where it runs, is on its way, or has succeeded."""
+def trouble_of(status: bytes, spec: bytes = b"") -> Trouble | None:
+    """Why a pod with this status does not run; None where it runs, is on its way, or has succeeded.
+
+    A pod of which nobody has said a word is on its way, too: ``PodsNotReady`` is told of it once that has lasted.
+    """
     if not any(mark in status for mark in _MARKS):
-        return None
+        return _unnoticed(spec) if b'"Pending"' in status and b'"conditions"' not in status else None
     try:
         found = _status.decode(status)
     except JUNK:
@@ -183,6 +200,23 @@ def trouble_of(status: bytes) -> Trouble | None:
     return None
 
 
+def _unnoticed(spec: bytes) -> Trouble | None:
+    """Neither a scheduler nor a kubelet has written anything about it: most often there is none of that name."""
+    try:
+        found = _spec.decode(spec)
+    except JUNK:
+        return None
+    if found is None or not (found.node_name or found.scheduler_name):
+        return None
+    if found.node_name:
+        return Trouble(Reason.PODS_NOT_READY, _cut(f"the kubelet of node {found.node_name} has not taken it"))
+    claims = ", ".join(one.name for one in (found.resource_claims or ())[:MOST_CLAIMS])
+    refers = f"; it needs the resource claims {claims}" if claims else ""
+    return Trouble(
+        Reason.PODS_NOT_READY, _cut(f"scheduler {found.scheduler_name} has not reported anything about it{refers}")
+    )
+
+
 def _text_of(container: _Container, waits: _Waiting, reason: Reason) -> str:
     name, message = clean(container.name, longest=LONGEST_NAME), waits.message or ""
     if reason in (Reason.IMAGE_PULL_BACK_OFF, Reason.INVALID_IMAGE):
@@ -200,6 +234,13 @@ def _text_of(container: _Container, waits: _Waiting, reason: Reason) -> str:
 def _failed(found: _Status) -> Trouble:
     if (reason := _ENDED.get(found.reason or "")) is not None:
         return Trouble(reason, _cut(found.message or found.reason or ""), has_failed=True)
+    if found.reason and found.reason != _DEADLINE and not found.container_statuses:
+        # The kubelet has not let it in: no CPU, memory or device left, a sysctl, another operating system.
+        return Trouble(Reason.POD_REJECTED, _cut(f"{found.reason}: {found.message or ''}"), has_failed=True)
+    for one in found.conditions or ():
+        if (one.type, one.status) == ("DisruptionTarget", "True"):
+            # Exit codes of its containers would be those of a kill.
+            return Trouble(Reason.EVICTED, _cut(one.message or one.reason or "disrupted"), has_failed=True)
     for container in (*(found.init_container_statuses or ()), *(found.container_statuses or ())):
         ended = container.state.terminated if container.state is not None else None
         if ended is not None and ended.exit_code != 0:
@@ -216,6 +257,22 @@ def _ended(ended: _Terminated) -> str:
 
 def _cut(text: str) -> str:
     return clean(" ".join(text.split()), longest=LONGEST_TEXT)
+
+
+def is_unready(status: bytes) -> bool:
+    """Whether a pod runs, or waits to, and is not ready."""
+    try:
+        found = _status.decode(status)
+    except JUNK:
+        return False
+    if found is None or found.phase not in ("Pending", "Running"):
+        return False
+    return not any((one.type, one.status) == ("Ready", "True") for one in found.conditions or ())
+
+
+def may_hold(trouble: Trouble, status: bytes) -> bool:
+    """Whether what was warned of a pod may be so still: one that has started has its volumes, and may be unready."""
+    return is_unready(status) if trouble.reason == Reason.PODS_NOT_READY else b'"phase":"Pending"' in status
 
 
 def warned_of(reason: str, message: str) -> Trouble | None:

@@ -23,7 +23,7 @@ from mirror.kube.requests import Rank
 from mirror.kube.resources import PODS
 from mirror.kube.watch import WatchEvent
 from mirror.model import names
-from mirror.model.reasons import Obstruction
+from mirror.model.reasons import Obstruction, Reason
 from mirror.model.text import clean
 from mirror.runtime.clock import Clock
 from mirror.runtime.informer import Change, Informer, InformerHooks, Scope
@@ -142,16 +142,20 @@ class PodWatches:
 
     def _on_pod(self, old: Object | None, new: Object | None, change: Change) -> None:
         found = new or old
-        if found is not None and (old is None or new is None or bytes(old.status) != bytes(new.status)):
-            self._host.on_change(pod_trouble.stored_source(found))
+        if found is None or (old is not None and new is not None and bytes(old.status) == bytes(new.status)):
+            return
+        before, now = (pod_trouble.stored_trouble(one).reason if one is not None else "" for one in (old, new))
+        if {before, now} <= {"", Reason.PODS_NOT_READY}:
+            return  # each new pod is in it for a moment; where it lasts, its source is looked at anyway
+        self._host.on_change(pod_trouble.stored_source(found))
 
     def _on_event(self, event: WatchEvent) -> None:
-        """What was warned of is over once the pod runs or has gone, and that none can be created with a new one."""
+        """What was warned of is over once the pod is ready or has gone, and that none can be created with a new one."""
         pod = event.object
         if not self._notes:
             return
-        is_waiting = event.type != "DELETED" and b'"phase":"Pending"' in bytes(pod.status)
-        if pod.metadata.uid in self._notes and not is_waiting:
+        note = self._notes.get(pod.metadata.uid)
+        if note is not None and (event.type == "DELETED" or not pod_trouble.may_hold(note.trouble, bytes(pod.status))):
             self._forget(pod.metadata.uid)
         source = pod.labels.get(names.SOURCE_UID, "")
         for uid in tuple(self._noted.get(source, ())):
@@ -200,9 +204,15 @@ class PodWatches:
                 continue
             is_ours = pod.metadata.uid == about.uid and pod.labels.get(names.ORIGIN) == self._host.origin
             source = pod.labels.get(names.SOURCE_UID) if is_ours else None
+            trouble = pod_trouble.warned_of(warned.reason or "", warned.text)
             if source is None:
                 self._pass_over(about.uid)
-            elif source and pod_trouble.is_short(source) and b'"phase":"Pending"' in bytes(pod.status):
+            elif (
+                source
+                and pod_trouble.is_short(source)
+                and trouble is not None
+                and pod_trouble.may_hold(trouble, bytes(pod.status))
+            ):
                 self._note_pod(source, warned)
 
     def _pass_over(self, uid: str) -> None:
@@ -253,11 +263,13 @@ class PodWatches:
             note = self._notes[uid]
             if note.namespace == namespace and self._now() - note.noted_at <= NEWEST_SECONDS:
                 waiting.append((note.pod, note.trouble))
-        if waiting:
+        # That one is not ready yet says least: what keeps others from running may be why.
+        waiting.sort(key=lambda found: found[1].reason == Reason.PODS_NOT_READY)
+        if waiting and waiting[0][1].reason != Reason.PODS_NOT_READY:
             return self._told(*waiting[0])
         if failed and is_stalled:
             return self._told(*failed[-1])
-        return None
+        return self._told(*waiting[0]) if waiting else None
 
     def _told(self, pod: str, trouble: Trouble) -> Obstruction:
         worker = self._host.worker

@@ -170,6 +170,27 @@ async def test_a_job_whose_pods_fail_and_none_runs_is_told() -> None:
         assert told(world) == ("OOMKilled", "worker east: pod train-a: container main: OOMKilled, exit code 137")
 
 
+async def test_pods_that_have_failed_are_of_the_past_once_another_runs_for_a_minute() -> None:
+    """And are told again when it fails, too."""
+    async with watched() as (world, manager):
+        ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+        pod(world, "train-a", {"phase": "Failed", "containerStatuses": [{"name": "main", "state": ended}]})
+        edit = world.workers["east"].server.edit
+        edit("jobs", "train", lambda body: body["status"].update(failed=2), "default")
+        await manager.settle(50)
+        assert told(world) is not None
+        edit("jobs", "train", lambda body: body["status"].update(ready=0), "default")
+        await manager.settle(5)
+        edit("jobs", "train", lambda body: body["status"].update(ready=1), "default")
+        await manager.settle(55)
+        assert told(world) is not None  # it has not run for a minute at a stretch
+        await manager.settle(15)
+        assert told(world) is None
+        edit("jobs", "train", lambda body: body["status"].update(failed=3, ready=0), "default")
+        await manager.settle(1)
+        assert told(world) is not None
+
+
 async def test_without_watching_pods_that_stay_unready_are_told_after_a_minute() -> None:
     """No permission is needed, nothing is on the template, and no pod or event is asked for."""
     async with two_workers() as (world, manager):
@@ -190,6 +211,110 @@ async def test_without_watching_pods_that_stay_unready_are_told_after_a_minute()
         await manager.settle(1)
         assert told(world) is None
         assert not [sent for sent in world.workers[worker].sent if "pods" in sent.path or "events" in sent.path]
+
+
+async def test_why_a_pod_is_not_ready_is_told_once_that_has_lasted() -> None:
+    """A probe that fails while a container starts is no news; the worker's own words are, after a minute."""
+    unready = RUNS | {"conditions": [{"type": "Ready", "status": "False"}]}
+    async with watched() as (world, manager):
+        world.workers["east"].server.edit("jobs", "train", lambda body: body["status"].update(ready=0), "default")
+        made = pod(world, "train-a", unready)
+        warn(world, made, "Pod", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503")
+        await manager.settle(50)
+        assert told(world) is None
+        await manager.settle(25)
+        text = "worker east: pod train-a: Readiness probe failed: HTTP probe failed with statuscode: 503"
+        assert told(world) == ("PodsNotReady", text)
+        set_status(world, "train-a", RUNS | {"conditions": [{"type": "Ready", "status": "True"}]})
+        world.workers["east"].server.edit("jobs", "train", lambda body: body["status"].update(ready=1), "default")
+        await manager.settle(1)
+        assert told(world) is None
+
+
+async def test_a_scheduler_that_does_not_exist_is_named() -> None:
+    async with watched() as (world, manager):
+        world.workers["east"].server.edit("jobs", "train", lambda body: body["status"].update(ready=0), "default")
+        labels = world.mirror("east")["spec"]["template"]["metadata"]["labels"]  # type: ignore[index]
+        metadata = {"name": "train-a", "namespace": "default", "labels": labels}
+        spec = SPEC | {"schedulerName": "volcano"}
+        world.workers["east"].server.put(
+            "pods", {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", "qosClass": "BestEffort"}}
+        )
+        await manager.settle(70)
+        assert told(world) == (
+            "PodsNotReady", "worker east: pod train-a: scheduler volcano has not reported anything about it"
+        )  # fmt: skip
+
+
+async def test_what_is_known_of_another_pod_comes_before_one_that_is_only_not_ready() -> None:
+    """A pod that was evicted, and the next, which no kubelet has taken yet; and one whose volume is not there."""
+    fresh = {"phase": "Pending", "qosClass": "BestEffort"}
+    async with watched() as (world, manager):
+        pod(world, "train-b", {"phase": "Failed", "reason": "Evicted", "message": "low on disk"})
+        labels = world.mirror("east")["spec"]["template"]["metadata"]["labels"]  # type: ignore[index]
+        metadata = {"name": "train-a", "namespace": "default", "labels": labels}
+        spec = SPEC | {"nodeName": "n1"}
+        made = world.workers["east"].server.put("pods", {"metadata": metadata, "spec": spec, "status": fresh})
+        world.workers["east"].server.edit("jobs", "train", lambda body: body["status"].update(ready=0), "default")
+        await manager.settle(1)
+        assert told(world) == ("Evicted", "worker east: pod train-b: low on disk")
+        warn(world, made, "Pod", "FailedMount", 'secret "keys" not found')
+        await manager.settle(15)
+        assert told(world) == ("FailedMount", 'worker east: pod train-a: secret "keys" not found')
+
+
+async def test_a_mirror_that_no_controller_looks_at_is_told() -> None:
+    """The worker's Job controller is not there: it would have written a status within a second."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle(295)
+        assert told(world) is None
+        await manager.settle(10)
+        worker = world.placed()
+        text = f"worker {worker} has not started it: its Job controller has not written a status"
+        assert told(world) == ("PodsNotReady", text)
+        world.controller(str(worker)).start("train")
+        await manager.settle(1)
+        assert told(world) is None
+
+
+async def test_pods_that_are_deleted_and_do_not_end_are_told() -> None:
+    """Their node is away, most often; with podReplacementPolicy Failed nothing takes their place."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle()
+        worker = str(world.placed())
+        world.controller(worker).start("train")
+        server = world.workers[worker].server
+        server.edit("jobs", "train", lambda body: body["status"].update(active=0, ready=0, terminating=1), "default")
+        await manager.settle(55)
+        assert told(world) is None
+        await manager.settle(10)
+        assert told(world) == ("PodsNotReady", f"pods on worker {worker} are being deleted and have not ended")
+        server.edit("jobs", "train", lambda body: body["status"].update(active=1, ready=1, terminating=0), "default")
+        await manager.settle(1)
+        assert told(world) is None
+
+
+async def test_a_mirror_that_is_deleted_and_kept_by_a_finalizer_is_told() -> None:
+    """Its controller leaves it alone from then on; the Job is lost once it has gone (D11)."""
+    async with two_workers() as (world, manager):
+        world.create(job())
+        await manager.settle()
+        worker = str(world.placed())
+        world.controller(worker).start("train")
+        server = world.workers[worker].server
+
+        def delete(body: Body) -> None:
+            at = world.workers[worker].clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+            body["metadata"] |= {"finalizers": ["example.com/keep"], "deletionTimestamp": at}
+
+        server.edit("jobs", "train", delete, "default")
+        await manager.settle(5)
+        assert told(world) is None
+        await manager.settle(10)
+        text = f"the mirror on worker {worker} is being deleted there; finalizers keep it: example.com/keep"
+        assert told(world) == ("MirrorTerminating", text)
 
 
 async def test_a_mirror_that_gets_no_pods_is_told_and_touched() -> None:

@@ -323,8 +323,14 @@ REFUSED = remembering(
         pytest.param(
             seen(STARTED, mirror=mirror(RUNNING, deletionTimestamp=BEFORE), changes=CHANGES),
             "follow",
+            ["WriteSource", "EmitEvent"],
+            id="D9: a mirror that goes is not changed any more; that it does is told",
+        ),
+        pytest.param(
+            seen(STARTED, mirror=mirror(RUNNING, deletionTimestamp="2026-03-01T11:59:58Z"), changes=CHANGES),
+            "follow",
             [],
-            id="D9: a mirror that goes is not changed any more",
+            id="D9: nor one that has just been deleted",
         ),
         pytest.param(
             seen(STARTED, mirror=mirror(RUNNING), changes=Changes(must_wait_for_pods=True, digest="d1")),

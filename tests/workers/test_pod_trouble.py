@@ -10,9 +10,20 @@ import pytest
 
 from mirror.kube.objects import decode_object
 from mirror.model import names
-from mirror.workers.pod_trouble import LONGEST_TEXT, Trouble, condensed, stored_source, stored_trouble, trouble_of
+from mirror.model.reasons import Reason
+from mirror.workers.pod_trouble import (
+    LONGEST_TEXT,
+    Trouble,
+    condensed,
+    may_hold,
+    stored_source,
+    stored_trouble,
+    trouble_of,
+    warned_of,
+)
 
 BACK_OFF = 'Back-off pulling image "nope:1"'
+PREEMPTED = "default-scheduler: preempting to accommodate a higher priority pod"
 UNSCHEDULABLE = "0/3 nodes are available: 3 Insufficient cpu."
 
 
@@ -89,7 +100,22 @@ def of(status: Any) -> Trouble | None:
         (ended(137, "OOMKilled"), "OOMKilled", "container main: OOMKilled, exit code 137"),
         (ended(3), "PodsFailing", "container main: exit code 3"),
         ({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}, "Evicted", "low on memory"),
-        ({"phase": "Failed", "reason": "OutOfcpu", "message": "no room"}, "PodRejected", "no room"),
+        ({"phase": "Failed", "reason": "OutOfcpu", "message": "no room"}, "PodRejected", "OutOfcpu: no room"),
+        (
+            {"phase": "Failed", "reason": "OutOfexample.com/gpu", "message": "no device"},
+            "PodRejected",
+            "OutOfexample.com/gpu: no device",
+        ),
+        (
+            ended(143) | {"conditions": [{"type": "DisruptionTarget", "status": "True", "message": PREEMPTED}]},
+            "Evicted",
+            PREEMPTED,
+        ),
+        (
+            {"phase": "Failed", "reason": "DeadlineExceeded", "message": "too long on the node"},
+            "PodsFailing",
+            "too long on the node",
+        ),
         (
             {
                 "phase": "Pending",
@@ -130,6 +156,44 @@ def test_trouble_is_told(status: Any, reason: str, text: str) -> None:
 def test_what_runs_or_is_on_its_way_is_none(status: Any) -> None:
     """Nor is what makes no sense."""
     assert of(status) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ({"schedulerName": "volcano"}, "scheduler volcano has not reported anything about it"),
+        (
+            {"schedulerName": "default-scheduler", "resourceClaims": [{"name": "gpu"}, {"name": "net"}]},
+            "scheduler default-scheduler has not reported anything about it; it needs the resource claims gpu, net",
+        ),
+        ({"schedulerName": "default-scheduler", "nodeName": "n1"}, "the kubelet of node n1 has not taken it"),
+        ({}, None),
+        ([], None),
+        ("junk", None),
+    ],
+)
+def test_a_pod_of_which_nobody_has_said_a_word_is_told_by_whom_it_waits_for(spec: Any, text: str | None) -> None:
+    found = trouble_of(b'{"phase":"Pending","qosClass":"BestEffort"}', json.dumps(spec).encode())
+    assert found == (None if text is None else Trouble(Reason.PODS_NOT_READY, text))
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "holds"),
+    [
+        ("Unhealthy", {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}, True),
+        ("NodeNotReady", {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}, True),
+        ("Unhealthy", {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}, False),
+        ("Unhealthy", {"phase": "Succeeded"}, False),
+        ("Unhealthy", {"phase": 7}, False),
+        ("FailedMount", {"phase": "Pending"}, True),
+        ("NetworkNotReady", {"phase": "Pending"}, True),
+        ("FailedMount", {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}, False),
+    ],
+)
+def test_a_warning_holds_for_as_long_as_the_pod_can_be_so(reason: str, status: Any, holds: bool) -> None:
+    trouble = warned_of(reason, "it says so")
+    assert trouble is not None
+    assert may_hold(trouble, json.dumps(status, separators=(",", ":")).encode()) == holds
 
 
 def test_a_few_hundred_bytes_are_kept() -> None:

@@ -159,7 +159,7 @@ def _what_instead(documents: list[object]) -> str:
     """What a file without any object of a mirrored kind holds."""
     wanted = " or ".join(kind.name for kind in kinds())
     if all(document in (None, {}, []) for document in documents):
-        return f"it is empty; expected the manifest of a {wanted}"
+        return f"contains no {wanted}: it is empty"
     if first := next((one for one in map(views.mapping, documents) if views.text(one.get("kind"))), None):
         return f"contains no {wanted}, but {_named_type(first)}"
     if any(views.mapping(document) for document in documents):

@@ -138,7 +138,7 @@ def named(text: str, default: Kind | None = None) -> Named:
     word, slash, name = text.partition("/")
     if not slash:
         return Named(default or kinds().default, _checked(text))
-    if not word or not name or "/" in name:
+    if not name or "/" in name:
         raise click.UsageError(f"{text!r}: write NAME or KIND/NAME")
     return Named(kind_named(word), _checked(name))
 

@@ -128,6 +128,9 @@ def progress(found: Object) -> Progress:
     status, spec = _skim(_counts, found.status) or _Counts(), _skim(_size, found.spec) or _Size()
     end = next(filter(None, map(status.true, conditions.FINAL)), None)
     placed = status.true(names.PLACED)
+    held = status.true(conditions.SUSPENDED)
+    is_mirrored = placed is not None and status.true(names.MIRRORED) is not None
+    is_held_there = is_mirrored and held is not None and held.reason == conditions.JOB_SUSPENDED
     obstructed = next((one for one in status.conditions or () if one.type == names.PROGRESSING), None)
     return Progress(
         end=end.type if end else "",
@@ -137,7 +140,7 @@ def progress(found: Object) -> Progress:
         placed_at=(placed.last_transition_time or "") if placed else "",
         placed=(placed.message or "") if placed else "",
         obstructed_at=(obstructed.last_transition_time or "") if obstructed and not end else "",
-        is_suspended=bool(spec.suspend),
+        is_suspended=bool(spec.suspend) or is_held_there,
         active=status.active or 0,
         succeeded=status.succeeded or 0,
         failed=status.failed or 0,
@@ -153,15 +156,19 @@ def priority_class(found: Object) -> str:
 
 
 def has_unready_pods(found: Object) -> bool:
-    """Whether fewer of its pods are ready than are active."""
+    """Whether fewer of its pods are ready than are active, or all that it has are being deleted."""
     status = _skim(_counts, found.status)
-    return status is not None and status.ready is not None and (status.active or 0) > status.ready
+    if status is None:
+        return False
+    if not status.active:
+        return bool(status.terminating) and not any(map(status.true, conditions.FINAL))
+    return status.ready is not None and status.active > status.ready
 
 
 def lacks_pods(found: Object) -> bool:
-    """Whether it was started, is not over, and has no pod although it should."""
-    status, spec = _skim(_counts, found.status), _skim(_size, found.spec)
-    if status is None or spec is None or not status.start_time or spec.suspend or spec.parallelism == 0:
+    """Whether it is not over, and has no pod although it should; also where its controller has not written a word."""
+    status, spec = _skim(_counts, found.status) or _Counts(), _skim(_size, found.spec)
+    if spec is None or spec.suspend or spec.parallelism == 0:
         return False
     return not (status.active or status.terminating or any(map(status.true, conditions.FINAL)))
 
