@@ -19,7 +19,7 @@ from mirror.access.pods import BadList, Event, Listed, Pod, read_events, read_li
 from mirror.access.request_parsing import Page
 from mirror.access.reviews import Person
 from mirror.batch.syntax import subdomain_problems
-from mirror.decide.identity import Identity, identify
+from mirror.decide.identity import Identity, identify, own_labels
 from mirror.kinds.base import Kind
 from mirror.kube import requests
 from mirror.kube.errors import BadRequest, Forbidden, KubeError, NotFound, TooManyRequests, describe
@@ -109,7 +109,7 @@ class Mirrors:
     def _identity(self, kind: Kind, source: Object, found: Object) -> Identity:
         uid, recorded = source.metadata.uid, kind.summary(source).mirror_uid
         its = found.metadata.uid
-        return identify(its, found.labels, origin=self._origin, source_uid=uid, recorded_uid=recorded)
+        return identify(its, own_labels(found), origin=self._origin, source_uid=uid, recorded_uid=recorded)
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from mirror.controllers.memory import Memories
-from mirror.decide.identity import Identity, identify
+from mirror.decide.identity import Identity, identify, own_labels
 from mirror.decide.snapshot import Source
 from mirror.kinds.asking import was_moved
 from mirror.kinds.base import Changes, Kind, MirrorTransform
@@ -39,7 +39,7 @@ class Comparison:
                 return Identity.NAMESAKE
         return identify(
             mirror.metadata.uid,
-            mirror.labels,
+            own_labels(mirror),
             origin=self._transform.origin,
             source_uid=source.metadata.uid,
             recorded_uid=self._memories.recorded_uid(kind, source),

@@ -10,7 +10,7 @@ from mirror.controllers.events import warn_about_source, warn_about_worker
 from mirror.controllers.handed_over import HandedOver
 from mirror.controllers.returning import Returning, is_left_behind_on
 from mirror.controllers.state import MirroringState
-from mirror.decide.identity import has_labels, is_of_another_cluster
+from mirror.decide.identity import has_labels, is_of_another_cluster, own_labels
 from mirror.decide.mirror_verdict import MirrorState, MirrorVerdict, classify_mirror, is_too_many
 from mirror.kinds.base import Kind
 from mirror.kube import requests
@@ -294,7 +294,8 @@ class Sweeper:
 
     def _judge(self, worker: Worker, kind: Kind, mirror: Object) -> MirrorVerdict:
         namespace = worker.source_namespace_of(mirror.metadata.namespace)
-        uid = mirror.labels.get(names.SOURCE_UID, "")
+        labels = own_labels(mirror)
+        uid = labels.get(names.SOURCE_UID, "")
         found = self._sources.of(kind).get(namespace, mirror.metadata.name) if namespace is not None else None
         summary = kind.summary(found) if found is not None else None
         exists = found is not None and found.metadata.uid == uid
@@ -312,7 +313,7 @@ class Sweeper:
                 placed=summary.placed if is_about and summary else None,
                 is_gone=self._memories.is_gone(uid),
                 has_labels=has_labels(
-                    mirror.labels, origin=self._transform.origin, management_uid=self._transform.management_uid
+                    labels, origin=self._transform.origin, management_uid=self._transform.management_uid
                 ),
                 is_recorded=is_recorded,
                 is_recorded_gone=self._memories.is_gone(mirror.metadata.uid),

@@ -15,7 +15,7 @@ from mirror.controllers.reporting_moves import report_move
 from mirror.controllers.rereading import STALE, reread_mirror, reread_object
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.following import MOST_FIELDS, RESENDS
-from mirror.decide.identity import Identity, identify
+from mirror.decide.identity import Identity, identify, own_labels
 from mirror.decide.seeding import is_to_be_seeded
 from mirror.decide.snapshot import Look, Snapshot
 from mirror.kinds.base import Changes
@@ -224,7 +224,7 @@ class MirrorWriter:
         transform = self._t.state.transform
         return identify(
             found.metadata.uid,
-            found.labels,
+            own_labels(found),
             origin=transform.origin,
             source_uid=seen.source.uid,
             recorded_uid=recorded,

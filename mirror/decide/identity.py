@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
+from mirror.kube.objects import Object
 from mirror.model import names
 
 
@@ -40,7 +41,7 @@ def identify(
 
     Args:
         uid: of the object.
-        labels: of the object.
+        labels: of the object (``own_labels``).
         origin: the management cluster's.
         source_uid: of the source that has this name.
         recorded_uid: of the mirror that was created for this source, where it is known.
@@ -53,6 +54,14 @@ def identify(
     if is_of_source:
         return Identity.REPLACED if recorded_uid else Identity.OURS
     return Identity.NAMESAKE if is_labeled else Identity.FOREIGN
+
+
+def own_labels(found: Object) -> Mapping[str, str]:
+    """Its labels; none where a controller owns it, as then they are copies: a mirror is made without an owner (D4).
+
+    Tekton gives a PipelineRun's labels to its TaskRuns, kuberay a RayJob's to its RayCluster.
+    """
+    return {} if found.is_controlled else found.labels
 
 
 def has_labels(labels: Mapping[str, str], *, origin: str, management_uid: str = "") -> bool:

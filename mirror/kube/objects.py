@@ -71,6 +71,11 @@ class Object(msgspec.Struct, gc=False):
         text = self.metadata.resource_version
         return int(text) if text.isascii() and text.isdecimal() and len(text) <= 20 else 0
 
+    @property
+    def is_controlled(self) -> bool:
+        """Whether another object owns it as its controller, and has made it."""
+        return any(owner.controller for owner in self.metadata.owner_references or ())
+
     def spec_dict(self) -> dict[str, Any]:
         """The spec, decoded anew on each call.
 
@@ -104,7 +109,7 @@ class Partial(Object):
 
 
 def partial_of(found: Object, labels: Collection[str]) -> Partial:
-    """What identifies an object, with these of its labels; a few hundred bytes, whatever it held."""
+    """What identifies an object, with these of its labels, and whether a controller owns it; a few hundred bytes."""
     metadata = found.metadata
     kept = {name: value for name in labels if (value := found.labels.get(name)) and len(value) <= _LONGEST_KEPT_ONCE}
     return Partial(
@@ -116,6 +121,7 @@ def partial_of(found: Object, labels: Collection[str]) -> Partial:
             creation_timestamp=_cut(metadata.creation_timestamp),
             deletion_timestamp=_cut(metadata.deletion_timestamp),
             labels=kept,
+            owner_references=[OwnerReference(controller=True)] if found.is_controlled else None,
         )
     )
 

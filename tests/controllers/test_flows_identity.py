@@ -109,6 +109,26 @@ async def test_an_object_without_both_labels_is_never_touched(labels: tuple[str,
         assert {name: world.mirror("east", name) for name in before} == before
 
 
+@pytest.mark.parametrize("name", ["train-main", "train"])
+async def test_what_a_workers_controller_made_with_our_labels_is_never_touched(name: str) -> None:
+    """D1: Tekton gives a PipelineRun's labels to its TaskRuns, kuberay a RayJob's to its RayCluster: no mirrors."""
+    world = World()
+    east = world.add_worker("east")
+    async with manager_of(world) as manager:
+        labels = {names.ORIGIN: world.origin, names.SOURCE_UID: "of-a-parent"}
+        child = job(name, managed_by=None, labels=labels)
+        owner = {"apiVersion": "example.com/v1", "kind": "Pipeline", "name": "train", "uid": "p", "controller": True}
+        child["metadata"]["ownerReferences"] = [owner]
+        east.server.put("jobs", child)
+        before = world.mirror("east", name)
+        world.create(job())
+        await manager.settle(130)
+        assert world.annotation(WAITING) == ("east: the name is taken there" if name == "train" else None)
+        world.delete()
+        await manager.settle(130)
+        assert world.mirror("east", name) == before
+
+
 @pytest.mark.parametrize("victim", ["local", "mirror"])
 async def test_an_annotation_claims_nothing(victim: str) -> None:
     """D1: whoever may only create and edit Jobs here neither changes nor deletes another's Job on a worker."""

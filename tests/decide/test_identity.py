@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mirror.decide.identity import Identity, has_labels, identify
+from mirror.decide.identity import Identity, has_labels, identify, own_labels
+from mirror.kube.objects import Meta, Object, OwnerReference, partial_of
 from mirror.model import names
 
 OURS = {names.ORIGIN: "o", names.SOURCE_UID: "u"}
@@ -34,3 +35,18 @@ def test_what_is_recorded_decides_before_labels(
     """The recorded uid makes an object ours whatever its labels; without it both labels do."""
     assert identify("m", labels, origin="o", source_uid="u", recorded_uid=recorded) is identity
     assert has_labels(labels, origin="o") is (labels.get(names.ORIGIN) == "o" and bool(labels.get(names.SOURCE_UID)))
+
+
+@pytest.mark.parametrize(
+    ("owners", "labels"),
+    [
+        pytest.param([], OURS, id="a mirror has no owner"),
+        pytest.param([OwnerReference("v1", "ConfigMap", "c", "1")], OURS, id="one that does not control it"),
+        pytest.param([OwnerReference("tekton.dev/v1", "PipelineRun", "p", "1", controller=True)], {}, id="a child"),
+    ],
+)
+def test_what_a_controller_has_made_is_no_mirror(owners: list[OwnerReference], labels: dict[str, str]) -> None:
+    """Tekton gives a PipelineRun's labels to its TaskRuns; also where only what identifies an object is kept."""
+    found = Object(Meta(name="p-main", labels=OURS, owner_references=owners))
+    assert own_labels(found) == labels
+    assert own_labels(partial_of(found, (names.ORIGIN, names.SOURCE_UID))) == labels
