@@ -106,7 +106,7 @@ def keep_or_delete_finished(seen: Snapshot) -> Plan | None:
 
 def _keep_or_delete_mirror(seen: Snapshot) -> Plan:
     worker = seen.worker
-    write, later = source_write(seen)
+    write, later = source_write(seen, mirror=_settling(seen))
     if worker is None or not worker.is_reachable or seen.mirror is None or seen.mirror_is_stale:
         return Plan("finished", write, later)
     if seen.mirror.metadata.deletion_timestamp is not None:
@@ -121,6 +121,14 @@ def _keep_or_delete_mirror(seen: Snapshot) -> Plan:
     if left > 0:
         return Plan("finished, its mirror is kept for now", write, min(left, later or left))
     return Plan("finished, the retention of its mirror is over", (*write, delete), later)
+
+
+def _settling(seen: Snapshot) -> FromMirror | None:
+    """What its own mirror tells after its end, of a kind whose controllers do that (D7)."""
+    if seen.mirror is None or seen.mirror_is_stale or seen.identity is not Identity.OURS:
+        return None
+    following = seen.source.stored.next_status(seen.mirror, now=seen.now)
+    return FromMirror(seen.mirror.metadata.uid, following) if following.status is not None else None
 
 
 def restore_erased_record(seen: Snapshot) -> Plan | None:

@@ -34,6 +34,12 @@ async def is_over(world: FlowWorld) -> bool:
     return "Succeeded" in told(await stored(world))
 
 
+async def has_counted(world: FlowWorld, rounds: int) -> bool:
+    """What its controller counts after the end is told, too (D7)."""
+    found = await stored(world) or {}
+    return bool(found["status"]["rounds"] == rounds)
+
+
 @in_world(DeclaredWorld)
 async def test_it_lives_beside_a_job_of_its_name(world: FlowWorld) -> None:
     """Placed, mirrored, followed to its end and deleted; the Job of its name stays."""
@@ -52,6 +58,8 @@ async def test_it_lives_beside_a_job_of_its_name(world: FlowWorld) -> None:
     assert said[names.MIRRORED] == mirror["metadata"]["uid"]
     assert source["status"]["rounds"] == 3
     assert "managedBy" not in mirror["spec"]["run"]
+    await world.planes[said[names.PLACED]].api.merge(f"{PATH}/train/status", {"status": {"rounds": 4}})
+    await world.until(lambda: has_counted(world, 4))
     await world.management.api.delete(f"{PATH}/train")
 
     async def is_gone() -> bool:

@@ -128,14 +128,16 @@ class StoredSource:
         clock_offset_seconds: float | None = None,
         settled: bool = False,
     ) -> NextStatus:
-        if self.is_finished:
-            return NextStatus(None, "finished: nothing of it changes any more")
         theirs = cleaned(self._form, mirror.status_dict(), self._schema)
+        if self.is_finished and not self._is_same_end(theirs.status):
+            return NextStatus(None, "finished: nothing of it changes any more")
         if not theirs.status:
             return NextStatus(None, "the mirror has no status", cut=theirs.cut)
         reported = self._with_generations(theirs.status, mirror)
         status, dropped = self._merged(reported)
         cut = theirs.cut + dropped
+        if self.is_finished:
+            status = self._with_stored_end(status)
         if status == self.status:
             return NextStatus(None, "already stored", cut=cut)
         end = self._form.end_of(status)
@@ -151,6 +153,21 @@ class StoredSource:
         final = self._form.end_condition(status).get("type")
         listed = [{**one, "lastTransitionTime": at} if one.get("type") == final else one for one in lists.of(status)]
         return {**status, "conditions": listed} if listed else status
+
+    def _is_same_end(self, reported: Mapping[str, Json]) -> bool:
+        """Whether a mirror tells of the end that is stored: what it counts may settle after it, the end may not."""
+        ends = [
+            (self._form.end_of(one), self._form.end_condition(one).get("reason")) for one in (self.status, reported)
+        ]
+        return ends[0] == ends[1]
+
+    def _with_stored_end(self, status: Status) -> Status:
+        """With the condition that tells of the end as it is stored: its time may be ours."""
+        final = self._form.end_condition(self.status)
+        if not final:
+            return status
+        listed = [final if one.get("type") == final.get("type") else one for one in lists.of(status)]
+        return {**status, "conditions": listed}
 
     def _merged(self, reported: Mapping[str, Json]) -> tuple[Status, int]:
         """The mirror's status with our conditions; and how many of its conditions found no room."""

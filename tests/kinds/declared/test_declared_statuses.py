@@ -62,7 +62,22 @@ def test_in_tekton_ours_stand_last_and_what_the_schema_requires_is_there() -> No
 def test_what_has_ended_stays_so() -> None:
     """D7: whatever the worker says afterwards."""
     stored = {"conditions": [PLACED, condition("Completed")]}
-    assert follow(JOB_SET, job_set(), stored, {"conditions": [condition("Failed")]}).status is None
+    for listed in ([condition("Failed")], [condition("Completed", "False")], []):
+        assert follow(JOB_SET, job_set(), stored, {"conditions": listed, "restarts": 1}).status is None
+    lost = {"conditions": [PLACED, condition("Failed", reason="MirrorLost")]}
+    assert follow(JOB_SET, job_set(), lost, {"conditions": [condition("Failed")], "restarts": 1}).status is None
+
+
+def test_what_is_counted_after_the_end_is_told() -> None:
+    """training-operator's Succeeded comes with the first pod that counts; what the others did, a moment later."""
+    kind = built_in_kind("TFJob")
+    succeeded = {"conditions": [condition("Succeeded")], "replicaStatuses": {"Worker": {"active": 1}}}
+    settled = {"conditions": [condition("Succeeded")], "replicaStatuses": {"Worker": {"succeeded": 1}}}
+    stored = follow(kind, {}, {"conditions": [PLACED]}, succeeded).status
+    assert stored is not None
+    after = follow(kind, {}, dict(stored), settled).status
+    assert after == {**settled, "conditions": [PLACED, condition("Succeeded")]}
+    assert follow(kind, {}, dict(after), settled).status is None
 
 
 HOSTILE: dict[str, tuple[Any, list[str]]] = {
