@@ -18,7 +18,7 @@ section = @printf '\n== %s  %s\n' "$$(date -u +%H:%M:%S)" "$(1)"
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-real test check static units programs bench dist build-controlplane lock
+.PHONY: help demo demo-real test check static units programs kinds bench dist build-controlplane lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,12 @@ test: programs static units $(CONTROLPLANE) ## everything: static, units, and th
 programs: ## list the programs of the system that tests lack, and those tests (.ci/packages installs them)
 	$(call section,programs of the system)
 	@sh .ci/packages --check && echo 'all there' || true
+
+kinds: $(READY) $(CONTROLPLANE) ## the lives of all kinds whose controllers can be built: half an hour the first time
+	$(call section,controllers of all kinds)
+	nice -n 10 $(PY) -m e2e.controlplane build --kinds
+	$(call section,lives and faults of all kinds)
+	MIRROR_E2E_KINDS=all $(PY) -m pytest e2e/test_kind_lives.py e2e/test_kind_faults.py -q $(E2E)
 
 bench: $(READY) $(CONTROLPLANE) ## measure latency, throughput and cost on real control planes
 	$(call section,mirroring)

@@ -1,21 +1,22 @@
 """JobSets and MPIJobs as users write them, and one test's view of those of one kind: sources, mirrors, pods.
 
-``KINDS`` has what differs between the kinds, so that a life is told once for both. Their own controllers run them
-(``operators``) with pods that run and end as their annotations say. Not here: Jobs (``jobs``).
+``KINDS`` has what differs between the kinds, so that a life is told once for all. Their own controllers run them
+(``operators``) with pods that run and end as their annotations say. Not here: Jobs (``jobs``), further kinds
+(``further_lives``), which of them a run is about (``kind_choice``).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
 from e2e.controlplane.client import Json
-from e2e.jobs import PREFIX, RUN_FOR, Scene, condition, read_or_none, until
-from e2e.operators import JOBSETS, MPIJOBS
+from e2e.jobs import PREFIX, RUN_FOR, Scene, condition, is_suspended, read_or_none, until
+from e2e.operator_table import JOBSET, JOBSETS, MPI_OPERATOR, MPIJOBS, Operator
 from mirror.kube.resources import Resource
 from mirror.model import names
 
@@ -27,20 +28,46 @@ class Kind:
     """What tests must know of a kind."""
 
     resource: Resource
+    operators: tuple[Operator, ...] = ()
+    """Who runs it, and what it makes; nobody: it is only played."""
     spec: Callable[[Json], Json]
     """Its spec, of the annotations of the pods whose end is its end."""
-    policy: tuple[str, ...]
+    policy: tuple[str, ...] = ()
     """Where ``suspend`` and ``managedBy`` are."""
+    managed_by: str = ""
+    """What makes it ours, where not every value is admitted."""
+    held: Json | None = field(default_factory=lambda: {"suspend": True}, hash=False)
+    """What of ``policy`` keeps it from running; None: nothing does."""
+    released: Json = field(default_factory=lambda: {"suspend": False}, hash=False)
+    is_held_again: bool = True
+    """Whether one that runs can be suspended."""
+    has_ttl: bool = False
+    """Whether ``ttlSecondsAfterFinished`` in ``policy`` deletes it."""
     succeeded: str
+    """A condition's type, that is true then; or TYPE=STATUS."""
     failed: str
+    fails_because: str
+    """The reason of ``failed`` when its pods fail."""
+    is_suspended: Callable[[Json | None], bool] = is_suspended
+    """Whether its status says that it is held."""
     pods_label: str
     is_running: Callable[[Json | None], bool]
     """Whether its status says that all its pods run."""
     with_pod_annotations: Callable[[Json, Json], Json]
     """A merge patch of its spec, of its spec and more annotations of its pods."""
+    hands_on: bool = False
+    """Whether its pods get its own annotations."""
 
     def __str__(self) -> str:
         return self.resource.kind
+
+
+def end(found: Json | None, clause: str) -> Json:
+    """The condition of ``TYPE=STATUS``, or ``{}``; without a status, a true one."""
+    kind, _, status = clause.partition("=")
+    listed = ((found or {}).get("status") or {}).get("conditions") or ()
+    wanted = (kind, status or "True")
+    return next((dict(one) for one in listed if (one["type"], one["status"]) == wanted), {})
 
 
 def _job_set_spec(annotations: Json) -> Json:
@@ -86,20 +113,24 @@ def _mpi_job_pods(spec: Json, annotations: Json) -> Json:
 
 JOB_SET = Kind(
     resource=JOBSETS,
+    operators=(JOBSET,),
     spec=_job_set_spec,
-    policy=(),
+    has_ttl=True,
     succeeded="Completed",
     failed="Failed",
+    fails_because="FailedJobs",
     pods_label="jobset.sigs.k8s.io/jobset-name",
     is_running=_is_running_job_set,
     with_pod_annotations=_job_set_pods,
 )
 MPI_JOB = Kind(
     resource=MPIJOBS,
+    operators=(MPI_OPERATOR,),
     spec=_mpi_job_spec,
     policy=("runPolicy",),
     succeeded="Succeeded",
     failed="Failed",
+    fails_because="BackoffLimitExceeded",
     pods_label="training.kubeflow.org/job-name",
     is_running=lambda found: bool(condition(found, "Running")),
     with_pod_annotations=_mpi_job_pods,
@@ -114,7 +145,7 @@ class Lives:
         """``managed_by``: of its sources; without it they are their own controller's."""
         self.scene = scene
         self.kind = kind
-        self.managed_by = managed_by
+        self.managed_by = (kind.managed_by or managed_by) if managed_by else ""
 
     @property
     def collection(self) -> str:
@@ -127,16 +158,17 @@ class Lives:
 
     def body(self, name: str, *, run_for: str = RUN_FOR, exit_code: int = 0, **policy: Any) -> Json:
         """One whose pods run so long and end so; ``policy`` are fields beside ``suspend``."""
-        spec = self.kind.spec({_key("run-for"): run_for, _key("exit-code"): str(exit_code)})
+        fares = {_key("run-for"): run_for, _key("exit-code"): str(exit_code)}
+        spec = self.kind.spec(fares)
         self._policy(spec).update({"managedBy": self.managed_by} if self.managed_by else {}, **policy)
-        resource = self.kind.resource
-        return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": spec}
+        resource, metadata = self.kind.resource, {"name": name, "annotations": fares if self.kind.hands_on else {}}
+        return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
 
     async def create(self, name: str = "train", *, annotations: Json | None = None, **life: Any) -> Json:
         """Create a source; ``life`` is as for ``body``. Annotations without a prefix get ours."""
         body = self.body(name, **life)
         given = {key if "/" in key else PREFIX + key: value for key, value in (annotations or {}).items()}
-        body["metadata"]["annotations"] = given
+        body["metadata"]["annotations"] |= given
         return await self.scene.client.create(self.collection, body)
 
     async def source(self, name: str = "train") -> Json | None:
@@ -168,12 +200,12 @@ class Lives:
         """Wait until it has ended, in this way."""
         found = await self.until(self.is_over, name, seconds=seconds)
         expected = self.kind.succeeded if succeeded else self.kind.failed
-        assert condition(found, expected), await self.describe(name)
+        assert end(found, expected), await self.describe(name)
         return found
 
     def is_over(self, found: Json | None) -> bool:
         """Whether it has ended, either way."""
-        return any(condition(found, end) for end in (self.kind.succeeded, self.kind.failed))
+        return any(end(found, clause) for clause in (self.kind.succeeded, self.kind.failed))
 
     async def mirrors(self, name: str = "train") -> dict[str, Json]:
         """The mirrors of this name, by worker."""
@@ -190,11 +222,24 @@ class Lives:
         """Delete the source."""
         await self.scene.client.delete(self.path(name))
 
-    async def set_policy(self, fields: Json, name: str = "train") -> Json:
-        """Change fields beside ``suspend``."""
+    async def set_policy(self, fields: Json, name: str = "train", *, worker: str = "") -> Json:
+        """Change fields beside ``suspend``, of the source, or of the mirror on a worker."""
         spec: Json = {}
         self._policy(spec).update(fields)
-        return await self.scene.client.merge(self.path(name), {"spec": spec})
+        client = self.scene.client_of(worker) if worker else self.scene.client
+        return await client.merge(self.path(name), {"spec": spec})
+
+    def policy_of(self, found: Json) -> Json:
+        """The fields beside ``suspend`` of one of them."""
+        return self._policy(found["spec"])
+
+    async def end_pods(self, worker: str, name: str = "train") -> None:
+        """Let its pods end now, however long they would have run; those of an MPIJob's workers are its operator's."""
+        path = f"/api/v1/namespaces/{self.scene.namespace}/pods"
+        for pod in await self.pods(worker, name):
+            if pod["metadata"]["labels"].get("training.kubeflow.org/job-role") != "worker":
+                body = {"metadata": {"annotations": {_key("run-for"): "0s"}}}
+                await self.scene.client_of(worker).merge(f"{path}/{pod['metadata']['name']}", body)
 
     async def pods(self, worker: str = "", name: str = "train") -> list[Json]:
         """The pods of this name on a worker; without one, on the management cluster."""
@@ -222,6 +267,6 @@ class Lives:
         return yaml.safe_dump(parts, sort_keys=False, width=160)
 
     def _policy(self, spec: Json) -> Json:
-        for field in self.kind.policy:
-            spec = spec.setdefault(field, {})
+        for name in self.kind.policy:
+            spec = spec.setdefault(name, {})
         return spec

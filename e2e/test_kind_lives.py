@@ -1,6 +1,7 @@
 """JobSets and MPIJobs, run by their real controllers: whole lives, as their users see them (D1, D3, D8-D11).
 
-The controllers run on the management cluster, too, where they leave what is ours alone.
+The controllers run on the management cluster, too, where they leave what is ours alone. Further kinds live the same
+lives where a run asks for them (``kind_choice``; ``make kinds``).
 """
 
 from __future__ import annotations
@@ -10,43 +11,33 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from e2e import operators
+from e2e import kind_choice, operators
 from e2e.controlplane.client import Json
 from e2e.controlplane.plane import ControlPlane
 from e2e.drills import true_conditions
-from e2e.jobs import Scene, annotation, condition, is_suspended, until
-from e2e.lives import JOB_SET, KINDS, MPI_JOB, Kind, Lives
+from e2e.further_lives import FURTHER
+from e2e.jobs import Scene, annotation, until
+from e2e.lives import JOB_SET, MPI_JOB, Kind, Lives, end
 from e2e.manager import ManagerProcess
+from e2e.played_statuses import said, status_of
 from mirror.model import names
-
-SETTINGS: Json = {"kinds": ["JobSet", "MPIJob"]}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def manager(management: ControlPlane, east: ControlPlane, west: ControlPlane) -> AsyncIterator[ManagerProcess]:
     """One for all, as nobody here harms it."""
+    settings: Json = {"kinds": kind_choice.settings()}
     async with (
-        operators.running(management, east, west),
-        ManagerProcess.start(management, {"east": east, "west": west}, settings=SETTINGS) as running,
+        operators.running(management, east, west, operators=kind_choice.operators()),
+        ManagerProcess.start(management, {"east": east, "west": west}, settings=settings) as running,
     ):
         yield running
 
 
-@pytest.fixture(params=KINDS, ids=str)
-def lives(request: pytest.FixtureRequest, manager: ManagerProcess, scene: Scene) -> Lives:
-    """Of each kind."""
-    kind: Kind = request.param
+@pytest_asyncio.fixture(loop_scope="session")
+async def lives(kind: Kind, manager: ManagerProcess, scene: Scene) -> Lives:
+    """Of the kind that the test is about."""
     return Lives(scene, kind, manager.managed_by)
-
-
-@pytest.fixture
-def job_sets(manager: ManagerProcess, scene: Scene) -> Lives:
-    return Lives(scene, JOB_SET, manager.managed_by)
-
-
-@pytest.fixture
-def mpi_jobs(manager: ManagerProcess, scene: Scene) -> Lives:
-    return Lives(scene, MPI_JOB, manager.managed_by)
 
 
 def theirs(found: Json) -> Json:
@@ -58,13 +49,21 @@ def theirs(found: Json) -> Json:
 
 
 async def children(lives: Lives, worker: str = "") -> list[str]:
-    """The Jobs and Services of the test's namespace on a worker; without one, on the management cluster."""
+    """The Jobs, Services and pods of the test's namespace on a worker; without one, on the management cluster."""
     client = lives.scene.client_of(worker) if worker else lives.scene.client
     namespace = lives.scene.namespace
-    collections = (f"/apis/batch/v1/namespaces/{namespace}/jobs", f"/api/v1/namespaces/{namespace}/services")
+    core = f"/api/v1/namespaces/{namespace}"
+    collections = (f"/apis/batch/v1/namespaces/{namespace}/jobs", f"{core}/services", f"{core}/pods")
     return [one["metadata"]["name"] for path in collections for one in await client.list(path)]
 
 
+def check_what_is_played(lives: Lives, source: Json, phase: str) -> None:
+    """Tests without this kind's controller play what it says (``test_played_kinds``): does it?"""
+    if lives.kind in FURTHER:
+        assert said(theirs(source)) == said(status_of(str(lives.kind), phase))
+
+
+@kind_choice.each()
 async def test_one_succeeds_on_a_worker_and_goes_with_its_source(lives: Lives) -> None:
     """Its status is the worker's, whole; nothing of it ever runs beside the source, and nothing stays of it."""
     await lives.create()
@@ -81,49 +80,55 @@ async def test_one_succeeds_on_a_worker_and_goes_with_its_source(lives: Lives) -
         return bool(source) and theirs(source or {}) == theirs(mirrors[worker])
 
     await until(same, describe=lives.describe)
+    check_what_is_played(lives, source, "succeeded")
     await lives.delete()
     await lives.until_no_mirror()
     await until(lambda: children(lives, worker), lambda found: not found)
 
 
+@kind_choice.each()
 async def test_one_whose_pods_fail_has_failed(lives: Lives) -> None:
     """With the worker's reason; mpi-operator's ends with a slash where the pod has none, which no reason may."""
     await lives.create(exit_code=3)
     source = await lives.until_over(succeeded=False)
     (mirror,) = (await lives.mirrors()).values()
-    reason = condition(mirror, "Failed")["reason"]
-    assert condition(source, "Failed")["reason"] == reason.rstrip("/")
-    assert reason.rstrip("/") in ("FailedJobs", "BackoffLimitExceeded")
+    reason = end(mirror, lives.kind.failed)["reason"]
+    assert end(source, lives.kind.failed)["reason"] == reason.rstrip("/")
+    assert reason.rstrip("/") == lives.kind.fails_because
+    check_what_is_played(lives, source, "failed")
 
 
+@kind_choice.each(lambda kind: kind.is_held_again)
 async def test_one_is_suspended_and_goes_on_as_it_was_changed_meanwhile(lives: Lives) -> None:
     """D3, D9: its pods end, its mirror stays; on resume the controller starts them by the changed template."""
     await lives.create(run_for="never")
     worker, before = await lives.until_running()
-    await lives.set_policy({"suspend": True})
-    await lives.until(is_suspended)
+    await lives.set_policy(lives.kind.held or {})
+    await lives.until(lives.kind.is_suspended)
     await lives.until_no_pods(worker)
     source = await lives.source() or {}
 
     quick = lives.kind.with_pod_annotations(source["spec"], {"e2e.jobmirror.io/run-for": "100ms"})
     await lives.scene.client.merge(lives.path(), {"spec": quick})
-    await lives.set_policy({"suspend": False})
+    await lives.set_policy(lives.kind.released)
     source = await lives.until_over()
     (mirror,) = (await lives.mirrors()).values()
     assert mirror["metadata"]["uid"] == before["metadata"]["uid"]
-    assert not is_suspended(source)
+    assert not lives.kind.is_suspended(source)
 
 
+@kind_choice.each(lambda kind: kind.held)
 async def test_one_that_begins_suspended_waits_for_its_user(lives: Lives) -> None:
     """D3: no mirror before it may run, and the words of its kind meanwhile."""
-    await lives.create(suspend=True)
-    await lives.until(is_suspended)
+    await lives.create(**(lives.kind.held or {}))
+    await lives.until(lives.kind.is_suspended)
     assert not await lives.mirrors()
-    await lives.set_policy({"suspend": False})
+    await lives.set_policy(lives.kind.released)
     source = await lives.until_over()
-    assert not is_suspended(source)
+    assert not lives.kind.is_suspended(source)
 
 
+@kind_choice.each()
 async def test_labels_follow_and_a_deletion_stops_what_runs(lives: Lives) -> None:
     """While it runs its metadata is kept up to date; deleted, its pods are gone, and it is not said to have failed."""
     await lives.create(run_for="never")
@@ -140,6 +145,7 @@ async def test_labels_follow_and_a_deletion_stops_what_runs(lives: Lives) -> Non
     await until(lambda: children(lives, worker), lambda found: not found)
 
 
+@kind_choice.each()
 async def test_a_namesake_that_comes_at_once_has_a_mirror_of_its_own(lives: Lives) -> None:
     """D1: what is left of the one before is not taken for the other's."""
     await lives.create(run_for="never")
@@ -152,6 +158,7 @@ async def test_a_namesake_that_comes_at_once_has_a_mirror_of_its_own(lives: Live
     assert mirror["metadata"]["labels"][names.SOURCE_UID] == source["metadata"]["uid"]
 
 
+@kind_choice.each()
 async def test_a_foreign_object_in_the_way_is_left_alone(lives: Lives) -> None:
     """D1: the source waits and says for what; it runs when the other is gone, whose pods ran all the while."""
     client = lives.scene.client_of("east")
@@ -169,56 +176,54 @@ async def test_a_foreign_object_in_the_way_is_left_alone(lives: Lives) -> None:
     await lives.until_over()
 
 
+@kind_choice.each()
 async def test_a_mirror_that_somebody_deletes_on_the_worker_has_failed(lives: Lives) -> None:
     """D11: in the words of its kind, with nothing that counts as active."""
     await lives.create(run_for="never")
     worker, _ = await lives.until_running()
     await lives.scene.client_of(worker).delete(lives.path())
     source = await lives.until_over(succeeded=False)
-    assert condition(source, "Failed")["reason"] == "MirrorLost"
+    assert end(source, lives.kind.failed)["reason"] == "MirrorLost"
     assert not lives.kind.is_running(source)
     await lives.until_no_pods(worker)
 
 
-async def test_a_mirror_that_its_own_time_to_live_deletes_has_ended_well(job_sets: Lives) -> None:
+@kind_choice.each(lambda kind: kind.has_ttl)
+async def test_a_mirror_that_its_own_time_to_live_deletes_has_ended_well(lives: Lives) -> None:
     """D8, D11: what a worker's policy sets there erases no result, and none is run again for it."""
-    lives = job_sets
     await lives.create(run_for="never")
     worker, _ = await lives.until_running()
-    client = lives.scene.client_of(worker)
-    await client.merge(lives.path(), {"spec": {"ttlSecondsAfterFinished": 0}})
-    path = f"/api/v1/namespaces/{lives.scene.namespace}/pods"
-    for pod in await lives.pods(worker):
-        body = {"metadata": {"annotations": {"e2e.jobmirror.io/run-for": "0s"}}}
-        await client.merge(f"{path}/{pod['metadata']['name']}", body)
-    source = await lives.until_over()
-    assert source["status"]["terminalState"] == "Completed"
+    await lives.set_policy({"ttlSecondsAfterFinished": 0}, worker=worker)
+    await lives.end_pods(worker)
+    await lives.until_over()
     await lives.until_no_mirror()
-    assert condition(await lives.source(), "Completed")
+    assert end(await lives.source(), lives.kind.succeeded)
 
 
-async def test_managed_by_cannot_be_changed_where_the_webhook_sees_to_it(job_sets: Lives) -> None:
+@kind_choice.each(of=[JOB_SET])
+async def test_managed_by_cannot_be_changed_where_the_webhook_sees_to_it(lives: Lives) -> None:
     """JobSet's own webhook refuses it on the management cluster; and what it may not change does not change here."""
-    await job_sets.create(run_for="never")
-    await job_sets.until_running()
+    await lives.create(run_for="never")
+    await lives.until_running()
     for fields in ({"managedBy": None}, {"managedBy": "example.com/other"}):
         with pytest.raises(Exception, match="field is immutable"):
-            await job_sets.set_policy(fields)
-    await job_sets.delete()
-    await job_sets.until_no_mirror()
+            await lives.set_policy(fields)
+    await lives.delete()
+    await lives.until_no_mirror()
 
 
-async def test_an_mpi_job_is_scaled_while_it_runs(mpi_jobs: Lives) -> None:
+@kind_choice.each(of=[MPI_JOB])
+async def test_an_mpi_job_is_scaled_while_it_runs(lives: Lives) -> None:
     """``carry`` of its entry: the worker's operator makes the further pods."""
-    await mpi_jobs.create(run_for="never")
-    worker, _ = await mpi_jobs.until_running()
+    await lives.create(run_for="never")
+    worker, _ = await lives.until_running()
     more = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 3}}}}
-    await mpi_jobs.scene.client.merge(mpi_jobs.path(), more)
+    await lives.scene.client.merge(lives.path(), more)
 
     def counts(found: Json | None) -> bool:
         return bool(((found or {})["status"]["replicaStatuses"]["Worker"]).get("active") == 3)
 
-    await mpi_jobs.until(counts)
-    assert len(await mpi_jobs.pods(worker)) == 4
-    await mpi_jobs.delete()
-    await mpi_jobs.until_no_pods(worker)
+    await lives.until(counts)
+    assert len(await lives.pods(worker)) == 4
+    await lives.delete()
+    await lives.until_no_pods(worker)

@@ -112,11 +112,14 @@ def test_what_has_a_version_of_its_own_is_cached_by_it(tmp_path: Path, monkeypat
     cache = build.cache_directory()
     assert build.cached("kube-apiserver") == cache / "kube-apiserver"
     assert build.cached("jobset-controller") == cache / f"jobset-{build.JOBSET}" / "jobset-controller"
+    operator = "training-operator"
+    assert build.cached(operator) == cache / f"{operator}-{build.TRAINING_OPERATOR}" / operator
     assert {one.name for one in build.missing(cache)} == {one.name for one in build.BINARIES}
     for one in build.BINARIES:
         one.path(cache).parent.mkdir(parents=True, exist_ok=True)
         one.path(cache).touch(mode=0o755)
     assert not build.missing(cache)
+    assert build.missing(cache, build.FURTHER) == list(build.FURTHER)
 
 
 @pytest.mark.parametrize(
@@ -124,10 +127,12 @@ def test_what_has_a_version_of_its_own_is_cached_by_it(tmp_path: Path, monkeypat
     [
         ("jobset", f"require sigs.k8s.io/jobset v{build.JOBSET}"),
         ("mpi-operator", f"github.com/kubeflow/mpi-operator v{build.MPI_OPERATOR}"),
+        ("training-operator", f"github.com/kubeflow/training-operator v{build.TRAINING_OPERATOR}"),
     ],
 )
 def test_controllers_are_of_the_version_that_their_folder_says(module: str, required: str) -> None:
     """And of the one whose definitions are served."""
     assert required in (build.GOMOD / module / "go.mod").read_text()
     listed = {text.partition("@")[2] for text, _ in DEFINITIONS.values()}
-    assert {f"v{build.JOBSET}", f"v{build.MPI_OPERATOR}"} <= listed
+    versions = (build.JOBSET, build.MPI_OPERATOR, build.TRAINING_OPERATOR)
+    assert {f"v{version}" for version in versions} <= listed

@@ -25,7 +25,7 @@ def main() -> int:
     options = _arguments()
     try:
         if options.command == "build":
-            print(build.build())
+            print(build.build(wanted=(*build.BINARIES, *build.FURTHER) if options.kinds else build.BINARIES))
         else:
             asyncio.run(_up(options))
     except (CannotBuild, MissingBinaries) as problem:
@@ -84,7 +84,8 @@ def _show(planes: Planes, directory: Path) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m e2e.controlplane", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("build", help="compile what is missing into the cache, and print where that is")
+    building = commands.add_parser("build", help="compile what is missing into the cache, and print where that is")
+    building.add_argument("--kinds", action="store_true", help="the controllers of all kinds, too: minutes each")
     up = commands.add_parser("up", help="start a management cluster and workers, until Ctrl-C")
     up.add_argument("--workers", type=int, default=2, help="how many workers (2)")
     up.add_argument("--bare", action="store_true", help="only etcd and API servers: no controllers, scheduler, nodes")

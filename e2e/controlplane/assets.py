@@ -31,7 +31,7 @@ def find_binaries(*names: str, environment: Mapping[str, str] = os.environ) -> d
     found = {name: _find(name, environment) for name in names}
     absent = [name for name, path in found.items() if path is None]
     if absent and environment.get("MIRROR_BUILD_CONTROLPLANE") == "1":
-        build.build()
+        build.build(wanted=[*build.BINARIES, *(one for one in build.FURTHER if one.name in absent)])
         found |= {name: build.cached(name) for name in absent}
     elif absent:
         raise MissingBinaries(

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from e2e.controlplane.toolchain import CannotBuild, Go, find_go
 GOMOD = Path(__file__).parent / "gomod"
 KUBERNETES, ETCD, KWOK = "1.36.3", "3.6.5", "0.8.0"
 JOBSET, MPI_OPERATOR = "0.12.0", "0.8.2"
+TRAINING_OPERATOR = "1.9.4"
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ BINARIES = (
     Binary("jobset-controller", "jobset", "sigs.k8s.io/jobset", folder=f"jobset-{JOBSET}"),  # for e2e/operators.py
     Binary("mpi-operator", "mpi-operator", ".", folder=f"mpi-operator-{MPI_OPERATOR}"),
 )
+FURTHER = (Binary("training-operator", "training-operator", ".", folder=f"training-operator-{TRAINING_OPERATOR}"),)
+"""Controllers of further kinds (``e2e/operators``), which take minutes each: built only where they are asked for."""
 
 
 def cache_directory() -> Path:
@@ -64,17 +68,18 @@ def cache_directory() -> Path:
     return Path(base) / "jobmirror" / f"kubernetes-{KUBERNETES}_etcd-{ETCD}_kwok-{KWOK}"
 
 
-def missing(directory: Path) -> list[Binary]:
+def missing(directory: Path, wanted: Iterable[Binary] = BINARIES) -> list[Binary]:
     """The binaries that are not in this directory yet."""
-    return [binary for binary in BINARIES if not os.access(binary.path(directory), os.X_OK)]
+    return [binary for binary in wanted if not os.access(binary.path(directory), os.X_OK)]
 
 
 def cached(name: str) -> Path:
     """Where our cache has the binary of this name, or would have it."""
-    return next((one for one in BINARIES if one.name == name), Binary(name, "", "")).path(cache_directory())
+    known = (one for one in (*BINARIES, *FURTHER) if one.name == name)
+    return next(known, Binary(name, "", "")).path(cache_directory())
 
 
-def build(directory: Path | None = None) -> Path:
+def build(directory: Path | None = None, wanted: Iterable[Binary] = BINARIES) -> Path:
     """Build what is missing and return the directory.
 
     Raises:
@@ -84,7 +89,7 @@ def build(directory: Path | None = None) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (absent := missing(directory)):
+        if not (absent := missing(directory, wanted)):
             return directory
         go = go_toolchain()
         for binary in absent:

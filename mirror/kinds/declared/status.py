@@ -141,7 +141,7 @@ class StoredSource:
         if status == self.status:
             return NextStatus(None, "already stored", cut=cut)
         end = self._form.end_of(status)
-        if not end:
+        if not end or self.is_finished:
             return NextStatus(status, "the mirror's status changed", cut=cut)
         is_skewed = clock_offset_seconds is not None and abs(clock_offset_seconds) > CLOCKS_AGREE_SECONDS
         if is_skewed:

@@ -1,0 +1,145 @@
+"""TrainJobs, training-operator's kinds and Tekton's as users write them, for the lives of ``lives``.
+
+training-operator is built and run only where a run asks for it (``kind_choice``); the others are played by
+``test_played_kinds`` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from e2e.controlplane.client import Json
+from e2e.jobs import condition
+from e2e.lives import Kind
+from e2e.operator_table import (
+    PADDLEJOBS,
+    PIPELINERUNS,
+    PYTORCHJOBS,
+    TASKRUNS,
+    TFJOBS,
+    TRAINING_OPERATOR,
+    TRAINJOBS,
+    XGBOOSTJOBS,
+)
+from mirror.kube.resources import Resource
+
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+
+
+def _train_job_spec(annotations: Json) -> Json:
+    pod = {"metadata": {"annotations": annotations}}
+    jobs = [{"name": "node", "template": {"spec": {"template": pod}}}]
+    patch = {"manager": "e2e.example.com/user", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}}}
+    return {"runtimeRef": {"name": "plain"}, "runtimePatches": [patch]}
+
+
+def _train_job_pods(spec: Json, annotations: Json) -> Json:
+    (patch,) = spec["runtimePatches"]
+    (job,) = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    job["template"]["spec"]["template"]["metadata"]["annotations"] |= annotations
+    return {"runtimePatches": [patch]}
+
+
+def _is_running_train_job(found: Json | None) -> bool:
+    listed = ((found or {}).get("status") or {}).get("jobsStatus") or ()
+    return [one["ready"] for one in listed] == [1]
+
+
+TRAIN_JOB = Kind(
+    resource=TRAINJOBS,
+    spec=_train_job_spec,
+    managed_by=MULTIKUEUE,
+    succeeded="Complete",
+    failed="Failed",
+    fails_because="FailedJobs",
+    pods_label="jobset.sigs.k8s.io/jobset-name",
+    is_running=_is_running_train_job,
+    with_pod_annotations=_train_job_pods,
+)
+
+
+def _of_kubeflow(resource: Resource, field: str, container: str, roles: Sequence[str]) -> Kind:
+    """A kind of training-operator's, with one pod of each of these roles."""
+
+    def spec(annotations: Json) -> Json:
+        pod = {"restartPolicy": "Never", "containers": [{"name": container, "image": "any", "command": ["none"]}]}
+        template = {"metadata": {"annotations": annotations}, "spec": pod}
+        return {field: {role: {"replicas": 1, "restartPolicy": "Never", "template": template} for role in roles}}
+
+    def with_pod_annotations(_: Json, annotations: Json) -> Json:
+        return {field: {role: {"template": {"metadata": {"annotations": annotations}}} for role in roles}}
+
+    def is_running(found: Json | None) -> bool:
+        counted = ((found or {}).get("status") or {}).get("replicaStatuses") or {}
+        return bool(condition(found, "Running")) and all(counted.get(role, {}).get("active") == 1 for role in roles)
+
+    return Kind(
+        resource=resource,
+        operators=(TRAINING_OPERATOR,),
+        spec=spec,
+        policy=("runPolicy",),
+        managed_by=MULTIKUEUE,
+        has_ttl=True,
+        succeeded="Succeeded",
+        failed="Failed",
+        fails_because=f"{resource.kind}Failed",
+        pods_label="training.kubeflow.org/job-name",
+        is_running=is_running,
+        with_pod_annotations=with_pod_annotations,
+    )
+
+
+PYTORCH_JOB = _of_kubeflow(PYTORCHJOBS, "pytorchReplicaSpecs", "pytorch", ("Master", "Worker"))
+TF_JOB = _of_kubeflow(TFJOBS, "tfReplicaSpecs", "tensorflow", ("Chief", "Worker"))
+XGBOOST_JOB = _of_kubeflow(XGBOOSTJOBS, "xgbReplicaSpecs", "xgboost", ("Master", "Worker"))
+PADDLE_JOB = _of_kubeflow(PADDLEJOBS, "paddleReplicaSpecs", "paddle", ("Master", "Worker"))
+
+
+def _task() -> Json:
+    return {"steps": [{"name": "main", "image": "any", "command": ["none"]}]}
+
+
+def _because(reason: str) -> Callable[[Json | None], bool]:
+    """Whether its one condition is open for this reason."""
+
+    def is_so(found: Json | None) -> bool:
+        listed = ((found or {}).get("status") or {}).get("conditions") or ()
+        return any((one["type"], one["status"], one["reason"]) == ("Succeeded", "Unknown", reason) for one in listed)
+
+    return is_so
+
+
+def _has_child(found: Json | None) -> bool:
+    return bool(((found or {}).get("status") or {}).get("childReferences"))
+
+
+PIPELINE_RUN = Kind(
+    resource=PIPELINERUNS,
+    spec=lambda _: {"pipelineSpec": {"tasks": [{"name": "main", "taskSpec": _task()}]}},
+    held={"status": "PipelineRunPending"},
+    released={"status": None},
+    is_held_again=False,
+    succeeded="Succeeded",
+    failed="Succeeded=False",
+    fails_because="Failed",
+    is_suspended=_because("PipelineRunPending"),
+    pods_label="tekton.dev/pipelineRun",
+    is_running=lambda found: _because("Running")(found) and _has_child(found),
+    with_pod_annotations=lambda spec, _: spec,
+    hands_on=True,
+)
+TASK_RUN = Kind(
+    resource=TASKRUNS,
+    spec=lambda _: {"taskSpec": _task()},
+    held=None,
+    is_held_again=False,
+    succeeded="Succeeded",
+    failed="Succeeded=False",
+    fails_because="Failed",
+    is_suspended=lambda _: False,
+    pods_label="tekton.dev/taskRun",
+    is_running=_because("Running"),
+    with_pod_annotations=lambda spec, _: spec,
+    hands_on=True,
+)
+FURTHER = (TRAIN_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB, PADDLE_JOB, PIPELINE_RUN, TASK_RUN)

@@ -1,0 +1,112 @@
+"""Which controllers of other kinds end-to-end tests can run, and what each needs (``operators`` runs them).
+
+JobSet's and mpi-operator are built wherever control planes are; the others only where ``MIRROR_E2E_KINDS`` asks for
+their kinds (``kind_choice``), as each takes minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from e2e import go_modules
+from e2e.controlplane.client import Json
+from mirror.kube.resources import Resource
+
+JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
+MPIJOBS = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
+TRAINJOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
+PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, PADDLEJOBS = (
+    Resource("kubeflow.org", "v1", f"{kind.lower()}s", kind)
+    for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob")
+)
+PIPELINERUNS = Resource("tekton.dev", "v1", "pipelineruns", "PipelineRun")
+TASKRUNS = Resource("tekton.dev", "v1", "taskruns", "TaskRun")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What a controller is given."""
+
+    kubeconfig: Path
+    directory: Path
+    """Its own; its webhooks' ``tls.crt`` and ``tls.key`` are there."""
+    port: int
+    """Of its webhooks, on 127.0.0.1."""
+
+
+def _by_position(files: Files) -> Sequence[str | Path]:
+    """As our own programs take it (``controlplane/gomod``)."""
+    return files.kubeconfig, str(files.port), files.directory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """A controller, and what its cluster must have for it."""
+
+    program: str
+    module: str
+    kinds: tuple[Resource, ...]
+    """What it runs."""
+    arguments: Callable[[Files], Sequence[str | Path]] = _by_position
+    webhooks: str = ""
+    """Where its registrations are in its module; without it, it has none."""
+    probe: Json = field(default_factory=dict, hash=False)
+    """Of its first kind, what its webhooks change or deny."""
+    is_answer: Callable[[Json | None], bool] = lambda stored: stored is None
+    """Whether they did, by what is stored; None: it was denied."""
+
+    def takes(self, resources: Sequence[str]) -> bool:
+        """Whether a webhook for these is needed here: JobSet's of pods are for exclusive placement alone."""
+        return not {"pods", "jobs"} & {*resources}
+
+
+def _jobset_arguments(files: Files) -> Sequence[str | Path]:
+    config = files.directory / "jobset.yaml"
+    settings = {
+        "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
+        "kind": "Configuration",
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": False},
+        "metrics": {"bindAddress": "0"},
+        "health": {"healthProbeBindAddress": "0"},
+        "webhook": {"host": "127.0.0.1", "port": files.port, "certDir": str(files.directory)},
+    }
+    config.write_text(yaml.safe_dump(settings))
+    return f"--kubeconfig={files.kubeconfig}", f"--config={config}"
+
+
+def _pod(name: str) -> Json:
+    return {"spec": {"restartPolicy": "Never", "containers": [{"name": name, "image": "none", "command": ["none"]}]}}
+
+
+JOBSET = Operator(
+    program="jobset-controller",
+    module=go_modules.JOBSET,
+    kinds=(JOBSETS,),
+    arguments=_jobset_arguments,
+    webhooks="config/components/webhook/manifests.yaml",
+    probe={"spec": {"replicatedJobs": [{"name": "main", "template": {"spec": {"template": _pod("main")}}}]}},
+    is_answer=lambda stored: bool(stored and stored["spec"].get("successPolicy")),
+)
+MPI_OPERATOR = Operator(
+    program="mpi-operator",
+    module=go_modules.DEFINITIONS["MPIJob"][0],
+    kinds=(MPIJOBS,),
+    arguments=lambda files: [files.kubeconfig],
+)
+TRAINING_OPERATOR = Operator(
+    program="training-operator",
+    module=go_modules.DEFINITIONS["PyTorchJob"][0],
+    kinds=(PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, PADDLEJOBS),
+    webhooks="manifests/base/webhook/manifests.yaml",
+    probe={
+        "spec": {
+            "runPolicy": {"managedBy": "nobody"},
+            "pytorchReplicaSpecs": {"Master": {"template": _pod("pytorch")}},
+        }
+    },
+)
