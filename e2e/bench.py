@@ -265,7 +265,7 @@ async def run(options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=PARTS, default=list(PARTS), help="what to measure; default all")
+    parser.add_argument("parts", nargs="*", choices=PARTS, help="what to measure; default all")
     parser.add_argument("--runs", type=int, default=3, help="runs of manager and floor each")
     parser.add_argument("--jobs", type=int, default=1000, help="Jobs of a burst")
     parser.add_argument("--scale", type=int, default=20_000, help="running Jobs of the size test")

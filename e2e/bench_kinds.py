@@ -112,7 +112,7 @@ async def run(options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=PARTS, default=list(PARTS), help="what to measure; default all")
+    parser.add_argument("parts", nargs="*", choices=PARTS, help="what to measure; default all")
     parser.add_argument("--runs", type=int, default=3, help="runs of each")
     parser.add_argument("--jobs", type=int, default=1000, help="objects of a burst")
     options = parser.parse_args()
