@@ -78,6 +78,11 @@ def test_what_is_counted_after_the_end_is_told() -> None:
     after = follow(kind, {}, dict(stored), settled).status
     assert after == {**settled, "conditions": [PLACED, condition("Succeeded")]}
     assert follow(kind, {}, dict(after), settled).status is None
+    ours = dict(stored) | {"conditions": [PLACED, {**condition("Succeeded"), "lastTransitionTime": AT}]}
+    assert follow(kind, {}, ours, settled).status == {
+        **settled,
+        "conditions": ours["conditions"],
+    }  # the end is as it was
 
 
 HOSTILE: dict[str, tuple[Any, list[str]]] = {
