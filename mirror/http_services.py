@@ -15,6 +15,7 @@ from mirror.access.service import Access, AccessSources
 from mirror.access.web import routes as access_routes
 from mirror.controllers.mirroring import Mirroring
 from mirror.kube.client import Client
+from mirror.model.losses import OnLoss
 from mirror.page.serving import Place
 from mirror.page.serving import serve as serve_page
 from mirror.page_login import AccessDoors
@@ -84,7 +85,16 @@ async def _https(
     if settings.webhook.enabled:
         hooks, count = get_log("webhook"), manager.metrics.on_webhook
         kinds, namespaces = manager.mirroring.sources.kinds, settings.namespaces
-        parts.append(webhook_routes(settings.managed_by, count=count, log=hooks, namespaces=namespaces, kinds=kinds))
+        allowed = frozenset(map(OnLoss, settings.workers.on_loss_allowed))
+        claims = webhook_routes(
+            settings.managed_by,
+            count=count,
+            log=hooks,
+            namespaces=namespaces,
+            kinds=kinds,
+            on_loss_allowed=allowed,
+        )
+        parts.append(claims)
         if not wanted.cert_file:
             manager.kept.append(("keep bundles", Bundles(management, certificates, log=hooks).keep))
     if access is not None:

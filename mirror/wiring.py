@@ -16,6 +16,7 @@ from mirror.controllers.assigning import Assigner
 from mirror.controllers.comparing import Comparison
 from mirror.controllers.events import event_recorder, warn_about_source, warn_about_worker
 from mirror.controllers.history import History
+from mirror.controllers.leases import Leases
 from mirror.controllers.memory import Memories
 from mirror.controllers.mirroring import Mirroring, MirroringParts
 from mirror.controllers.move_turns import MoveTurns
@@ -98,6 +99,8 @@ class MirroringSettings:
     read_workloads: bool = False
     move_rate: float = 5.0
     """Jobs moved a second from lost workers."""
+    suspends_losers: bool = False
+    """Copies that were left there are suspended, not deleted."""
 
 
 def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_rule_names: bool) -> MirroringSettings:
@@ -124,6 +127,7 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
             label_pods=settings.workers.watch_pods == "labelled",
             server_knows_rule_names=server_knows_rule_names,
             dependencies=_dependency_policy(settings),
+            fence_ttl_seconds=int(settings.workers.fence_ttl_seconds),
         ),
         policy=Policy(
             settings.workers.lost_after_seconds,
@@ -132,8 +136,10 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
             frozenset(map(OnLoss, settings.workers.on_loss_allowed)),
             settings.workers.move_limit,
             settings.workers.seed_progress,
+            int(settings.workers.fence_ttl_seconds),
         ),
         move_rate=settings.workers.move_rate,
+        suspends_losers=settings.workers.losers == "suspend",
         closed_namespaces=("kube-*", settings.namespace),
         kinds=_kinds(settings),
         namespaces=settings.namespaces,
@@ -235,7 +241,9 @@ def build_mirroring(
             namespaces=settings.namespaces,
             interval_seconds=settings.dependency_interval_seconds,
         )
-    mirrors = MirrorWriter(writes, dependencies)
+    leases = Leases(writes, registry, ttl_seconds=settings.policy.fence_ttl_seconds)
+    mirrors = MirrorWriter(writes, leases, dependencies)
+    returning = Returning(writes, mirrors, suspends=settings.suspends_losers)
 
     def warn_lost(worker: str, reason: str, text: str) -> None:
         if (origin := registry.origin_of(worker)) is not None:
@@ -249,19 +257,13 @@ def build_mirroring(
             informers=informers,
             routes=routes,
             preparer=Preparer(state, registry),
-            observer=Observer(state, settings.policy, moves, have_workers_settled=registry.have_settled),
+            observer=Observer(state, settings.policy, moves, leases, have_workers_settled=registry.have_settled),
             writes=writes,
-            applier=Applier(writes, mirrors, moves),
+            applier=Applier(writes, mirrors, moves, leases),
             moves=moves,
+            leases=leases,
             unclaimed=unclaimed,
-            sweeper=Sweeper(
-                state,
-                management,
-                registry,
-                due=due,
-                returning=Returning(writes, mirrors),
-                recorder=recorder,
-            ),
+            sweeper=Sweeper(state, management, registry, due=due, returning=returning, recorder=recorder),
             sweep_interval_seconds=settings.sweep_interval_seconds,
             priority_classes=_priority_classes(management, settings, state),
             worker_rounds=_worker_rounds(settings, state),

@@ -130,7 +130,15 @@ ROWS: dict[str, list[Json]] = {
             "none",
             (f"increase(jobmirror_secondary_mirrors_total{{{SELECTED}}}[$__rate_interval])", "{{why}}"),
             (f"increase(jobmirror_left_behind_deleted_total{{{ON_WORKER}}}[$__rate_interval])", "deleted, {{worker}}"),
+            (f"increase(jobmirror_fence_breaches_total{{{ON_WORKER}}}[$__rate_interval])", "breaches, {{worker}}"),
             (f"jobmirror_moves_held{{{SELECTED}}}", "held"),
+        ),
+        timeseries(
+            "Leases",
+            "Of fenced Jobs: set anew, and rejected by the worker.",
+            "none",
+            (f"rate(jobmirror_leases_renewed_total{{{ON_WORKER}}}[$__rate_interval])", "{{worker}}"),
+            (f"rate(jobmirror_leases_refused_total{{{ON_WORKER}}}[$__rate_interval])", "rejected, {{worker}}"),
         ),
         timeseries(
             "Watch staleness",

@@ -7,6 +7,7 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
+from mirror.controllers.leases import Leases
 from mirror.controllers.move_turns import MoveTurns
 from mirror.controllers.refusing import is_refusal, refusal_text
 from mirror.controllers.requesting import waiter_of
@@ -19,6 +20,7 @@ from mirror.decide.moving import TURN_LASTS_SECONDS
 from mirror.decide.plan import (
     Action,
     AwaitMove,
+    CoverLeases,
     CreateMirror,
     DeleteMirror,
     DeleteSource,
@@ -27,6 +29,7 @@ from mirror.decide.plan import (
     JudgeMirror,
     PatchMirror,
     ReleaseSource,
+    RenewLease,
     RequestAssignment,
     RestoreLabels,
     SeedMirror,
@@ -63,8 +66,9 @@ RECORD_REFUSED = Backoff(first=5.0, most=60.0)
 class Applier:
     """Performs one action after the other; an error ends the plan and is retried by the loop."""
 
-    def __init__(self, context: WriteContext, mirrors: MirrorWriter, moves: MoveTurns) -> None:
+    def __init__(self, context: WriteContext, mirrors: MirrorWriter, moves: MoveTurns, leases: Leases) -> None:
         self._t = context
+        self._leases = leases
         self._moves = moves
         self._log = context.environment.log
         self._pending = context.state.pending
@@ -97,9 +101,14 @@ class Applier:
                 case TouchMirror():
                     await self._mirrors.touch(seen, self._t.worker(action.worker), action.uid)
                 case PatchMirror():
-                    await self._mirrors.patch(seen, self._t.worker(action.worker), action.changes)
+                    worker = self._t.worker(action.worker)
+                    await self._mirrors.patch(seen, worker, action.changes, lease=action.lease)
                 case SeedMirror():
                     await seed_mirror(self._t, seen, self._t.worker(action.worker), action.status)
+                case CoverLeases():
+                    await self._leases.cover(self._t.worker(action.worker), action.ends_in_seconds)
+                case RenewLease():
+                    await self._leases.renew(seen, self._t.worker(action.worker), action)
                 case DeleteMirror():
                     worker = self._t.worker(action.worker)
                     namespace = worker.namespace_of(seen.key.namespace)

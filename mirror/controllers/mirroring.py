@@ -14,6 +14,7 @@ from mirror.controllers.applying import Applier
 from mirror.controllers.assigning import Assigner
 from mirror.controllers.events import warn_about_secret
 from mirror.controllers.known import Knowledge
+from mirror.controllers.leases import Leases
 from mirror.controllers.move_turns import MoveTurns
 from mirror.controllers.observing import Observer
 from mirror.controllers.preparing import Preparer
@@ -64,6 +65,7 @@ class MirroringParts:
     writes: WriteContext
     applier: Applier
     moves: MoveTurns
+    leases: Leases
     unclaimed: Unclaimed
     sweeper: Sweeper
     sweep_interval_seconds: float
@@ -207,6 +209,8 @@ class Mirroring:
             if (rounds := self._parts.dependency_rounds) is not None:
                 keep = supervise("copies", rounds.run, log=self._log, on_restart=self._metrics.on_task_restart)
                 scope.create_task(keep, name="copies")
+            clocks = supervise("leases", self._parts.leases.run, log=self._log)
+            scope.create_task(clocks, name="leases")
             again = supervise("refusals", self._state.refusals.run, log=self._log)
             scope.create_task(again, name="refusals")
             unclaimed = supervise("unclaimed", self._parts.unclaimed.run, log=self._log)

@@ -9,14 +9,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 
+from mirror.controllers.leases import Leases
 from mirror.controllers.move_turns import MoveTurns
 from mirror.controllers.requesting import placement_request_of
 from mirror.controllers.state import MirroringState
 from mirror.decide.draining import is_to_leave
+from mirror.decide.expired_leases import has_ended_by_lease
+from mirror.decide.fencing import fence_state
 from mirror.decide.identity import Identity
+from mirror.decide.loss_policies import is_to_be_fenced
 from mirror.decide.moving import is_completed_copy, is_to_be_moved
 from mirror.decide.snapshot import (
     AssignmentState,
+    FenceState,
     Memory,
     Policy,
     RecordTrust,
@@ -53,9 +58,16 @@ class Observer:
     """Looks at one source and all that belongs to it."""
 
     def __init__(
-        self, state: MirroringState, policy: Policy, moves: MoveTurns, *, have_workers_settled: Callable[[], bool]
+        self,
+        state: MirroringState,
+        policy: Policy,
+        moves: MoveTurns,
+        leases: Leases,
+        *,
+        have_workers_settled: Callable[[], bool],
     ) -> None:
         """``have_workers_settled``: see ``workers.registry.Registry.have_settled``."""
+        self._leases = leases
         self._state = state
         self._policy = policy
         self._moves = moves
@@ -75,8 +87,12 @@ class Observer:
         mirror, identity = self._mirror_of(source, worker)
         is_stale = identity is Identity.NAMESAKE
         sight = _sight(source.placed, worker, now) if source.placed else None
-        is_moving = is_to_be_moved(source, sight, self._policy, None)
-        held = self._moves.held() if is_moving else ""
+        on_loss = None
+        sight, fence = self._fence_of(source, sight, memory, mirror, on_loss)
+        is_moving = is_to_be_moved(source, sight, self._policy, on_loss, fence)
+        held = self._moves.held() if is_moving and sight is not None and not sight.is_gone else ""
+        known = mirror if worker is not None and worker.is_reachable and not is_stale else None
+        is_moving = is_moving or has_ended_by_lease(source, known, memory)
         is_leaving = is_to_leave(source, sight, mirror if not is_stale else None, self._policy)
         return Snapshot(
             key=key,
@@ -98,7 +114,23 @@ class Observer:
             assignment=self._assignment_of(key, source, memory, is_moving=is_leaving or (is_moving and not held)),
             moves_held=held,
             returned=self._returned_copy(source),
+            namespace_on_loss=on_loss,
+            fence=fence,
         )
+
+    def _fence_of(
+        self, source: Source, sight: WorkerSight | None, memory: Memory, mirror: Object | None, on_loss: str | None
+    ) -> tuple[WorkerSight | None, FenceState | None]:
+        """What concerns leases: nothing where there are none, and none is wanted."""
+        is_wanted = is_to_be_fenced(source, self._policy, on_loss)
+        if sight is None or not (is_wanted or (mirror is not None and names.FENCE in mirror.annotations)):
+            return sight, None
+        now, clock = self._state.environment.clock.now(), self._state.environment.clock.monotonic()
+        sight = self._leases.sight(sight, now)
+        if sight.is_reachable or not is_wanted:
+            return sight, None
+        left = None if memory.lease_ends_at is None else memory.lease_ends_at - clock
+        return sight, fence_state(source, sight, self._policy, mirror, now=now, sent_ends_in=left)
 
     def _assignment_of(self, key: SourceKey, source: Source, memory: Memory, *, is_moving: bool) -> AssignmentState:
         """Only for a source that has no worker, was refused where it is recorded, or is to leave a lost one."""
@@ -212,6 +244,7 @@ def _sight(name: str, worker: Worker | None, now: datetime) -> WorkerSight:
         is_reachable=is_reachable,
         lost_for_seconds=connection.lost_for_seconds(now),
         because=connection.because or "connecting",
+        is_gone=worker.spec is not None and worker.spec.is_gone,
         clock_offset_seconds=worker.client.clock_offset_seconds if is_reachable else None,
         drain=worker.spec.drain if worker.spec is not None else "",
     )

@@ -15,6 +15,6 @@ def report_move(context: WriteContext, seen: Snapshot) -> None:
         return
     memories.set(uid, moves_told=moves.count)
     if moves.left_behind:
-        context.environment.metrics.secondary_mirrors.labels("WorkerLost").inc()
+        context.environment.metrics.secondary_mirrors.labels(moves.why).inc()
     anew = "; what ran so far runs again" if stored.has_seed and not is_to_be_seeded(seen) else ""
     context.record_event(seen, "Moved", moves.event + anew)

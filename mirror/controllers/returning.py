@@ -7,6 +7,7 @@ meanwhile is looked at again.
 
 from __future__ import annotations
 
+from mirror.batch.conditions import COMPLETE
 from mirror.controllers.write_context import WriteContext
 from mirror.controllers.writing_mirrors import MirrorWriter
 from mirror.decide.moving import is_completed_copy
@@ -16,16 +17,18 @@ from mirror.kube.errors import NotFound
 from mirror.kube.objects import Object
 from mirror.model import names
 from mirror.model.keys import MirrorKey, SourceKey
-from mirror.model.moves import is_left_behind
-from mirror.runtime.events import NORMAL, Regarding
+from mirror.model.moves import FENCED, LeftBehind, is_left_behind
+from mirror.runtime.events import NORMAL, WARNING, Regarding
 from mirror.workers.worker import Worker
 
 
 class Returning:
     """Judges them by what both clusters say now, not by caches."""
 
-    def __init__(self, context: WriteContext, mirrors: MirrorWriter) -> None:
+    def __init__(self, context: WriteContext, mirrors: MirrorWriter, *, suspends: bool = False) -> None:
+        """``suspends``: those that lose stay, suspended, unless their name is needed (setting ``workers.losers``)."""
         self._t = context
+        self._suspends = suspends
         self.mirrors = mirrors
 
     async def settle(self, worker: Worker, kind: Kind, mirror: Object) -> None:
@@ -36,7 +39,7 @@ class Returning:
         """
         metadata, t = mirror.metadata, self._t
         namespace = worker.source_namespace_of(metadata.namespace)
-        if namespace is None:
+        if namespace is None or self._is_kept(worker, kind, mirror):
             return
         try:
             source = await t.management.send_object(requests.get(kind.resource, metadata.name, namespace=namespace))
@@ -63,6 +66,10 @@ class Returning:
         if is_completed and not summary.is_finished:
             t.state.intake.add(SourceKey(kind.name, namespace, metadata.name))
             return
+        self._report_breach(worker, kind, source, found, summary.left_behind)
+        if self._suspends and summary.placed != worker.name:
+            await self._suspend(worker, kind, source, found)
+            return
         version = found.metadata.resource_version
         await self.mirrors.delete(
             worker, key, found.metadata.uid, because="its source was moved from here", version=version
@@ -70,6 +77,56 @@ class Returning:
         t.environment.metrics.worker(worker.name).left_behind_deleted.inc()
         text = f"the copy that was left on {worker.name} was deleted"
         t.recorder.event(Regarding.of(kind.resource, source), NORMAL, "LeftBehindDeleted", text)
+
+    async def _suspend(self, worker: Worker, kind: Kind, source: Object, found: Object) -> None:
+        """Its pods end, and what is there of it stays to be looked at."""
+        if kind.is_suspended(found) or kind.summary(found).is_finished:
+            return
+        metadata = found.metadata
+        version = {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata.resource_version}
+        operations = [version, kind.set_suspended(True)]
+        patch = requests.json_patch(kind.resource, metadata.name, operations, namespace=metadata.namespace)
+        worker.mirrors_of(kind).take_own_write(await worker.client.send_object(patch))
+        text = f"the copy that was left on {worker.name} was suspended"
+        self._t.recorder.event(Regarding.of(kind.resource, source), NORMAL, "LeftBehindSuspended", text)
+
+    def _is_kept(self, worker: Worker, kind: Kind, mirror: Object) -> bool:
+        """Whether nothing is to be done about it any more, by what caches say."""
+        if not self._suspends or not (kind.is_suspended(mirror) or kind.summary(mirror).is_finished):
+            return False
+        if kind.summary(mirror).is_finished and kind.progress(mirror).end == COMPLETE:
+            return False
+        namespace = worker.source_namespace_of(mirror.metadata.namespace) or ""
+        source = self._t.state.sources.get(SourceKey(kind.name, namespace, mirror.metadata.name))
+        return source is not None and kind.summary(source).placed not in (None, worker.name)
+
+    def _report_breach(
+        self, worker: Worker, kind: Kind, source: Object, found: Object, left: tuple[LeftBehind, ...]
+    ) -> None:
+        """A copy that may run although nothing of it could: two ran at a time, or might have."""
+        t, uid = self._t, found.metadata.uid
+        promise = next((one.promise for one in left if one.worker == worker.name and one.uid in ("", uid)), "")
+        text = breach(kind, found, worker.name, promise)
+        memories = t.state.memories
+        if not text or memories.of(source.metadata.uid).breach_told == uid:
+            return
+        memories.set(source.metadata.uid, breach_told=uid)
+        t.environment.metrics.worker(worker.name).fence_breaches.inc()
+        key = SourceKey(kind.name, source.metadata.namespace, source.metadata.name)
+        t.environment.log.error("fence breached", source=key, worker=worker.name, mirror_uid=uid, promise=promise)
+        t.recorder.event(Regarding.of(kind.resource, source), WARNING, "FenceBreached", text)
+
+
+def breach(kind: Kind, found: Object, worker: str, promise: str) -> str:
+    """What is wrong with a copy that was promised not to run any more; empty: nothing."""
+    if not promise or kind.summary(found).is_finished:
+        return ""
+    lease = kind.fence.lease(found) if kind.fence is not None else None
+    if lease is not None and (lease.is_held or lease.started_at is None):
+        return ""  # suspended without pods, or never started
+    what = "still ran" if lease is None or not lease.is_over else "still had pods that were to end"
+    why = "its lease was over" if promise == FENCED else "it was declared gone"
+    return f"the copy on worker {worker} {what} although {why}: it may have run beside another one"
 
 
 def is_left_behind_on(worker: str, mirror: Object, summary: StatusSummary) -> bool:

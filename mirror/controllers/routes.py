@@ -260,6 +260,8 @@ class Routes:
         matters = (is_reachable, is_connecting, (worker.spec, worker.watches.unserved_kinds))
         if reported != matters:
             self._last_reported[worker.name] = matters
+            if not is_reachable and worker.spec is not None and worker.spec.is_gone:
+                self.look_again_at(worker.name)
             if is_reachable:
                 self._refusals.try_soon(worker.name)
             self._assigner.wake_for(worker.name)

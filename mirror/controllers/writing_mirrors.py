@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from mirror.controllers.leases import Leases
 from mirror.controllers.namespaces import create_namespace
 from mirror.controllers.refusing import WorkerRefusal, refusal_text, was_certainly_not_done, why_not_created
 from mirror.controllers.reporting_moves import report_move
@@ -16,6 +17,7 @@ from mirror.controllers.rereading import STALE, reread_mirror, reread_object
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.following import MOST_FIELDS, RESENDS
 from mirror.decide.identity import Identity, identify, own_labels
+from mirror.decide.plan import RenewLease
 from mirror.decide.seeding import is_to_be_seeded
 from mirror.decide.snapshot import Look, Snapshot
 from mirror.kinds.base import Changes
@@ -49,9 +51,10 @@ LABELS_LASTED_SECONDS = 1200.0
 class MirrorWriter:
     """One write after the other; an error ends the plan and is retried by the loop."""
 
-    def __init__(self, context: WriteContext, dependencies: Dependencies | None = None) -> None:
+    def __init__(self, context: WriteContext, leases: Leases, dependencies: Dependencies | None = None) -> None:
         """``dependencies``: without it nothing goes along (D27)."""
         self._t = context
+        self._leases = leases
         self._dependencies = dependencies
         self._log = context.environment.log
         # Creates whose answer is not there yet: the watch may show the object before.
@@ -132,6 +135,7 @@ class MirrorWriter:
         is_held = is_to_be_seeded(seen)
         if is_held:
             body = kind.held_body(body)
+        await self._leases.begin(worker, body)
         memory = t.state.memories.of(source.uid)
         try:
             # A definition that is older than ours would silently leave fields out.
@@ -210,7 +214,6 @@ class MirrorWriter:
         self._refused(seen, worker, "the name is taken there", reason=Reason.MIRROR_CONFLICT, was_first=was_first)
 
     async def _read(self, seen: Snapshot, worker: Worker) -> Object:
-        """The object of its name on a worker, read live."""
         key, resource = _key(seen, worker), seen.source.kind.resource
         return await worker.client.send_object(requests.get(resource, key.name, namespace=key.namespace))
 
@@ -322,15 +325,14 @@ class MirrorWriter:
             text = f"worker {worker.name} has no pods of it for five minutes; its controller was made to look again"
             self._t.record_event(seen, "MirrorTouched", text)
 
-    async def patch(self, seen: Snapshot, worker: Worker, changes: Changes) -> None:
-        """Give the mirror what its source has now."""
+    async def patch(self, seen: Snapshot, worker: Worker, changes: Changes, *, lease: RenewLease | None = None) -> None:
+        """Give the mirror what its source has now; one that is resumed gets its lease anew."""
         assert seen.mirror is not None
         t, uid, metadata = self._t, seen.source.uid, seen.mirror.metadata
         version = {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata.resource_version}
-        kind = seen.source.kind
-        patch = requests.json_patch(
-            kind.resource, metadata.name, [version, *changes.operations], namespace=metadata.namespace
-        )
+        kind, more = seen.source.kind, await self._leases.begin_again(seen, worker, lease)
+        operations = [version, *changes.operations, *more]
+        patch = requests.json_patch(kind.resource, metadata.name, operations, namespace=metadata.namespace)
         memory = t.state.memories.of(uid)
         times = memory.sent_times + 1 if memory.sent_digest == changes.digest else 1
         try:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from mirror.decide.fencing import marked
 from mirror.decide.following import follow, problem_and_patch
 from mirror.decide.identity import Identity
-from mirror.decide.moving import policy_of
+from mirror.decide.loss_policies import policy_of
 from mirror.decide.plan import Action, AwaitMove, DeleteMirror, FindMirror, Plan, RequestAssignment, WriteSource
 from mirror.decide.snapshot import Look, Policy, Snapshot, Source, WorkerSight
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
@@ -141,7 +142,7 @@ def _go(seen: Snapshot) -> Plan | None:
         why = "what is stored in its status allows no move"
         write, later = source_write(seen, waiting=Obstruction(Reason.STATUS_REFUSED, why))
         return Plan(why, write, later)
-    write, _ = source_write(seen, status=status, records=to)
+    write, _ = source_write(seen, status=marked(seen, status), records=to)
     write = tuple(replace(one, moves_from=worker.name) if isinstance(one, WriteSource) else one for one in write)
     return Plan(f"moved from {worker.name}, which is drained, to {to}", write, remember={"first_create": True})
 

@@ -6,6 +6,7 @@ The last of the ``rules``; they use ``ended_for_seconds``, too.
 from __future__ import annotations
 
 from mirror.batch import times
+from mirror.decide.fencing import keep_lease, lease_of_resume
 from mirror.decide.identity import Identity
 from mirror.decide.plan import Action, EmitEvent, FindMirror, PatchMirror, Plan, RestoreLabels, TouchMirror
 from mirror.decide.snapshot import MemoryChange, Snapshot
@@ -55,6 +56,7 @@ def follow(seen: Snapshot) -> Plan | None:
     )
     unlabeled, labels, labels_again = _keep_labels(seen)
     problem, patch = problem_and_patch(seen)
+    cover, renew, lease_again = keep_lease(seen)
     unready, remember, unready_again = _unready(seen)
     touch, touch_again = _touch(seen, remember)
     deleting, deleting_again = _deleting(seen, mirror)
@@ -82,6 +84,7 @@ def follow(seen: Snapshot) -> Plan | None:
         labels_again,
         unready_again,
         touch_again,
+        lease_again,
         deleting_again,
         steady_again,
         PATCH_AGAIN_SECONDS if problem else None,
@@ -89,7 +92,7 @@ def follow(seen: Snapshot) -> Plan | None:
     if following.waits_for_pods:
         waits.append(max(1.0, SETTLED_SECONDS - ended_for))
     again = min((seconds for seconds in waits if seconds is not None), default=None)
-    return Plan("follows its mirror", (*events, *write, *labels, *patch, *touch), again, remember)
+    return Plan("follows its mirror", (*cover, *events, *write, *labels, *patch, *renew, *touch), again, remember)
 
 
 def _deleting(seen: Snapshot, mirror: Object) -> tuple[Obstruction | None, float | None]:
@@ -256,7 +259,7 @@ def problem_and_patch(seen: Snapshot) -> tuple[Obstruction | None, tuple[Action,
         return Obstruction(Reason.CHANGE_REVERTED, text), ()
     if not changes.operations:
         return None, ()  # its pods have to go first; its next status wakes us
-    return None, (PatchMirror(worker.name, changes),)
+    return None, (PatchMirror(worker.name, changes, lease_of_resume(seen)),)
 
 
 def ended_for_seconds(seen: Snapshot, mirror: Object) -> float:

@@ -11,40 +11,48 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from mirror.batch.conditions import COMPLETE
+from mirror.decide.fencing import marked, moment
+from mirror.decide.loss_policies import is_to_be_fenced, policy_of
 from mirror.decide.plan import AwaitMove, EmitEvent, Plan, RequestAssignment, WriteSource
-from mirror.decide.snapshot import Policy, Snapshot, Source, WorkerSight
+from mirror.decide.snapshot import FenceState, Policy, Snapshot, Source, WorkerSight
 from mirror.decide.writing import source_write
 from mirror.kinds.base import Kind, Status
 from mirror.kube.objects import Object
 from mirror.model import names
-from mirror.model.losses import LossPolicy, OnLoss, loss_policy
-from mirror.model.moves import LeftBehind
+from mirror.model.losses import OnLoss
+from mirror.model.moves import FENCED, GONE, LeftBehind
 from mirror.model.reasons import OF_NO_WORKER, Obstruction, Reason
 
 HELD_LOOK_SECONDS = 15.0
 WAITING_LOOK_SECONDS = 60.0
+LIMIT_REACHED = " (it was moved as often as workers.moveLimit allows)"
 TURN_LASTS_SECONDS = 60.0
 """A turn that was not taken for so long is none any more."""
 
 
-def policy_of(source: Source, policy: Policy, namespace_on_loss: str | None) -> LossPolicy:
-    """What holds for a source when its worker is lost."""
-    said = source.found.annotations.get(names.ON_WORKER_LOSS)
-    if not source.kind.can_move:
-        is_asked = (said or namespace_on_loss or policy.on_loss) != OnLoss.WAIT
-        return LossPolicy(OnLoss.WAIT, f"a {source.kind.name} is not moved" if is_asked else "")
-    return loss_policy(said, namespace_on_loss, default=policy.on_loss, allowed=policy.on_loss_allowed)
-
-
-def is_to_be_moved(source: Source, worker: WorkerSight | None, policy: Policy, namespace_on_loss: str | None) -> bool:
+def is_to_be_moved(
+    source: Source,
+    worker: WorkerSight | None,
+    policy: Policy,
+    namespace_on_loss: str | None,
+    fence: FenceState | None = None,
+) -> bool:
     """Whether it is moved as soon as nothing holds that and there is a place."""
     if worker is None or worker.is_reachable or source.is_suspended or source.is_finished or source.is_deleting:
         return False
+    if worker.is_gone:
+        return source.kind.can_move
     if worker.lost_for_seconds < policy.lost_after_seconds or worker.lost_for_seconds <= 0:
         return False
     if source.stored.moves.count >= policy.move_limit:
         return False
-    return policy_of(source, policy, namespace_on_loss).on_loss is OnLoss.RESCHEDULE
+    match policy_of(source, policy, namespace_on_loss).on_loss:
+        case OnLoss.RESCHEDULE:
+            return True
+        case OnLoss.FENCE:
+            return fence is not None and not fence.why_not and fence.safe_in_seconds <= 0
+        case _:
+            return False
 
 
 def move_from_lost_worker(seen: Snapshot) -> Plan | None:
@@ -52,25 +60,40 @@ def move_from_lost_worker(seen: Snapshot) -> Plan | None:
     source, assignment, memory = seen.source, seen.assignment, seen.memory
     if seen.worker is None or seen.moves_held or memory.ended is not None:
         return None
-    if not is_to_be_moved(source, seen.worker, seen.policy, seen.namespace_on_loss):
+    if not is_to_be_moved(source, seen.worker, seen.policy, seen.namespace_on_loss, seen.fence):
         return None
     if source.stored.has_verdict:
         return _end_as_decided(seen)
     if assignment.assigned is None or assignment.assigned == source.placed:
-        return _wait_for_place(seen)
+        return wait_for_place(seen, f"worker {source.placed} is lost")
+    return move_in_turn(seen, assignment.assigned, promise=_promise(seen))
+
+
+def _promise(seen: Snapshot) -> str:
+    """Why nothing of it runs any more where it was."""
+    if seen.worker is not None and seen.worker.is_gone:
+        return GONE
+    return FENCED if is_to_be_fenced(seen.source, seen.policy, seen.namespace_on_loss) else ""
+
+
+def move_in_turn(seen: Snapshot, to: str, *, promise: str, because: str = "") -> Plan:
+    """Move it, or wait until it is its turn."""
+    memory = seen.memory
     is_turn_over = memory.move_at is None or seen.monotonic > memory.move_at + TURN_LASTS_SECONDS
     if memory.move_at is None or is_turn_over or seen.monotonic < memory.move_at:
         left = None if memory.move_at is None or is_turn_over else memory.move_at - seen.monotonic
-        return Plan(f"is moved to {assignment.assigned} when it is its turn", (AwaitMove(),), left)
-    return _move(seen, assignment.assigned)
+        return Plan(f"is moved to {to} when it is its turn", (AwaitMove(),), left)
+    return _move(seen, to, promise, because)
 
 
-def _wait_for_place(seen: Snapshot) -> Plan:
-    assignment, name = seen.assignment, seen.source.placed
+def wait_for_place(seen: Snapshot, lost: str, *, may_stay: bool = False) -> Plan:
+    """Have it assigned to another worker, or with ``may_stay`` to the same."""
+    assignment, name = seen.assignment, None if may_stay else seen.source.placed
     if assignment.available is not None and assignment.available != name:
         return Plan(f"may be moved to {assignment.available}", (RequestAssignment(assignment.available), AwaitMove()))
     why = assignment.obstruction
-    text = f"worker {name} is lost; the Job waits for another worker" + (f": {why.text}" if why else "")
+    another = "a worker" if may_stay else "another worker"
+    text = f"{lost}; the Job waits for {another}" + (f": {why.text}" if why else "")
     write, later = source_write(seen, waiting=Obstruction(Reason.WORKER_LOST, text))
     request = RequestAssignment(is_reason_reported=why is not None)
     is_invalid = why is not None and why.reason in OF_NO_WORKER
@@ -78,17 +101,17 @@ def _wait_for_place(seen: Snapshot) -> Plan:
     return Plan(text, (*requests, *write), min(later or WAITING_LOOK_SECONDS, WAITING_LOOK_SECONDS))
 
 
-def _move(seen: Snapshot, to: str) -> Plan:
+def _move(seen: Snapshot, to: str, promise: str, because: str) -> Plan:
     source, east = seen.source, seen.source.placed or ""
     # Where no create can have happened there is nothing to be left behind, and nothing that may run twice.
-    left = None if seen.memory.first_create else LeftBehind(east, seen.recorded_uid)
+    left = None if seen.memory.first_create else LeftBehind(east, seen.recorded_uid, promise)
     moves = source.stored.moves.moved(east, to, left)
-    status = source.stored.moved_status(moves, seen.now)
+    status = source.stored.moved_status(moves, seen.now, because=because)
     if status is None:
         why = "what is stored in its status allows no move"
         write, later = source_write(seen, waiting=Obstruction(Reason.STATUS_REFUSED, why))
         return Plan(why, write, later)
-    write, _ = source_write(seen, status=status, records=to)
+    write, _ = source_write(seen, status=marked(seen, status), records=to)
     write = tuple(replace(one, moves_from=east) if isinstance(one, WriteSource) else one for one in write)
     return Plan(f"moved from {east} to {to}", write, remember={"first_create": True})
 
@@ -103,14 +126,17 @@ def _end_as_decided(seen: Snapshot) -> Plan:
 
 def move_text(seen: Snapshot) -> str:
     """While its worker is unreachable: when the Job is moved; nothing where it is not."""
-    source, worker, policy = seen.source, seen.worker, seen.policy
+    source, worker, policy, fence = seen.source, seen.worker, seen.policy, seen.fence
     if worker is None or not worker.lost_for_seconds:
         return ""
-    wait = policy.lost_after_seconds - worker.lost_for_seconds
-    if not is_to_be_moved(
-        source, replace(worker, lost_for_seconds=max(1.0, policy.lost_after_seconds)), policy, seen.namespace_on_loss
-    ):
-        return ""
+    lost = replace(worker, lost_for_seconds=max(1.0, policy.lost_after_seconds))
+    ended = replace(fence, safe_in_seconds=0.0) if fence is not None else None
+    if not is_to_be_moved(source, lost, policy, seen.namespace_on_loss, ended):
+        return f"; {fence.why_not}" if fence is not None and fence.why_not else ""
+    wait = max(policy.lost_after_seconds - worker.lost_for_seconds, fence.safe_in_seconds if fence else 0.0)
+    if fence is not None:
+        lease = f"its lease ends at {moment(seen, fence.ends_in_seconds)}"
+        return f"; the Job is moved to another one at {moment(seen, wait)} unless it is back ({lease})"
     at = seen.now + timedelta(seconds=round(wait))
     return f"; the Job is moved to another one at {at:%H:%M:%S} UTC unless it is back"
 
@@ -123,9 +149,14 @@ def lost_text(seen: Snapshot) -> str:
     if policy.on_loss is OnLoss.WAIT:
         return ""
     if source.stored.moves.count >= seen.policy.move_limit:
-        return " (it was moved as often as workers.moveLimit allows)"
+        return LIMIT_REACHED
     if source.is_suspended:
         return " (it is moved once it is resumed)"
+    if seen.fence is not None and seen.fence.why_not:
+        return f" ({seen.fence.why_not})"
+    if seen.fence is not None and seen.fence.safe_in_seconds > 0:
+        lease = f"its lease ends at {moment(seen, seen.fence.ends_in_seconds)}"
+        return f" until {moment(seen, seen.fence.safe_in_seconds)} ({lease})"
     return f" ({seen.moves_held})" if seen.moves_held else ""
 
 

@@ -81,11 +81,31 @@ class TouchMirror(msgspec.Struct, frozen=True):
     uid: str
 
 
+class CoverLeases(msgspec.Struct, frozen=True):
+    """Have it written down that a lease on this worker may end so late (D14)."""
+
+    worker: str
+    ends_in_seconds: float
+
+
+class RenewLease(msgspec.Struct, frozen=True):
+    """Give the mirror this deadline (D14); None: none."""
+
+    worker: str
+    seconds: int | None
+    lasts_seconds: float = 0.0
+    """From now on, at most."""
+    is_ours: bool = True
+    """It is a lease; else what its user wants."""
+
+
 class PatchMirror(msgspec.Struct, frozen=True):
     """Carry what the user changed (D9)."""
 
     worker: str
     changes: Changes
+    lease: RenewLease | None = None
+    """A lease that begins with it: it resumes the mirror."""
 
 
 class SeedMirror(msgspec.Struct, frozen=True):
@@ -136,6 +156,8 @@ Action = (
     | TouchMirror
     | PatchMirror
     | SeedMirror
+    | CoverLeases
+    | RenewLease
     | DeleteMirror
     | DeleteSource
     | StopKind

@@ -8,15 +8,17 @@ from datetime import datetime
 import msgspec
 
 from mirror.decide.draining import leave_draining_worker
+from mirror.decide.expired_leases import replace_expired
+from mirror.decide.fencing import mark_lease, marked
 from mirror.decide.following import SETTLED_SECONDS, ended_for_seconds, follow
 from mirror.decide.identity import Identity
+from mirror.decide.loss_policies import policy_of
 from mirror.decide.moving import (
     HELD_LOOK_SECONDS,
     is_to_be_moved,
     lost_text,
     move_from_lost_worker,
     move_text,
-    policy_of,
     take_returned_completion,
 )
 from mirror.decide.plan import (
@@ -188,7 +190,7 @@ def _record_assignment(seen: Snapshot, worker: str) -> Plan:
     # What it waited for is taken away by the write that records a worker (D21); where that worker has refused it
     # before, only once it has a mirror: most likely it goes on waiting for the same.
     waiting = shown_obstruction(seen) if worker in seen.memory.refusal_texts else None
-    write, _ = source_write(seen, status=status, waiting=waiting, records=worker)
+    write, _ = source_write(seen, status=marked(seen, status), waiting=waiting, records=worker)
     return Plan(f"placed on {worker}", (*write, *_point_out_mistakes(seen)), remember={"first_create": True})
 
 
@@ -282,8 +284,10 @@ def wait_for_worker(seen: Snapshot) -> Plan | None:
     elif left[0] <= 0:
         waiting = Obstruction(Reason.WORKER_UNREACHABLE, why + cause + move_text(seen))
     again = min((seconds for seconds in left if seconds > 0), default=None)
-    if again is None and is_to_be_moved(seen.source, worker, seen.policy, seen.namespace_on_loss):
+    if again is None and is_to_be_moved(seen.source, worker, seen.policy, seen.namespace_on_loss, seen.fence):
         again = HELD_LOOK_SECONDS  # what holds moves is not reported to each source
+    if seen.fence is not None and seen.fence.safe_in_seconds > 0:
+        again = min(again or seen.fence.safe_in_seconds, seen.fence.safe_in_seconds)
     if seen.source.is_suspended and (plan := _show_suspended(seen, why, waiting=waiting)).actions:
         return Plan(plan.because, plan.actions, again)
     write, later = source_write(seen, waiting=waiting)
@@ -386,6 +390,7 @@ RULES: tuple[Callable[[Snapshot], Plan | None], ...] = (
     wait_to_record,
     assign_worker,
     release_held,
+    replace_expired,
     store_seen_end,
     move_from_lost_worker,
     wait_for_worker,
@@ -394,5 +399,6 @@ RULES: tuple[Callable[[Snapshot], Plan | None], ...] = (
     care_for_missing_mirror,
     give_up_replaced_mirror,
     seed_held_mirror,
+    mark_lease,
     follow,
 )

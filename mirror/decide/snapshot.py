@@ -98,6 +98,11 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """The last move that was reported, and counted if an earlier copy may run beside the next one."""
     move_at: float | None = None
     """When its turn is to be moved (``workers.moveRate``), monotonic."""
+    lease_ends_at: float | None = None
+    """When the newest lease ends that this process sent, monotonic; None until it had an answer to one (D14)."""
+    lease_refused_at: float = float("-inf")
+    breach_told: str = ""
+    """The uid of a copy that ran although it must not have, as was reported."""
 
     @property
     def refusal_texts(self) -> dict[str, str]:
@@ -144,6 +149,9 @@ class MemoryChange(TypedDict, total=False):
     delete_refused_at: float
     moves_told: int
     move_at: float | None
+    lease_ends_at: float | None
+    lease_refused_at: float
+    breach_told: str
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -179,6 +187,24 @@ class WorkerSight(msgspec.Struct, frozen=True):
     clock_offset_seconds: float | None = None
     drain: str = ""
     """How it is emptied (``model.drains``)."""
+    fenced_until: datetime | None = None
+    """No lease that was sent there ends later; by our clock."""
+    fence_doubt: str = ""
+    """Why none of its leases can be counted on."""
+    fenced_pods: int = 0
+    """About how many pods end when its leases do."""
+    is_gone: bool = False
+    """Somebody says that nothing runs there any more."""
+
+
+class FenceState(msgspec.Struct, frozen=True):
+    """Whether nothing of a source runs on its lost worker, and from when on (D14)."""
+
+    why_not: str = ""
+    """Why that cannot be known; empty: it can."""
+    safe_in_seconds: float = 0.0
+    """With the margin; less than 0: since then."""
+    ends_in_seconds: float = 0.0
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -191,6 +217,7 @@ class Policy(msgspec.Struct, frozen=True):
     move_limit: int = 3
     seed_progress: bool = False
     """What was counted goes along with a move, where the worker lets us write statuses."""
+    fence_ttl_seconds: int = 1800
 
 
 class ReturnedCopy(msgspec.Struct, frozen=True):
@@ -256,6 +283,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Why no Job is moved from a lost worker now, if none is."""
     namespace_on_loss: str | None = None
     """What its namespace says of lost workers."""
+    fence: FenceState | None = None
+    """Of a source that is to be fenced and whose worker is unreachable."""
     returned: ReturnedCopy | None = None
 
     @property

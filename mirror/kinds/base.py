@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from mirror.kinds.dependencies import DependencyPolicy, Reference
+from mirror.kinds.fenceable import Fence
 from mirror.kinds.movable import MovableKind, MovableSource
 from mirror.kinds.pod_roles import PodRoles
 from mirror.kinds.report import Report
@@ -65,6 +66,8 @@ class MirrorTransform(msgspec.Struct, frozen=True):
     """The management cluster's stores names of podFailurePolicy rules (D17)."""
     dependencies: DependencyPolicy | None = None
     """What goes along (D27); None: nobody knows, since the manager's settings are not at hand."""
+    fence_ttl_seconds: int = 1800
+    """The deadline that a mirror is made with where its source is to be fenced (D14)."""
     management_uid: str = ""
     """Of the management cluster, where ``origin`` is another text; empty: it is that uid, or nobody knows."""
 
@@ -286,6 +289,11 @@ class Kind(MovableKind, Protocol):
     @property
     def honoured_since(self) -> str:
         """The first version of its controller that leaves foreign objects alone, for people; empty: all do."""
+        ...
+
+    @property
+    def fence(self) -> Fence | None:
+        """Its deadline, by which its worker ends it; None: it has none, and is never fenced (D14)."""
         ...
 
     @property

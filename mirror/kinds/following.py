@@ -170,7 +170,9 @@ def _changes_of(
     for difference in found:
         if difference.part.name != "annotations" and not difference.is_satisfied:
             operations += patch_operations(difference, have_body)
-    noted_annotations = annotations | {names.CARRIED: new_note.as_text()}
+    has = read(have_body, ("metadata", "annotations")) or {}
+    ours = {key: value for key, value in has.items() if key.startswith(names.PREFIX)}
+    noted_annotations = annotations | ours | {names.CARRIED: new_note.as_text()}
     operations.append({"op": "add", "path": "/metadata/annotations", "value": noted_annotations})
     is_reverted = all(d.cause is Cause.REVERTED for d in found)
     return Changes(

@@ -39,7 +39,9 @@ class MovableSource(Protocol):
         """The last status that a stopped mirror brings, or the stored one, and that the mirror goes; None: stored."""
         ...
 
-    def moved_status(self, moves: Moves, now: datetime, *, is_drained: bool = False) -> dict[str, Any] | None:
+    def moved_status(
+        self, moves: Moves, now: datetime, *, is_drained: bool = False, because: str = ""
+    ) -> dict[str, Any] | None:
         """Suspended since its worker is lost or drained, and recorded on another one, ``moves.to``.
 
         None: such a kind is not moved, or no such write would be accepted.

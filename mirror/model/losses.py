@@ -19,6 +19,8 @@ class OnLoss(StrEnum):
     """It stays with its worker."""
     RESCHEDULE = "Reschedule"
     """It is moved after ``workers.lostAfter``; its copy may still run on the lost worker."""
+    FENCE = "Fence"
+    """It is moved once a lease has ended that the worker itself enforces; its copy does not run any more."""
 
 
 class LossPolicy(msgspec.Struct, frozen=True):

@@ -11,8 +11,18 @@ import msgspec
 
 MOST_LEFT_BEHIND = 100
 _MOVED = re.compile(r"move (?P<count>[0-9]{1,6}), from (?P<origin>\S+) to (?P<to>\S+)(; left behind: (?P<left>.*))?")
-_COPY = re.compile(r"(?P<worker>\S+) \(uid (?P<uid>\S+)\)")
+_COPY = re.compile(r"(?P<worker>\S+) \(uid (?P<uid>[^\s,)]+)(, (?P<promise>fenced|gone))?\)")
+_BETWEEN = re.compile(r"(?<=\)), ")
 _UNKNOWN = "unknown"
+FENCED = "fenced"
+GONE = "gone"
+
+
+_FATES = {
+    "": "the copy on {} may still run",
+    FENCED: "the copy on {} has ended by its lease",
+    GONE: "the copy on {} is gone, as somebody says",
+}
 
 
 class LeftBehind(msgspec.Struct, frozen=True):
@@ -21,6 +31,12 @@ class LeftBehind(msgspec.Struct, frozen=True):
     worker: str
     uid: str = ""
     """Of the copy; empty: it was not known whether it was made, so that any with our labels may be it."""
+    promise: str = ""
+    """Why nothing of it runs any more: ``FENCED``, ``GONE``; empty: it may."""
+
+    def __str__(self) -> str:
+        promise = f", {self.promise}" if self.promise else ""
+        return f"{self.worker} (uid {self.uid or _UNKNOWN}{promise})"
 
 
 class Moves(msgspec.Struct, frozen=True):
@@ -57,15 +73,21 @@ class Moves(msgspec.Struct, frozen=True):
     @property
     def event(self) -> str:
         """The last one, for people."""
-        left = next((one for one in self.left_behind if one.worker == self.origin), None)
-        copy = f"the copy on {self.origin} may still run" if left else f"no copy is left on {self.origin}"
+        left = next((one for one in reversed(self.left_behind) if one.worker == self.origin), None)
+        copy = f"no copy is left on {self.origin}" if left is None else _FATES[left.promise].format(self.origin)
         return f"moved from {self.origin} to {self.to} (move {self.count}); {copy}"
+
+    @property
+    def why(self) -> str:
+        """What let it be moved the last time, for metrics."""
+        left = next((one for one in reversed(self.left_behind) if one.worker == self.origin), None)
+        return {FENCED: "Fenced", GONE: "Gone"}.get(left.promise if left else "", "WorkerLost")
 
     @property
     def message(self) -> str:
         """As in the condition."""
         text = f"move {self.count}, from {self.origin} to {self.to}"
-        listed = ", ".join(f"{one.worker} (uid {one.uid or _UNKNOWN})" for one in self.left_behind)
+        listed = ", ".join(map(str, self.left_behind))
         return f"{text}; left behind: {listed}" if listed else text
 
 
@@ -74,9 +96,9 @@ def parse_moves(message: str) -> Moves:
     found = _MOVED.fullmatch(message)
     if found is None:
         return Moves()
-    copies = [_COPY.fullmatch(part) for part in (found["left"] or "").split(", ")[:MOST_LEFT_BEHIND]]
+    copies = [_COPY.fullmatch(part) for part in _BETWEEN.split(found["left"] or "")[:MOST_LEFT_BEHIND]]
     left = tuple(
-        LeftBehind(copy["worker"], "" if copy["uid"] == _UNKNOWN else copy["uid"])
+        LeftBehind(copy["worker"], "" if copy["uid"] == _UNKNOWN else copy["uid"], copy["promise"] or "")
         for copy in copies
         if copy is not None
     )

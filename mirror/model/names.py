@@ -43,6 +43,8 @@ TOUCHED_AT = PREFIX + "touched-at"
 # On mirrors that were made suspended so that progress goes along (D14): pending, done or refused.
 SEED = PREFIX + "seed"
 SEED_PENDING, SEED_DONE, SEED_REFUSED = "pending", "done", "refused"
+# Its activeDeadlineSeconds is a lease of ours, not its user's deadline (D14); the value says nothing.
+FENCE = PREFIX + "fence"
 
 # Annotations on copies of what mirrors refer to (D27).
 COPY_OF = PREFIX + "copy-of"
@@ -55,6 +57,8 @@ CORDONED = PREFIX + "cordoned"
 CAPACITY = PREFIX + "capacity"
 WEIGHT = PREFIX + "weight"
 DRAIN = PREFIX + "drain"
+# A person's word that nothing runs there any more (D14).
+GONE = PREFIX + "gone"
 NAMESPACES = PREFIX + "namespaces"
 NAMESPACE_PREFIX = PREFIX + "namespace-prefix"
 KUBECONFIG_KEY = "kubeconfig"

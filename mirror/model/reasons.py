@@ -27,6 +27,7 @@ class Reason(StrEnum):
     # On a worker: condition jobmirror.io/Progressing is False, or Unknown while the worker is unreachable.
     WORKER_UNREACHABLE = "WorkerUnreachable"
     WORKER_LOST = "WorkerLost"
+    LEASE_EXPIRED = "LeaseExpired"
     RELEASE_REFUSED = "ReleaseRefused"
     MIRROR_REFUSED = "MirrorRefused"
     MIRROR_NOT_CREATED = "MirrorNotCreated"

@@ -137,6 +137,13 @@ def _pause(value: object) -> float:
     return seconds
 
 
+def _fence_ttl(value: object) -> float:
+    seconds = _duration(value)
+    if not 300 <= seconds <= 24 * 3600 or seconds != int(seconds):
+        raise Unexpected
+    return seconds
+
+
 def _optional_duration(value: object) -> float | None:
     return None if value == "" else _duration(value)
 
@@ -383,6 +390,8 @@ SCORE = _one_of("load", "readiness", "quota", "clusterQueue", "allocatable")
 SCORE_WEIGHT = Rule("a number from 0 to 10", _score_weight)
 ON_LOSS = _one_of(*OnLoss)
 ON_LOSS_ALLOWED = Rule(f"a list of policies ({', '.join(OnLoss)})", _list_of(ON_LOSS))
+FENCE_TTL = Rule("a duration of whole seconds from 5m to 24h, such as 30m", _fence_ttl)
+LOSERS = _one_of("delete", "suspend")
 MOVES = Rule("a whole number from 1 to 100", _whole(100))
 WATCH_PODS = _one_of("none", "labelled")
 LOG_FORMAT = _one_of("text", "json")

@@ -54,8 +54,12 @@ class Workers(Limits, frozen=True):
     lost_after_seconds: Annotated[float, rules.DURATION] = msgspec.field(name="lostAfter", default=900.0)
     on_loss: Annotated[str, rules.ON_LOSS] = "Wait"
     """What becomes of Jobs on a worker that is lost for ``lost_after_seconds``, unless they say it (D14)."""
-    on_loss_allowed: Annotated[tuple[str, ...], rules.ON_LOSS_ALLOWED] = ("Wait", "Reschedule")
-    """What Jobs may say."""
+    on_loss_allowed: Annotated[tuple[str, ...], rules.ON_LOSS_ALLOWED] = ("Wait", "Reschedule", "Fence")
+    """What Jobs and Namespaces may say."""
+    fence_ttl_seconds: Annotated[float, rules.FENCE_TTL] = msgspec.field(name="fenceTTL", default=1800.0)
+    """How long a fenced Job may run without being renewed."""
+    losers: Annotated[str, rules.LOSERS] = "delete"
+    """What becomes of a copy that was left on a lost worker once that is back."""
     move_rate: Annotated[float, rules.RATE] = 5.0
     """Jobs moved a second, from all lost workers together."""
     move_limit: Annotated[int, rules.MOVES] = 3

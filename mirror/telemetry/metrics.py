@@ -69,6 +69,10 @@ class WorkerMetrics:
     sweep_held_back: Gauge
     left_behind_deleted: Counter
     """Copies deleted that sources had left there (D14)."""
+    leases_renewed: Counter
+    leases_refused: Counter
+    fence_breaches: Counter
+    """Copies that ran although their lease was over, or somebody had said that they were gone."""
 
 
 class Metrics:
@@ -107,6 +111,9 @@ class Metrics:
                 sweep_deleted=self._sweep_deleted.labels(name),
                 sweep_held_back=self._sweep_held_back.labels(name),
                 left_behind_deleted=self._left_behind_deleted.labels(name),
+                leases_renewed=self._leases_renewed.labels(name),
+                leases_refused=self._leases_refused.labels(name),
+                fence_breaches=self._fence_breaches.labels(name),
             )
         return found
 
@@ -234,6 +241,10 @@ class Metrics:
         self._sweep_held_back = gauge("sweep_held_back", text, "worker")
         text = "Copies deleted since their source was moved to another worker"
         self._left_behind_deleted = counter("left_behind_deleted", text, "worker")
+        self._leases_renewed = counter("leases_renewed", "Leases of fenced mirrors that were set anew", "worker")
+        self._leases_refused = counter("leases_refused", "Leases of fenced mirrors that a worker rejected", "worker")
+        text = "Copies that still ran on a worker that is back, although by their lease or somebody's word none could"
+        self._fence_breaches = counter("fence_breaches", text, "worker")
         self.moves_held = gauge("moves_held", "1 while nothing is moved because most workers are unreachable")
         self.create_to_copy = self._histogram("create_to_copy_seconds", "Source may run to mirror created", LATENCY)
         self.waiting_jobs = gauge("waiting_jobs", "Sources that wait for a worker")

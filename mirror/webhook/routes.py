@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +17,7 @@ from aiohttp import web
 
 from mirror.kinds.registry import BUILT_IN, Kinds
 from mirror.kube.limits import Limiter
+from mirror.model.losses import OnLoss
 from mirror.serving.peers import peer_of
 from mirror.telemetry.logs import Log
 from mirror.webhook import reviews
@@ -34,7 +35,13 @@ Counted = Callable[[str, str, float], None]
 
 
 def routes(
-    managed_by: str, *, count: Counted, log: Log, namespaces: tuple[str, ...] = (), kinds: Kinds = BUILT_IN
+    managed_by: str,
+    *,
+    count: Counted,
+    log: Log,
+    namespaces: tuple[str, ...] = (),
+    kinds: Kinds = BUILT_IN,
+    on_loss_allowed: Collection[OnLoss] = frozenset(OnLoss),
 ) -> list[web.RouteDef]:
     """Both routes, for sources that are to be managed by this value, in these namespaces (empty: all)."""
 
@@ -42,7 +49,7 @@ def routes(
         return mutate(question, managed_by, namespaces=namespaces, kinds=kinds)
 
     def check(question: Question) -> Verdict:
-        return validate(question, managed_by)
+        return validate(question, managed_by, on_loss_allowed=on_loss_allowed)
 
     shared = _Shared(Bodies(), partial(reviews.read, kinds=kinds), count, log, _Refusals(log))
     return [

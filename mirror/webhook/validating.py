@@ -7,7 +7,7 @@ What is refused here would otherwise be told by ``waiting-because``. Not here: w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from mirror.kinds.asking import is_ours
 from mirror.kinds.base import Kind, is_held
@@ -24,19 +24,24 @@ from mirror.webhook.reviews import Question, Verdict
 _LONGEST_SHOWN = 100
 
 
-def validate(question: Question, managed_by: str) -> Verdict:
+def validate(
+    question: Question, managed_by: str, *, on_loss_allowed: Collection[OnLoss] = frozenset(OnLoss)
+) -> Verdict:
     """Say no to what could not be understood later, in words that name the annotation and the way out."""
     kind, found, old = question.kind, question.found, question.old
     if not is_ours(kind, found, managed_by):
         return Verdict()
-    problems = [*_problems(kind, found, old), *_harm(kind, found, old)]
+    allowed = {names.ON_WORKER_LOSS: _on_loss(kind, on_loss_allowed)}
+    problems = [*_problems(kind, found, old, allowed), *_harm(kind, found, old)]
     before = {*old.annotations, *old.labels} if old is not None else ()
     return Verdict("; ".join(problems), warnings=mistakes(found, kind.own_annotations, but=before))
 
 
-def _problems(kind: Kind, found: Object, old: Object | None) -> Iterator[str]:
+def _problems(
+    kind: Kind, found: Object, old: Object | None, more: Mapping[str, Callable[[Object], str]]
+) -> Iterator[str]:
     """What is wrong with annotations that are new, or other than before."""
-    for name, check in {**_CHECKS, **kind.own_annotations}.items():
+    for name, check in {**_CHECKS, **more, **kind.own_annotations}.items():
         value = found.annotations.get(name)
         if value is not None and (old is None or old.annotations.get(name) != value):
             why = check(found)
@@ -96,12 +101,29 @@ def _one_of(name: str, *words: str) -> Callable[[Object], str]:
     return check
 
 
+def _on_loss(kind: Kind, allowed: Collection[OnLoss]) -> Callable[[Object], str]:
+    """Only what the settings allow, and a kind can do; ``Wait`` always."""
+    can = [one for one in OnLoss if one is OnLoss.WAIT or (one in allowed and kind.can_move)]
+    if kind.fence is None:
+        can = [one for one in can if one is not OnLoss.FENCE]
+    known = _one_of(names.ON_WORKER_LOSS, *OnLoss)
+
+    def check(found: Object) -> str:
+        value = found.annotations[names.ON_WORKER_LOSS]
+        if why := known(found):
+            return why
+        if value in can:
+            return ""
+        return f"{value} is not allowed here for a {kind.name}; write {' or '.join(can)}"
+
+    return check
+
+
 _CHECKS: Mapping[str, Callable[[Object], str]] = {
     names.WORKER_SELECTOR: _selector,
     names.WORKER_ORDER: _preference(order_of),
     names.SPREAD_BY: _preference(spread_of),
     names.PRIORITY: _preference(priority_of),
-    names.ON_WORKER_LOSS: _one_of(names.ON_WORKER_LOSS, *OnLoss),
     names.ON_MIRROR_LOSS: _one_of(names.ON_MIRROR_LOSS, "Fail"),
     names.CARRY: _carry,
 }

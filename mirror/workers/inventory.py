@@ -45,6 +45,12 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     declared: Declared | None = None
     remark: str = ""
     """What people should know of its declaration."""
+    fenced_until: str = ""
+    """No lease of a mirror there ends later (D14); written before one is sent that may."""
+    fence_clock: float | None = None
+    """How far the worker's clock was ahead of ours then, in seconds."""
+    fence_unsettled_until: str = ""
+    """Its clock has moved: who is lost before this time has leases that nobody can count on."""
 
 
 def kept_labels(labels: Iterable[tuple[str, str]]) -> tuple[dict[str, str], int]:

@@ -43,6 +43,10 @@ class InventoryRecord:
         self.known = inventory
         self._changed.set()
 
+    def is_written(self, worker: str) -> bool:
+        """Whether what is known of a worker is what is written."""
+        return self.known.entries.get(worker) == self._written.entries.get(worker)
+
     def write_soon(self) -> None:
         """What is known may not be written yet."""
         self._changed.set()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
@@ -18,6 +18,7 @@ from mirror.runtime.environment import Environment
 from mirror.runtime.supervise import supervise
 from mirror.workers.connection import Connection, State
 from mirror.workers.declarations import Declaration, Declarations, Key, Origin, declared
+from mirror.workers.fence_record import FenceRecord, parse_time
 from mirror.workers.inventory import FORMER, Declared
 from mirror.workers.inventory_record import InventoryRecord
 from mirror.workers.registry_parts import Connector, RegistryHooks, RegistrySettings, other_providers
@@ -59,6 +60,7 @@ class Registry:
         self._to_start: asyncio.Queue[Worker] = asyncio.Queue()
         annotations = {names.ORIGIN: settings.origin, names.KINDS: settings.recorded_kinds}
         self._record = InventoryRecord(management, settings.namespace, annotations=annotations, log=environment.log)
+        self.fences = FenceRecord(self._record)  # until when leases on workers may last (D14)
         self._moved = asyncio.Event()
         self._is_leading = False
         # Since when workers have their first chance: since the start, and again since we lead.
@@ -122,7 +124,7 @@ class Registry:
         self._add_lost()
         for worker in list(self.workers.values()):
             worker.use_prefix(self.prefix_in_use(worker))
-            worker.check_again(_parsed(self._record.known.entry(worker.name).lost_since))
+            worker.check_again(parse_time(self._record.known.entry(worker.name).lost_since))
         self._record.write_soon()
         for name in self._declarations.names():
             self._report_refused(name)
@@ -206,7 +208,7 @@ class Registry:
     # -- declarations ---------------------------------------------------------------------------------------------
 
     def _add(self, name: str) -> Worker:
-        lost_since = _parsed(self._record.known.entry(name).lost_since)
+        lost_since = parse_time(self._record.known.entry(name).lost_since)
         worker = Worker(
             name,
             host=self,
@@ -390,11 +392,3 @@ class Registry:
 
 def _written(moment: datetime | None) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
-
-
-def _parsed(text: str) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text) if text else None
-    except ValueError:
-        return None
-    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found

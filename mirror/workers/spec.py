@@ -45,6 +45,8 @@ class WorkerSpec:
     cordoned: bool = False
     drain: str = ""
     """How it is emptied (``model.drains``); empty: it is not. What is not understood keeps new Jobs away."""
+    is_gone: bool = False
+    """Somebody says that nothing runs there any more (D14)."""
     capacity: int | None = None
     weight: float = 1.0
     namespaces: tuple[str, ...] = ()
@@ -130,6 +132,7 @@ def spec_of(
         labels=tuple(sorted((own | {"name": name}).items())),
         cordoned=reading.boolean(names.CORDONED),
         drain=reading.choice(names.DRAIN, DRAINS),
+        is_gone=reading.boolean(names.GONE),
         capacity=reading.whole_number(names.CAPACITY),
         weight=reading.positive(names.WEIGHT),
         namespaces=reading.globs(names.NAMESPACES),

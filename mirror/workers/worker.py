@@ -36,6 +36,11 @@ from mirror.workers.watching import MirrorWatches, WatchHooks, WatchSettings
 
 HEARTBEAT_SECONDS = 10.0
 SECRET_GONE = "its Secret was deleted"
+NOT_GONE = Problem(
+    f"metadata.annotations[{names.GONE}]",
+    "says that nothing runs there any more, but it is reachable",
+    "remove the annotation; Jobs that were moved from there may have run twice",
+)
 
 
 class _PrefixChanged(Exception):
@@ -278,7 +283,8 @@ class Worker:
         """What is wrong with its Secret's annotations: no new Jobs until it is mended."""
         if self.spec is None:
             return ()
-        return self.spec.problems_with(self.watches.prefix) if self.watches.have_begun else self.spec.problems
+        found = self.spec.problems_with(self.watches.prefix) if self.watches.have_begun else self.spec.problems
+        return (*found, NOT_GONE) if self.spec.is_gone and self.connection.is_connected else found
 
     async def _keep_connected(self) -> None:
         while True:

@@ -127,7 +127,7 @@ async def test_the_annotation_decides_before_the_setting() -> None:
     ("text", "told"),
     [
         pytest.param("Reschedule", "the policy Reschedule is not allowed here: treated as Wait", id="60: not allowed"),
-        pytest.param("Fence", "the policy 'Fence' is unknown: treated as Wait", id="not built"),
+        pytest.param("Fence", "the policy Fence is not allowed here: treated as Wait", id="60: nor this"),
         pytest.param("reschedule", "the policy 'reschedule' is unknown: treated as Wait", id="malformed"),
     ],
 )

@@ -16,6 +16,7 @@ _KUEUE = "takes Kueue, which has images and needs nodes; played by hand with Kue
 _QUEUES = "takes Kueue; what it does is played by tests/flows/test_queues.py"
 
 PROVED: dict[str, str] = {
+    "mirror worker forget east --all-dead": "tests/cli/test_cli_worker_forget.py::test_its_secret_says_it",
     "python -m e2e.kind_statuses": ("e2e/test_kind_statuses.py::test_no_status_that_we_write_is_refused"),
     "python -m e2e.kind_statuses --statuses N [KIND …]": (
         "e2e/test_kind_statuses.py::test_no_status_that_we_write_is_refused"
@@ -185,7 +186,6 @@ NOT_RUN: dict[str, str] = {
     "kubectl label namespace gateways jobmirror.io/page=true": (
         "these control planes have no network to be let through; e2e/test_chart.py sees the policy"
     ),
-    "kubectl -n jobmirror-system top pods": "asks a metrics server",
     "kubectl -n jobmirror-system describe certificate": "asks for cert-manager's custom resources",
 }
 """Commands that no test runs, each with the reason."""

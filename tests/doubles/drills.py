@@ -150,7 +150,9 @@ class StoredDrill:
     ) -> Status | None:
         """They end where they are."""
 
-    def moved_status(self, moves: Moves, now: datetime, *, is_drained: bool = False) -> Status | None:
+    def moved_status(
+        self, moves: Moves, now: datetime, *, is_drained: bool = False, because: str = ""
+    ) -> Status | None:
         """Drills are not moved."""
 
     @property
@@ -193,6 +195,7 @@ class Drill:
     honoured_since = ""
     has_time_to_live = False
     can_move = False
+    fence = None
     can_vanish = False
 
     def doubt_schema(self) -> None:

@@ -277,7 +277,7 @@ def _not_stripped(metadata: Json, spec: Json, origin: str) -> Iterator[str]:
         yield "labels that were generated for its source"
 
 
-KEPT = (names.ORIGIN, names.SOURCE_UID, names.MANAGEMENT_UID, names.CARRIED, names.RULE_NAMES, names.SEED)
+KEPT = (names.ORIGIN, names.SOURCE_UID, names.MANAGEMENT_UID, names.CARRIED, names.RULE_NAMES, names.SEED, names.FENCE)
 """Labels and annotations of ours that mirrors have."""
 
 

@@ -58,7 +58,7 @@ class MovingWorld(FlowWorld):
 
     def __init__(self, *found: Any, **settings: Any) -> None:
         policy = Policy(lost_after_seconds=LOST_AFTER_SECONDS, move_limit=1000, seed_progress=True)
-        super().__init__(*found, policy=policy, **settings)
+        super().__init__(*found, **{"policy": policy, **settings})
         self.led_since = float("inf")
 
     def start_manager(self) -> None:
@@ -94,7 +94,7 @@ class MovingLaws(DrainingLaws):
         super()._look_at_source(uid, old, new, request)
 
     def _look_at_move(self, uid: str, before: str, worker: str, old: Json, new: Json) -> None:
-        name, moves = new["metadata"]["name"], _moves(new)
+        name, moves = new["metadata"]["name"], moves_of(new)
         if {"Complete"} & conditions(new).keys():
             if before not in [left.worker for left in moves.left_behind] and self._was_created(uid, before):
                 self._wrong(f"D14: {name} has ended on {worker}, and does not say what it left on {before}")
@@ -104,8 +104,8 @@ class MovingLaws(DrainingLaws):
         if conditions(new).get("Suspended") == "WorkerDrained":
             self._look_at_drain(uid, before, new)
             return
-        annotations = new["metadata"].get("annotations") or {}
-        if annotations.get(names.ON_WORKER_LOSS) != OnLoss.RESCHEDULE:
+        if not self._may_move(before, old, new):
+            annotations = new["metadata"].get("annotations") or {}
             self._wrong(f"D14: {name} was moved from {before} to {worker} under {annotations}")
         if self._was_created(uid, before) and before not in [left.worker for left in moves.left_behind]:
             self._wrong(f"D14: {name} was moved from {before}, and does not say that it has a mirror there")
@@ -116,6 +116,11 @@ class MovingLaws(DrainingLaws):
         if {"FailureTarget", "SuccessCriteriaMet"} & conditions(old).keys():
             self._wrong(f"D14: {name} was moved although its end was decided")
         self._look_at_time(name, before)
+
+    def _may_move(self, before: str, old: Json, new: Json) -> bool:
+        """Whether somebody has asked for it."""
+        annotations = new["metadata"].get("annotations") or {}
+        return annotations.get(names.ON_WORKER_LOSS) == OnLoss.RESCHEDULE
 
     def _look_at_time(self, name: str, before: str) -> None:
         world = self.world
@@ -130,12 +135,13 @@ class MovingLaws(DrainingLaws):
 
     def _look_at_new_mirror(self, worker: str, uid: str, source_uid: str, body: Json) -> None:
         source = self.sources.get(source_uid)
-        left = _moves(source).left_behind if source is not None else ()
+        left = moves_of(source).left_behind if source is not None else ()
         others = self.live[source_uid]
         # What was left behind is the overlap that was asked for, and counted: it is the only one.
         allowed = {other for other in others if any(other == (one.worker, one.uid or other[1]) for one in left)}
         self.overlaps += bool(allowed)
-        counted = self.world.metrics.secondary_mirrors.labels("WorkerLost")._value.get()
+        made = self.world.metrics.secondary_mirrors
+        counted = sum(made.labels(why)._value.get() for why in ("WorkerLost", "Fenced", "Gone"))
         if counted < self.overlaps:
             self._wrong(f"D14: {body['metadata']['name']} overlaps on {worker}: {self.overlaps}, counted {counted}")
         self.live[source_uid] = others - allowed
@@ -152,7 +158,7 @@ class MovingLaws(DrainingLaws):
         if is_leaving(source, worker):
             return
         is_over = source is None or "deletionTimestamp" in source["metadata"] or has_ended(source)
-        is_left_behind = uid in [left.uid for left in _moves(source).left_behind]
+        is_left_behind = uid in [left.uid for left in moves_of(source).left_behind]
         if not is_over and is_left_behind and uid in self._complete:
             self._wrong(f"D14: {name} on {worker} was Complete, and was deleted while its source goes on")
         if not is_left_behind:  # it goes first where its source is moved back to that worker
@@ -168,9 +174,10 @@ class Moving(Everybody):
     """All that ``Everybody`` does, with Jobs that may be moved and workers that are away for long."""
 
     WORLD: ClassVar[type[FlowWorld]] = MovingWorld
+    LAWS: ClassVar[type[MovingLaws]] = MovingLaws
 
     def _laws(self) -> Invariants:
-        return MovingLaws(self.world)
+        return self.LAWS(self.world)
 
     async def _settle(self) -> None:
         await mend(self.world)
@@ -178,7 +185,7 @@ class Moving(Everybody):
 
     async def _disagreements(self) -> list[str]:
         """A Job that was moved has counted what each of its copies did: it differs from each."""
-        moved = {one["metadata"]["name"] for one in await self.world.sources() if _moves(one).count}
+        moved = {one["metadata"]["name"] for one in await self.world.sources() if moves_of(one).count}
         problems = await disagreements(self.world)
         return [one for one in problems if not any(one.startswith(f"{name} tells ") for name in moved)]
 
@@ -287,6 +294,7 @@ def _waits_after_move(source: Json | None) -> bool:
     return reason == "WorkerDrained" or (reason == "WorkerLost" and names.MOVED in conditions(source))
 
 
-def _moves(source: Json | None) -> Moves:
+def moves_of(source: Json | None) -> Moves:
+    """What a source says of its moves."""
     listed = ((source or {}).get("status") or {}).get("conditions") or ()
     return next((parse_moves(one["message"]) for one in listed if one["type"] == names.MOVED), Moves())

@@ -16,7 +16,7 @@ from pathlib import Path
 
 STEPS, RUNS = 100, 20
 """Of one history, and histories of one seed."""
-MACHINES = ("everybody", "jobs", "interference", "kinds", "queues", "moves")
+MACHINES = ("everybody", "jobs", "interference", "kinds", "queues", "moves", "fence")
 
 
 def main() -> int:
@@ -49,6 +49,7 @@ def play(number: int, *, shrinks: bool = False, only: str | None = None) -> tupl
     import traceback
 
     from flow_machine import Everybody
+    from flow_machine_fence import Fencing
     from flow_machine_interference import Interference
     from flow_machine_jobs import Jobs
     from flow_machine_kinds import BothKinds
@@ -61,7 +62,7 @@ def play(number: int, *, shrinks: bool = False, only: str | None = None) -> tupl
     from mirror.telemetry.logs import set_up_logging
 
     set_up_logging(Logging(level="error"))  # warnings by the thousand are what faults are for
-    machines = dict(zip(MACHINES, (Everybody, Jobs, Interference, BothKinds, Queues, Moving), strict=True))
+    machines = dict(zip(MACHINES, (Everybody, Jobs, Interference, BothKinds, Queues, Moving, Fencing), strict=True))
     wanted = settings(
         max_examples=RUNS,
         stateful_step_count=STEPS,

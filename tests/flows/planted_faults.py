@@ -113,8 +113,8 @@ FAULTS = (
     PlantedFault(
         "a Job is moved under Wait",
         "decide/moving.py",
-        "    return policy_of(source, policy, namespace_on_loss).on_loss is OnLoss.RESCHEDULE\n",
-        "    return True\n",
+        "        case _:\n            return False\n",
+        "        case _:\n            return True\n",
     ),
     PlantedFault(
         "a Job is moved before its time",
@@ -137,7 +137,7 @@ FAULTS = (
     PlantedFault(
         "what is left behind is not said",
         "decide/moving.py",
-        "    left = None if seen.memory.first_create else LeftBehind(east, seen.recorded_uid)\n",
+        "    left = None if seen.memory.first_create else LeftBehind(east, seen.recorded_uid, promise)\n",
         "    left = None\n",
     ),
     PlantedFault(
@@ -151,6 +151,34 @@ FAULTS = (
         "decide/moving.py",
         "and kind.progress(found).end == COMPLETE",
         "and False",
+    ),
+    PlantedFault(
+        "a fence is renewed late",
+        "decide/fencing.py",
+        "    if left is not None and left < LEAST_LEFT_SECONDS:\n        return None, None  # it ends",
+        "    if left is not None and left < -LEAST_LEFT_SECONDS:\n        return None, None  # it ends",
+        "fence",
+    ),
+    PlantedFault(
+        "a lease is over before it has ended",
+        "decide/moving.py",
+        "fence is not None and not fence.why_not and fence.safe_in_seconds <= 0",
+        "fence is not None and not fence.why_not and fence.ends_in_seconds <= 200",
+        "fence",
+    ),
+    PlantedFault(
+        "a lease is sent before its end is stored",
+        "controllers/leases.py",
+        "        if renewal.is_ours:\n            await self.cover(worker, renewal.lasts_seconds + ROUNDING_SECONDS)\n",
+        "",
+        "fence",
+    ),
+    PlantedFault(
+        "an expired lease is a verdict",
+        "decide/expired_leases.py",
+        "    if found is None:\n        return None\n    ended, lease = found\n",
+        "    if True:\n        return None\n    ended, lease = found\n",
+        "fence",
     ),
     PlantedFault(
         "what ran before a move counts as started",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from flow_machine_base import Machine
+from flow_machine_fence import Fencing
 from flow_machine_interference import Interference
 from flow_machine_moves import Moving
 from flow_machine_queues import Queues
@@ -26,6 +27,8 @@ def play(name: str) -> None:
     machine: Machine
     if name in QUEUE_HISTORIES:
         queues = machine = Queues()
+    elif name in OF_FENCES:
+        fencing = machine = Fencing()
     elif name in OF_MOVES:
         moving = machine = Moving()
     else:
@@ -33,6 +36,8 @@ def play(name: str) -> None:
     try:
         if name in QUEUE_HISTORIES:
             QUEUE_HISTORIES[name](queues)
+        elif name in OF_FENCES:
+            OF_FENCES[name](fencing)
         elif name in OF_MOVES:
             OF_MOVES[name](moving)
         else:
@@ -226,6 +231,33 @@ OF_MOVES: Mapping[str, Callable[[Moving], None]] = {
     "what a held mirror says reaches its source": _counting,
     "a drain deletes before the last status is stored": _drained,
     "a drain records another worker before the mirror is gone": _drained,
+}
+
+
+def _fenced(
+    trouble: str, *, after: float = 20.0, seconds: float = 330.0, is_back: bool = True
+) -> Callable[[Fencing], None]:
+    def history(machine: Fencing) -> None:
+        machine.a_worker_with_a_fenced_job_is_lost(
+            name="a",
+            kind="endless",
+            worker="east",
+            trouble=trouble,
+            after=after,
+            seconds=seconds,
+            is_back=is_back,
+            wait=12.0,
+        )
+        machine.time_passes(seconds=12.0)
+
+    return history
+
+
+OF_FENCES: Mapping[str, Callable[[Fencing], None]] = {
+    "a fence is renewed late": _fenced("", after=20.0, seconds=255.0),
+    "a lease is over before it has ended": _fenced("", after=150.0, seconds=330.0),
+    "a lease is sent before its end is stored": _fenced("records are not written", after=150.0, seconds=100.0),
+    "an expired lease is a verdict": _fenced("", after=20.0, seconds=330.0),
 }
 HISTORIES: Mapping[str, Callable[[Interference], None]] = {
     "one label is enough": _others_label,

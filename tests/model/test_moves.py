@@ -72,8 +72,9 @@ def test_what_is_left_behind(worker: str, uid: str, placed: str | None, is_so: b
         pytest.param(None, None, LossPolicy(OnLoss.RESCHEDULE), id="the setting"),
         pytest.param(None, "Wait", LossPolicy(OnLoss.WAIT), id="the namespace before it"),
         pytest.param("Reschedule", "Wait", LossPolicy(OnLoss.RESCHEDULE), id="the Job before that"),
+        pytest.param("Fence", "Wait", LossPolicy(OnLoss.FENCE), id="a fence"),
         pytest.param(
-            "Fence", None, LossPolicy(OnLoss.WAIT, "the policy 'Fence' is unknown"), id="not known: the safest"
+            "fence", None, LossPolicy(OnLoss.WAIT, "the policy 'fence' is unknown"), id="not known: the safest"
         ),
         pytest.param("", None, LossPolicy(OnLoss.WAIT, "the policy '' is unknown"), id="empty: the safest"),
     ],

@@ -164,9 +164,11 @@ def test_empty_retention_is_not_zero() -> None:
         ("kubeconfig: [a]", "kubeconfig: expected a path, or empty text, got a list"),
         ('kubeconfig: "\\0"', 'kubeconfig: expected a path, or empty text, got "\\u0000"'),
         # Durations.
-        ("workers: {onLoss: Fence}", "workers.onLoss: expected"),
+        ("workers: {onLoss: Evict}", "workers.onLoss: expected"),
         ("workers: {onLoss: Reschedule, onLossAllowed: [Wait]}", "workers.onLoss: Reschedule is not in onLossAllowed"),
-        ("workers: {onLossAllowed: [Fence]}", "workers.onLossAllowed"),
+        ("workers: {onLossAllowed: [Evict]}", "workers.onLossAllowed"),
+        ("workers: {fenceTTL: 1m}", "workers.fenceTTL: expected a duration of whole seconds from 5m to 24h"),
+        ("workers: {losers: keep}", "workers.losers: expected"),
         ("workers: {lostAfter: 15}", "got 15 (a duration needs a unit: 15s)"),
         ("workers: {lostAfter: -15m}", "(a duration has no sign)"),
         ("workers: {lostAfter: soon}", "workers.lostAfter: expected a duration ≥ 0 such as 15m or 0s, got"),

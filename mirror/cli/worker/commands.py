@@ -362,6 +362,17 @@ def drain(where: Any, name: str, how: str, **options: Any) -> None:
 
 @worker.command()
 @_name
+@click.option("--all-dead", is_flag=True, required=True, help="Nothing runs there any more: somebody has made sure.")
+@where_options
+def forget(where: Any, name: str, all_dead: bool) -> None:
+    """Declare unreachable worker NAME dead: its Jobs start again elsewhere, at once, whatever their policy."""
+    from mirror.cli.worker.forgetting import run_forget
+
+    run_forget(where, name)
+
+
+@worker.command()
+@_name
 @click.option(
     "--force",
     is_flag=True,

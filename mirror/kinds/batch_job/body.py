@@ -10,6 +10,7 @@ from mirror.kinds.metadata import mirror_annotations, mirror_labels
 from mirror.kube.objects import Object
 from mirror.kube.resources import JOBS
 from mirror.model import names
+from mirror.model.fences import FENCED, mark_of
 
 GENERATED_LABELS = frozenset(
     ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
@@ -25,6 +26,7 @@ _SCALARS = (
 )
 _KEPT = frozenset((names.ORIGIN, names.SOURCE_UID, names.MANAGEMENT_UID))
 """Labels of ours that are carried like a user's."""
+_FENCED = FENCED.encode()
 _POD = ("spec", "template", "spec")
 SUSPEND = Part("suspend", ("spec", "suspend"))
 _PARTS = (
@@ -44,7 +46,18 @@ _PARTS = (
 
 
 def mirror_body(source: Object, *, namespace: str, transform: MirrorTransform) -> dict[str, Json]:
-    """The whole mirror of a source, as it is created (D4)."""
+    """The whole mirror of a source, as it is created (D4); of one that is fenced with its lease, which is not noted."""
+    body = wanted_body(source, namespace=namespace, transform=transform)
+    if _FENCED in bytes(source.status) and mark_of(source.status_dict()) == FENCED:
+        spec, ttl = body["spec"], transform.fence_ttl_seconds
+        user = spec.get("activeDeadlineSeconds")
+        spec["activeDeadlineSeconds"] = ttl if user is None else min(user, ttl)
+        body["metadata"]["annotations"][names.FENCE] = "true"
+    return body
+
+
+def wanted_body(source: Object, *, namespace: str, transform: MirrorTransform) -> dict[str, Json]:
+    """What a mirror should be like, but for a lease."""
     spec = source.spec_dict()
     keep = _selected_labels(spec)
     for key in ("managedBy", "ttlSecondsAfterFinished", *(() if spec.get("manualSelector") else ("selector",))):

@@ -10,14 +10,24 @@ from collections.abc import Mapping
 from mirror.batch import conditions
 from mirror.kinds import following, queueing
 from mirror.kinds.base import Changes, Json, MirrorTransform
-from mirror.kinds.batch_job.body import SUSPEND, mirror_body, part_values, parts_of
+from mirror.kinds.batch_job.body import SUSPEND, part_values, parts_of, wanted_body
 from mirror.kube.objects import Object
+from mirror.model import names
 
 
 def changes(source: Object, mirror: Object, *, transform: MirrorTransform) -> Changes | None:
     """Compare a source with its mirror; None when there is nothing to write (D9)."""
-    wanted = mirror_body(source, namespace=mirror.metadata.namespace, transform=transform)
+    wanted = wanted_body(source, namespace=mirror.metadata.namespace, transform=transform)
+    if names.FENCE in mirror.annotations:
+        _leave_lease(wanted["spec"], mirror)
     return following.changes(wanted, mirror, _FOLLOWED)
+
+
+def _leave_lease(wanted: Json, mirror: Object) -> None:
+    """Its deadline is a lease, which ``decide.fencing`` keeps; what the user has is noted all the same."""
+    wanted.pop("activeDeadlineSeconds", None)
+    if (seconds := mirror.spec_dict().get("activeDeadlineSeconds")) is not None:
+        wanted["activeDeadlineSeconds"] = seconds
 
 
 def is_as_sent(sent: Mapping[str, Json], created: Object) -> bool:

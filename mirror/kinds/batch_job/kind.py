@@ -34,6 +34,7 @@ from mirror.kinds.batch_job import (
     timeline,
     trace,
 )
+from mirror.kinds.batch_job.fence import JobFence
 from mirror.kinds.batch_job.status import next_status
 from mirror.kinds.batch_job.status_stored import StoredJob
 from mirror.kinds.dependencies import Reference
@@ -83,8 +84,10 @@ class JobSource(StoredJob, frozen=True):
     ) -> Status | None:
         return status_moved.leaving_status(self, status, worker, mirror_uid, now)
 
-    def moved_status(self, moves: Moves, now: datetime, *, is_drained: bool = False) -> Status | None:
-        return status_moved.moved_status(self, moves, now, is_drained=is_drained)
+    def moved_status(
+        self, moves: Moves, now: datetime, *, is_drained: bool = False, because: str = ""
+    ) -> Status | None:
+        return status_moved.moved_status(self, moves, now, is_drained=is_drained, because=because)
 
     @property
     def has_seed(self) -> bool:
@@ -122,6 +125,7 @@ class BatchJob:
     honoured_since = ""
     has_time_to_live = False
     can_move = True
+    fence = JobFence()
     can_vanish = False
 
     # -- what an object says -------------------------------------------------------------------------------------------

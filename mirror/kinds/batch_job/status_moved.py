@@ -15,7 +15,9 @@ from mirror.model import names
 from mirror.model.moves import Moves
 
 
-def moved_status(stored: StoredJob, moves: Moves, now: datetime, *, is_drained: bool = False) -> Status | None:
+def moved_status(
+    stored: StoredJob, moves: Moves, now: datetime, *, is_drained: bool = False, because: str = ""
+) -> Status | None:
     """In one write it leaves its worker and is recorded on the next; nothing of it is known to run meanwhile.
 
     startTime, counters and indexes stay: a status does not go back (D7). A stored verdict is none to be moved.
@@ -24,7 +26,8 @@ def moved_status(stored: StoredJob, moves: Moves, now: datetime, *, is_drained: 
         return None
     at = times.of(now)
     reason, why = (WORKER_DRAINED, "drained") if is_drained else (WORKER_LOST, "lost")
-    text = f"Worker {moves.origin} is {why}; the Job starts again on {moves.to}"
+    text = f"{because[:1].upper()}{because[1:]}" if because else f"Worker {moves.origin} is {why}"
+    text = f"{text}; the Job starts again on {moves.to}"
     listed = conditions.without(stored.conditions, names.MIRRORED)
     for one in (
         conditions.new(SUSPENDED, TRUE, reason=reason, message=text, at=at),

@@ -49,6 +49,7 @@ class DeclaredKind:
 
     keeps_metadata_in_status = False
     can_move = False
+    fence = None
     can_vanish = True
 
     def __init__(self, entry: KindEntry) -> None:

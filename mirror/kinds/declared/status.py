@@ -96,7 +96,9 @@ class StoredSource:
     ) -> Status | None:
         """They end where they are."""
 
-    def moved_status(self, moves: Moves, now: datetime, *, is_drained: bool = False) -> Status | None:
+    def moved_status(
+        self, moves: Moves, now: datetime, *, is_drained: bool = False, because: str = ""
+    ) -> Status | None:
         """Such kinds are not moved (``can_move``)."""
 
     @property

@@ -1,0 +1,35 @@
+"""A worker that nobody will bring back: ``mirror worker forget`` (D14)."""
+
+from __future__ import annotations
+
+from mirror.cli.worker.operations.overview import tally
+from mirror.cli.worker.operations.sites import ClusterError, ManagementCluster
+from mirror.kube import requests
+from mirror.kube.resources import SECRETS
+from mirror.model import names
+
+
+async def declare_gone(home: ManagementCluster, name: str) -> int:
+    """Say that nothing runs on a worker any more; returns how many unfinished Jobs are recorded there.
+
+    Where its Secret was deleted one without a kubeconfig takes its place: the manager reads it there.
+
+    Raises:
+        ClusterError: there never was such a worker, it is reachable, or its Secret may not be written.
+    """
+    entry = (await home.inventory()).entry(name)
+    if entry.state == "Connected":
+        raise ClusterError(f"worker {name} is reachable: use mirror worker drain {name}, which loses nothing")
+    secret = await home.secret(name)
+    if secret is None and entry.declared is None and entry.state:
+        await _register_without_kubeconfig(home, name)
+    else:
+        await home.annotate(await home.worker_secret(name), {names.GONE: "true"})
+    return (await tally(home)).on(name)
+
+
+async def _register_without_kubeconfig(home: ManagementCluster, name: str) -> None:
+    metadata = {"name": name, "labels": {names.WORKER: "true"}, "annotations": {names.GONE: "true"}}
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+    wanted = requests.create(SECRETS, body, namespace=home.namespace)
+    await home.site.send(wanted, SECRETS, name=name, namespace=home.namespace)

@@ -1,0 +1,252 @@
+"""The lease of a fenced mirror: kept while its worker is reachable, counted on when it is lost (D14). Pure.
+
+The states and what must stay true are in ``docs/decisions/0021-fence.md``. Times of a lease are by its worker's clock;
+what is compared with ours has been converted by the offset between both. Not here: the move that follows (``moving``).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from math import ceil
+
+from mirror.decide.identity import Identity
+from mirror.decide.loss_policies import is_to_be_fenced
+from mirror.decide.plan import Action, CoverLeases, Plan, RenewLease
+from mirror.decide.snapshot import FenceState, Memory, Policy, Snapshot, Source, WorkerSight
+from mirror.decide.writing import source_write
+from mirror.kinds.base import Status
+from mirror.kinds.fenceable import Fence, Lease
+from mirror.kube.objects import Object
+from mirror.model import names
+from mirror.model.fences import FENCED, VOIDED, mark_of, with_mark
+
+LEAST_LEFT_SECONDS = 60.0
+"""With less than this left a lease is not renewed: its controller may act by what it has cached (F3)."""
+MARGIN_SECONDS = 120.0
+SECONDS_PER_POD = 0.25
+"""A worker's Job controller makes 20 requests a second, and about five for each pod."""
+LEEWAY_SECONDS = 60.0
+"""A lease that is longer than ours by more was started anew, or its worker's clock has moved."""
+RENEW_AGAIN_SECONDS = 30.0
+NO_CLOCK_SECONDS = 10.0
+
+
+# -- while its worker is reachable -------------------------------------------------------------------------------------
+
+
+def marked(seen: Snapshot, status: Status) -> Status:
+    """A status that records a worker anew says that the mirror to be made there gets a lease."""
+    if not is_to_be_fenced(seen.source, seen.policy, seen.namespace_on_loss):
+        return status
+    return with_mark(status, FENCED)
+
+
+def mark_lease(seen: Snapshot) -> Plan | None:
+    """What the source says of its mirror's lease follows that, or goes before it is taken away (D14)."""
+    source, worker, mirror, fence = seen.source, seen.worker, seen.mirror, seen.source.kind.fence
+    if fence is None or worker is None or not worker.is_reachable:
+        return None
+    mark = mark_of(source.stored.status)
+    if mirror is None or not (mark or names.FENCE in mirror.annotations) or seen.identity not in _MINE:
+        return None
+    wanted = _mark(seen, fence, mark)
+    if wanted == mark:
+        return None
+    write, _ = source_write(seen, status=with_mark(source.stored.status, wanted))
+    texts = {FENCED: "its mirror has a lease now", VOIDED: f"somebody on worker {worker.name} restarts its mirror"}
+    return Plan(texts.get(wanted, "its mirror is to have no lease any more"), write, 0.1)
+
+
+def _mark(seen: Snapshot, fence: Fence, mark: str) -> str:
+    source, mirror = seen.source, seen.mirror
+    assert mirror is not None
+    lease = fence.lease(mirror)
+    if mark == VOIDED or lease.is_over:
+        return mark
+    if not is_to_be_fenced(source, seen.policy, seen.namespace_on_loss):
+        return ""
+    if lease.is_ours and source.has_started and _is_restarted_by_others(seen, fence, lease):
+        return VOIDED
+    return FENCED if lease.is_ours else mark
+
+
+def _is_restarted_by_others(seen: Snapshot, fence: Fence, lease: Lease) -> bool:
+    """Suspended there although its source may run, or started anew with a lease that none of ours is (F4)."""
+    source, mirror = seen.source, seen.mirror
+    if mirror is None or source.is_suspended:
+        return False
+    if source.kind.is_suspended(mirror):
+        return seen.changes is None or not (seen.changes.operations or seen.changes.must_wait_for_pods)
+    left = seconds_left(seen, lease)
+    is_another_start = lease.started_at != fence.running_since(source.stored.status)
+    return is_another_start and left is not None and left > seen.policy.fence_ttl_seconds + LEEWAY_SECONDS
+
+
+def keep_lease(seen: Snapshot) -> tuple[tuple[Action, ...], tuple[Action, ...], float | None]:
+    """What to do about the lease of a mirror before its status is stored and after it, and when to look again."""
+    source, mirror, worker, fence = seen.source, seen.mirror, seen.worker, seen.source.kind.fence
+    if fence is None or mirror is None or worker is None or seen.identity not in _MINE:
+        return (), (), None
+    mark = mark_of(source.stored.status)
+    is_wanted = mark != VOIDED and is_to_be_fenced(source, seen.policy, seen.namespace_on_loss)
+    if not is_wanted and names.FENCE not in mirror.annotations:
+        return (), (), None
+    lease = fence.lease(mirror)
+    if lease.is_over or mirror.metadata.deletion_timestamp is not None:
+        return (), (), None
+    renewal, again = None, None
+    if is_wanted:
+        renewal, again = _renewal(seen, fence, lease)
+    elif mark != FENCED:
+        renewal, again = _restored(seen, fence, lease)
+    refused_for = seen.monotonic - seen.memory.lease_refused_at
+    if renewal is not None and refused_for < RENEW_AGAIN_SECONDS:
+        renewal, again = None, RENEW_AGAIN_SECONDS - refused_for
+    return _cover(seen, lease), () if renewal is None else (renewal,), again
+
+
+def lease_of_resume(seen: Snapshot) -> RenewLease | None:
+    """A mirror that we resume starts anew, and its lease with it: in the same write (F4)."""
+    source, mirror, fence = seen.source, seen.mirror, seen.source.kind.fence
+    if fence is None or mirror is None or seen.worker is None or names.FENCE not in mirror.annotations:
+        return None
+    if source.is_suspended or not source.kind.is_suspended(mirror):
+        return None
+    return _first(seen, fence)
+
+
+def _restored(seen: Snapshot, fence: Fence, lease: Lease) -> tuple[RenewLease | None, float | None]:
+    """The policy is another by now: it gets what its user wants, unless its lease is about to end."""
+    left = seconds_left(seen, lease)
+    if lease.started_at is not None and not lease.is_held and (left is None or left < LEAST_LEFT_SECONDS):
+        return None, NO_CLOCK_SECONDS if left is None else None
+    return RenewLease(_worker(seen), fence.user_seconds(seen.source.found), is_ours=False), None
+
+
+def _renewal(seen: Snapshot, fence: Fence, lease: Lease) -> tuple[RenewLease | None, float | None]:
+    """Its value counts from its start; a third of the TTL may pass before it is set again."""
+    ttl, user = seen.policy.fence_ttl_seconds, fence.user_seconds(seen.source.found)
+    if lease.started_at is None or lease.is_held:
+        first = _first(seen, fence)
+        return (None if lease.is_ours and lease.seconds == first.seconds else first), None
+    elapsed, left = _elapsed(seen, lease), seconds_left(seen, lease)
+    if elapsed is None:
+        return None, NO_CLOCK_SECONDS
+    if left is not None and left < LEAST_LEFT_SECONDS:
+        return None, None  # it ends: what is past is never renewed (F3)
+    value = ceil(elapsed) + ttl
+    if value < 1:
+        return None, NO_CLOCK_SECONDS  # its worker's clock is before its start: no deadline is so short
+    if user is not None:
+        value = min(value, user)
+    renewal = RenewLease(_worker(seen), value, lasts_seconds=value - elapsed)
+    if left is None or not lease.is_ours:
+        return renewal, None
+    is_above_user = user is not None and (lease.seconds or 0) > user
+    due_in = left - 2 * ttl / 3
+    if is_above_user or left > ttl + LEEWAY_SECONDS or due_in <= 0:
+        return (None if lease.seconds == value else renewal), None
+    return None, due_in
+
+
+def _first(seen: Snapshot, fence: Fence) -> RenewLease:
+    ttl, user = seen.policy.fence_ttl_seconds, fence.user_seconds(seen.source.found)
+    return RenewLease(_worker(seen), ttl if user is None else min(ttl, user), lasts_seconds=ttl)
+
+
+def _cover(seen: Snapshot, lease: Lease) -> tuple[Action, ...]:
+    """Before a start is stored from which on a lease ends later than is written down for its worker."""
+    worker, ends_in = seen.worker, seconds_left(seen, lease)
+    if worker is None or ends_in is None or not lease.is_ours or lease.is_held:
+        return ()
+    if worker.fenced_until is not None and (worker.fenced_until - seen.now).total_seconds() >= ends_in:
+        return ()
+    return (CoverLeases(worker.name, ends_in),)
+
+
+def seconds_left(seen: Snapshot, lease: Lease) -> float | None:
+    """Of a lease of a mirror that runs; None where that cannot be known."""
+    elapsed = _elapsed(seen, lease)
+    return None if elapsed is None or lease.seconds is None else lease.seconds - elapsed
+
+
+def _elapsed(seen: Snapshot, lease: Lease) -> float | None:
+    offset = seen.worker.clock_offset_seconds if seen.worker is not None else None
+    if lease.started_at is None or offset is None:
+        return None
+    return seen.now.timestamp() + offset - lease.started_at
+
+
+def _worker(seen: Snapshot) -> str:
+    assert seen.worker is not None
+    return seen.worker.name
+
+
+# -- when its lease has ended it ---------------------------------------------------------------------------------------
+
+
+def expired_mirror(source: Source, mirror: Object | None, memory: Memory) -> tuple[Object, Lease] | None:
+    """The mirror that a lease has ended, or is ending, before the deadline of its user: that is no verdict."""
+    fence = source.kind.fence
+    for found in (mirror, memory.ended):
+        if fence is None or found is None or names.FENCE not in found.annotations:
+            continue
+        lease, user = fence.lease(found), fence.user_seconds(source.found)
+        if lease.has_expired and (user is None or (lease.seconds or 0) < user):
+            return found, lease
+    return None
+
+
+# -- when its worker is lost -------------------------------------------------------------------------------------------
+
+
+def fence_state(
+    source: Source,
+    worker: WorkerSight,
+    policy: Policy,
+    mirror: Object | None,
+    *,
+    now: datetime,
+    sent_ends_in: float | None,
+) -> FenceState:
+    """What may be counted on of a lease on a lost worker.
+
+    ``sent_ends_in``: seconds until the newest one ends that this process sent and had an answer to; None: it has none.
+    """
+    fence, mark, name = source.kind.fence, mark_of(source.stored.status), worker.name
+    if fence is None or mark != FENCED:
+        why = f"somebody on worker {name} restarted it" if mark == VOIDED else "it had no lease"
+        return FenceState(f"it is not fenced: {why}")
+    if worker.fence_doubt:
+        return FenceState(f"it is not fenced: {worker.fence_doubt}")
+    if not _is_known_to_run(source, fence) and not _is_held(fence, mirror, policy):
+        return FenceState("it is not fenced: it was not seen to start")
+    if sent_ends_in is not None:
+        ends_in = sent_ends_in
+    elif worker.fenced_until is not None:
+        ends_in = (worker.fenced_until - now).total_seconds()
+    else:
+        return FenceState("it is not fenced: when its lease ends was not recorded")
+    margin = MARGIN_SECONDS + fence.grace_seconds(source.found) + SECONDS_PER_POD * worker.fenced_pods
+    return FenceState(safe_in_seconds=ends_in + margin, ends_in_seconds=ends_in)
+
+
+def _is_known_to_run(source: Source, fence: Fence) -> bool:
+    return source.has_started and fence.running_since(source.stored.status) is not None
+
+
+def _is_held(fence: Fence, mirror: Object | None, policy: Policy) -> bool:
+    """We suspended it, and saw that nothing of it ran any more: whenever it goes on, it does so for the TTL only."""
+    if mirror is None:
+        return False
+    lease = fence.lease(mirror)
+    return lease.is_ours and lease.is_held and lease.seconds is not None and lease.seconds <= policy.fence_ttl_seconds
+
+
+def moment(seen: Snapshot, in_seconds: float) -> str:
+    """For people, and not another text at each look (D21): a quarter of a minute is exact enough."""
+    at = ceil((seen.now.timestamp() + in_seconds) / 15) * 15
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S} UTC"
+
+
+_MINE = (Identity.OURS, Identity.UNLABELED)

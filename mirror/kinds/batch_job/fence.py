@@ -1,0 +1,110 @@
+"""``fenceable.Fence`` of batch/v1 Jobs: ``activeDeadlineSeconds``, enforced by kube-controller-manager (F1 to F4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from mirror.batch import conditions, times, views
+from mirror.batch.conditions import FAILED, FAILURE_TARGET, SUSPENDED
+from mirror.kinds.fenceable import Lease
+from mirror.kube.objects import JUNK, Object
+from mirror.model import names
+
+DEADLINE_EXCEEDED = "DeadlineExceeded"
+GRACE_SECONDS = 30.0
+LONGEST_GRACE_SECONDS = 86_400.0
+_ENDS = frozenset((FAILED, FAILURE_TARGET))
+_DECIDING = conditions.STANDARD - {SUSPENDED}
+
+
+class _PodSpec(msgspec.Struct, gc=False, rename="camel"):
+    termination_grace_period_seconds: float | None = None
+
+
+class _Template(msgspec.Struct, gc=False):
+    spec: _PodSpec | None = None
+
+
+class _Spec(msgspec.Struct, gc=False, rename="camel"):
+    active_deadline_seconds: int | None = None
+    suspend: bool | None = None
+    parallelism: int | None = None
+    template: _Template | None = None
+
+
+_spec = msgspec.json.Decoder(_Spec | None)
+
+
+def _read(found: Object) -> _Spec:
+    """Nothing where it makes no sense: a worker may answer anything."""
+    try:
+        return _spec.decode(found.spec) or _Spec()
+    except JUNK:
+        return _Spec()
+
+
+class JobFence:
+    """See ``fenceable.Fence``."""
+
+    def lease(self, mirror: Object) -> Lease:
+        spec, status = _read(mirror), mirror.status_dict()
+        listed = conditions.of(status)
+        decided = [one for one in listed if one.get("status") == "True" and one.get("type") in _DECIDING]
+        by_deadline = [one for one in decided if one.get("type") in _ENDS and one.get("reason") == DEADLINE_EXCEEDED]
+        pods = any(views.number(status.get(name)) for name in ("active", "terminating"))
+        return Lease(
+            seconds=spec.active_deadline_seconds,
+            is_ours=names.FENCE in mirror.annotations,
+            started_at=_time(status.get("startTime")),
+            is_over=bool(decided),
+            has_expired=bool(by_deadline) and len(by_deadline) == len(decided),
+            has_ended=conditions.is_finished(listed),
+            has_pods=pods,
+            is_held=bool(spec.suspend) and not pods,
+        )
+
+    def user_seconds(self, source: Object) -> int | None:
+        return _read(source).active_deadline_seconds
+
+    def running_since(self, status: Mapping[str, Any]) -> int | None:
+        return None if conditions.is_true(conditions.of(status), SUSPENDED) else _time(status.get("startTime"))
+
+    def grace_seconds(self, source: Object) -> float:
+        template = _read(source).template
+        asked = template.spec.termination_grace_period_seconds if template and template.spec else None
+        return GRACE_SECONDS if asked is None else min(max(0.0, asked), LONGEST_GRACE_SECONDS)
+
+    def pods(self, source: Object) -> int:
+        asked = _read(source).parallelism
+        return 1 if asked is None else max(0, asked)
+
+    def operations(self, mirror: Object, seconds: int | None, *, is_ours: bool) -> Sequence[Mapping[str, Any]]:
+        path, has = "/spec/activeDeadlineSeconds", _read(mirror).active_deadline_seconds is not None
+        operations: list[Mapping[str, Any]] = []
+        if seconds is not None:
+            operations.append({"op": "add", "path": path, "value": seconds})
+        elif has:
+            operations.append({"op": "remove", "path": path})
+        if is_ours != (names.FENCE in mirror.annotations):
+            annotations = {key: value for key, value in mirror.annotations.items() if key != names.FENCE}
+            annotations |= {names.FENCE: "true"} if is_ours else {}
+            operations.append({"op": "add", "path": "/metadata/annotations", "value": annotations})
+        return operations
+
+    def progress_of_expired(self, source: Object, mirror: Object) -> Object:
+        status, stored = mirror.status_dict(), source.status_dict()
+        listed = [one for one in conditions.of(status) if one.get("type") not in _DECIDING]
+        kept = {**status, "failed": views.number(stored.get("failed")), "conditions": listed}
+        kept["failedIndexes"] = stored.get("failedIndexes")
+        return msgspec.structs.replace(mirror, status=msgspec.Raw(msgspec.json.encode(kept)))
+
+
+def _time(value: object) -> int | None:
+    text = views.optional_text(value)
+    try:
+        return times.seconds(text) if text else None
+    except times.BadTime:
+        return None
