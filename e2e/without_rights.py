@@ -36,6 +36,7 @@ from e2e.declared_life import (
     secret_sources,
     secrets_life,
 )
+from e2e.drained_life import SEEDING, drained_life, two_workers
 from e2e.job_controller import GANG_GATES, LEASE, Flags, WithKubeconfig
 from e2e.jobs import Scene
 from e2e.manager import Identity, ManagerProcess
@@ -149,13 +150,15 @@ class Lacking(ManagerProcess):
 
 
 @asynccontextmanager
-async def _scene(trial: Trial, worker: str, *, is_made_there: bool) -> AsyncIterator[Scene]:
-    """The Jobs of a life, whose namespace may be there on the worker, or must not."""
-    scene = Scene(trial.clusters[0], {worker: trial.clusters[-1]}, trial.namespace)
+async def _scene(trial: Trial, *, is_made_there: bool) -> AsyncIterator[Scene]:
+    """The Jobs of a life, whose namespace may be there on the workers, or must not."""
+    workers = {one.name: one for one in trial.clusters[1:] or trial.clusters}
+    scene = Scene(trial.clusters[0], workers, trial.namespace)
     try:
         await scene.make_namespace()
         if is_made_there:
-            await scene.make_namespace(worker)
+            for worker in workers:
+                await scene.make_namespace(worker)
         yield scene
     finally:
         await scene.remove_namespaces()
@@ -171,7 +174,7 @@ def _managed(
     """
 
     async def live(trial: Trial) -> None:
-        management, east = trial.clusters
+        management, *workers = trial.clusters
         wanted = settings(trial.namespace)
         wanted["workers"] = {**wanted.get("workers", {}), "renewTokens": renews}
         is_made_there = not wanted["workers"].get("createNamespaces")
@@ -180,10 +183,11 @@ def _managed(
         manager = Lacking(management, identity=trial.identity, settings=wanted)
         manager.trial = trial
         manager.expect_complaints(".")
-        async with _scene(trial, _WORKER, is_made_there=is_made_there) as scene:
+        async with _scene(trial, is_made_there=is_made_there) as scene:
             try:
                 await manager.prepare()
-                await manager.register(_WORKER, east)
+                for worker in workers:
+                    await manager.register(worker.name, worker)
                 manager.launch()
                 await manager.wait_until_ready()
                 for part in lives:
@@ -206,7 +210,7 @@ def _declared(
         manager = Lacking(management, identity=trial.identity, settings=wanted)
         manager.trial = trial
         manager.expect_complaints(".")
-        async with _scene(trial, _WORKER, is_made_there=True) as scene:
+        async with _scene(trial, is_made_there=True) as scene:
             await scene.client.create("/api/v1/namespaces", {"metadata": {"name": place}})
             await define_profiles(scene.client)
             try:
@@ -250,7 +254,7 @@ async def _robot_lives(
     namespace = trial.identity.namespace
     granted = trial.left(cluster, shipped.read(*files, namespace=namespace))
     robot = WithKubeconfig(cluster, await shipped.account(cluster, namespace, granted), flags)
-    async with _scene(trial, _HERE, is_made_there=False) as scene:
+    async with _scene(trial, is_made_there=False) as scene:
         try:
             robot.launch()
             await robot.wait_until_ready()
@@ -301,6 +305,7 @@ WAYS = (
         _managed(lambda _: {}, renewing_life, renews=True),
     ),
     Way({"worker-pods": _WORKER}, old_clusters, _managed(lambda _: dict(WATCHING), pods_life)),
+    Way({"worker-progress": _WORKER}, two_workers, _managed(lambda _: dict(SEEDING), drained_life)),
     Way({"worker-workloads": _WORKER}, old_clusters, _managed(lambda _: dict(READING), queued_life)),
     Way(
         {"management-secret-sources": _MANAGEMENT},
