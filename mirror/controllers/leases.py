@@ -60,7 +60,7 @@ class Leases:
 
     async def begin(self, worker: Worker, body: Json) -> None:
         """A mirror is about to be created; raises as ``cover``."""
-        if names.FENCE in body["metadata"]["annotations"]:
+        if names.FENCE in (body["metadata"].get("annotations") or ()):
             await self.cover(worker, self._ttl)
 
     async def begin_again(
