@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,6 +11,7 @@ from pathlib import Path
 from aiohttp import web
 
 from e2e.controlplane.kubeconfigs import write_kubeconfig
+from e2e.jobs import until
 from e2e.manager import ManagerProcess
 from e2e.troubles.stage import JOB, Play, Sight, over, says
 from mirror.model import names
@@ -71,8 +72,19 @@ async def _register(manager: ManagerProcess, directory: Path, name: str, address
     await manager.register(name, kubeconfig=path.read_bytes())
 
 
-async def _ask_for(play: Play, worker: str) -> None:
+async def _ask_for(play: Play, worker: str, because: str) -> None:
+    """A Job for a worker of which the manager has found out why it is unreachable: events are sent only once."""
+    manager, line = play.stage.manager, f" worker={worker} state=Lost "
+
+    async def known() -> list[str]:
+        return [one for one in manager.log_lines() if line in one]
+
+    await until(known, lambda found: found and because in found[-1], describe=lambda: _last(known))
     await play.create(play.job(annotations={"worker-selector": f"name={worker}"}))
+
+
+async def _last(known: Callable[[], Awaitable[list[str]]]) -> str:
+    return "\n".join((await known())[-1:])
 
 
 async def _take_another(play: Play) -> None:
@@ -80,14 +92,14 @@ async def _take_another(play: Play) -> None:
 
 
 async def name_unresolved(play: Play) -> AsyncGenerator[Sight, None]:
-    await _ask_for(play, "unresolved")
+    await _ask_for(play, "unresolved", "no such host (DNS)")
     yield Sight("The name of a worker's server does not resolve", says("WorkersUnreachable", "no such host (DNS)"))
     await _take_another(play)
     yield over()
 
 
 async def certificate_of_another_name(play: Play) -> AsyncGenerator[Sight, None]:
-    await _ask_for(play, "other-name")
+    await _ask_for(play, "other-name", "certificate is not valid for")
     yield Sight(
         "A worker's certificate is for another name", says("WorkersUnreachable", "certificate is not valid for")
     )
@@ -96,21 +108,21 @@ async def certificate_of_another_name(play: Play) -> AsyncGenerator[Sight, None]
 
 
 async def certificate_of_another_authority(play: Play) -> AsyncGenerator[Sight, None]:
-    await _ask_for(play, "other-authority")
+    await _ask_for(play, "other-authority", "unknown authority")
     yield Sight("A worker's certificate is of another authority", says("WorkersUnreachable", "unknown authority"))
     await _take_another(play)
     yield over()
 
 
 async def certificate_expired(play: Play) -> AsyncGenerator[Sight, None]:
-    await _ask_for(play, "expired")
+    await _ask_for(play, "expired", "certificate has expired")
     yield Sight("A worker's certificate has expired", says("WorkersUnreachable", "certificate has expired"))
     await _take_another(play)
     yield over()
 
 
 async def proxy_answers(play: Play) -> AsyncGenerator[Sight, None]:
-    await _ask_for(play, "behind-proxy")
+    await _ask_for(play, "behind-proxy", "502")
     yield Sight("A proxy answers in a worker's place", says("WorkersUnreachable", "502", "proxy"))
     await _take_another(play)
     yield over()
