@@ -31,7 +31,7 @@ demo-real: $(READY) $(CONTROLPLANE) ## the same on real control planes
 
 check: static ## the quick proof, about a minute: format, lint, types, imports, and the unit tests that are quick
 	$(call section,quick unit tests)
-	$(PY) -m pytest tests -q -m "not slow" --hypothesis-profile=quick -n auto
+	$(PY) -m pytest tests -q -m "not slow" --hypothesis-profile=quick -n auto --dist worksteal
 
 static: $(READY) ## format, lint, types, imports
 	$(call section,format and lint)
@@ -44,7 +44,7 @@ static: $(READY) ## format, lint, types, imports
 
 units: $(READY) ## all unit tests: those that start programs, long random flows, and all examples of properties
 	$(call section,unit tests and long random flows)
-	$(PY) -m pytest tests -q -n auto
+	$(PY) -m pytest tests -q -n auto --dist worksteal
 
 test: programs static units $(CONTROLPLANE) ## everything: static, units, and the end-to-end tests on real control planes
 	$(call section,end-to-end tests)
