@@ -302,7 +302,11 @@ FAILURES: dict[str, tuple[KubeError, str]] = {
         NotFound(404, about_kind="namespaces", about_name="team-a"),
         "namespace team-a not found on the management cluster",
     ),
-    "unreachable": (Unreachable("refused"), "the management cluster is unreachable: refused"),
+    "unreachable": (
+        Unreachable("refused"),
+        "the management cluster is unreachable: refused; check that the API server runs, and that no firewall is "
+        "between it and this machine",
+    ),
     "a web page": (BadAnswer("HTML"), "the management cluster sent an invalid response: HTML"),
     "broken": (ServerFailure(500, "X", "etcd is down"), "the management cluster answered 500: etcd is down"),
     "kubeconfig": (
