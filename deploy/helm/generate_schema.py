@@ -30,7 +30,7 @@ TEXTS: Json = {"type": "object", "additionalProperties": TEXT}
 MAPPINGS: Json = {"type": "array", "items": {"type": "object"}}
 RELEASE = ("namespace",)
 """Settings that are the release's."""
-DURATIONS = (rules.DURATION, rules.PAUSE, rules.OPTIONAL_DURATION)
+DURATIONS = (rules.DURATION, rules.PAUSE, rules.OPTIONAL_DURATION, rules.FENCE_TTL)
 
 
 def mapping(**properties: Json) -> Json:
