@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import aiohttp
@@ -159,6 +159,13 @@ class TestClusters:
         assert not [part for part in command if "audit" in str(part)]
 
 
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder for sockets, whose paths must be short: those of pytest are too long where tests run side by side."""
+    with tempfile.TemporaryDirectory(prefix="up-") as folder:
+        yield Path(folder)
+
+
 class TestLeavings:
     """Whatever happens, no process and no file stays behind."""
 
@@ -203,11 +210,11 @@ class TestLeavings:
         ],
     )
     async def test_nothing_outlives_the_owner(
-        self, number: signal.Signals, code: int, tmp_path: Path, binaries: None
+        self, number: signal.Signals, code: int, short_path: Path, binaries: None
     ) -> None:
         """``python -m e2e.controlplane up`` is ended in each way; what it started follows within seconds."""
-        environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
-        up = ["-m", "e2e.controlplane", "up", "--bare", "--workers=0", f"--directory={tmp_path / 'up'}"]
+        environment = os.environ | {"TMPDIR": str(short_path), "PYTHONUNBUFFERED": "1"}
+        up = ["-m", "e2e.controlplane", "up", "--bare", "--workers=0", f"--directory={short_path / 'up'}"]
         owner = await asyncio.create_subprocess_exec(
             sys.executable, *up, cwd=ROOT, env=environment, stdout=asyncio.subprocess.PIPE
         )
@@ -215,13 +222,13 @@ class TestLeavings:
         async for line in owner.stdout:
             if line.startswith(b"Try"):
                 break
-        pids = noted_pids(tmp_path)
+        pids = noted_pids(short_path)
 
         owner.send_signal(number)
         await owner.communicate()
 
         await until(lambda: not any(map(is_running, pids)))
-        await until(lambda: not any("jobmirror" in name for name in os.listdir(tmp_path)))
+        await until(lambda: not any("jobmirror" in name for name in os.listdir(short_path)))
         assert len(pids) == 2
         assert code == owner.returncode
 

@@ -205,12 +205,6 @@ FAULTS = (
         'completed = indexes.union(indexes.read(seed["completedIndexes"], 1), theirs.completed_indexes)',
     ),
     PlantedFault(
-        "what a held mirror says reaches its source",
-        "decide/seeding.py",
-        "    if not source.kind.is_held_for_seed(mirror):\n        return None\n",
-        "    if source.kind.is_suspended(mirror):\n        return None\n",
-    ),
-    PlantedFault(
         "a drain deletes before the last status is stored",
         "kinds/batch_job/status_moved.py",
         "stored.status if status is None else status, times.of(now)\n    listed = conditions.of(base)\n    if",

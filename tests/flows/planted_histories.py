@@ -228,7 +228,6 @@ OF_MOVES: Mapping[str, Callable[[Moving], None]] = {
     "a mirror is resumed before it is seeded": _counting,
     "progress counts twice": _counting,
     "what is stored is joined in part": _counting,
-    "what a held mirror says reaches its source": _counting,
     "a drain deletes before the last status is stored": _drained,
     "a drain records another worker before the mirror is gone": _drained,
 }
