@@ -143,7 +143,10 @@ class TestStripping:
 
         metadata, spec = mirror["metadata"], mirror["spec"]
         assert LAST_APPLIED in source["metadata"]["annotations"]
-        assert set(metadata["labels"]) == {"kept", f"{OURS}origin", f"{OURS}source-uid"}
+        assert set(metadata["labels"]) == {
+            "kept",
+            *(f"{OURS}{name}" for name in ("management-uid", "origin", "source-uid")),
+        }
         assert set(metadata["annotations"]) == {"example.com/kept", f"{OURS}carried"}
         assert metadata["labels"][f"{OURS}source-uid"] == uid(source) != uid(mirror)
         assert metadata["labels"][f"{OURS}origin"] == shared_manager.origin
