@@ -165,8 +165,12 @@ class MovingLaws(DrainingLaws):
             super()._look_at_deletion(worker, uid, source_uid, name)
 
     def _look_at_mirror(self, worker: str, uid: str, old: Json | None, new: Json | None, request: Request) -> None:
-        if "Complete" in conditions(new):
+        # Without our labels it does not count: whoever takes them away may have written its status, too (D1).
+        is_ours = bool(((new or {}).get("metadata", {}).get("labels") or {}).get(names.SOURCE_UID))
+        if "Complete" in conditions(new) and is_ours:
             self._complete.add(uid)
+        elif new is not None:
+            self._complete.discard(uid)
         super()._look_at_mirror(worker, uid, old, new, request)
 
 
