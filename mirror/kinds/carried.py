@@ -53,7 +53,7 @@ class Part(msgspec.Struct, frozen=True):
 def read(body: Json, path: tuple[str | int, ...]) -> Json:
     """The value at a path, or None where any step is missing."""
     for step in path:
-        if (type(body) is dict or isinstance(body, Mapping)) and type(step) is str:
+        if type(body) is dict or isinstance(body, Mapping):
             body = body.get(step)
         elif isinstance(body, list) and isinstance(step, int) and step < len(body):
             body = body[step]

@@ -68,8 +68,7 @@ class Object(msgspec.Struct, gc=False):
     @property
     def version(self) -> int:
         """The resourceVersion as a number, for comparing; 0 when the server uses something else."""
-        text = self.metadata.resource_version
-        return int(text) if text.isascii() and text.isdecimal() and len(text) <= 20 else 0
+        return _number(self.metadata.resource_version)
 
     @property
     def is_controlled(self) -> bool:
@@ -152,9 +151,10 @@ def size_of(found: Object) -> int:
     """About how many bytes an object takes in memory."""
     metadata, size = found.metadata, len(found.spec) + len(found.status) + len(found.data)
     for texts in (metadata.labels, metadata.annotations):
-        for name, value in (texts or {}).items():
-            size += len(name) + len(value) + _ENTRY_BYTES
-    size += sum(len(one) + _ENTRY_BYTES for one in metadata.finalizers or ())
+        if texts:
+            size += sum(map(len, texts)) + sum(map(len, texts.values())) + len(texts) * _ENTRY_BYTES
+    if finalizers := metadata.finalizers:
+        size += sum(map(len, finalizers)) + len(finalizers) * _ENTRY_BYTES
     for owner in metadata.owner_references or ():
         size += len(owner.api_version) + len(owner.kind) + len(owner.name) + len(owner.uid) + 4 * _ENTRY_BYTES
     return size + _OBJECT_BYTES
@@ -247,11 +247,9 @@ def own(found: Object) -> Object:
     metadata.namespace = _kept_once(metadata.namespace)
     metadata.creation_timestamp = _cut(metadata.creation_timestamp)
     metadata.deletion_timestamp = _cut(metadata.deletion_timestamp)
-    if metadata.labels:
-        metadata.labels = {
-            name: _kept_once(value) if len(value) <= _LONGEST_KEPT_ONCE else value
-            for name, value in metadata.labels.items()
-        }
+    if labels := metadata.labels:
+        is_usual = max(map(len, labels.values())) <= _LONGEST_KEPT_ONCE
+        metadata.labels = dict(zip(labels, map(_kept_once, labels.values()), strict=True)) if is_usual else labels
     return found
 
 
@@ -267,6 +265,11 @@ _LONGEST_TIME = 64
 def _kept_once(text: str) -> str:
     """The same text once. Only of short ones: they are remembered although nobody needs them any more."""
     return text
+
+
+@lru_cache(maxsize=256)
+def _number(version: str) -> int:
+    return int(version) if version.isascii() and version.isdecimal() and len(version) <= 20 else 0
 
 
 def _decode_part(raw: msgspec.Raw) -> dict[str, Any]:

@@ -87,7 +87,8 @@ class _Lines:
             elif end > begin:
                 yield chunk[begin:end]
             begin = end + 1
-        self._add(chunk[begin:])
+        if begin < len(chunk):
+            self._add(chunk[begin:])
 
     def _add(self, piece: bytes) -> None:
         self._size += len(piece)

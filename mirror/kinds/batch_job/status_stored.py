@@ -6,6 +6,7 @@ Stored conditions are kept as they are, in their order: other controllers on the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Self
 
 import msgspec
@@ -26,6 +27,7 @@ _UNDECIDED = frozenset((names.PLACED, names.MIRRORED, names.PROGRESSING, names.M
 """Conditions that say nothing about how the Job ends."""
 WORKER_LOST, WORKER_DRAINED = "WorkerLost", "WorkerDrained"
 """Reasons of Suspended from a move until its new mirror has started; in a drain before its mirror goes, too (D14)."""
+_value = itemgetter(1)
 _SAY_IT_STARTED = ("startTime", *_COUNTERS, "ready", "terminating", "completedIndexes", "failedIndexes")
 
 
@@ -162,10 +164,10 @@ def served(status: Mapping[str, object]) -> Status:
 
 
 def _served_condition(condition: Condition) -> Condition:
-    shaped = {name: value for name, value in condition.items() if value}
-    for name in ("lastProbeTime", "lastTransitionTime"):
-        time = shaped.get(name)
-        shaped[name] = times.stored(time) if isinstance(time, str) else None
+    shaped = dict(filter(_value, condition.items()))
+    probed, changed = shaped.get("lastProbeTime"), shaped.get("lastTransitionTime")
+    shaped["lastProbeTime"] = times.stored(probed) if isinstance(probed, str) else None
+    shaped["lastTransitionTime"] = times.stored(changed) if isinstance(changed, str) else None
     return shaped
 
 
