@@ -24,7 +24,8 @@ from e2e.recorder import Recorder
 from e2e.waves import assert_ran_once, sources, until_over, until_sources
 
 NAMESPACE = "default"
-PATIENT = {"leaderElection": {"leaseDuration": "40s", "renewDeadline": "30s", "retryPeriod": "500ms"}}
+PATIENT = {"leaderElection": {"leaseDuration": "200s", "renewDeadline": "170s", "retryPeriod": "500ms"}}
+"""It outlasts an API server that comes back on a busy machine; else it would end, which is for a kubelet to mend."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
