@@ -66,6 +66,7 @@ def on_management(settings: Json) -> list[str]:
     files = ["management", *(["management-tokens"] if _renews_tokens(settings) else [])]
     files += ["management-create-namespaces"] if settings.get("workers", {}).get("createNamespaces") else []
     files += ["management-priority-classes"] if settings.get("placement", {}).get("priorityClasses") else []
+    files += ["management-namespace-policies"] if settings.get("workers", {}).get("onLossOfNamespaces") else []
     files += ["management-dependencies"] if settings.get("dependencies") else []
     files += [file for part, file in _RIGHTS_OF.items() if part in enabled]
     declared = elsewhere(settings)

@@ -29,6 +29,8 @@ from e2e.shipped import Permission, user_of
 from e2e.without_rights import WAYS
 from mirror.model import names
 
+_WORKERS: Json = {"createNamespaces": True, "onLossOfNamespaces": True}
+
 pytestmark = [pytest.mark.usefixtures("binaries"), pytest.mark.controlplane]
 
 
@@ -48,13 +50,14 @@ async def test_the_manager_uses_every_right_and_lacks_none(is_everywhere: bool) 
         await scene.make_namespace()
         if not is_everywhere:
             await scene.make_namespace("east")  # its Role is in it
-        settings = shipped_life.chosen_settings(name) if chosen else {"workers": {"createNamespaces": True}}
+        settings = shipped_life.chosen_settings(name) if chosen else {"workers": dict(_WORKERS)}
         async with ManagerProcess.start(management, {"east": east}, settings=settings) as manager:
             manager.expect_complaints("IdentityRejected")
             if chosen:
                 await shipped_life.held_life(manager, scene)
             await shipped_life.life(manager, scene)
-            files = ["management", *(["management-namespaced", "webhook-namespaced"] if chosen else [])]
+            more = ["management-namespaced", "webhook-namespaced"] if chosen else ["management-namespace-policies"]
+            files = ["management", *more]
             given = set(granted(*files, manager=manager, chosen=chosen))
             given_east = set(
                 granted("worker" if is_everywhere else "worker-namespaced", manager=manager, chosen=chosen)

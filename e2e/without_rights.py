@@ -274,6 +274,7 @@ WAYS = (
             "management": _MANAGEMENT,
             "management-create-namespaces": _MANAGEMENT,
             "management-priority-classes": _MANAGEMENT,
+            "management-namespace-policies": _MANAGEMENT,
             "worker": _WORKER,
             "worker-quotas": _WORKER,
             "worker-cluster-queues": _WORKER,
@@ -281,7 +282,13 @@ WAYS = (
             "worker-pod-requests": _WORKER,
         },
         old_clusters,
-        _managed(lambda _: {"workers": {"createNamespaces": True}, "placement": dict(_PLACEMENT)}, life),
+        _managed(
+            lambda _: {
+                "workers": {"createNamespaces": True, "onLossOfNamespaces": True},
+                "placement": dict(_PLACEMENT),
+            },
+            life,
+        ),
     ),
     Way(
         {"management-namespaced": _MANAGEMENT, "webhook-namespaced": _MANAGEMENT, "worker-namespaced": _WORKER},

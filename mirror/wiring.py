@@ -67,6 +67,7 @@ from mirror.workers.worker import Worker
 if TYPE_CHECKING:
     from mirror.controllers.dependencies import Dependencies
     from mirror.controllers.dependency_rounds import DependencyRounds
+    from mirror.controllers.namespace_policies import NamespacePolicies
     from mirror.controllers.tracing import Traces  # only where traces are wanted
 
 # Workers are probed and their watches nudged; nobody does that for the management cluster, so its watch asks often.
@@ -101,6 +102,8 @@ class MirroringSettings:
     """Jobs moved a second from lost workers."""
     suspends_losers: bool = False
     """Copies that were left there are suspended, not deleted."""
+    on_loss_of_namespaces: bool = False
+    """Namespaces are read for their policy."""
 
 
 def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_rule_names: bool) -> MirroringSettings:
@@ -140,6 +143,7 @@ def mirroring_settings(settings: Settings, *, management_uid: str, server_knows_
         ),
         move_rate=settings.workers.move_rate,
         suspends_losers=settings.workers.losers == "suspend",
+        on_loss_of_namespaces=settings.workers.on_loss_of_namespaces,
         closed_namespaces=("kube-*", settings.namespace),
         kinds=_kinds(settings),
         namespaces=settings.namespaces,
@@ -249,6 +253,14 @@ def build_mirroring(
         if (origin := registry.origin_of(worker)) is not None:
             warn_about_worker(recorder, origin, reason, text)
 
+    namespaces: NamespacePolicies | None = None
+    if settings.on_loss_of_namespaces:
+        from mirror.controllers.namespace_policies import NamespacePolicies  # only where they are read
+
+        wake, log = state.intake.add_when_quiet, environment.log
+        namespaces = NamespacePolicies(
+            management, settings.policy, state.sources, wake=wake, recorder=recorder, log=log
+        )
     moves = MoveTurns(workers, rate=settings.move_rate, environment=environment, warn=warn_lost)
     return Mirroring(
         MirroringParts(
@@ -257,7 +269,14 @@ def build_mirroring(
             informers=informers,
             routes=routes,
             preparer=Preparer(state, registry),
-            observer=Observer(state, settings.policy, moves, leases, have_workers_settled=registry.have_settled),
+            observer=Observer(
+                state,
+                settings.policy,
+                moves,
+                leases,
+                have_workers_settled=registry.have_settled,
+                on_loss_of=namespaces.of if namespaces is not None else _says_nothing,
+            ),
             writes=writes,
             applier=Applier(writes, mirrors, moves, leases),
             moves=moves,
@@ -269,8 +288,13 @@ def build_mirroring(
             worker_rounds=_worker_rounds(settings, state),
             vanishing=vanishing,
             dependency_rounds=rounds,
+            namespace_policies=namespaces,
         )
     )
+
+
+def _says_nothing(namespace: str) -> None:
+    """What a Namespace says of lost workers where that is not read."""
 
 
 def _priority_classes(

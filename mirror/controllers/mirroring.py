@@ -45,6 +45,7 @@ from mirror.workers.registry import Registry
 
 if TYPE_CHECKING:
     from mirror.controllers.dependency_rounds import DependencyRounds  # only where something goes along
+    from mirror.controllers.namespace_policies import NamespacePolicies  # only where they are read
 
 FLUSH_SECONDS = 2.0
 """Less than what lies between the renew deadline and the end of a lease: who leads next must not meet us."""
@@ -77,6 +78,8 @@ class MirroringParts:
     """Where kinds may come and go (D23)."""
     dependency_rounds: DependencyRounds | None = None
     """Where something goes along (D27)."""
+    namespace_policies: NamespacePolicies | None = None
+    """Where Namespaces are read for their policy (D14)."""
 
 
 class Mirroring:
@@ -171,6 +174,8 @@ class Mirroring:
     async def _settle(self) -> None:
         """Look at what had to wait until every worker had its first chance."""
         await self.registry.wait_until_settled()
+        if (policies := self._parts.namespace_policies) is not None:
+            await policies.wait_until_read()
         self._has_settled = True
         for kind, source in self.sources:
             placed = kind.summary(source).placed
@@ -209,6 +214,8 @@ class Mirroring:
             if (rounds := self._parts.dependency_rounds) is not None:
                 keep = supervise("copies", rounds.run, log=self._log, on_restart=self._metrics.on_task_restart)
                 scope.create_task(keep, name="copies")
+            if (policies := self._parts.namespace_policies) is not None:
+                scope.create_task(supervise("Namespaces", policies.run, log=self._log), name="Namespaces")
             clocks = supervise("leases", self._parts.leases.run, log=self._log)
             scope.create_task(clocks, name="leases")
             again = supervise("refusals", self._state.refusals.run, log=self._log)

@@ -34,6 +34,7 @@ from mirror.kinds.base import BadAnnotation, Kind, is_held
 from mirror.kube.objects import Object, Partial
 from mirror.model import names
 from mirror.model.keys import SourceKey
+from mirror.model.losses import OnNamespace
 from mirror.model.reasons import Obstruction
 from mirror.workers.worker import Worker
 
@@ -65,13 +66,15 @@ class Observer:
         leases: Leases,
         *,
         have_workers_settled: Callable[[], bool],
+        on_loss_of: Callable[[str], OnNamespace] = lambda namespace: None,
     ) -> None:
-        """``have_workers_settled``: see ``workers.registry.Registry.have_settled``."""
+        """``have_workers_settled``: ``Registry.have_settled`` of workers; ``on_loss_of``: what a Namespace says."""
         self._leases = leases
         self._state = state
         self._policy = policy
         self._moves = moves
         self._have_workers_settled = have_workers_settled
+        self._on_loss_of = on_loss_of
         self._origin = state.transform.origin
 
     def look(self, key: SourceKey) -> Snapshot | None:
@@ -87,13 +90,14 @@ class Observer:
         mirror, identity = self._mirror_of(source, worker)
         is_stale = identity is Identity.NAMESAKE
         sight = _sight(source.placed, worker, now) if source.placed else None
-        on_loss = None
+        on_loss = self._on_loss_of(key.namespace)
         sight, fence = self._fence_of(source, sight, memory, mirror, on_loss)
         is_moving = is_to_be_moved(source, sight, self._policy, on_loss, fence)
         held = self._moves.held() if is_moving and sight is not None and not sight.is_gone else ""
         known = mirror if worker is not None and worker.is_reachable and not is_stale else None
         is_moving = is_moving or has_ended_by_lease(source, known, memory)
-        is_leaving = is_to_leave(source, sight, mirror if not is_stale else None, self._policy)
+        known_here = mirror if not is_stale else None
+        is_leaving = is_to_leave(source, sight, known_here, self._policy, on_loss)
         return Snapshot(
             key=key,
             source=source,
@@ -119,7 +123,7 @@ class Observer:
         )
 
     def _fence_of(
-        self, source: Source, sight: WorkerSight | None, memory: Memory, mirror: Object | None, on_loss: str | None
+        self, source: Source, sight: WorkerSight | None, memory: Memory, mirror: Object | None, on_loss: OnNamespace
     ) -> tuple[WorkerSight | None, FenceState | None]:
         """What concerns leases: nothing where there are none, and none is wanted."""
         is_wanted = is_to_be_fenced(source, self._policy, on_loss)

@@ -20,7 +20,7 @@ from mirror.kinds.base import Changes
 from mirror.kinds.queueing import queue_of
 from mirror.kube.objects import Object
 from mirror.model.drains import MOVE_STARTED, MOVING
-from mirror.model.losses import OnLoss
+from mirror.model.losses import OnLoss, OnNamespace
 from mirror.model.reasons import Obstruction, Reason
 
 AT_ONCE = 0.05
@@ -31,7 +31,9 @@ STOP = "stopped for a drain"
 """Names the change that suspends a mirror."""
 
 
-def is_to_leave(source: Source, worker: WorkerSight | None, mirror: Object | None, policy: Policy) -> bool:
+def is_to_leave(
+    source: Source, worker: WorkerSight | None, mirror: Object | None, policy: Policy, on_namespace: OnNamespace
+) -> bool:
     """Whether it leaves its worker as soon as there is another place: nothing of it runs, or it may be stopped."""
     if worker is None or not worker.is_reachable or worker.drain not in MOVING or not source.kind.can_move:
         return False
@@ -42,8 +44,9 @@ def is_to_leave(source: Source, worker: WorkerSight | None, mirror: Object | Non
     if queue_of(mirror):
         return False  # its worker's queue resumes what it runs
     has_started = source.has_started or bool(source.kind.progress(mirror).started_at)
-    may_be_stopped = worker.drain == MOVE_STARTED or policy_of(source, policy, None).on_loss is not OnLoss.WAIT
-    return may_be_stopped or not has_started
+    if not has_started or worker.drain == MOVE_STARTED:
+        return True
+    return policy_of(source, policy, on_namespace).on_loss is not OnLoss.WAIT
 
 
 def leave_draining_worker(seen: Snapshot) -> Plan | None:
@@ -51,7 +54,7 @@ def leave_draining_worker(seen: Snapshot) -> Plan | None:
     source, mirror, worker = seen.source, seen.mirror, seen.worker
     if worker is None or seen.mirror_is_stale or seen.identity is Identity.REPLACED or seen.memory.ended is not None:
         return None
-    if not is_to_leave(source, worker, mirror, seen.policy):
+    if not is_to_leave(source, worker, mirror, seen.policy, seen.namespace_on_loss):
         return None
     if mirror is None:
         return _go(seen)

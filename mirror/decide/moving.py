@@ -19,7 +19,7 @@ from mirror.decide.writing import source_write
 from mirror.kinds.base import Kind, Status
 from mirror.kube.objects import Object
 from mirror.model import names
-from mirror.model.losses import OnLoss
+from mirror.model.losses import OnLoss, OnNamespace
 from mirror.model.moves import FENCED, GONE, LeftBehind
 from mirror.model.reasons import OF_NO_WORKER, Obstruction, Reason
 
@@ -34,7 +34,7 @@ def is_to_be_moved(
     source: Source,
     worker: WorkerSight | None,
     policy: Policy,
-    namespace_on_loss: str | None,
+    namespace_on_loss: OnNamespace,
     fence: FenceState | None = None,
 ) -> bool:
     """Whether it is moved as soon as nothing holds that and there is a place."""

@@ -12,7 +12,7 @@ from mirror.decide.identity import Identity
 from mirror.kinds.base import Changes, Kind, StoredSource
 from mirror.kube.objects import Object
 from mirror.model.keys import SourceKey
-from mirror.model.losses import OnLoss
+from mirror.model.losses import OnLoss, OnNamespace
 from mirror.model.reasons import Obstruction
 
 
@@ -281,7 +281,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """The worker it is recorded on has definitely refused it."""
     moves_held: str = ""
     """Why no Job is moved from a lost worker now, if none is."""
-    namespace_on_loss: str | None = None
+    namespace_on_loss: OnNamespace = None
     """What its namespace says of lost workers."""
     fence: FenceState | None = None
     """Of a source that is to be fenced and whose worker is unreachable."""

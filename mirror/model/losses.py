@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 import msgspec
 
@@ -23,6 +23,17 @@ class OnLoss(StrEnum):
     """It is moved once a lease has ended that the worker itself enforces; its copy does not run any more."""
 
 
+class Unread(Enum):
+    """What a Namespace says of lost workers is read, and not known yet, or not allowed to us."""
+
+    UNREAD = "unread"
+
+
+UNREAD = Unread.UNREAD
+OnNamespace = str | Unread | None
+"""What a Namespace says of lost workers; None: nothing, or it is not read (``workers.onLossOfNamespaces``)."""
+
+
 class LossPolicy(msgspec.Struct, frozen=True):
     """What holds for one Job."""
 
@@ -32,14 +43,17 @@ class LossPolicy(msgspec.Struct, frozen=True):
 
 
 def loss_policy(
-    on_job: str | None, on_namespace: str | None, *, default: OnLoss, allowed: Collection[OnLoss]
+    on_job: str | None, on_namespace: OnNamespace, *, default: OnLoss, allowed: Collection[OnLoss]
 ) -> LossPolicy:
     """The first that is said: by Job, namespace, settings. What is not understood or not allowed is ``Wait``."""
     text = on_job if on_job is not None else on_namespace
     if text is None:
         return LossPolicy(default)
+    if text is UNREAD:
+        return LossPolicy(OnLoss.WAIT, "the policy of its namespace is not known")
+    whose = "policy" if on_job is not None else "namespace's policy"
     if text not in tuple(OnLoss):
-        return LossPolicy(OnLoss.WAIT, f"the policy '{clean(text, longest=_LONGEST_SHOWN)}' is unknown")
+        return LossPolicy(OnLoss.WAIT, f"the {whose} '{clean(text, longest=_LONGEST_SHOWN)}' is unknown")
     if OnLoss(text) not in allowed and OnLoss(text) is not OnLoss.WAIT:
-        return LossPolicy(OnLoss.WAIT, f"the policy {text} is not allowed here")
+        return LossPolicy(OnLoss.WAIT, f"the {whose} {text} is not allowed here")
     return LossPolicy(OnLoss(text))

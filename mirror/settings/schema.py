@@ -56,6 +56,8 @@ class Workers(Limits, frozen=True):
     """What becomes of Jobs on a worker that is lost for ``lost_after_seconds``, unless they say it (D14)."""
     on_loss_allowed: Annotated[tuple[str, ...], rules.ON_LOSS_ALLOWED] = ("Wait", "Reschedule", "Fence")
     """What Jobs and Namespaces may say."""
+    on_loss_of_namespaces: Annotated[bool, rules.SWITCH] = False
+    """Whether Namespaces are read for what they say."""
     fence_ttl_seconds: Annotated[float, rules.FENCE_TTL] = msgspec.field(name="fenceTTL", default=1800.0)
     """How long a fenced Job may run without being renewed."""
     losers: Annotated[str, rules.LOSERS] = "delete"

@@ -16,6 +16,10 @@ _KUEUE = "takes Kueue, which has images and needs nodes; played by hand with Kue
 _QUEUES = "takes Kueue; what it does is played by tests/flows/test_queues.py"
 
 PROVED: dict[str, str] = {
+    "kubectl annotate namespace team-a jobmirror.io/on-worker-loss=Fence": (
+        "e2e/test_fence.py::test_what_a_namespace_says_holds_for_its_jobs"
+    ),
+    "kubectl get events -n team-a": "e2e/test_fence.py::test_what_a_namespace_says_holds_for_its_jobs",
     "mirror worker forget east --all-dead": "tests/cli/test_cli_worker_forget.py::test_its_secret_says_it",
     "python -m e2e.kind_statuses": ("e2e/test_kind_statuses.py::test_no_status_that_we_write_is_refused"),
     "python -m e2e.kind_statuses --statuses N [KIND …]": (

@@ -224,16 +224,18 @@ async def lived(files: dict[str, list[str]], namespace: str, *, is_old: bool, **
     return world
 
 
-CLUSTER_WIDE = {"management": ["management.yaml", "management-create-namespaces.yaml"], "east": ["worker.yaml"]}
+CLUSTER_WIDE = {
+    "management": ["management.yaml", "management-create-namespaces.yaml", "management-namespace-policies.yaml"],
+    "east": ["worker.yaml"],
+}
 NAMESPACED = {"management": ["management.yaml", "management-namespaced.yaml"], "east": ["worker-namespaced.yaml"]}
 """Of the first file without what is for the whole cluster."""
 
 
 def test_the_manager_needs_its_roles_and_no_more() -> None:
     """On servers of today, and on older ones, where it lists before it watches."""
-    worlds = [
-        virtual.run(lived(CLUSTER_WIDE, "team", is_old=is_old, create_namespaces=True)) for is_old in (False, True)
-    ]
+    features = {"create_namespaces": True, "on_loss_of_namespaces": True}
+    worlds = [virtual.run(lived(CLUSTER_WIDE, "team", is_old=is_old, **features)) for is_old in (False, True)]
 
     assert not [one for world in worlds for _, refused in world.refused for one in refused]
     for cluster, files in CLUSTER_WIDE.items():
