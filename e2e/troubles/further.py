@@ -188,13 +188,13 @@ async def dependency_differs(play: Play) -> AsyncGenerator[Sight, None]:
 
 async def annotations_without_effect(play: Play) -> AsyncGenerator[Sight, None]:
     """No condition says so, since the Job runs: an event does."""
-    body = play.job(annotations={**EU, "on-worker-loss": "reschedule", "on-mirror-loss": "Recreate"})
+    body = play.job(annotations={**EU, "on-worker-loss": "reschedule", "on-mirror-loss": "Retry"})
     body["spec"]["template"]["metadata"]["annotations"][names.WORKER_SELECTOR] = "region=us"
     await play.create(body)
     event = await play.scene.event(JOB, "UnknownAnnotation")
     for text in (
         "on-worker-loss: 'reschedule' is unknown (did you mean Reschedule?); Wait holds",
-        "on-mirror-loss: 'Recreate' is unknown; Fail holds",
+        "on-mirror-loss: 'Retry' is unknown; Fail holds",
         "worker-selector of the pod template has no effect",
     ):
         assert text in event["message"], event["message"]

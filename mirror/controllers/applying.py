@@ -93,7 +93,7 @@ class Applier:
                 case CreateMirror():
                     await self._mirrors.create(seen, self._t.worker(action.worker))
                 case FindMirror():
-                    await self._mirrors.find(seen, self._t.worker(action.worker), action.uid)
+                    await self._mirrors.find(seen, self._t.worker(action.worker), action)
                 case JudgeMirror():
                     self._judge_mirror(seen, action.worker)
                 case RestoreLabels():

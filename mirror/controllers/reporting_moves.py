@@ -14,7 +14,7 @@ def report_move(context: WriteContext, seen: Snapshot) -> None:
     if not stored.waits_after_move or stored.is_leaving or memories.of(uid).moves_told == moves.count:
         return
     memories.set(uid, moves_told=moves.count)
-    if moves.left_behind:
+    if moves.left_behind or moves.is_start_over:
         context.environment.metrics.secondary_mirrors.labels(moves.why).inc()
     anew = "; what ran so far runs again" if stored.has_seed and not is_to_be_seeded(seen) else ""
-    context.record_event(seen, "Moved", moves.event + anew)
+    context.record_event(seen, "MirrorRecreated" if moves.is_start_over else "Moved", moves.event + anew)

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from mirror.controllers.leases import Leases
 from mirror.controllers.namespaces import create_namespace
+from mirror.controllers.pods_left import count_pods_left
 from mirror.controllers.refusing import WorkerRefusal, refusal_text, was_certainly_not_done, why_not_created
 from mirror.controllers.reporting_moves import report_move
 from mirror.controllers.rereading import STALE, reread_mirror, reread_object
 from mirror.controllers.write_context import WriteContext
 from mirror.decide.following import MOST_FIELDS, RESENDS
 from mirror.decide.identity import Identity, identify, own_labels
-from mirror.decide.plan import RenewLease
+from mirror.decide.plan import FindMirror, RenewLease
 from mirror.decide.seeding import is_to_be_seeded
 from mirror.decide.snapshot import Look, Snapshot
 from mirror.kinds.base import Changes
@@ -254,9 +255,10 @@ class MirrorWriter:
             t.state.memories.set(uid, in_the_way=obstruction)
         t.state.intake.add(seen.key)
 
-    async def find(self, seen: Snapshot, worker: Worker, expected: str) -> None:
+    async def find(self, seen: Snapshot, worker: Worker, action: FindMirror) -> None:
         """Ask for a mirror that the cache lacks; an error means that nothing is known (D11)."""
         t, uid, mirrors = self._t, seen.source.uid, worker.mirrors_of(seen.source.kind)
+        expected = action.uid
         namespace = worker.namespace_of(seen.key.namespace)
         try:
             found = await self._read(seen, worker)
@@ -273,6 +275,8 @@ class MirrorWriter:
             look = Look.FOREIGN
         self._log.info("mirror looked for", source=seen.key, worker=worker.name, found=look.value)
         t.state.memories.set(uid, look=look, looked_for=expected, read_at=t.environment.clock.monotonic())
+        if look is Look.GONE and action.counts_pods:
+            await count_pods_left(t, seen, worker)
         t.state.intake.add(seen.key)
 
     async def restore_labels(self, seen: Snapshot, worker: Worker) -> None:

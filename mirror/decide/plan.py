@@ -59,6 +59,8 @@ class FindMirror(msgspec.Struct, frozen=True):
 
     worker: str
     uid: str
+    counts_pods: bool = False
+    """Where it is gone: whether pods of it still run."""
 
 
 class JudgeMirror(msgspec.Struct, frozen=True):

@@ -34,13 +34,14 @@ from mirror.decide.plan import (
     RequestAssignment,
     StopKind,
 )
+from mirror.decide.recreating import limit_text, start_over
 from mirror.decide.seeding import seed_held_mirror
 from mirror.decide.snapshot import Look, Snapshot
 from mirror.decide.trusting import trust_record
 from mirror.decide.writing import FromMirror, shown_obstruction, source_write
 from mirror.kinds import own_annotations
 from mirror.model import names
-from mirror.model.losses import OnLoss
+from mirror.model.losses import OnLoss, OnMirrorLoss
 from mirror.model.reasons import DEPENDENCIES, OF_NO_WORKER, Obstruction, Reason
 
 FOREIGN_WRITES_TOLERATED = 3
@@ -227,6 +228,8 @@ def _point_out_mistakes(seen: Snapshot) -> tuple[EmitEvent, ...]:
     if source.found.annotations.get(names.ON_WORKER_LOSS) in tuple(OnLoss):
         why = policy_of(source, seen.policy, seen.namespace_on_loss).mistake
         found += [f"annotation {names.ON_WORKER_LOSS}: {why}; {OnLoss.WAIT} holds"] if why else []
+    if source.found.annotations.get(names.ON_MIRROR_LOSS) == OnMirrorLoss.RECREATE and not source.kind.can_move:
+        found += [f"annotation {names.ON_MIRROR_LOSS}: a {source.kind.name} does not start over"]
     return (EmitEvent(Reason.UNKNOWN_ANNOTATION, "; ".join(found)),) if found else ()
 
 
@@ -359,8 +362,10 @@ def _give_up_lost(seen: Snapshot) -> Plan:
     One of a kind that never ends is as if it had not run, and is created again there.
     """
     assert seen.worker is not None
+    if (plan := start_over(seen)) is not None:
+        return plan
     anew = "; it is created again" if seen.source.kind.never_ends else ""
-    message = f"the mirror on worker {seen.worker.name} has vanished after it had started{anew}"
+    message = f"the mirror on worker {seen.worker.name} has vanished after it had started{anew}{limit_text(seen)}"
     status = seen.source.stored.lost_status(seen.now, reason="MirrorLost", message=message)
     write, later = source_write(seen, status=status)
     again = FIND_AGAIN_SECONDS if seen.source.kind.never_ends else later

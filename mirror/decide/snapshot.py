@@ -26,6 +26,19 @@ class Look(Enum):
     """Nothing has its name, but a mirror of this source is in another namespace."""
 
 
+class PodsLeft(msgspec.Struct, frozen=True):
+    """What a live look for pods of a mirror that is gone has found."""
+
+    looked_at: float
+    """Monotonic, as are all times here."""
+    count: int = 0
+    """Those that have not ended."""
+    none_since: float | None = None
+    """The first of the looks in a row that found none; None: there are some, or that is not known."""
+    refused: str = ""
+    """Why the worker does not tell."""
+
+
 class Refusal(msgspec.Struct, frozen=True):
     """A worker that definitely refused a source's first create."""
 
@@ -57,6 +70,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     """When a mirror that no watch shows was last read."""
     looked_for: str = ""
     look: Look | None = None
+    pods_left: PodsLeft | None = None
+    """Of a mirror that is gone, where that is asked."""
     recorded_on: str = ""
     """The worker that this process has recorded it on."""
     refused_on: str = ""
@@ -123,6 +138,7 @@ class MemoryChange(TypedDict, total=False):
     read_at: float
     looked_for: str
     look: Look | None
+    pods_left: PodsLeft | None
     recorded_on: str
     refused_on: str
     in_the_way: Obstruction | None

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from mirror.batch import views
 from mirror.kube.objects import Object
 from mirror.model import names
-from mirror.model.losses import OnLoss
+from mirror.model.losses import OnLoss, OnMirrorLoss
 from mirror.model.text import clean, nearest
 
 OF_PLACEMENT = (names.WORKER_SELECTOR, names.WORKER_ORDER, names.SPREAD_BY, names.PRIORITY)
@@ -16,7 +16,7 @@ OF_USERS = (*OF_PLACEMENT, names.ON_WORKER_LOSS, names.ON_MIRROR_LOSS, names.CAR
 OF_OURS = (names.HELD, names.ASSIGNED_WORKER, names.WAITING_BECAUSE, names.MIRROR_UID, names.CONDITIONS)
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     names.ON_WORKER_LOSS: tuple(OnLoss),
-    names.ON_MIRROR_LOSS: ("Fail",),
+    names.ON_MIRROR_LOSS: tuple(OnMirrorLoss),
 }
 """Words that a value may be; the first holds for any other."""
 MOST = 5

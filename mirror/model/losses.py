@@ -34,6 +34,14 @@ OnNamespace = str | Unread | None
 """What a Namespace says of lost workers; None: nothing, or it is not read (``workers.onLossOfNamespaces``)."""
 
 
+class OnMirrorLoss(StrEnum):
+    """What becomes of a Job whose mirror vanishes after it has started (D11)."""
+
+    FAIL = "Fail"
+    RECREATE = "Recreate"
+    """It starts over, on the same worker, once nothing of the vanished mirror runs any more."""
+
+
 class LossPolicy(msgspec.Struct, frozen=True):
     """What holds for one Job."""
 

@@ -71,8 +71,17 @@ class Moves(msgspec.Struct, frozen=True):
         return next((one for one in reversed(self.left_behind) if one.worker == worker), None)
 
     @property
+    def is_start_over(self) -> bool:
+        """The last one was none: it began anew where its mirror had vanished, of which nothing is left (D11)."""
+        return bool(self.count) and self.origin == self.to and self.last_left_on(self.origin) is None
+
+    @property
     def event(self) -> str:
         """The last one, for people."""
+        if self.is_start_over:
+            return (
+                f"started over on {self.to} (move {self.count}): its mirror there had vanished, and no pod of it runs"
+            )
         left = next((one for one in reversed(self.left_behind) if one.worker == self.origin), None)
         copy = f"no copy is left on {self.origin}" if left is None else _FATES[left.promise].format(self.origin)
         return f"moved from {self.origin} to {self.to} (move {self.count}); {copy}"
@@ -80,6 +89,8 @@ class Moves(msgspec.Struct, frozen=True):
     @property
     def why(self) -> str:
         """What let it be moved the last time, for metrics."""
+        if self.is_start_over:
+            return "Recreated"
         left = next((one for one in reversed(self.left_behind) if one.worker == self.origin), None)
         return {FENCED: "Fenced", GONE: "Gone"}.get(left.promise if left else "", "WorkerLost")
 

@@ -15,7 +15,7 @@ from mirror.kinds.dependencies import BadCarry, requested_kinds
 from mirror.kinds.own_annotations import mistakes
 from mirror.kube.objects import Object
 from mirror.model import names
-from mirror.model.losses import OnLoss
+from mirror.model.losses import OnLoss, OnMirrorLoss
 from mirror.model.text import clean
 from mirror.placement.preferences import BadPreference, order_of, priority_of, spread_of
 from mirror.placement.selector import BadSelector, parse_selector
@@ -31,7 +31,7 @@ def validate(
     kind, found, old = question.kind, question.found, question.old
     if not is_ours(kind, found, managed_by):
         return Verdict()
-    allowed = {names.ON_WORKER_LOSS: _on_loss(kind, on_loss_allowed)}
+    allowed = {names.ON_WORKER_LOSS: _on_loss(kind, on_loss_allowed), names.ON_MIRROR_LOSS: _on_mirror_loss(kind)}
     problems = [*_problems(kind, found, old, allowed), *_harm(kind, found, old)]
     before = {*old.annotations, *old.labels} if old is not None else ()
     return Verdict("; ".join(problems), warnings=mistakes(found, kind.own_annotations, but=before))
@@ -119,11 +119,16 @@ def _on_loss(kind: Kind, allowed: Collection[OnLoss]) -> Callable[[Object], str]
     return check
 
 
+def _on_mirror_loss(kind: Kind) -> Callable[[Object], str]:
+    """``Recreate`` only for a kind that can start over."""
+    can = [one for one in OnMirrorLoss if one is OnMirrorLoss.FAIL or kind.can_move]
+    return _one_of(names.ON_MIRROR_LOSS, *can)
+
+
 _CHECKS: Mapping[str, Callable[[Object], str]] = {
     names.WORKER_SELECTOR: _selector,
     names.WORKER_ORDER: _preference(order_of),
     names.SPREAD_BY: _preference(spread_of),
     names.PRIORITY: _preference(priority_of),
-    names.ON_MIRROR_LOSS: _one_of(names.ON_MIRROR_LOSS, "Fail"),
     names.CARRY: _carry,
 }

@@ -45,6 +45,7 @@ def refusal(body: Body, old: Body | None = None) -> str:
         ({names.ON_WORKER_LOSS: "Reschedule"}, ""),
         ({names.ON_WORKER_LOSS: "wait"}, "annotation jobmirror.io/on-worker-loss: 'wait' is unknown; write Wait or R"),
         ({names.ON_MIRROR_LOSS: "Fail"}, ""),
+        ({names.ON_MIRROR_LOSS: "Recreate"}, ""),
         ({names.CARRY: "configmaps, secrets"}, ""),
         ({names.CARRY: "configmap"}, "annotation jobmirror.io/carry: configmap is unknown;"),
         (

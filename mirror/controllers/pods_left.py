@@ -1,0 +1,49 @@
+"""Looks whether pods of a mirror that is gone still run (D11). Called by ``writing_mirrors``."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+from mirror.controllers.refusing import refusal_text
+from mirror.controllers.write_context import WriteContext
+from mirror.decide.snapshot import PodsLeft, Snapshot
+from mirror.kube.errors import Forbidden
+from mirror.kube.resources import PODS
+from mirror.kube.watch import list_pages
+from mirror.workers.worker import Worker
+
+JOB_NAME = "job-name"
+"""The label that pods of a Job of any uid have: whatever runs under its name counts, also of one made in between."""
+ENDED = ("Succeeded", "Failed")
+
+
+async def count_pods_left(context: WriteContext, seen: Snapshot, worker: Worker) -> None:
+    """Note how many have not ended.
+
+    Raises:
+        KubeError: that could not be asked.
+    """
+    uid, now = seen.source.uid, context.environment.clock.monotonic()
+    before = context.state.memories.of(uid).pods_left
+    try:
+        count = await _count(worker, seen)
+    except Forbidden as error:
+        found = PodsLeft(now, refused=refusal_text(error))
+    else:
+        since = None if count else now
+        if since is not None and before is not None and before.none_since is not None:
+            since = before.none_since
+        found = PodsLeft(now, count, none_since=since)
+    context.state.memories.set(uid, pods_left=found)
+
+
+async def _count(worker: Worker, seen: Snapshot) -> int:
+    """Of the first page that has some: it matters whether there are any."""
+    namespace = worker.namespace_of(seen.key.namespace)
+    selector = f"{JOB_NAME}={seen.key.name}"
+    async with aclosing(list_pages(worker.client, PODS, namespace=namespace, label_selector=selector)) as pages:
+        async for page in pages:
+            count = sum(one.status_dict().get("phase") not in ENDED for one in page.objects)
+            if count:
+                return count
+    return 0
