@@ -1,0 +1,171 @@
+"""What must be true of mirrors, by the whole history: one copy, recorded first, nothing foreign, nothing left. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from http import HTTPStatus
+from itertools import combinations, pairwise
+
+from e2e.chaos.breaches import Breach
+from e2e.chaos.history import Request
+from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Life, Story, annotation, condition, end, may_run, placed_on
+from mirror.model import names
+
+FENCE_SECONDS = 3600.0
+"""Longer than any lease of a campaign: how far back a fault of the worker may be why its lease did not end a copy."""
+_FOREVER = float("inf")
+
+
+def one_copy(story: Story) -> Iterator[Breach]:
+    """D2: of one source only one copy may run at a time; under ``Reschedule`` two, if the source counts the other."""
+    for uid, mirrors in story.mirrors.items():
+        for first, second in combinations(mirrors, 2):
+            for since, until in _together(first, second):
+                if until - since > LATE_SECONDS and not _is_allowed(story, uid, first, second, since):
+                    where = f"on {first.cluster} (uid {first.uid}) and {second.cluster} (uid {second.uid})"
+                    yield Breach("one-copy", since, f"{second.key} may run {where} for {until - since:.1f} s")
+                    break
+
+
+def second_copies_have_a_reason(story: Story) -> Iterator[Breach]:
+    """D2, D11, D14: whoever gets another copy was moved, or asked for it, or its worker had lost data."""
+    for uid, mirrors in story.mirrors.items():
+        source = story.sources.get(uid)
+        if source is None:
+            continue
+        unexplained = 0
+        for earlier, later in pairwise(mirrors):
+            if not _may_replace(story, source, earlier, later):
+                unexplained += 1
+            moves = _moves(source, later.born_at + LATE_SECONDS)
+            if unexplained > moves:
+                text = f"copy on {later.cluster} (uid {later.uid}) after that on {earlier.cluster}, with {moves} moves"
+                yield Breach("second-copy", later.born_at, f"{later.key}: {text}")
+                break
+
+
+def recorded_first(story: Story) -> Iterator[Breach]:
+    """D5: the source names the worker before the copy is there."""
+    for uid, mirrors in story.mirrors.items():
+        source = story.sources.get(uid)
+        if source is None:
+            continue
+        for mirror in mirrors:
+            before = (body for at, body in source.bodies if at <= mirror.born_at + LATE_SECONDS)
+            if not any(placed_on(body) == mirror.cluster for body in before):
+                yield Breach("recorded-first", mirror.born_at, f"{mirror.key} is on {mirror.cluster}, not recorded")
+
+
+def nothing_foreign(story: Story) -> Iterator[Breach]:
+    """D1, D10: managers change only what is theirs, and delete no source."""
+    users = set(story.opening.users)
+    for asked in story.requests:
+        if asked.user not in users or asked.code >= HTTPStatus.BAD_REQUEST or asked.verb == "create":
+            continue
+        if asked.cluster == MANAGEMENT:
+            if asked.verb.startswith("delete"):
+                yield Breach("foreign", asked.at, f"a manager deleted the source {asked.key}")
+            elif _met_only(asked, list(story.unmanaged.values()), list(story.sources.values())):
+                yield Breach("foreign", asked.at, f"a manager wrote {asked.key}, which does not name it")
+        elif _met_only(
+            asked, story.foreign[asked.cluster, asked.key], [one for lives in story.mirrors.values() for one in lives]
+        ):
+            yield Breach(
+                "foreign", asked.at, f"a manager did {asked.verb} to {asked.key} on {asked.cluster}, a stranger"
+            )
+
+
+def no_mirror_is_left(story: Story) -> Iterator[Breach]:
+    """D2, D10: once all is healed each copy is its source's only one, and where the source says; none outlives it."""
+    settled, emptied = story.phases.get("settled", _FOREVER), story.phases.get("emptied", _FOREVER)
+    for uid, mirrors in story.mirrors.items():
+        source = story.sources.get(uid)
+        for mirror in mirrors:
+            if mirror.exists_at(emptied):
+                yield Breach("left-behind", emptied, f"{mirror.key} is still on {mirror.cluster}, its source is gone")
+            elif mirror.exists_at(settled):
+                if source is None or not source.exists_at(settled):
+                    yield Breach("left-behind", settled, f"{mirror.key} on {mirror.cluster} has no source")
+                elif placed_on(source.content_at(settled)) != mirror.cluster:
+                    yield Breach("left-behind", settled, f"{mirror.key} is on {mirror.cluster}, recorded elsewhere")
+
+
+def _together(first: Life, second: Life) -> Iterator[tuple[float, float]]:
+    """When both may run."""
+    for a, b in _running(first):
+        for c, d in _running(second):
+            if max(a, c) < min(b, d):
+                yield max(a, c), min(b, d)
+
+
+def _running(life: Life) -> Iterator[tuple[float, float]]:
+    """When it may run pods; what goes on at the end of the history goes on for ever."""
+    since: float | None = None
+    for at, body in life.bodies:
+        if may_run(body) and since is None:
+            since = at
+        elif not may_run(body) and since is not None:
+            yield since, at
+            since = None
+    if since is not None:
+        yield since, _FOREVER if life.gone_at is None else life.gone_at
+
+
+def _is_allowed(story: Story, uid: str, first: Life, second: Life, at: float) -> bool:
+    """Whether this source may have both then."""
+    source = story.sources.get(uid)
+    if source is None or any(story.was_restored(one.cluster, by=at) for one in (first, second)):
+        return source is not None
+    told = str((condition(source.content_at(at + LATE_SECONDS), names.MOVED) or {}).get("message", ""))
+    counted = [one for one in (first, second) if _is_left_behind(one, told)]
+    match annotation(source.content_at(at), names.ON_WORKER_LOSS) or story.opening.on_loss:
+        case "Reschedule":
+            return bool(counted)
+        case "Fence":
+            # Its lease is the worker's to enforce, with all that is there for it.
+            return any(story.had_fault(one.cluster, at - FENCE_SECONDS, at) for one in counted)
+        case _:
+            return False
+
+
+def _is_left_behind(copy: Life, told: str) -> bool:
+    """Whether the source counts this copy among those that it left behind."""
+    return any(f"{copy.cluster} (uid {uid}" in told for uid in (copy.uid, "unknown"))
+
+
+def _may_replace(story: Story, source: Life, earlier: Life, later: Life) -> bool:
+    if story.was_restored(earlier.cluster, by=later.born_at):
+        return True
+    was_over = earlier.gone_at is not None and earlier.gone_at <= later.born_at + LATE_SECONDS
+    wanted = annotation(source.content_at(later.born_at), names.ON_MIRROR_LOSS)
+    if was_over and wanted == "Recreate":
+        return True
+    ended = end(earlier.last) or {}
+    return (
+        was_over
+        and ended.get("reason") == "DeadlineExceeded"
+        and names.FENCE in (earlier.last["metadata"].get("annotations") or {})
+    )
+
+
+def _moves(source: Life, at: float) -> int:
+    """How often it says that it was moved, at most, by then."""
+    most = 0
+    for when, body in source.bodies:
+        if when > at:
+            break
+        told = (condition(body, names.MOVED) or {}).get("message", "")
+        count = told.removeprefix("move ").partition(",")[0]
+        most = max(most, int(count) if count.isdecimal() else 0)
+    return most
+
+
+def _met_only(asked: Request, strangers: list[Life], ours: list[Life]) -> bool:
+    """Whether what the request met can only have been a stranger."""
+
+    def met(life: Life) -> bool:
+        is_there = life.born_at - LATE_SECONDS <= asked.at
+        is_not_gone = life.gone_at is None or life.gone_at + LATE_SECONDS >= asked.received
+        return (life.cluster, life.key) == (asked.cluster, asked.key) and is_there and is_not_gone
+
+    return any(map(met, strangers)) and not any(map(met, ours))

@@ -1,0 +1,184 @@
+"""A history as lives of sources and mirrors, which the rules of ``judging`` look at. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from e2e.chaos.history import Fault, Json, Opening, Phase, Record, Request, Restored, Version
+from mirror.model import names
+
+MANAGEMENT = "management"
+LATE_SECONDS = 1.0
+"""By how much one cluster's news may be later than another's: all clusters are watched by one busy process."""
+
+
+@dataclass(slots=True)
+class Life:
+    """One object, from its first version to its last; ``gone_at`` is None while it exists."""
+
+    cluster: str
+    key: str
+    uid: str
+    versions: list[Version] = field(default_factory=list)
+    gone_at: float | None = None
+
+    @property
+    def born_at(self) -> float:
+        """When it was first seen."""
+        return self.versions[0].at
+
+    @property
+    def bodies(self) -> Iterator[tuple[float, Json]]:
+        """Each version's time and content."""
+        return ((one.at, one.body) for one in self.versions if one.body is not None)
+
+    @property
+    def last(self) -> Json:
+        """Its last content."""
+        return self.versions[-1].body or {}
+
+    def exists_at(self, at: float) -> bool:
+        """Whether it was there, as far as watches tell."""
+        return self.born_at <= at and (self.gone_at is None or at < self.gone_at)
+
+    def content_at(self, at: float) -> Json:
+        """Its content then; ``{}`` before its birth, the last one after its end."""
+        found: Json = {}
+        for when, body in self.bodies:
+            if when > at:
+                break
+            found = body
+        return found
+
+
+@dataclass(slots=True)
+class Story:
+    """All that the rules ask for."""
+
+    opening: Opening
+    sources: dict[str, Life] = field(default_factory=dict)
+    """Jobs on the management cluster that name us, by uid."""
+    unmanaged: dict[str, Life] = field(default_factory=dict)
+    """Other Jobs there, by uid."""
+    mirrors: defaultdict[str, list[Life]] = field(default_factory=lambda: defaultdict(list))
+    """Jobs on workers with our labels, by the uid of their source, in the order of their birth."""
+    foreign: defaultdict[tuple[str, str], list[Life]] = field(default_factory=lambda: defaultdict(list))
+    """Jobs on workers without, by worker and key."""
+    management: list[Version] = field(default_factory=list)
+    """Jobs and Secrets there in the order of etcd, which is exact."""
+    requests: list[Request] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    restored: list[Restored] = field(default_factory=list)
+    phases: dict[str, float] = field(default_factory=dict)
+
+    def was_restored(self, cluster: str, *, by: float) -> bool:
+        """Whether a cluster had lost data by then."""
+        return any(one.cluster == cluster and one.at <= by + LATE_SECONDS for one in self.restored)
+
+    def had_fault(self, cluster: str, since: float, until: float) -> bool:
+        """Whether something of this cluster was broken at some time in between."""
+        began: dict[str, float] = {}
+        for one in self.faults:
+            if one.target != cluster:
+                continue
+            if not one.is_over:
+                began[one.name] = one.at
+            elif began.pop(one.name, one.at) <= until and one.at >= since:
+                return True
+        return any(at <= until for at in began.values())
+
+
+def tell(records: Iterable[Record]) -> Story:
+    """The story of a history, whose first record is its opening."""
+    listed = list(records)
+    assert isinstance(listed[0], Opening)
+    story, lives = Story(listed[0]), _Lives()
+    for record in listed:
+        match record:
+            case Version():
+                if record.resource == "jobs":
+                    lives.add(record)
+                if record.cluster == MANAGEMENT:
+                    story.management.append(record)
+            case Request():
+                story.requests.append(record)
+            case Fault():
+                story.faults.append(record)
+            case Restored():
+                story.restored.append(record)
+            case Phase():
+                story.phases[record.name] = record.at
+            case Opening():
+                pass
+    story.management.sort(key=lambda one: one.revision)
+    for life in lives.ended:
+        _sort_in(story, life)
+    return story
+
+
+class _Lives:
+    def __init__(self) -> None:
+        self.ended: list[Life] = []
+        """All, and those that go on among them."""
+        self._now: dict[tuple[str, str], Life] = {}
+
+    def add(self, version: Version) -> None:
+        place = (version.cluster, version.key)
+        life = self._now.get(place)
+        uid = "" if version.body is None else str(version.body["metadata"]["uid"])
+        if life is not None and life.uid != uid:
+            life.gone_at = version.at
+            del self._now[place]
+            life = None
+        if version.body is None:
+            return
+        if life is None:
+            life = self._now[place] = Life(version.cluster, version.key, uid)
+            self.ended.append(life)
+        life.versions.append(version)
+
+
+def _sort_in(story: Story, life: Life) -> None:
+    if life.cluster == MANAGEMENT:
+        is_ours = any(body["spec"].get("managedBy") == story.opening.managed_by for _, body in life.bodies)
+        (story.sources if is_ours else story.unmanaged)[life.uid] = life
+        return
+    for _, body in life.bodies:
+        labels = body["metadata"].get("labels") or {}
+        if labels.get(names.ORIGIN) == story.opening.origin and labels.get(names.SOURCE_UID):
+            story.mirrors[labels[names.SOURCE_UID]].append(life)
+            return
+    story.foreign[life.cluster, life.key].append(life)
+
+
+# -- what a Job says ---------------------------------------------------------------------------------------------------
+
+
+def condition(body: Json, kind: str) -> Json | None:
+    """Its condition of this type if it is true."""
+    listed = (body.get("status") or {}).get("conditions") or ()
+    return next((one for one in listed if one["type"] == kind and one["status"] == "True"), None)
+
+
+def end(body: Json) -> Json | None:
+    """Its last condition: Complete or Failed."""
+    return condition(body, "Complete") or condition(body, "Failed")
+
+
+def may_run(body: Json) -> bool:
+    """Whether its controller may have pods of it running."""
+    going = "deletionTimestamp" in body["metadata"]
+    return end(body) is None and not going and not body["spec"].get("suspend")
+
+
+def placed_on(body: Json) -> str:
+    """The worker that is recorded on a source."""
+    found = condition(body, names.PLACED)
+    return str(found.get("message", "")) if found else ""
+
+
+def annotation(body: Json, name: str) -> str:
+    """One of its annotations, or nothing."""
+    return str((body.get("metadata", {}).get("annotations") or {}).get(name, ""))
