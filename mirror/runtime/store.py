@@ -44,7 +44,7 @@ class Store:
         # that is not newer tells nothing that the stream has not told already, a deletion since then included.
         self._progress: dict[str, int] = {}
         self.turned_back = 0
-        """How often a stream has begun anew before where it was: a backup was restored."""
+        """How often a stream has begun anew in another past: a backup was restored."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -113,9 +113,9 @@ class Store:
         """The newest version that the stream of this scope has shown."""
         return self._progress.get(scope, 0)
 
-    def restart(self, scope: str, version: int) -> None:
-        """The stream of this scope begins anew at a version, maybe an older one (a restored etcd)."""
-        self.turned_back += version < self.progress(scope)
+    def restart(self, scope: str, version: int, *, has_other_past: bool = False) -> None:
+        """The stream of this scope begins anew at a version, maybe an older one, or a raised one (a restored etcd)."""
+        self.turned_back += has_other_past or version < self.progress(scope)
         self._progress[scope] = version
 
     def read_own_write(self, written: Object) -> bool:

@@ -94,6 +94,7 @@ class StoreWriter:
             return
         name = name_of(listed)
         self._listed.add(name)
+        self._older.pop(name, None)
         old = self._store.get(*name)
         if old is not None and old.version > listed.version > 0:
             # A write of ours is newer, or the server went back: the list's version tells.
@@ -107,9 +108,12 @@ class StoreWriter:
         """The list was whole: what it has not shown is missing."""
         listed_at = int(version) if version.isdecimal() else 0
         went_back = listed_at < self._store.progress(self._scope.name)
-        self._store.restart(self._scope.name, listed_at)
+        # A list shows all that was written before it, unless that is forgotten: a restored etcd may have its versions
+        # raised, so that nobody goes on from one of the lost future.
+        has_other_past = went_back or any(self._is_forgotten(name, listed_at) for name in self._older)
+        self._store.restart(self._scope.name, listed_at, has_other_past=has_other_past)
         for listed in self._older.values():
-            if went_back:
+            if has_other_past:
                 self._on_change(self._store.put(listed), listed, Change.SEEN)
         self._older.clear()
         for name in self._store.names_in(self._scope.name):
@@ -122,9 +126,15 @@ class StoreWriter:
                 self._on_change(self._store.remove(name), None, Change.MISSING)
         self._listed = set()
 
+    def _is_forgotten(self, name: Name, listed_at: int) -> bool:
+        """Whether a list as of this version should have shown what is stored, and has shown an older version."""
+        known = self._store.get(*name)
+        return known is not None and known.version <= listed_at
+
     def take_deleted_while_listing(self, event: WatchEvent) -> None:
         """Which version to go on from is known once the list is whole."""
         self._listed.discard(name_of(event.object))
+        self._older.pop(name_of(event.object), None)
         self._apply(event, event.object)
 
     def take_event(self, event: WatchEvent) -> None:
