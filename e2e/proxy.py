@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -23,20 +23,24 @@ _PIECE_BYTES = 65_536
 class Proxy:
     """Passes connections on to one server. Make one with ``before``.
 
-    Invariant: ``_flowing`` is set exactly while bytes are passed on; ``_server`` is None exactly while it refuses.
+    Invariant: ``_requests`` and ``_answers`` are set exactly while bytes are passed on to the server and to clients;
+    ``_server`` is None exactly while it refuses.
     """
 
     def __init__(self, target: str) -> None:
         self.delay_seconds = 0.0
         """How long each piece is held back, in both directions."""
+        self.loses_answer: Callable[[], bool] = _never
+        """Asked of each piece that the server has sent: whether to break the connection instead of passing it on."""
         self.accepted = 0
         """How many connections there have been."""
         parts = urlsplit(target)
         self._target = (parts.hostname or "127.0.0.1", parts.port or 443)
         self._reserved = _reserve_port()
         self._server: asyncio.Server | None = None
-        self._flowing = asyncio.Event()
-        self._flowing.set()
+        self._requests, self._answers = asyncio.Event(), asyncio.Event()
+        self._requests.set()
+        self._answers.set()
         self._open: set[asyncio.StreamWriter] = set()
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -83,14 +87,18 @@ class Proxy:
             server.close()
         self.cut()
 
-    def stall(self) -> None:
-        """Keep connections and accept new ones, and pass nothing on, until ``resume``."""
-        self._flowing.clear()
+    def stall(self, *, requests: bool = True, answers: bool = True) -> None:
+        """Keep connections and accept new ones, and pass nothing on, or nothing one way, until ``resume``."""
+        for wanted, flowing in ((requests, self._requests), (answers, self._answers)):
+            if wanted:
+                flowing.clear()
 
     async def resume(self) -> None:
         """Let everything through again, on the same port."""
         self.delay_seconds = 0.0
-        self._flowing.set()
+        self.loses_answer = _never
+        self._requests.set()
+        self._answers.set()
         if self._server is None:
             self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, reuse_port=True)
 
@@ -121,12 +129,12 @@ class Proxy:
         self._open.add(writer)
         beyond: asyncio.StreamWriter | None = None
         try:
-            await self._flowing.wait()
+            await self._requests.wait()
             back, beyond = await asyncio.open_connection(*self._target)
             self._open.add(beyond)
             async with asyncio.TaskGroup() as scope:
-                scope.create_task(self._pass_on(reader, beyond), name="to the server")
-                scope.create_task(self._pass_on(back, writer), name="to the client")
+                scope.create_task(self._pass_on(reader, beyond, self._requests), name="to the server")
+                scope.create_task(self._pass_on(back, writer, self._answers), name="to the client")
         except* OSError:
             pass  # cut, or the server is not there: the client sees the end of its connection
         finally:
@@ -135,15 +143,21 @@ class Proxy:
                 self._open.discard(beyond)
                 beyond.transport.abort()
 
-    async def _pass_on(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    async def _pass_on(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, flowing: asyncio.Event) -> None:
         while piece := await source.read(_PIECE_BYTES):
+            if flowing is self._answers and self.loses_answer():
+                raise ConnectionResetError
             if self.delay_seconds:
                 await asyncio.sleep(self.delay_seconds)
-            await self._flowing.wait()
+            await flowing.wait()
             sink.write(piece)
             await sink.drain()
         # One side has ended; over TLS nothing useful comes from the other any more.
         raise ConnectionResetError
+
+
+def _never() -> bool:
+    return False
 
 
 def _reserve_port() -> socket.socket:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from e2e.chaos import history
-from e2e.chaos.history import Fault, Json, Opening, Phase, Record, Request, Restored, Version
+from e2e.chaos.__main__ import main
+from e2e.chaos.history import Complaint, Fault, Json, Opening, Phase, Record, Request, Restored, Version
 from e2e.chaos.judging import RULES, judge, summary
 from mirror.model import names
 
@@ -97,6 +98,20 @@ def good_life(book: Book, *, until: float = 40) -> None:
     book.put(96, "east", None)
 
 
+def good_end(book: Book) -> None:
+    """It ends well on east, and is deleted after the campaign."""
+    book.put(40, "east", mirror(COMPLETE, uid="m"))
+    book.put(40.1, "management", source(on("east"), COMPLETE))
+    book.put(95, "management", None)
+    book.put(96, "east", None)
+
+
+def moved_source() -> Json:
+    """The source of ``moved`` at its end, when its user has taken its policy away."""
+    move = true(names.MOVED, "WorkerLost", "move 1, from east to west; left behind: east (uid m)")
+    return source(on("west"), move, COMPLETE)
+
+
 def moved(book: Book, *, counted: bool = True, annotations: Json | None = None, promise: str = "") -> None:
     """It is moved from east to west, while its copy on east runs on; that is deleted later."""
     said = annotations or {}
@@ -162,6 +177,29 @@ def test_what_a_restored_worker_brings_back_is_no_breach() -> None:
     book = Book()
     moved(book, counted=False)
     book.add(Restored(BASE + 19, "east", BASE + 5))
+    assert broken(book) == set()
+
+
+def test_what_a_frozen_etcd_tells_late_is_no_breach() -> None:
+    """Its record was stored, and its answer sent, before it froze; without that, the copy was there first."""
+    for is_frozen in (True, False):
+        book = Book()
+        book.put(1, "management", source())
+        book.put(2.1, "east", mirror(uid="m"))
+        book.put(12.1, "management", source(on("east")))
+        good_end(book)
+        if is_frozen:
+            book.add(Fault(BASE + 2, "freeze etcd", "management"), Fault(BASE + 12, "freeze etcd", "management", True))
+        assert broken(book) == (set() if is_frozen else {"recorded-first"})
+
+
+def test_the_policy_that_counts_is_the_one_at_the_move() -> None:
+    """D14: it is read at the decision; what its user says later changes nothing about that."""
+    book = Book()
+    moved(book, annotations={names.ON_WORKER_LOSS: "Reschedule"})
+    for number, one in enumerate(book.records):
+        if isinstance(one, Version) and one.at >= BASE + 50 and one.body and one.cluster == "management":
+            book.records[number] = Version(one.at, one.cluster, one.resource, one.revision, one.key, moved_source())
     assert broken(book) == set()
 
 
@@ -295,6 +333,11 @@ def too_many(book: Book) -> None:
     book.put(11, "management", None, key="team-a/second")
 
 
+def traceback(book: Book) -> None:
+    good_life(book)
+    book.add(Complaint(BASE + 9, "manager-0", "Traceback (most recent call last):"))
+
+
 def never_ends(book: Book) -> None:
     book.put(1, "management", source(on("east")))
     book.put(2, "east", mirror(uid="m"))
@@ -303,7 +346,8 @@ def never_ends(book: Book) -> None:
 
 
 def broken_off(book: Book) -> None:
-    good_life(book)
+    book.put(1, "management", source(on("east")))
+    book.put(2, "east", mirror(uid="m"))
     book.add(phase(80, "healed"))
 
 
@@ -326,6 +370,7 @@ PLANTED: dict[Callable[[Book], None], set[str]] = {
     lost_though_it_is_there: {"true-end"},
     lease_as_verdict: {"lease"},
     too_many: {"capacity"},
+    traceback: {"log"},
     never_ends: {"ended"},
     broken_off: {"ended"},
 }
@@ -352,6 +397,19 @@ def test_a_history_is_read_as_it_was_written(tmp_path: Path) -> None:
     path.write_bytes(b"".join(map(history.encode, book.whole())) + b'{"type":"phase","at":1')
     assert history.read(path) == book.whole()
     assert judge(history.read(path)) == judge(book.whole())
+
+
+def test_a_stored_history_is_judged_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command says what is broken, by its exit code, too."""
+    for plant, code, said in ((good_life, 0, "0 broken invariants"), (overlap, 1, "one-copy at ")):
+        book = Book()
+        plant(book)
+        path = tmp_path / "history.jsonl"
+        path.write_bytes(b"".join(map(history.encode, book.whole())))
+        assert main(["judge", str(path)]) == code
+        assert said in capsys.readouterr().out
+    assert main(["judge", str(tmp_path / "nowhere")]) == 2
+    assert "nowhere" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,15 @@ class Phase(msgspec.Struct, frozen=True, tag="phase"):
     name: str
 
 
-Record = Opening | Version | Request | Fault | Restored | Phase
+class Complaint(msgspec.Struct, frozen=True, tag="complaint"):
+    """A line of a manager's log that must not be there."""
+
+    at: float
+    manager: str
+    text: str
+
+
+Record = Opening | Complaint | Version | Request | Fault | Restored | Phase
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Record)

@@ -19,6 +19,7 @@ RULES: Mapping[str, Callable[[Story], Iterator[Breach]]] = {
     "true-end": rules_sources.ends_are_true,
     "lease": rules_sources.leases_are_no_verdict,
     "capacity": rules_sources.capacity_is_held,
+    "log": rules_sources.logs_are_clean,
     "ended": rules_sources.all_have_ended,
 }
 

@@ -11,8 +11,8 @@ from e2e.chaos.history import Request
 from e2e.chaos.story import LATE_SECONDS, MANAGEMENT, Life, Story, annotation, condition, end, may_run, placed_on
 from mirror.model import names
 
-FENCE_SECONDS = 3600.0
-"""Longer than any lease of a campaign: how far back a fault of the worker may be why its lease did not end a copy."""
+FENCE_SECONDS = 180.0
+"""The margin of a lease, and pods' grace period: what was broken on the worker only before that hindered it no more."""
 _FOREVER = float("inf")
 
 
@@ -20,7 +20,7 @@ def one_copy(story: Story) -> Iterator[Breach]:
     """D2: of one source only one copy may run at a time; under ``Reschedule`` two, if the source counts the other."""
     for uid, mirrors in story.mirrors.items():
         for first, second in combinations(mirrors, 2):
-            for since, until in _together(first, second):
+            for since, until in _together(story, first, second):
                 if until - since > LATE_SECONDS and not _is_allowed(story, uid, first, second, since):
                     where = f"on {first.cluster} (uid {first.uid}) and {second.cluster} (uid {second.uid})"
                     yield Breach("one-copy", since, f"{second.key} may run {where} for {until - since:.1f} s")
@@ -37,7 +37,7 @@ def second_copies_have_a_reason(story: Story) -> Iterator[Breach]:
         for earlier, later in pairwise(mirrors):
             if not _may_replace(story, source, earlier, later):
                 unexplained += 1
-            moves = _moves(source, later.born_at + LATE_SECONDS)
+            moves = _moves(source, story.known_by(MANAGEMENT, later.born_at))
             if unexplained > moves:
                 text = f"copy on {later.cluster} (uid {later.uid}) after that on {earlier.cluster}, with {moves} moves"
                 yield Breach("second-copy", later.born_at, f"{later.key}: {text}")
@@ -51,7 +51,8 @@ def recorded_first(story: Story) -> Iterator[Breach]:
         if source is None:
             continue
         for mirror in mirrors:
-            before = (body for at, body in source.bodies if at <= mirror.born_at + LATE_SECONDS)
+            by = story.known_by(MANAGEMENT, mirror.born_at)
+            before = (body for at, body in source.bodies if at <= by)
             if not any(placed_on(body) == mirror.cluster for body in before):
                 yield Breach("recorded-first", mirror.born_at, f"{mirror.key} is on {mirror.cluster}, not recorded")
 
@@ -65,10 +66,13 @@ def nothing_foreign(story: Story) -> Iterator[Breach]:
         if asked.cluster == MANAGEMENT:
             if asked.verb.startswith("delete"):
                 yield Breach("foreign", asked.at, f"a manager deleted the source {asked.key}")
-            elif _met_only(asked, list(story.unmanaged.values()), list(story.sources.values())):
+            elif _met_only(story, asked, list(story.unmanaged.values()), list(story.sources.values())):
                 yield Breach("foreign", asked.at, f"a manager wrote {asked.key}, which does not name it")
         elif _met_only(
-            asked, story.foreign[asked.cluster, asked.key], [one for lives in story.mirrors.values() for one in lives]
+            story,
+            asked,
+            story.foreign[asked.cluster, asked.key],
+            [one for lives in story.mirrors.values() for one in lives],
         ):
             yield Breach(
                 "foreign", asked.at, f"a manager did {asked.verb} to {asked.key} on {asked.cluster}, a stranger"
@@ -77,7 +81,9 @@ def nothing_foreign(story: Story) -> Iterator[Breach]:
 
 def no_mirror_is_left(story: Story) -> Iterator[Breach]:
     """D2, D10: once all is healed each copy is its source's only one, and where the source says; none outlives it."""
-    settled, emptied = story.phases.get("settled", _FOREVER), story.phases.get("emptied", _FOREVER)
+    if "emptied" not in story.phases:
+        return  # who was broken off has shown nothing (``all_have_ended``)
+    settled, emptied = story.phases["settled"], story.phases["emptied"]
     for uid, mirrors in story.mirrors.items():
         source = story.sources.get(uid)
         for mirror in mirrors:
@@ -90,12 +96,13 @@ def no_mirror_is_left(story: Story) -> Iterator[Breach]:
                     yield Breach("left-behind", settled, f"{mirror.key} is on {mirror.cluster}, recorded elsewhere")
 
 
-def _together(first: Life, second: Life) -> Iterator[tuple[float, float]]:
-    """When both may run."""
+def _together(story: Story, first: Life, second: Life) -> Iterator[tuple[float, float]]:
+    """When both may run; an end that may have been told late counts from when it may have been stored."""
     for a, b in _running(first):
         for c, d in _running(second):
-            if max(a, c) < min(b, d):
-                yield max(a, c), min(b, d)
+            until = min(story.stored_since(first.cluster, b), story.stored_since(second.cluster, d))
+            if max(a, c) < until:
+                yield max(a, c), until
 
 
 def _running(life: Life) -> Iterator[tuple[float, float]]:
@@ -114,18 +121,23 @@ def _running(life: Life) -> Iterator[tuple[float, float]]:
 def _is_allowed(story: Story, uid: str, first: Life, second: Life, at: float) -> bool:
     """Whether this source may have both then."""
     source = story.sources.get(uid)
-    if source is None or any(story.was_restored(one.cluster, by=at) for one in (first, second)):
+    if source is None or any(story.was_restored(one, by=at) for one in (first, second)):
         return source is not None
-    told = str((condition(source.content_at(at + LATE_SECONDS), names.MOVED) or {}).get("message", ""))
-    counted = [one for one in (first, second) if _is_left_behind(one, told)]
-    match annotation(source.content_at(at), names.ON_WORKER_LOSS) or story.opening.on_loss:
-        case "Reschedule":
-            return bool(counted)
-        case "Fence":
-            # Its lease is the worker's to enforce, with all that is there for it.
-            return any(story.had_fault(one.cluster, at - FENCE_SECONDS, at) for one in counted)
-        case _:
+    by = story.known_by(MANAGEMENT, at)
+    return any(_was_risked(story, source, one, at, by) for one in (first, second))
+
+
+def _was_risked(story: Story, source: Life, copy: Life, at: float, by: float) -> bool:
+    """Whether the source counts this copy as one that may still run, by the policy that it had when it was moved."""
+    for when, body in source.bodies:
+        if when > by:
             return False
+        if _is_left_behind(copy, str((condition(body, names.MOVED) or {}).get("message", ""))):
+            # The lease of a fence is the worker's to enforce, with all that is there for it.
+            policy = annotation(body, names.ON_WORKER_LOSS) or story.opening.on_loss
+            is_hindered = story.had_fault(copy.cluster, at - FENCE_SECONDS, at)
+            return policy == "Reschedule" or (policy == "Fence" and is_hindered)
+    return False
 
 
 def _is_left_behind(copy: Life, told: str) -> bool:
@@ -134,9 +146,9 @@ def _is_left_behind(copy: Life, told: str) -> bool:
 
 
 def _may_replace(story: Story, source: Life, earlier: Life, later: Life) -> bool:
-    if story.was_restored(earlier.cluster, by=later.born_at):
+    if story.was_restored(earlier, by=later.born_at):
         return True
-    was_over = earlier.gone_at is not None and earlier.gone_at <= later.born_at + LATE_SECONDS
+    was_over = earlier.gone_at is not None and earlier.gone_at <= story.known_by(earlier.cluster, later.born_at)
     wanted = annotation(source.content_at(later.born_at), names.ON_MIRROR_LOSS)
     if was_over and wanted == "Recreate":
         return True
@@ -160,11 +172,11 @@ def _moves(source: Life, at: float) -> int:
     return most
 
 
-def _met_only(asked: Request, strangers: list[Life], ours: list[Life]) -> bool:
+def _met_only(story: Story, asked: Request, strangers: list[Life], ours: list[Life]) -> bool:
     """Whether what the request met can only have been a stranger."""
 
     def met(life: Life) -> bool:
-        is_there = life.born_at - LATE_SECONDS <= asked.at
+        is_there = story.stored_since(life.cluster, life.born_at) - LATE_SECONDS <= asked.at
         is_not_gone = life.gone_at is None or life.gone_at + LATE_SECONDS >= asked.received
         return (life.cluster, life.key) == (asked.cluster, asked.key) and is_there and is_not_gone
 

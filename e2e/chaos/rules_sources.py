@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from e2e.chaos.breaches import Breach
 from e2e.chaos.history import Json, Version
-from e2e.chaos.story import LATE_SECONDS, Life, Story, annotation, condition, end, placed_on
+from e2e.chaos.story import Life, Story, annotation, condition, end, placed_on
 from mirror.model import names
 
 _INTERIM = {"Failed": "FailureTarget", "Complete": "SuccessCriteriaMet"}
@@ -38,7 +38,7 @@ def ends_are_true(story: Story) -> Iterator[Breach]:
         if verdict.get("reason") in _NO_COPY_KNOWS:
             if not any(_vanished(story, copy, at) for copy in copies):
                 yield Breach("true-end", at, f"{text}, but no copy of it had vanished")
-        elif not any(_ended_so(copy, verdict, at) for copy in copies):
+        elif not any(_ended_so(copy, verdict, story.known_by(copy.cluster, at)) for copy in copies):
             yield Breach("true-end", at, f"{text}, and none of its {len(copies)} copies was")
 
 
@@ -70,6 +70,12 @@ def capacity_is_held(story: Story) -> Iterator[Breach]:
             if worker and worker != before and count > limits.get(worker, count):
                 text = f"{version.key} is the {count}th on {worker}, which takes {limits[worker]}"
                 yield Breach("capacity", version.at, text)
+
+
+def logs_are_clean(story: Story) -> Iterator[Breach]:
+    """Whatever happens, a manager has an answer to it."""
+    for one in story.complaints:
+        yield Breach("log", one.at, f"{one.manager} logged: {one.text}")
 
 
 def all_have_ended(story: Story) -> Iterator[Breach]:
@@ -115,10 +121,10 @@ def _first_end(source: Life) -> tuple[float, Json | None]:
     return next(((at, end(body)) for at, body in source.bodies if end(body)), (0.0, None))
 
 
-def _ended_so(copy: Life, verdict: Json, at: float) -> bool:
+def _ended_so(copy: Life, verdict: Json, by: float) -> bool:
     """Whether a copy had this end by then, for this reason."""
     for when, body in copy.bodies:
-        if when > at + LATE_SECONDS:
+        if when > by:
             return False
         said = (condition(body, kind) for kind in (verdict["type"], _INTERIM[verdict["type"]]))
         if any(one is not None and one.get("reason", "") == verdict.get("reason", "") for one in said):
@@ -128,7 +134,9 @@ def _ended_so(copy: Life, verdict: Json, at: float) -> bool:
 
 def _vanished(story: Story, copy: Life, at: float) -> bool:
     """Whether a copy was gone by then, or its worker had forgotten things."""
-    return copy.gone_at is not None and (copy.gone_at <= at + LATE_SECONDS or story.was_restored(copy.cluster, by=at))
+    return copy.gone_at is not None and (
+        copy.gone_at <= story.known_by(copy.cluster, at) or story.was_restored(copy, by=at)
+    )
 
 
 def _occupies(story: Story, version: Version) -> str:

@@ -6,12 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from e2e.chaos.history import Fault, Json, Opening, Phase, Record, Request, Restored, Version
+from e2e.chaos.history import Complaint, Fault, Json, Opening, Phase, Record, Request, Restored, Version
 from mirror.model import names
 
 MANAGEMENT = "management"
-LATE_SECONDS = 1.0
+LATE_SECONDS = 2.0
 """By how much one cluster's news may be later than another's: all clusters are watched by one busy process."""
+
+BACK_SECONDS = 60.0
+"""After a cluster was restored, until all that is back from the dead has been seen."""
 
 
 @dataclass(slots=True)
@@ -71,23 +74,49 @@ class Story:
     requests: list[Request] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     restored: list[Restored] = field(default_factory=list)
+    complaints: list[Complaint] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=dict)
 
-    def was_restored(self, cluster: str, *, by: float) -> bool:
-        """Whether a cluster had lost data by then."""
-        return any(one.cluster == cluster and one.at <= by + LATE_SECONDS for one in self.restored)
+    def known_by(self, cluster: str, at: float) -> float:
+        """When the history must have what was stored in a cluster at a time: an etcd that is frozen tells later."""
+        late = at + LATE_SECONDS
+        for began, ended in self._silences(cluster):
+            if began <= late and ended >= at:
+                late = max(late, ended + LATE_SECONDS)
+        return late
+
+    def stored_since(self, cluster: str, at: float) -> float:
+        """When what the history has at a time may have been stored in a cluster."""
+        early = at
+        for began, ended in reversed(self._silences(cluster)):
+            if began <= early <= ended + LATE_SECONDS:
+                early = began - LATE_SECONDS
+        return early
+
+    def _silences(self, cluster: str) -> list[tuple[float, float]]:
+        return [(since, until) for name, since, until in self._broken(cluster) if "etcd" in name]
+
+    def was_restored(self, copy: Life, *, by: float) -> bool:
+        """Whether the cluster of a copy had lost data by then that this copy, or its end, may have been among."""
+        return any(
+            one.cluster == copy.cluster and one.at <= by + LATE_SECONDS and copy.born_at <= one.at + BACK_SECONDS
+            for one in self.restored
+        )
 
     def had_fault(self, cluster: str, since: float, until: float) -> bool:
         """Whether something of this cluster was broken at some time in between."""
+        return any(began <= until and ended >= since for _, began, ended in self._broken(cluster))
+
+    def _broken(self, cluster: str) -> list[tuple[str, float, float]]:
+        """Each fault of a cluster, from when until when."""
         began: dict[str, float] = {}
+        found: list[tuple[str, float, float]] = []
         for one in self.faults:
-            if one.target != cluster:
-                continue
-            if not one.is_over:
+            if one.target == cluster and not one.is_over:
                 began[one.name] = one.at
-            elif began.pop(one.name, one.at) <= until and one.at >= since:
-                return True
-        return any(at <= until for at in began.values())
+            elif one.target == cluster:
+                found.append((one.name, began.pop(one.name, one.at), one.at))
+        return sorted([*found, *((name, at, float("inf")) for name, at in began.items())], key=lambda one: one[1])
 
 
 def tell(records: Iterable[Record]) -> Story:
@@ -108,6 +137,8 @@ def tell(records: Iterable[Record]) -> Story:
                 story.faults.append(record)
             case Restored():
                 story.restored.append(record)
+            case Complaint():
+                story.complaints.append(record)
             case Phase():
                 story.phases[record.name] = record.at
             case Opening():

@@ -82,9 +82,17 @@ class Cluster(ControlPlane):
         return f"https://127.0.0.1:{self._port.getsockname()[1]}"
 
     @property
+    def programs(self) -> dict[str, Program]:
+        """By the names of their binaries, for whoever kills and freezes single ones.
+
+        Whoever ends one starts it again: leaving ``start`` without it is an error, but for the API server.
+        """
+        return {program.name: program for program in (self._etcd, self._apiserver, *self._clients_of_it)}
+
+    @property
     def pids(self) -> dict[str, int]:
         """The process numbers of its programs by name, for measuring them."""
-        programs = [self._etcd, self._apiserver, *self._clients_of_it]
+        programs = self.programs.values()
         return {program.name: program.pid for program in programs if program.pid is not None and program.is_running}
 
     def log(self, program: str) -> str:

@@ -25,6 +25,8 @@ PROVED: dict[str, str] = {
     "python -m e2e.kind_statuses --statuses N [KIND …]": (
         "e2e/test_kind_statuses.py::test_no_status_that_we_write_is_refused"
     ),
+    "python -m e2e.chaos --minutes N --seed S": "e2e/test_chaos.py::test_a_short_campaign_breaks_no_invariant",
+    "python -m e2e.chaos judge HISTORY": "e2e/test_chaos_judge.py::test_a_stored_history_is_judged_again",
     "make demo": f"{_DEV}::test_the_demo_ends_well",
     ".venv/bin/mirror demo": f"{_DEV}::test_the_demo_ends_well",
     "mirror demo --kinds": f"{_DEV}::test_the_demo_shows_other_kinds_beside_jobs",

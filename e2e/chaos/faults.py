@@ -1,0 +1,238 @@
+"""What a campaign breaks, one at a time in each *scope*: a manager, the programs of a cluster, the way to a worker.
+
+Each fault is a block: broken inside, whole again when it is left. Not here: when (``storms``). What cannot be done
+honestly is left out: clocks (these programs are static, and take their time from the kernel; tests/flows does it in
+virtual time) and a disk that is really full (etcd's own alarm is raised instead, as at its quota).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import aiohttp
+
+from e2e.chaos.history import Restored
+from e2e.chaos.recording import Recorder
+from e2e.chaos.world import Site, World
+from e2e.controlplane.client import StatusError
+from e2e.controlplane.process import Program
+from e2e.proxy import Proxy
+
+Broken = AbstractAsyncContextManager[Any]
+_INSIST_SECONDS = 180.0
+_TRY_SECONDS = 20.0
+_RETRY_SECONDS = 0.5
+_LOST_SHARE = 0.05
+"""Of the pieces of answers, where answers are lost."""
+_ROOM = 200
+"""Revisions that a restored etcd goes on above what was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One thing to break; it lasts some seconds in between these."""
+
+    name: str
+    breaks: Callable[[], Broken]
+    shortest: float
+    longest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is broken one at a time."""
+
+    target: str
+    kinds: tuple[Kind, ...]
+
+
+async def insist(action: Callable[[], Awaitable[object]]) -> None:
+    """Do it in spite of the faults of others, trying again.
+
+    Raises:
+        TimeoutError: it could not be done in minutes.
+    """
+    async with asyncio.timeout(_INSIST_SECONDS):
+        while True:
+            try:
+                async with asyncio.timeout(_TRY_SECONDS):
+                    await action()
+                    return
+            except (StatusError, aiohttp.ClientError, TimeoutError):
+                await asyncio.sleep(_RETRY_SECONDS)
+
+
+# -- managers ----------------------------------------------------------------------------------------------------------
+
+
+def of_manager(world: World, number: int, chance: random.Random) -> Scope:
+    """A manager's process, and its way to the management cluster."""
+    manager = world.managers[number]
+
+    @asynccontextmanager
+    async def killed() -> AsyncIterator[None]:
+        await manager.kill()
+        yield
+
+    @asynccontextmanager
+    async def told_to_stop() -> AsyncIterator[None]:
+        if manager.is_running:
+            manager.send(signal.SIGTERM)
+        yield
+
+    @asynccontextmanager
+    async def frozen() -> AsyncIterator[None]:
+        if manager.is_running:
+            manager.send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            manager.send(signal.SIGCONT)
+
+    kinds = (
+        *[Kind("kill", killed, 0, 2)] * 3,
+        Kind("stop", told_to_stop, 0, 1),
+        Kind("freeze", frozen, 1, 10),
+        *of_wire(world.management.proxies[number], chance),
+    )
+    return Scope(f"manager-{number}", kinds)
+
+
+# -- the wire ----------------------------------------------------------------------------------------------------------
+
+
+def of_way_to(world: World, site: Site, chance: random.Random) -> Scope:
+    """The way of all managers to a worker, and what they show there."""
+
+    @asynccontextmanager
+    async def without_credentials() -> AsyncIterator[None]:
+        await insist(partial(world.revoke_credentials, site))
+        try:
+            yield
+        finally:
+            await insist(partial(world.give_credentials, site))
+
+    rotated = Kind("credentials", without_credentials, 0.5, 8)
+    return Scope(f"way to {site.name}", (*of_wire(site.proxies[0], chance), rotated))
+
+
+def of_wire(proxy: Proxy, chance: random.Random) -> tuple[Kind, ...]:
+    """What becomes of packets."""
+
+    def broken(how: Callable[[], None]) -> Callable[[], Broken]:
+        @asynccontextmanager
+        async def block() -> AsyncIterator[None]:
+            how()
+            try:
+                yield
+            finally:
+                await proxy.resume()
+
+        return block
+
+    def slow() -> None:
+        proxy.delay_seconds = chance.uniform(0.02, 0.4)
+
+    def losing() -> None:
+        proxy.loses_answer = lambda: chance.random() < _LOST_SHARE
+
+    return (
+        Kind("cut", broken(proxy.cut), 0, 0.5),
+        Kind("refuse", broken(proxy.refuse), 1, 8),
+        Kind("stall", broken(proxy.stall), 1, 8),
+        Kind("stall requests", broken(partial(proxy.stall, answers=False)), 1, 6),
+        Kind("stall answers", broken(partial(proxy.stall, requests=False)), 1, 6),
+        Kind("slow", broken(slow), 2, 8),
+        Kind("lose answers", broken(losing), 2, 8),
+    )
+
+
+# -- clusters ----------------------------------------------------------------------------------------------------------
+
+
+def of_programs(world: World, site: Site, recorder: Recorder) -> Scope:
+    """The processes of one cluster, and a worker's data."""
+    is_worker = site is not world.management
+    names = ["kube-apiserver", "etcd", "kube-controller-manager", *(["kube-scheduler", "kwok"] if is_worker else [])]
+    kinds = [Kind(f"kill {name}", partial(_killed, site, name), 0.2, 5) for name in names]
+    kinds += [Kind(f"freeze {name}", partial(_frozen, site.cluster.programs[name]), 0.5, 8) for name in names]
+    kinds += [Kind("full etcd", partial(_full, site), 1, 6)]
+    if is_worker:
+        kinds += [Kind("etcd loses data", partial(_loses_data, world, site, recorder), 2, 10)]
+    return Scope(site.name, tuple(kinds))
+
+
+@asynccontextmanager
+async def _killed(site: Site, name: str) -> AsyncIterator[None]:
+    await site.cluster.programs[name].kill()
+    try:
+        yield
+    finally:
+        if name == "kube-apiserver":
+            await site.cluster.restart_apiserver()
+        else:
+            site.cluster.programs[name].start()
+            await site.etcd.until_ready()
+            start_what_has_ended(site)
+
+
+@asynccontextmanager
+async def _frozen(program: Program) -> AsyncIterator[None]:
+    program.send(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        program.send(signal.SIGCONT)
+
+
+@asynccontextmanager
+async def _full(site: Site) -> AsyncIterator[None]:
+    await site.etcd.set_alarm(is_full=True)
+    try:
+        yield
+    finally:
+        await site.etcd.set_alarm(is_full=False)
+
+
+@asynccontextmanager
+async def _loses_data(world: World, site: Site, recorder: Recorder) -> AsyncIterator[None]:
+    """A snapshot is taken now, and put back at the end, by the book: above the revisions that are lost.
+
+    An account that was made since is lost, too, so that the operator has to register the worker anew.
+    """
+    snapshot_at = time.time()
+    copy = await site.cluster.take_snapshot()
+    try:
+        yield
+    finally:
+        lost, _ = await site.etcd.read("/registry/jobs/")
+        await site.cluster.kill_apiserver()
+        etcd = site.cluster.programs["etcd"]
+        await etcd.kill()
+        data = site.cluster.directory / "etcd"
+        await asyncio.to_thread(shutil.rmtree, data)
+        await asyncio.to_thread(shutil.move, copy, data)
+        recorder.add(Restored(time.time(), site.name, snapshot_at))
+        etcd.start()
+        await site.etcd.forget_versions_until(lost + _ROOM)
+        await site.cluster.restart_apiserver()
+        for name in ("kube-controller-manager", "kube-scheduler", "kwok"):
+            await site.cluster.programs[name].kill()
+        start_what_has_ended(site)
+        await insist(partial(world.give_credentials, site))
+
+
+def start_what_has_ended(site: Site) -> None:
+    """Start whatever does not run; some programs end when their API server is away for long."""
+    for name, program in site.cluster.programs.items():
+        if name != "kube-apiserver" and not program.is_running:
+            program.start()

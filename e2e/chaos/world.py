@@ -1,0 +1,164 @@
+"""Where a campaign is played: a management cluster, workers, two managers, and a proxy on each way between them.
+
+Each manager reaches the management cluster by a proxy of its own, and a worker by the one that both share, since the
+worker's Secret holds one address. Not here: what is broken (``faults``), and who uses it (``users``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+from e2e import shipped
+from e2e.chaos.etcd import Etcd
+from e2e.chaos.recording import Recorder
+from e2e.chaos.story import MANAGEMENT
+from e2e.controlplane.client import Client, Json, StatusError
+from e2e.controlplane.cluster import Cluster
+from e2e.controlplane.components import JOB_CONTROLLERS, Shape
+from e2e.controlplane.plane import ControlPlane
+from e2e.controlplane.provider import Binaries, start_all
+from e2e.jobs import Scene
+from e2e.manager import Identity, ManagerProcess
+from e2e.proxy import Proxy
+
+NAMESPACE = "chaos"
+CAPACITY = 12
+FENCE_TTL = "5m"
+"""The shortest that settings allow."""
+_JSON = ("--storage-media-type=application/json",)
+HUB = Shape(controllers=JOB_CONTROLLERS, audit="Metadata", apiserver_args=_JSON)
+SITE = Shape(controllers=JOB_CONTROLLERS, scheduler=True, kwok=True, audit="Metadata", apiserver_args=_JSON)
+SETTINGS: Json = {
+    "workers": {
+        "allow": {"loopback": True},
+        "lostAfter": "5s",
+        "onLossAllowed": ["Wait", "Reschedule", "Fence"],
+        "fenceTTL": FENCE_TTL,
+        "moveRate": 50,
+        "watchPods": "labelled",  # the right to list pods, without which ``Recreate`` waits
+    },
+    "sweep": {"interval": "5s"},
+    "leaderElection": {"leaseDuration": "6s", "renewDeadline": "4s", "retryPeriod": "500ms"},
+}
+_LAUNCH_AGAIN_SECONDS = 0.2
+
+
+@dataclass(slots=True)
+class Site:
+    """One cluster, with what breaks it."""
+
+    cluster: Cluster
+    etcd: Etcd
+    proxies: list[Proxy] = field(default_factory=list)
+    """To a worker one, to the management cluster one for each manager."""
+
+    @property
+    def name(self) -> str:
+        """As in the history."""
+        return self.cluster.name
+
+
+@dataclass(slots=True)
+class World:
+    """All of it. Make one with ``built``."""
+
+    identity: Identity
+    management: Site
+    workers: list[Site]
+    managers: list[ManagerProcess]
+    scene: Scene
+    starts: int = 0
+    """How often a manager was launched."""
+
+    @property
+    def sites(self) -> list[Site]:
+        """The management cluster first."""
+        return [self.management, *self.workers]
+
+    async def keep_managers_running(self) -> None:
+        """Launch whoever has ended, as a kubelet does, until cancelled."""
+        while True:
+            for manager in self.managers:
+                if not manager.is_running:
+                    manager.launch()
+                    self.starts += 1
+            await asyncio.sleep(_LAUNCH_AGAIN_SECONDS)
+
+    async def give_credentials(self, site: Site) -> None:
+        """Register a worker with a token that is made now, or register it anew."""
+        leader = self.managers[0]
+        path = site.cluster.directory / "chaos.kubeconfig"
+        path.write_bytes(await leader.kubeconfig_of(site.cluster))
+        kubeconfig = site.proxies[0].kubeconfig(path).read_bytes()
+        await leader.register(site.name, annotations={"capacity": str(CAPACITY)}, kubeconfig=kubeconfig)
+
+    async def revoke_credentials(self, site: Site) -> None:
+        """Delete the account that the managers have on a worker: all its tokens are refused."""
+        async with Client(site.cluster.kubeconfig) as client:
+            await client.delete(f"/api/v1/namespaces/{self.identity.namespace}/serviceaccounts/{shipped.ACCOUNT}")
+
+    def follow(self, recorder: Recorder, scope: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        """Write down all that the rules of ``judging`` look at."""
+        wanted = [(site, "jobs", f"/registry/jobs/{NAMESPACE}/") for site in self.sites]
+        wanted += [(self.management, "secrets", f"/registry/secrets/{self.identity.namespace}/")]
+        return [
+            scope.create_task(
+                recorder.follow(site.name, site.etcd, resource, prefix), name=f"{resource} of {site.name}"
+            )
+            for site, resource, prefix in wanted
+        ]
+
+
+@asynccontextmanager
+async def built(workers: int) -> AsyncIterator[World]:
+    """Everything started, registered and ready; nothing of it is left when the block is."""
+    async with AsyncExitStack() as stack:
+        names = [MANAGEMENT, *(f"worker-{number}" for number in range(workers))]
+        planes = await start_all(Binaries(management=HUB, worker=SITE), names, stack)
+        sites = [await _site(plane, stack) for plane in planes.values()]
+        management, others = sites[0], sites[1:]
+        for site in others:
+            site.proxies = [await stack.enter_async_context(Proxy.before(site.cluster))]
+        management.proxies = [await stack.enter_async_context(Proxy.before(management.cluster)) for _ in range(2)]
+        scene = Scene(management.cluster, {site.name: site.cluster for site in others}, NAMESPACE)
+        for place in ("", *scene.workers):
+            await scene.make_namespace(place)
+        identity = Identity.new()
+        managers = [await _manager(management, identity, number, stack) for number in range(2)]
+        world = World(identity, management, others, managers, scene)
+        for site in others:
+            await world.give_credentials(site)
+        for manager in managers:
+            manager.launch()
+        await managers[0].wait_until_ready(is_leading=False)
+        yield world
+
+
+async def _site(plane: ControlPlane, stack: AsyncExitStack) -> Site:
+    assert isinstance(plane, Cluster)
+    return Site(plane, await stack.enter_async_context(Etcd.connected(plane.directory / "etcd.sock")))
+
+
+async def _manager(management: Site, identity: Identity, number: int, stack: AsyncExitStack) -> ManagerProcess:
+    """One with the shipped rights, that reaches the management cluster by its own proxy; closed with the stack."""
+    granted = shipped.read(*shipped.on_management(SETTINGS), namespace=identity.namespace)
+    account = await shipped.account(management.cluster, identity.namespace, granted)
+    own = management.proxies[number].kubeconfig(account)
+    manager = ManagerProcess(management.cluster, identity=identity, settings={**SETTINGS, "kubeconfig": str(own)})
+    stack.push_async_callback(_close, manager)
+    await manager.prepare()
+    return manager
+
+
+async def _close(manager: ManagerProcess) -> None:
+    with contextlib.suppress(StatusError):
+        await manager.close(removes_namespace=False)
+
+
+def logs(world: World) -> Mapping[str, list[str]]:
+    """What each manager has logged."""
+    return {f"manager-{number}": manager.log_lines() for number, manager in enumerate(world.managers)}
