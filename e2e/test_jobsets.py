@@ -82,7 +82,7 @@ def counted(name: str, count: int) -> Callable[[Json | None], bool]:
 async def test_a_job_set_runs_on_a_worker_beside_a_job_of_its_name(manager: ManagerProcess, scene: Scene) -> None:
     """It is placed, mirrored, followed to its end, and taken away with its source; the Job stays."""
     await scene.create(job("train", manager.managed_by))
-    spec = {"ttlSecondsAfterFinished": 1}
+    spec = {"ttlSecondsAfterFinished": 600}  # honoured here, not on the worker
     await scene.client.create(path_of(scene, ""), job_set("train", manager.managed_by, ends="Completed", **spec))
 
     source = await scene.client.wait_until(path_of(scene), has("Completed"))
