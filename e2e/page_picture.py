@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from e2e.browser import browser_tab, find_chromium
+from mirror.kinds.registry import BUILT_IN
 from mirror.page.serving import Place, serve
 from mirror.telemetry.logs import get_log
 from tests.doubles.pretended import picture
@@ -18,7 +19,7 @@ async def take(file: Path) -> None:
     program = find_chromium()
     if program is None:
         raise SystemExit("there is no chromium on the PATH")
-    place = Place(listen=("127.0.0.1", 0), managed_by="jobmirror.io/controller", origin="7f3c9a4e")
+    place = Place(listen=("127.0.0.1", 0), kinds=BUILT_IN, managed_by="jobmirror.io/controller", origin="7f3c9a4e")
     known = picture(datetime.now(UTC))
     async with serve(known, place, is_leading=lambda: True, log=get_log("page")) as port, browser_tab(program) as tab:
         await tab.look(width=1280, height=1120)

@@ -17,6 +17,7 @@ import pytest
 from e2e.browser import Tab, browser_tab, find_chromium
 from e2e.ports import reserved_port
 from mirror.cli.embedded import manager
+from mirror.kinds.registry import BUILT_IN
 from mirror.model.durations import human_duration
 from mirror.model.keys import SourceKey
 from mirror.model.views import Moment, WorkerView
@@ -49,7 +50,7 @@ def chromium(required_program: Callable[..., Path]) -> None:
 async def seen(known: Pretended, *, port: int = 0) -> AsyncIterator[tuple[Tab, str]]:
     """A tab, and the address of a page that shows what is pretended."""
     assert CHROMIUM is not None
-    place = Place(listen=("127.0.0.1", port), managed_by="jobmirror.io/controller", origin="7f3c9a4e")
+    place = Place(listen=("127.0.0.1", port), kinds=BUILT_IN, managed_by="jobmirror.io/controller", origin="7f3c9a4e")
     async with serve(known, place, is_leading=lambda: True, log=get_log("page")) as found, browser_tab(CHROMIUM) as tab:
         yield tab, f"http://127.0.0.1:{found}/"
 
@@ -202,7 +203,7 @@ async def test_a_manager_that_goes_is_told_and_found_again(other_port: int) -> N
     """A restart needs no reload."""
     known = picture()
     async with seen(known) as (tab, _):
-        place = Place(listen=("127.0.0.1", other_port))
+        place = Place(listen=("127.0.0.1", other_port), kinds=BUILT_IN)
         async with serve(known, place, is_leading=lambda: True, log=get_log("page")):
             await tab.open(f"http://127.0.0.1:{other_port}/")
             await tab.wait_for(LIVE)

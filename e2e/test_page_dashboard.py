@@ -12,6 +12,7 @@ import pytest
 
 from e2e.axe import read_axe, violations
 from e2e.browser import Tab, browser_tab, find_chromium
+from mirror.kinds.registry import BUILT_IN
 from mirror.page.serving import Place, serve
 from mirror.telemetry.logs import get_log
 from tests.doubles.page_doors import PretendedDoors
@@ -34,7 +35,7 @@ def chromium(required_program: Callable[..., Path]) -> None:
 async def seen(known: Pretended, doors: PretendedDoors | None = None) -> AsyncIterator[tuple[Tab, str]]:
     """A tab, and the address of a page that shows what is pretended."""
     assert CHROMIUM is not None
-    place = Place(listen=("127.0.0.1", 0), managed_by="jobmirror.io/controller", origin="7f3c9a4e")
+    place = Place(listen=("127.0.0.1", 0), kinds=BUILT_IN, managed_by="jobmirror.io/controller", origin="7f3c9a4e")
     serving = serve(known, place, is_leading=lambda: True, log=get_log("page"), doors=doors)
     async with serving as port, browser_tab(CHROMIUM) as tab:
         yield tab, f"http://127.0.0.1:{port}/"

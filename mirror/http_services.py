@@ -170,13 +170,14 @@ async def _page(
         yield
         return
     host, _ = settings.page.listen_address
+    log, kinds = get_log("page"), manager.mirroring.sources.kinds
     place = Place(
         listen=settings.page.listen_address,
+        kinds=kinds,
         hosts=settings.page.hosts,
         managed_by=settings.managed_by,
         origin=manager.origin,
     )
-    log, kinds = get_log("page"), manager.mirroring.sources.kinds
     doors = AccessDoors(Reviews(management), kinds, access) if settings.page.login else None
     known = manager.mirroring.known()
     serving = serve_page(known, place, is_leading=lambda: manager.is_working, log=log, doors=doors)

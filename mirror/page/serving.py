@@ -17,6 +17,7 @@ from typing import TypeVar
 import msgspec
 from aiohttp import web
 
+from mirror.kinds.registry import Kinds
 from mirror.model.keys import SourceKey
 from mirror.model.text import clean
 from mirror.model.version import version
@@ -74,6 +75,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     listen: tuple[str, int]
     """Host (empty: every interface) and port (0: any free one)."""
+    kinds: Kinds
+    """Those in use; the first is meant where an address names none."""
     hosts: Collection[str] = ()
     """Names by which proxies call us, beside addresses and localhost."""
     managed_by: str = ""
@@ -134,6 +137,7 @@ class _Site:
         self._hosts = frozenset(name.lower() for name in place.hosts)
         self._assets = {name: files("mirror.page").joinpath("assets", name).read_bytes() for name in _ASSETS}
         self._about = About(
+            kinds=place.kinds,
             managed_by=place.managed_by,
             origin=place.origin,
             version=version(),

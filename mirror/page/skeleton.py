@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 from markupsafe import Markup
 
+from mirror.kinds.registry import Kinds
 from mirror.model.keys import SourceKey
 from mirror.page import tabs
 from mirror.page.badges import is_default
@@ -22,6 +23,8 @@ _DOCTYPE = Markup("<!DOCTYPE html>")
 class About(msgspec.Struct, frozen=True, kw_only=True):
     """What does not change."""
 
+    kinds: Kinds
+    """Those in use: what commands call an object."""
     managed_by: str
     origin: str
     version: str
@@ -75,7 +78,7 @@ def job_page(parts: Mapping[str, Markup], key: SourceKey, about: About, now: dat
     main = (
         tag("nav", tag("a", "← All Jobs", href="../../."), aria_label="Back", class_="back"),
         parts["head"],
-        tag("div", *tabs.panels(parts, key, has_inside=about.has_inside), _aside(parts), class_="columns"),
+        tag("div", *tabs.panels(parts, key, about.kinds, has_inside=about.has_inside), _aside(parts), class_="columns"),
     )
     what = "" if is_default(key.kind) else f"{key.kind} "
     title = f"{what}{key.namespace}/{key.name} – JobMirror"

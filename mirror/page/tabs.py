@@ -11,6 +11,7 @@ from shlex import quote
 from markupsafe import Markup
 
 from mirror.kinds import registry
+from mirror.kinds.registry import Kinds
 from mirror.model.keys import SourceKey
 from mirror.page.markup import join, tag
 
@@ -20,11 +21,13 @@ _INSIDE = {"pods": "pods", "logs": "log", "events": "events", "yaml": "manifest"
 _SHOWN_BY = {"pods": ("pods", ""), "logs": ("logs", " -f"), "events": ("events", ""), "yaml": ("diff", "")}
 
 
-def panels(parts: Mapping[str, Markup], key: SourceKey, *, has_inside: bool) -> Iterator[Markup]:
+def panels(parts: Mapping[str, Markup], key: SourceKey, kinds: Kinds, *, has_inside: bool) -> Iterator[Markup]:
     """The bar of tabs, and what each holds."""
     story = join(tag("ol", parts["timeline"], id="timeline", class_="timeline", data_list=True), parts["no-events"])
-    contents = {name: _inside(name, key) if has_inside else _outside(name, key) for name in _INSIDE}
-    contents |= {"timeline": story, "commands": _commands(key)}
+    shown_by = {name: _run(_command(name, key, kinds), "") for name in _INSIDE}
+    contents = {name: _inside(name, by) if has_inside else _outside(by) for name, by in shown_by.items()}
+    listed = tag("ul", [tag("li", _run(*one)) for one in commands(key, kinds)], class_="commands")
+    contents |= {"timeline": story, "commands": listed}
     buttons = [
         tag(
             "button",
@@ -49,10 +52,10 @@ def panels(parts: Mapping[str, Markup], key: SourceKey, *, has_inside: bool) -> 
     )
 
 
-def commands(key: SourceKey) -> Iterable[tuple[str, str]]:
+def commands(key: SourceKey, kinds: Kinds) -> Iterable[tuple[str, str]]:
     """A command to copy, and what it shows."""
-    name, where = quote(_name(key)), f"-n {quote(key.namespace)}"
-    kind = registry.BUILT_IN.by_name.get(key.kind)
+    name, where = quote(_name(key, kinds)), f"-n {quote(key.namespace)}"
+    kind = kinds.by_name.get(key.kind)
     resource = registry.resource_name(kind) if kind is not None else key.kind.lower()
     yield f"mirror explain {name} {where}", "what happened, what it waits for, why it is not placed"
     yield f"mirror logs {name} {where} -f", "its logs, whichever worker it is on"
@@ -62,12 +65,19 @@ def commands(key: SourceKey) -> Iterable[tuple[str, str]]:
     yield f"kubectl describe {resource} {quote(key.name)} {where}", "conditions and events on the management cluster"
 
 
-def _name(key: SourceKey) -> str:
-    return key.name if key.kind == registry.BUILT_IN.default.name else f"{key.kind.lower()}/{key.name}"
+def _name(key: SourceKey, kinds: Kinds) -> str:
+    """What commands call the object: its name alone where it is of the first kind, else with its kind."""
+    kind = kinds.by_name.get(key.kind)
+    if kind is kinds.default:
+        return key.name
+    word = key.kind.lower()
+    if kind is not None and kinds.named(word) is not kind:
+        word = registry.resource_name(kind)
+    return f"{word}/{key.name}"
 
 
-def _inside(name: str, key: SourceKey) -> Markup:
-    """What is requested when the tab is opened."""
+def _inside(name: str, command: Markup) -> Markup:
+    """What is requested when the tab is opened; without scripts, the command that shows it."""
     bar = None
     if name == "logs":
         bar = tag(
@@ -85,24 +95,18 @@ def _inside(name: str, key: SourceKey) -> Markup:
         bar,
         tag("p", id=f"{name}-problem", class_="nothing", role="status", hidden=True),
         tag("div", holder, data_part=_INSIDE[name]),
-        tag("noscript", _run(*_command(name, key))),
+        tag("noscript", command),
     )
 
 
-def _outside(name: str, key: SourceKey) -> Markup:
+def _outside(command: Markup) -> Markup:
     """Which command shows it; the page has no right to."""
-    return tag(
-        "p", "The page cannot show this here (see page.login). Run ", _run(*_command(name, key)), class_="nothing"
-    )
+    return tag("p", "The page cannot show this here (see page.login). Run ", command, class_="nothing")
 
 
-def _command(name: str, key: SourceKey) -> tuple[str, str]:
+def _command(name: str, key: SourceKey, kinds: Kinds) -> str:
     command, more = _SHOWN_BY[name]
-    return f"mirror {command} {quote(_name(key))} -n {quote(key.namespace)}{more}", ""
-
-
-def _commands(key: SourceKey) -> Markup:
-    return tag("ul", [tag("li", _run(*one)) for one in commands(key)], class_="commands")
+    return f"mirror {command} {quote(_name(key, kinds))} -n {quote(key.namespace)}{more}"
 
 
 def _run(command: str, what: str) -> Markup:

@@ -5,14 +5,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from mirror.kinds.declared.choosing import built_in
+from mirror.kinds.declared.kind import DeclaredKind
+from mirror.kinds.registry import JOB, Kinds
 from mirror.model.keys import SourceKey
 from mirror.page import inside, tabs
+from mirror.page.markup import join
 from mirror.page.times import offset
 from mirror.page.visiting import Bodies
+from tests.doubles.drills import DRILL
 from tests.doubles.page_doors import BODIES, EVENTS, PODS
 from tests.doubles.pretended import NOW
 
+KINDS = Kinds.of(JOB, DRILL, DeclaredKind(built_in()["TaskRun"]))
 HOSTILE = '"><img src=x onerror=alert(1)>\u202e'
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.just(HOSTILE),
@@ -88,7 +95,31 @@ def test_offsets_are_as_fine_as_is_known(first: str, at: str, text: str) -> None
 
 def test_commands_can_be_pasted_whatever_a_name_is() -> None:
     """Names are quoted for a shell; another kind is named."""
-    lines = [line for line, _ in tabs.commands(SourceKey("Job", "a", "train"))]
+    lines = [line for line, _ in tabs.commands(SourceKey("Job", "a", "train"), KINDS)]
     assert lines[0] == "mirror explain train -n a"
     assert lines[-1] == "kubectl describe jobs.batch train -n a"
-    assert next(iter(tabs.commands(SourceKey("Drill", "a", "x; rm -rf"))))[0] == "mirror explain 'drill/x; rm -rf' -n a"
+    drill = tabs.commands(SourceKey("Drill", "a", "x; rm -rf"), KINDS)
+    assert next(iter(drill))[0] == "mirror explain 'drill/x; rm -rf' -n a"
+
+
+def test_commands_name_a_kind_of_the_settings_by_its_resource() -> None:
+    """Which the table of kinds in use has; its name in small letters may be another group's, too (D24)."""
+    lines = [line for line, _ in tabs.commands(SourceKey("TaskRun", "a", "train"), KINDS)]
+    assert lines[0] == "mirror explain taskrun/train -n a"
+    assert lines[-1] == "kubectl describe taskruns.tekton.dev train -n a"
+
+
+def test_commands_name_the_group_where_the_name_alone_means_another_kind() -> None:
+    """Here the plural of one kind is the name of another one after it."""
+    jobs = DeclaredKind(replace(built_in()["TaskRun"], kind="Jobs", resource="many.v1.example.com"))
+    lines = [line for line, _ in tabs.commands(SourceKey("Jobs", "a", "train"), Kinds.of(JOB, jobs))]
+    assert lines[0] == "mirror explain many.example.com/train -n a"
+
+
+def test_tabs_without_scripts_name_the_kind_that_is_used() -> None:
+    """What the page cannot show itself is shown by a command, which is told as those to copy are."""
+    parts = {"timeline": join(), "no-events": join()}
+    key = SourceKey("TaskRun", "a", "train")
+    drawn = str(join(*tabs.panels(parts, key, KINDS, has_inside=False)))
+    assert "mirror pods taskrun/train -n a" in drawn
+    assert "kubectl describe taskruns.tekton.dev train -n a" in drawn

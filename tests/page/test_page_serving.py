@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import aiohttp
 import pytest
 
+from mirror.kinds.registry import BUILT_IN
 from mirror.model.endings import CannotStart
 from mirror.page import streams
 from mirror.page.hosts import is_ours
@@ -15,7 +16,13 @@ from mirror.page.serving import Place, serve
 from mirror.telemetry.logs import get_log
 from tests.doubles.pretended import Pretended, job, many, picture
 
-ANY_PORT = Place(listen=("127.0.0.1", 0), hosts=("Jobs.Example.com",), managed_by="jobmirror.io/controller", origin="o")
+ANY_PORT = Place(
+    listen=("127.0.0.1", 0),
+    kinds=BUILT_IN,
+    hosts=("Jobs.Example.com",),
+    managed_by="jobmirror.io/controller",
+    origin="o",
+)
 
 
 class Site:
@@ -218,7 +225,7 @@ async def test_a_port_in_use_is_told() -> None:
     async with serving(Pretended()) as site:
         port = int(site.url.rpartition(":")[2])
         with pytest.raises(CannotStart, match=r"setting page\.listen"):
-            async with serving(Pretended(), Place(listen=("127.0.0.1", port))):
+            async with serving(Pretended(), Place(listen=("127.0.0.1", port), kinds=BUILT_IN)):
                 raise AssertionError("listening twice")
 
 

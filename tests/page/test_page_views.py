@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mirror.kinds.registry import BUILT_IN
 from mirror.model.keys import SourceKey
 from mirror.model.views import Moment, WorkerView
 from mirror.page import detail, fleet, listing
@@ -18,7 +19,7 @@ from mirror.page.table import PAGE_JOBS, Table
 from mirror.page.view import Sent, View
 from tests.doubles.pretended import NOW, Pretended, before, job, many, picture
 
-ABOUT = About(managed_by="jobmirror.io/controller", origin="o", version="1", assets="a")
+ABOUT = About(kinds=BUILT_IN, managed_by="jobmirror.io/controller", origin="o", version="1", assets="a")
 UP = WorkerView(name="any", state="Connected")
 HOSTILE = '"><img src=x onerror=alert(1)>\u202e'
 
